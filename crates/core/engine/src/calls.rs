@@ -1,7 +1,7 @@
 //! The parts of running a reply's calls that every loop shares: a call in a task of its own, what may run beside others, and what
 //! a result means for the turn.
 
-use haft_tool::{Access, Flow, Registry, ToolContext, ToolOutput};
+use haft_tool::{Access, Registry, ToolContext, ToolOutput, TurnFlow};
 use haft_types::{ContentHash, Envelope, EventBody, Hasher, ToolCall};
 use tokio::task::JoinHandle;
 
@@ -35,17 +35,17 @@ pub(crate) async fn finish(call: &ToolCall, task: JoinHandle<ToolOutput>) -> Too
 pub(crate) fn note_output(call: &ToolCall, output: &ToolOutput, done: &mut ToolsDone, io: &mut TurnIo<'_>) {
     done.seen.push(fingerprint(call, &output.envelope));
     match &output.flow {
-        Flow::Continue => {}
-        Flow::Ask { question, options } => {
+        TurnFlow::Continue => {}
+        TurnFlow::Ask { question, options } => {
             io.emit(EventBody::Question { question: question.clone(), options: options.clone() });
             done.question =
                 Some(Question { question: question.clone(), options: options.clone(), about: About::Question });
         }
-        Flow::Plan { response, options } => {
+        TurnFlow::Plan { response, options } => {
             io.emit(EventBody::Plan { response: response.clone(), options: options.clone() });
             done.question = Some(Question { question: response.clone(), options: options.clone(), about: About::Plan });
         }
-        Flow::Complete { result, command } => {
+        TurnFlow::Complete { result, command } => {
             io.emit(EventBody::Completion { result: result.clone(), command: command.clone() });
             done.completed = Some(result.clone());
         }
@@ -77,9 +77,9 @@ pub(crate) fn has_effects(access: Access) -> bool {
 }
 
 /// Whether the result comes from the user later.
-pub(crate) fn waits_for_user(flow: &Flow) -> bool {
+pub(crate) fn waits_for_user(flow: &TurnFlow) -> bool {
     match flow {
-        Flow::Ask { .. } | Flow::Plan { .. } => true,
-        Flow::Continue | Flow::Complete { .. } => false,
+        TurnFlow::Ask { .. } | TurnFlow::Plan { .. } => true,
+        TurnFlow::Continue | TurnFlow::Complete { .. } => false,
     }
 }

@@ -8,8 +8,9 @@ use haft_types::{MarkAction, MarkReport};
 use tokio_util::sync::CancellationToken;
 
 use crate::ports::{
-    Added, FileHistory, FileState, NewUseful, Note, Notes, PortError, Progress, ReadLedger, Recalled, TakeBack,
-    TodoItem, TodoList, TokenCount, Transcript, TranscriptLine, UndoReport, UndoTarget, UsefulInfo, UsefulItem,
+    Added, CallProgress, ChangeUndo, ConversationMessages, FileHistory, FileState, NewUseful, Note, PortError,
+    ProjectNotes, ReadLedger, Recalled, TodoItem, TodoList, TokenCount, TranscriptLine, UndoReport, UndoTarget,
+    UsefulInfo, UsefulItem,
 };
 use crate::{OutputLimits, ToolContext, Workspace};
 
@@ -52,7 +53,7 @@ fn none<T>() -> Result<T, PortError> {
     Err(PortError::Store("there is nothing here that could keep it".to_owned()))
 }
 
-impl Progress for Nothing {
+impl CallProgress for Nothing {
     fn show(&self, _text: String) {}
 }
 
@@ -89,7 +90,7 @@ impl FileHistory for Nothing {
     }
 }
 
-impl TakeBack for Nothing {
+impl ChangeUndo for Nothing {
     fn undo(&self, _call: &str, _target: &UndoTarget) -> Result<UndoReport, PortError> {
         none()
     }
@@ -111,7 +112,7 @@ impl UsefulInfo for Nothing {
 }
 
 #[async_trait]
-impl Notes for Nothing {
+impl ProjectNotes for Nothing {
     async fn list(&self) -> Result<Vec<Note>, PortError> {
         Ok(Vec::new())
     }
@@ -130,7 +131,7 @@ impl Notes for Nothing {
 }
 
 #[async_trait]
-impl Transcript for Nothing {
+impl ConversationMessages for Nothing {
     async fn list(&self) -> Result<Vec<TranscriptLine>, PortError> {
         Ok(Vec::new())
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::ports::{
-    DocumentReader, FileHistory, Notes, Progress, ReadLedger, TakeBack, TodoList, TokenCount, Transcript, UsefulInfo,
+    CallProgress, ChangeUndo, ConversationMessages, DocumentReader, FileHistory, ProjectNotes, ReadLedger, TodoList,
+    TokenCount, UsefulInfo,
 };
 
 /// The folders a call may work in. All paths are absolute and free of links.
@@ -71,7 +72,7 @@ pub struct ToolContext {
     /// The environment a child process gets, already reduced to what it may see.
     pub environment: Arc<Vec<(String, String)>>,
     /// Where the call shows what it is doing.
-    pub progress: Arc<dyn Progress>,
+    pub progress: Arc<dyn CallProgress>,
     /// The conversation's TODO list.
     pub todo: Arc<dyn TodoList>,
     /// What files looked like when they were last read.
@@ -79,13 +80,13 @@ pub struct ToolContext {
     /// What files were before calls changed them.
     pub history: Arc<dyn FileHistory>,
     /// Takes back what calls changed.
-    pub take_back: Arc<dyn TakeBack>,
+    pub take_back: Arc<dyn ChangeUndo>,
     /// The conversation's useful information.
     pub useful: Arc<dyn UsefulInfo>,
     /// The project's notes.
-    pub notes: Arc<dyn Notes>,
+    pub notes: Arc<dyn ProjectNotes>,
     /// The conversation's messages.
-    pub transcript: Arc<dyn Transcript>,
+    pub transcript: Arc<dyn ConversationMessages>,
     /// Counts tokens for the conversation's model.
     pub tokens: Arc<dyn TokenCount>,
     /// Takes the text out of documents, where this build reads any.

@@ -32,14 +32,14 @@ pub use manual::{Alias, CaseDocument, Group, Manual, Set, Source};
 pub use paths::{LinkError, follow_links};
 pub use plugin::Plugin;
 pub use ports::{
-    Added, AgentReport, Assignment, CodeDefinition, CodeOutline, CodeOutlineError, DocumentError, DocumentFormat,
-    DocumentReader, DocumentSource, DocumentText, Evidence, FileHistory, FileState, GroupDelivery, NewUseful,
-    NotDelivered, Note, Notes, OpenedSkill, Patience, PortError, Post, Progress, ReadLedger, Recalled, SkillShelf,
-    SourceOutline, SubAgents, TakeBack, TodoItem, TodoList, TodoState, TokenCount, ToolCatalogue, Transcript,
-    TranscriptLine, UndoOutcome, UndoReport, UndoTarget, UndoneFile, UnknownAgent, UsefulInfo, UsefulItem, WorkOrder,
-    WorkPlace,
+    Added, AgentReport, Assignment, CallProgress, ChangeUndo, CodeDefinition, CodeOutline, CodeOutlineError,
+    ConversationMessages, DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText, Evidence,
+    FileHistory, FileState, GroupDelivery, NewUseful, NotDelivered, Note, OpenedSkill, Patience, PortError, Post,
+    ProjectNotes, ReadLedger, Recalled, SkillShelf, SourceOutline, SubAgents, TodoItem, TodoList, TodoState,
+    TokenCount, ToolCatalogue, TranscriptLine, UndoOutcome, UndoReport, UndoTarget, UndoneFile, UnknownAgent,
+    UsefulInfo, UsefulItem, WorkOrder, WorkPlace,
 };
-pub use registry::{Registry, Resolved, Statistics, Switch};
+pub use registry::{Registry, Resolved, Switch, ToolStatistics};
 pub use schema::{InvalidArguments, parse_arguments, schema_of};
 pub use selection::{PROFILES, UnknownChoice};
 pub use tool_search::ToolSearch;
@@ -130,14 +130,14 @@ pub struct ToolOutput {
     /// Files it changed.
     pub changes: Vec<FileChange>,
     /// How the turn goes on.
-    pub flow: Flow,
+    pub flow: TurnFlow,
     /// Whether the tool itself works.
-    pub health: Health,
+    pub health: ToolHealth,
 }
 
 /// Whether a tool works. A non-zero exit, an edit that does not fit, bad arguments and a denial are no fault of the tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Health {
+pub enum ToolHealth {
     /// It does, whatever came of the call.
     #[default]
     Sound,
@@ -162,7 +162,7 @@ pub struct FileChange {
 
 /// How the turn goes on after a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Flow {
+pub enum TurnFlow {
     /// The model gets the result.
     #[default]
     Continue,

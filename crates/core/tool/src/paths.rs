@@ -34,35 +34,35 @@ pub enum LinkError {
 }
 
 /// One step of a path that still has to be walked.
-enum Step {
+enum PathStep {
     Root,
     Parent,
     Down(OsString),
 }
 
-fn steps(path: &Path) -> impl DoubleEndedIterator<Item = Step> + '_ {
+fn steps(path: &Path) -> impl DoubleEndedIterator<Item = PathStep> + '_ {
     path.components().filter_map(|component| match component {
-        Component::RootDir | Component::Prefix(_) => Some(Step::Root),
+        Component::RootDir | Component::Prefix(_) => Some(PathStep::Root),
         Component::CurDir => None,
-        Component::ParentDir => Some(Step::Parent),
-        Component::Normal(name) => Some(Step::Down(name.to_owned())),
+        Component::ParentDir => Some(PathStep::Parent),
+        Component::Normal(name) => Some(PathStep::Down(name.to_owned())),
     })
 }
 
 /// Where a path leads from a folder that has no links in its name, wherever that is. What does not exist is resolved as far
 /// as it does.
 pub fn follow_links(cwd: &Path, given: &str) -> Result<PathBuf, LinkError> {
-    let mut todo: VecDeque<Step> = steps(Path::new(given)).collect();
+    let mut todo: VecDeque<PathStep> = steps(Path::new(given)).collect();
     let mut at = cwd.to_owned();
     let mut links = 0;
     while let Some(step) = todo.pop_front() {
         match step {
-            Step::Root => at = PathBuf::from("/"),
+            PathStep::Root => at = PathBuf::from("/"),
             // `at` holds no links, so its parent is its real parent.
-            Step::Parent => {
+            PathStep::Parent => {
                 at.pop();
             }
-            Step::Down(name) => {
+            PathStep::Down(name) => {
                 at.push(name);
                 let fail = |at: &Path, source| LinkError::Io { given: given.to_owned(), at: at.to_owned(), source };
                 match at.symlink_metadata() {

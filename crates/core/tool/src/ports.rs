@@ -20,16 +20,16 @@ pub use agents::{AgentReport, Assignment, Evidence, SubAgents, UnknownAgent, Wor
 pub use catalogue::{Patience, ToolCatalogue};
 pub use documents::{DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText};
 pub use history::FileHistory;
-pub use notes::{Note, Notes};
+pub use notes::{Note, ProjectNotes};
 pub use outline::{CodeDefinition, CodeOutline, CodeOutlineError, SourceOutline};
 pub use post::{GroupDelivery, NotDelivered, Post};
-pub use progress::Progress;
+pub use progress::CallProgress;
 pub use reads::{FileState, ReadLedger};
 pub use skills::{OpenedSkill, SkillShelf};
 pub use todo::{TodoItem, TodoList, TodoState};
 pub use tokens::TokenCount;
-pub use transcript::{Recalled, Transcript, TranscriptLine};
-pub use undo::{TakeBack, UndoOutcome, UndoReport, UndoTarget, UndoneFile};
+pub use transcript::{ConversationMessages, Recalled, TranscriptLine};
+pub use undo::{ChangeUndo, UndoOutcome, UndoReport, UndoTarget, UndoneFile};
 pub use useful::{Added, NewUseful, UsefulInfo, UsefulItem};
 
 /// Why something kept could not be read or changed.

@@ -13,21 +13,21 @@ use futures::FutureExt as _;
 use haft_types::{Envelope, ToolSpec, ToolStatus};
 use serde_json::Value;
 
-use crate::{Alias, CaseDocument, Guard, Health, Plugin, Source, Tool, ToolContext, ToolOutput};
+use crate::{Alias, CaseDocument, Guard, Plugin, Source, Tool, ToolContext, ToolHealth, ToolOutput};
 use breaker::Breaker;
 
 /// The tools of one agent, in the order they are offered. Clones share statistics.
 #[derive(Clone, Default)]
 pub struct Registry {
-    tools: Vec<Registered>,
+    tools: Vec<RegisteredTool>,
     cases: Vec<CaseDocument>,
     plugins: Vec<(Arc<dyn Plugin>, Switch)>,
     guard: Option<Arc<dyn Guard>>,
-    record: Arc<Mutex<HashMap<String, Record>>>,
+    record: Arc<Mutex<HashMap<String, ToolRecord>>>,
 }
 
 #[derive(Clone)]
-struct Registered {
+struct RegisteredTool {
     tool: Arc<dyn Tool>,
     source: Source,
 }
@@ -42,14 +42,14 @@ pub enum Switch {
 }
 
 #[derive(Clone, Default)]
-struct Record {
-    statistics: Statistics,
+struct ToolRecord {
+    statistics: ToolStatistics,
     breaker: Breaker,
 }
 
 /// How a tool was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct ToolStatistics {
     /// Calls that ran.
     pub calls: u64,
     /// Those of them that ended in an error result, whoever's fault it was.
@@ -73,8 +73,8 @@ impl Registry {
     pub fn register(&mut self, tool: Arc<dyn Tool>, source: Source) {
         let name = &tool.spec().name;
         match self.tools.iter_mut().find(|known| known.tool.spec().name == *name) {
-            Some(known) => *known = Registered { tool, source },
-            None => self.tools.push(Registered { tool, source }),
+            Some(known) => *known = RegisteredTool { tool, source },
+            None => self.tools.push(RegisteredTool { tool, source }),
         }
     }
 
@@ -176,7 +176,7 @@ impl Registry {
     }
 
     /// How a tool was used so far.
-    pub fn statistics(&self, name: &str) -> Statistics {
+    pub fn statistics(&self, name: &str) -> ToolStatistics {
         self.record(name, |record| record.statistics)
     }
 
@@ -209,7 +209,7 @@ impl Registry {
             let statistics = &mut record.statistics;
             statistics.calls += 1;
             statistics.errors += u64::from(output.envelope.status == ToolStatus::Error);
-            statistics.broken += u64::from(output.health == Health::Broken);
+            statistics.broken += u64::from(output.health == ToolHealth::Broken);
             statistics.time += took;
         });
         for plugin in self.active() {
@@ -231,7 +231,7 @@ impl Registry {
         self.plugins.iter().filter(|(_, switch)| *switch == Switch::On).map(|(plugin, _)| plugin)
     }
 
-    fn record<T>(&self, name: &str, look: impl FnOnce(&mut Record) -> T) -> T {
+    fn record<T>(&self, name: &str, look: impl FnOnce(&mut ToolRecord) -> T) -> T {
         let mut records = self.record.lock().unwrap_or_else(PoisonError::into_inner);
         look(records.entry(name.to_owned()).or_default())
     }
@@ -244,7 +244,7 @@ async fn guarded(asked: impl Future<Output = Result<(), String>>) -> Result<(), 
 
 fn crashed(tool: &str) -> ToolOutput {
     let message = format!("`{tool}` crashed. This is a bug in the tool; try another way.");
-    ToolOutput { health: Health::Broken, ..Envelope::failure("crashed", message).into() }
+    ToolOutput { health: ToolHealth::Broken, ..Envelope::failure("crashed", message).into() }
 }
 
 fn resting(tool: &str, rest: Duration) -> ToolOutput {

@@ -21,7 +21,7 @@ pub fn schema_of<T: JsonSchema>() -> Value {
             settings.inline_subschemas = true;
             settings.meta_schema = None;
         })
-        .with_transform(RecursiveTransform(Plain));
+        .with_transform(RecursiveTransform(PlainSchema));
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     // Some providers refuse an object schema without this, even for a tool without parameters.
     if let Some(object) = schema.as_object_mut() {
@@ -32,9 +32,9 @@ pub fn schema_of<T: JsonSchema>() -> Value {
 
 /// Removes what providers refuse or models do not need: titles, `null` in type lists, number formats, nullable defaults.
 #[derive(Clone)]
-struct Plain;
+struct PlainSchema;
 
-impl Transform for Plain {
+impl Transform for PlainSchema {
     fn transform(&mut self, schema: &mut schemars::Schema) {
         let Some(object) = schema.as_object_mut() else { return };
         object.remove("title");

@@ -29,7 +29,7 @@ pub struct UnknownChoice {
 
 /// What is wanted of each tool, by its name.
 #[derive(Default)]
-struct Chosen(BTreeMap<String, Extent>);
+struct ToolSelection(BTreeMap<String, Extent>);
 
 /// How much of a tool is wanted.
 enum Extent {
@@ -38,7 +38,7 @@ enum Extent {
     Parts(Vec<String>),
 }
 
-impl Chosen {
+impl ToolSelection {
     fn whole(&mut self, tool: &dyn Tool) {
         self.0.insert(tool.spec().name.clone(), Extent::Whole);
     }
@@ -69,7 +69,7 @@ impl Registry {
     pub fn select(&mut self, wanted: &[String], profiles: &BTreeMap<String, Vec<String>>) -> Result<(), UnknownChoice> {
         let default = ["default".to_owned()];
         let wanted = if wanted.is_empty() { &default } else { wanted };
-        let mut chosen = Chosen::default();
+        let mut chosen = ToolSelection::default();
         for choice in wanted {
             self.choose(choice, profiles, &mut chosen)?;
         }
@@ -81,7 +81,7 @@ impl Registry {
         &self,
         choice: &str,
         profiles: &BTreeMap<String, Vec<String>>,
-        chosen: &mut Chosen,
+        chosen: &mut ToolSelection,
     ) -> Result<(), UnknownChoice> {
         // The user's profiles hold tools, groups and built-in profiles, not each other: nothing can go in circles.
         if let Some(profile) = profiles.get(choice) {
@@ -108,7 +108,7 @@ impl Registry {
     }
 
     /// Chooses what a name stands for, of every tool it stands for a part of; none where there is no such tool.
-    fn choose_part(&self, part: &str, chosen: &mut Chosen) -> Option<()> {
+    fn choose_part(&self, part: &str, chosen: &mut ToolSelection) -> Option<()> {
         let name = [part.to_owned()];
         let has_it = |tool: &&Arc<dyn Tool>| tool.narrowed_with().is_none() && tool.narrowed(&name).is_some();
         let mut found = None;

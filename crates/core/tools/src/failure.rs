@@ -13,26 +13,26 @@ pub(crate) trait Coded: Display {
 
 /// Why a call failed, ready to be shown.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct ToolFailure {
     code: &'static str,
     message: String,
 }
 
-impl<E: Coded> From<E> for Failure {
+impl<E: Coded> From<E> for ToolFailure {
     fn from(error: E) -> Self {
         Self { code: error.code(), message: error.to_string() }
     }
 }
 
-impl Failure {
+impl ToolFailure {
     /// A failure with no error type of its own.
     pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 }
 
-impl From<Failure> for ToolOutput {
-    fn from(failure: Failure) -> Self {
+impl From<ToolFailure> for ToolOutput {
+    fn from(failure: ToolFailure) -> Self {
         Envelope::failure(failure.code, failure.message).into()
     }
 }

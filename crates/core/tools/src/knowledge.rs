@@ -24,7 +24,7 @@ use std::path::Path;
 
 use haft_tool::{PortError, Workspace};
 
-use crate::failure::{Coded, Failure};
+use crate::failure::{Coded, ToolFailure};
 use crate::{paths, visible};
 
 /// The longest text of a note or description. They are sent again and again.
@@ -40,40 +40,40 @@ impl Coded for PortError {
 }
 
 /// A port's failure with what to do about it.
-pub(crate) fn failure(error: &PortError, hint: &str) -> Failure {
+pub(crate) fn failure(error: &PortError, hint: &str) -> ToolFailure {
     let message = match error {
         PortError::Unknown { .. } => format!("{error}; {hint}"),
         PortError::Store(_) => format!("nothing was changed: {error}"),
     };
-    Failure::new(error.code(), message)
+    ToolFailure::new(error.code(), message)
 }
 
 /// The text of a note or description, without the space around it.
-pub(crate) fn words<'a>(parameter: &str, text: &'a str) -> Result<&'a str, Failure> {
+pub(crate) fn words<'a>(parameter: &str, text: &'a str) -> Result<&'a str, ToolFailure> {
     let text = text.trim();
     let characters = text.chars().count();
     if text.is_empty() {
-        Err(Failure::new("invalid_arguments", format!("`{parameter}` is empty; say what is worth knowing")))
+        Err(ToolFailure::new("invalid_arguments", format!("`{parameter}` is empty; say what is worth knowing")))
     } else if characters > LONGEST {
         let message = format!("`{parameter}` has {characters} characters; at most {LONGEST} are kept, say it shorter");
-        Err(Failure::new("invalid_arguments", message))
+        Err(ToolFailure::new("invalid_arguments", message))
     } else {
         Ok(text)
     }
 }
 
 /// A folder or file of the project as notes name it.
-pub(crate) fn project_path(workspace: &Workspace, given: &str) -> Result<String, Failure> {
+pub(crate) fn project_path(workspace: &Workspace, given: &str) -> Result<String, ToolFailure> {
     let path = paths::resolve(workspace, given)?;
     let inside = name_in(workspace, &path).ok_or_else(|| {
         let message = format!("`{given}` is not part of the project; notes are kept for its own folders and files");
-        Failure::new("outside_workspace", message)
+        ToolFailure::new("outside_workspace", message)
     })?;
     match path.symlink_metadata() {
         Ok(_) => Ok(inside),
         Err(error) => {
             let message = format!("cannot look at `{given}`: {error}; name a folder or file that exists");
-            Err(Failure::new("not_found", message))
+            Err(ToolFailure::new("not_found", message))
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::limits::LimitsConfig;
 use crate::readers::Readers;
 
 pub use report::{TaskReport, announcement};
-pub(crate) use sessions::{Session, Sessions};
+pub(crate) use sessions::{PtySession, Sessions};
 pub(crate) use tasks::{Task, Tasks};
 
 /// What a conversation has running. Dropping it ends all of it.

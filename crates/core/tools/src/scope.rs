@@ -6,25 +6,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use haft_tool::{
-    DocumentReader, FileHistory, FileState, FunctionTool, OutputLimits, ReadFilter, ReadLedger, TakeBack, ToolContext,
-    ToolDefinition, ToolOutput, Workspace,
+    ChangeUndo, DocumentReader, FileHistory, FileState, FunctionTool, OutputLimits, ReadFilter, ReadLedger,
+    ToolContext, ToolDefinition, ToolOutput, Workspace,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::files::change::seen;
 
 /// The part of a [`ToolContext`] that file tools use.
-pub(crate) struct Scope {
+pub(crate) struct FileScope {
     pub(crate) workspace: Workspace,
     pub(crate) limits: OutputLimits,
     pub(crate) cancel: CancellationToken,
     pub(crate) reads: Arc<dyn ReadLedger>,
     pub(crate) history: Arc<dyn FileHistory>,
-    pub(crate) take_back: Arc<dyn TakeBack>,
+    pub(crate) take_back: Arc<dyn ChangeUndo>,
     pub(crate) documents: Option<Arc<dyn DocumentReader>>,
     pub(crate) call_id: String,
     /// What may be read on a walk, where rules say so.
@@ -33,7 +33,7 @@ pub(crate) struct Scope {
     pub(crate) left_out: Arc<AtomicUsize>,
 }
 
-impl Scope {
+impl FileScope {
     fn of(context: &ToolContext) -> Self {
         Self {
             workspace: context.workspace.clone(),
@@ -75,7 +75,7 @@ pub(crate) trait OnFiles {
     /// The tool whose calls this function carries out.
     fn on_files<P>(
         self,
-        work: impl Fn(&Scope, &P) -> Result<ToolOutput, Failure> + Send + Sync + 'static,
+        work: impl Fn(&FileScope, &P) -> Result<ToolOutput, ToolFailure> + Send + Sync + 'static,
     ) -> FunctionTool<P>
     where
         P: DeserializeOwned + JsonSchema + Send + 'static;
@@ -84,7 +84,7 @@ pub(crate) trait OnFiles {
 impl OnFiles for ToolDefinition {
     fn on_files<P>(
         self,
-        work: impl Fn(&Scope, &P) -> Result<ToolOutput, Failure> + Send + Sync + 'static,
+        work: impl Fn(&FileScope, &P) -> Result<ToolOutput, ToolFailure> + Send + Sync + 'static,
     ) -> FunctionTool<P>
     where
         P: DeserializeOwned + JsonSchema + Send + 'static,
@@ -101,11 +101,17 @@ impl OnFiles for ToolDefinition {
 pub(crate) trait PreviewsFiles<P> {
     /// The same with a function that tells, as unified diffs, what a call would change. Whoever is asked sees nothing where it
     /// fails: the call would, too.
-    fn previews_files(self, work: impl Fn(&Scope, &P) -> Result<String, Failure> + Send + Sync + 'static) -> Self;
+    fn previews_files(
+        self,
+        work: impl Fn(&FileScope, &P) -> Result<String, ToolFailure> + Send + Sync + 'static,
+    ) -> Self;
 }
 
 impl<P: Send + 'static> PreviewsFiles<P> for FunctionTool<P> {
-    fn previews_files(self, work: impl Fn(&Scope, &P) -> Result<String, Failure> + Send + Sync + 'static) -> Self {
+    fn previews_files(
+        self,
+        work: impl Fn(&FileScope, &P) -> Result<String, ToolFailure> + Send + Sync + 'static,
+    ) -> Self {
         let work = Arc::new(work);
         self.previews(move |context, parameters| {
             let work = Arc::clone(&work);
@@ -120,19 +126,22 @@ impl<P: Send + 'static> PreviewsFiles<P> for FunctionTool<P> {
 /// A whole call on a thread that may block.
 pub(crate) async fn blocking(
     context: &ToolContext,
-    work: impl FnOnce(&Scope) -> Result<ToolOutput, Failure> + Send + 'static,
-) -> Result<ToolOutput, Failure> {
+    work: impl FnOnce(&FileScope) -> Result<ToolOutput, ToolFailure> + Send + 'static,
+) -> Result<ToolOutput, ToolFailure> {
     off_thread(context, move |scope| work(scope).map(|output| scope.told_of_rules(output))).await
 }
 
 /// File work on a thread that may block.
 pub(crate) async fn off_thread<T: Send + 'static>(
     context: &ToolContext,
-    work: impl FnOnce(&Scope) -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    let scope = Scope::of(context);
+    work: impl FnOnce(&FileScope) -> Result<T, ToolFailure> + Send + 'static,
+) -> Result<T, ToolFailure> {
+    let scope = FileScope::of(context);
     let result = tokio::task::spawn_blocking(move || work(&scope)).await;
     result.unwrap_or_else(|error| {
-        Err(Failure::new("internal", format!("the tool stopped before it was done: {error}; this is a bug in haft")))
+        Err(ToolFailure::new(
+            "internal",
+            format!("the tool stopped before it was done: {error}; this is a bug in haft"),
+        ))
     })
 }

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use haft_sandbox::Supervisor;
 use haft_tool::{
-    Added, DocumentReader, FileHistory, FileState, NewUseful, Note, Notes, OutputLimits, PortError, Progress,
-    ReadLedger, Recalled, SourceOutline, TakeBack, TodoItem, TodoList, TokenCount, Tool, ToolContext, ToolOutput,
-    Transcript, TranscriptLine, UndoReport, UndoTarget, UsefulInfo, UsefulItem, Workspace,
+    Added, CallProgress, ChangeUndo, ConversationMessages, DocumentReader, FileHistory, FileState, NewUseful, Note,
+    OutputLimits, PortError, ProjectNotes, ReadLedger, Recalled, SourceOutline, TodoItem, TodoList, TokenCount, Tool,
+    ToolContext, ToolOutput, TranscriptLine, UndoReport, UndoTarget, UsefulInfo, UsefulItem, Workspace,
 };
 use haft_types::{MarkAction, MarkReport, Timestamp, ToolStatus};
 use serde_json::Value;
@@ -196,7 +196,7 @@ impl MemoryNotes {
 }
 
 #[async_trait]
-impl Notes for MemoryNotes {
+impl ProjectNotes for MemoryNotes {
     async fn list(&self) -> Result<Vec<Note>, PortError> {
         Ok(self.0.lock().unwrap().clone())
     }
@@ -230,7 +230,7 @@ pub(crate) struct MemoryTranscript {
 }
 
 #[async_trait]
-impl Transcript for MemoryTranscript {
+impl ConversationMessages for MemoryTranscript {
     async fn list(&self) -> Result<Vec<TranscriptLine>, PortError> {
         Ok(self.lines.lock().unwrap().clone())
     }
@@ -286,7 +286,7 @@ pub(crate) fn supervisor() -> Arc<Supervisor> {
 
 /// What reads documents in a test; a PDF file is read by the test program itself, started again.
 pub(crate) fn documents() -> Arc<dyn DocumentReader> {
-    Arc::new(haft_documents::Documents::new(supervisor()))
+    Arc::new(haft_documents::FormatReaders::new(supervisor()))
 }
 
 /// What finds definitions in a test.
@@ -309,7 +309,7 @@ pub(crate) fn running(limits: LimitsConfig) -> Arc<Running> {
 #[derive(Default)]
 pub(crate) struct MemoryProgress(pub(crate) Mutex<Vec<String>>);
 
-impl Progress for MemoryProgress {
+impl CallProgress for MemoryProgress {
     fn show(&self, text: String) {
         self.0.lock().unwrap().push(text);
     }
@@ -331,7 +331,7 @@ impl MemoryHistory {
     }
 }
 
-impl TakeBack for MemoryHistory {
+impl ChangeUndo for MemoryHistory {
     fn undo(&self, call: &str, target: &UndoTarget) -> Result<UndoReport, PortError> {
         self.asked.lock().unwrap().push((call.to_owned(), target.clone()));
         let report = self.undoes.lock().unwrap().take();

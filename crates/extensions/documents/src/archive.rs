@@ -23,12 +23,12 @@ const SMALL: u64 = 4 * 1024 * 1024;
 const MAX_RATIO: u64 = 250;
 
 /// An archive in memory.
-pub(super) struct Archive<'a> {
+pub(super) struct DocumentArchive<'a> {
     zip: ZipArchive<Cursor<&'a [u8]>>,
     left: u64,
 }
 
-impl<'a> Archive<'a> {
+impl<'a> DocumentArchive<'a> {
     pub(super) fn open(bytes: &'a [u8]) -> Result<Self, DocumentError> {
         let zip = ZipArchive::new(Cursor::new(bytes))
             .map_err(|error| DocumentError::Damaged(format!("its archive is damaged ({error})")))?;
@@ -44,7 +44,7 @@ impl<'a> Archive<'a> {
     }
 
     /// A part, unpacked while it is read.
-    pub(super) fn part(&mut self, name: &str) -> Result<BufReader<Part<'_>>, DocumentError> {
+    pub(super) fn part(&mut self, name: &str) -> Result<BufReader<ArchivePart<'_>>, DocumentError> {
         let limit = self.left.min(MAX_PART);
         let left = &mut self.left;
         let entry = self.zip.by_name(name).map_err(|error| match error {
@@ -59,7 +59,7 @@ impl<'a> Archive<'a> {
             return Err(DocumentError::TooLarge(format!("`{name}` unpacks to {size} bytes from {packed}")));
         }
         let budget = packed.saturating_mul(MAX_RATIO).max(SMALL).min(limit);
-        Ok(BufReader::new(Part { entry: Box::new(entry), left, budget }))
+        Ok(BufReader::new(ArchivePart { entry: Box::new(entry), left, budget }))
     }
 
     /// A small part as text; none if there is none.
@@ -72,14 +72,14 @@ impl<'a> Archive<'a> {
 }
 
 /// A part that is being unpacked.
-pub(super) struct Part<'a> {
+pub(super) struct ArchivePart<'a> {
     entry: Box<dyn Read + 'a>,
     left: &'a mut u64,
     /// What it may still unpack to; what it says of itself is not believed.
     budget: u64,
 }
 
-impl Read for Part<'_> {
+impl Read for ArchivePart<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let count = self.entry.read(buffer)?;
         let used = count as u64;

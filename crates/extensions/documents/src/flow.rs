@@ -7,21 +7,21 @@ use super::{DocumentText, MAX_TEXT};
 
 /// Collects the text of a document.
 #[derive(Default)]
-pub(super) struct Flow {
+pub(super) struct TextFlow {
     text: String,
     paragraph: String,
-    tables: Vec<Table>,
+    tables: Vec<OpenTable>,
     cut: bool,
 }
 
 /// A table that is being read.
 #[derive(Default)]
-struct Table {
+struct OpenTable {
     row: Vec<String>,
     cell: Option<String>,
 }
 
-impl Flow {
+impl TextFlow {
     /// Adds to the current paragraph.
     pub(super) fn push(&mut self, text: &str) {
         if self.paragraph.len() + text.len() > MAX_TEXT {
@@ -79,7 +79,7 @@ impl Flow {
     }
 
     pub(super) fn open_table(&mut self) {
-        self.tables.push(Table::default());
+        self.tables.push(OpenTable::default());
     }
 
     pub(super) fn close_table(&mut self) {

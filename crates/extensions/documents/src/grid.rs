@@ -1,17 +1,17 @@
 //! Spreadsheets as lines of text: one a row, with its number.
 
-use super::flow::Flow;
+use super::flow::TextFlow;
 
 /// The most columns any program has.
 const MAX_COLUMNS: usize = 16_384;
 
 /// A row that is being read.
 #[derive(Clone, Default)]
-pub(super) struct Row {
+pub(super) struct GridRow {
     cells: Vec<String>,
 }
 
-impl Row {
+impl GridRow {
     /// Puts a cell in its column, from 0.
     pub(super) fn set(&mut self, column: usize, text: &str) {
         if text.is_empty() || column >= MAX_COLUMNS {
@@ -27,7 +27,7 @@ impl Row {
     }
 
     /// Writes the row if there is something in it, and is empty again.
-    pub(super) fn write(&mut self, number: usize, flow: &mut Flow) {
+    pub(super) fn write(&mut self, number: usize, flow: &mut TextFlow) {
         if !self.cells.is_empty() {
             flow.line(&format!("{number} | {}", self.cells.join(" | ").trim_end()));
         }

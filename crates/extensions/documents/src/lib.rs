@@ -2,12 +2,12 @@
 //!
 //! Office files are archives of XML and are read here, within limits that hold whatever the archive says of itself. PDF files
 //! are read by a child process (see `pdf`), because the library for them can crash, hang and eat memory; a program that registers
-//! [`Documents`] calls [`read_pdf_entry`] first thing in its `main`. This crate knows no tool, writes nothing but a temporary
+//! [`FormatReaders`] calls [`read_pdf_entry`] first thing in its `main`. This crate knows no tool, writes nothing but a temporary
 //! file, and says nothing to a model: what is said of a document is the business of whoever asked.
 //!
 //! Invariant: at most 16 MiB of text come out, without control characters but line breaks and tabs.
 //!
-//! Read first: [`Documents`] (the reader), `flow` (how text is put together), `pdf` (the child process).
+//! Read first: [`FormatReaders`] (the reader), `flow` (how text is put together), `pdf` (the child process).
 
 mod archive;
 mod flow;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use haft_sandbox::Supervisor;
 use haft_tool::{DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText};
 
-use archive::Archive;
+use archive::DocumentArchive;
 use xml::XmlError;
 
 pub use pdf::read_pdf_entry;
@@ -33,18 +33,18 @@ pub use pdf::read_pdf_entry;
 const MAX_TEXT: usize = 16 * 1024 * 1024;
 
 /// Reads documents of every format there is a module for.
-pub struct Documents {
+pub struct FormatReaders {
     supervisor: Arc<Supervisor>,
 }
 
-impl Documents {
+impl FormatReaders {
     /// The child processes that read PDF files run under this supervisor. They are its own program again.
     pub fn new(supervisor: Arc<Supervisor>) -> Self {
         Self { supervisor }
     }
 }
 
-impl DocumentReader for Documents {
+impl DocumentReader for FormatReaders {
     fn format(&self, path: &Path, bytes: &[u8]) -> Option<DocumentFormat> {
         Format::of(path, bytes).map(|format| DocumentFormat { id: format.word(), name: format.name() })
     }
@@ -57,7 +57,7 @@ impl DocumentReader for Documents {
 
     fn read(&self, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError> {
         let stop = || source.cancel.is_cancelled();
-        let open = || Archive::open(source.bytes);
+        let open = || DocumentArchive::open(source.bytes);
         let Some(format) = Format::of(source.path, source.bytes) else {
             return Err(DocumentError::Damaged("it is no document that is understood here".to_owned()));
         };
@@ -99,7 +99,7 @@ impl Format {
         if bytes.starts_with(b"%PDF-") {
             Some(Self::Pdf)
         } else if bytes.starts_with(b"PK\x03\x04") {
-            Archive::open(bytes)
+            DocumentArchive::open(bytes)
                 .ok()
                 .and_then(|mut archive| ooxml::format(&mut archive).or_else(|| odf::format(&mut archive)))
         } else if bytes.starts_with(b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1") {

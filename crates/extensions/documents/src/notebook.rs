@@ -6,7 +6,7 @@ use haft_text::sanitise;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::flow::Flow;
+use super::flow::TextFlow;
 use super::{DocumentError, DocumentText};
 
 /// Whether a file seems to be a notebook of the format everybody uses: other files may end the same way.
@@ -18,32 +18,32 @@ pub(super) fn looks_like_one(bytes: &[u8]) -> bool {
 
 #[derive(Deserialize)]
 struct Notebook {
-    cells: Vec<Cell>,
+    cells: Vec<NotebookCell>,
     #[serde(default)]
     metadata: Value,
 }
 
 #[derive(Deserialize)]
-struct Cell {
+struct NotebookCell {
     #[serde(rename = "cell_type")]
     kind: String,
     #[serde(default)]
-    source: Text,
+    source: NotebookText,
     #[serde(default)]
     execution_count: Option<u64>,
     #[serde(default)]
-    outputs: Vec<Output>,
+    outputs: Vec<CellOutput>,
 }
 
 #[derive(Deserialize)]
-struct Output {
+struct CellOutput {
     #[serde(rename = "output_type")]
     kind: String,
     /// Of a stream, which one it is.
     #[serde(default)]
     name: String,
     #[serde(default)]
-    text: Text,
+    text: NotebookText,
     #[serde(default)]
     data: BTreeMap<String, Value>,
     #[serde(default)]
@@ -57,18 +57,18 @@ struct Output {
 /// A text, or its lines.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Text {
+enum NotebookText {
     One(String),
     Lines(Vec<String>),
 }
 
-impl Default for Text {
+impl Default for NotebookText {
     fn default() -> Self {
         Self::One(String::new())
     }
 }
 
-impl Text {
+impl NotebookText {
     fn joined(&self) -> String {
         match self {
             Self::One(text) => text.clone(),
@@ -82,7 +82,7 @@ pub(super) fn text(bytes: &[u8]) -> Result<DocumentText, DocumentError> {
     let notebook: Notebook = serde_json::from_slice(bytes)
         .map_err(|error| DocumentError::Damaged(format!("it is no valid notebook ({error})")))?;
     let language = notebook.metadata["language_info"]["name"].as_str().unwrap_or("code").to_owned();
-    let mut flow = Flow::default();
+    let mut flow = TextFlow::default();
     for (number, cell) in (1..).zip(&notebook.cells) {
         let source = cell.source.joined();
         match cell.kind.as_str() {
@@ -103,7 +103,7 @@ pub(super) fn text(bytes: &[u8]) -> Result<DocumentText, DocumentError> {
     Ok(flow.finish())
 }
 
-fn show(flow: &mut Flow, output: &Output) {
+fn show(flow: &mut TextFlow, output: &CellOutput) {
     match output.kind.as_str() {
         "stream" => {
             flow.line(if output.name == "stderr" { "[Standard error:]" } else { "[Output:]" });
@@ -123,7 +123,7 @@ fn show(flow: &mut Flow, output: &Output) {
 }
 
 /// What a result is besides its text is named; where there is more than a stand-in, the text is shown.
-fn show_data(flow: &mut Flow, data: &BTreeMap<String, Value>) {
+fn show_data(flow: &mut TextFlow, data: &BTreeMap<String, Value>) {
     let size = |value: &Value| match value {
         Value::String(text) => text.len(),
         Value::Array(lines) => lines.iter().filter_map(Value::as_str).map(str::len).sum(),
@@ -135,13 +135,13 @@ fn show_data(flow: &mut Flow, data: &BTreeMap<String, Value>) {
             if kind.starts_with("image/") && kind != "image/svg+xml" { size(value) / 4 * 3 } else { size(value) };
         flow.line(&sanitise(&format!("[{kind}, {bytes} bytes]")));
     }
-    if let Some(plain) = data.get("text/plain").and_then(|value| Text::deserialize(value).ok()) {
+    if let Some(plain) = data.get("text/plain").and_then(|value| NotebookText::deserialize(value).ok()) {
         add(flow, &plain.joined());
     }
 }
 
 /// Lines as they are, without colours.
-fn add(flow: &mut Flow, text: &str) {
+fn add(flow: &mut TextFlow, text: &str) {
     for line in sanitise(text).lines() {
         flow.line(line.trim_end());
     }

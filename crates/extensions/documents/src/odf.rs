@@ -2,9 +2,9 @@
 //!
 //! Rows and cells that are repeated to the edge of a sheet hold nothing and are left out.
 
-use super::archive::Archive;
-use super::flow::Flow;
-use super::grid::{Row, heading, with_formula};
+use super::archive::DocumentArchive;
+use super::flow::TextFlow;
+use super::grid::{GridRow, heading, with_formula};
 use super::xml::{Element, Node, XmlError, walk};
 use super::{DocumentError, DocumentText, Format};
 
@@ -12,7 +12,7 @@ use super::{DocumentError, DocumentText, Format};
 const MAX_REPEATS: usize = 1_000;
 
 /// The format of an archive, if it is one of these.
-pub(super) fn format(archive: &mut Archive<'_>) -> Option<Format> {
+pub(super) fn format(archive: &mut DocumentArchive<'_>) -> Option<Format> {
     match archive.small("mimetype")?.trim() {
         "application/vnd.oasis.opendocument.text" => Some(Format::OpenText),
         "application/vnd.oasis.opendocument.spreadsheet" => Some(Format::OpenSpreadsheet),
@@ -23,14 +23,14 @@ pub(super) fn format(archive: &mut Archive<'_>) -> Option<Format> {
 
 /// The text of a document.
 pub(super) fn text(
-    archive: &mut Archive<'_>,
+    archive: &mut DocumentArchive<'_>,
     format: Format,
     stop: &dyn Fn() -> bool,
 ) -> Result<DocumentText, DocumentError> {
     if archive.small("META-INF/manifest.xml").is_some_and(|manifest| manifest.contains("encryption-data")) {
         return Err(DocumentError::Encrypted);
     }
-    let mut reading = Reading { sheets: format == Format::OpenSpreadsheet, ..Reading::default() };
+    let mut reading = OdfReader { sheets: format == Format::OpenSpreadsheet, ..OdfReader::default() };
     if format == Format::OpenText && archive.has("styles.xml") {
         for (element, label) in [("header", "Header"), ("footer", "Footer")] {
             let words = page_text(archive, element, stop)?;
@@ -52,7 +52,11 @@ pub(super) fn text(
 }
 
 /// What stands at the top or the bottom of every page.
-fn page_text(archive: &mut Archive<'_>, element: &str, stop: &dyn Fn() -> bool) -> Result<String, DocumentError> {
+fn page_text(
+    archive: &mut DocumentArchive<'_>,
+    element: &str,
+    stop: &dyn Fn() -> bool,
+) -> Result<String, DocumentError> {
     let (mut words, mut inside) = (String::new(), 0_usize);
     walk(archive.part("styles.xml")?, stop, |node| {
         match node {
@@ -68,8 +72,8 @@ fn page_text(archive: &mut Archive<'_>, element: &str, stop: &dyn Fn() -> bool) 
 
 /// A document while it is being read.
 #[derive(Default)]
-struct Reading {
-    flow: Flow,
+struct OdfReader {
+    flow: TextFlow,
     sheets: bool,
     /// How many paragraphs, or headings, the walk is in.
     paragraphs: usize,
@@ -83,7 +87,7 @@ struct Reading {
     frames: Vec<bool>,
     /// Whether the notes of a slide begin with the next words.
     notes_begin: bool,
-    row: Row,
+    row: GridRow,
     row_number: usize,
     row_repeats: usize,
     column: usize,
@@ -92,7 +96,7 @@ struct Reading {
     formula: String,
 }
 
-impl Reading {
+impl OdfReader {
     fn visit(&mut self, node: &Node<'_>) -> Result<(), XmlError> {
         if self.aside.is_some() {
             self.visit_aside(node);

@@ -7,12 +7,12 @@ pub(super) mod word;
 
 use std::collections::HashMap;
 
-use super::archive::Archive;
+use super::archive::DocumentArchive;
 use super::xml::{Node, walk};
 use super::{DocumentError, Format};
 
 /// The format of an archive, if it is one of these: the content type of its main part says so.
-pub(super) fn format(archive: &mut Archive<'_>) -> Option<Format> {
+pub(super) fn format(archive: &mut DocumentArchive<'_>) -> Option<Format> {
     let types = content_types(archive).ok()?;
     types.iter().find_map(|(_, kind)| main_format(kind))
 }
@@ -30,7 +30,7 @@ fn main_format(content_type: &str) -> Option<Format> {
 }
 
 /// Parts and their content types, as the archive lists them.
-fn content_types(archive: &mut Archive<'_>) -> Result<Vec<(String, String)>, DocumentError> {
+fn content_types(archive: &mut DocumentArchive<'_>) -> Result<Vec<(String, String)>, DocumentError> {
     let mut types = Vec::new();
     walk(archive.part("[Content_Types].xml")?, &|| false, |node| {
         if let Node::Open(element) = node
@@ -45,7 +45,7 @@ fn content_types(archive: &mut Archive<'_>) -> Result<Vec<(String, String)>, Doc
 }
 
 /// The main part.
-fn main_part(archive: &mut Archive<'_>) -> Result<String, DocumentError> {
+fn main_part(archive: &mut DocumentArchive<'_>) -> Result<String, DocumentError> {
     let main = content_types(archive)?.into_iter().find(|(_, kind)| main_format(kind).is_some());
     main.map(|(part, _)| part).ok_or_else(|| DocumentError::Damaged("its main part is missing".to_owned()))
 }
@@ -58,7 +58,7 @@ struct Relation {
 }
 
 /// What a part names, by id. A part without relations has none.
-fn relations(archive: &mut Archive<'_>, part: &str) -> HashMap<String, Relation> {
+fn relations(archive: &mut DocumentArchive<'_>, part: &str) -> HashMap<String, Relation> {
     let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
     let name = if folder.is_empty() { format!("_rels/{file}.rels") } else { format!("{folder}/_rels/{file}.rels") };
     let mut relations = HashMap::new();

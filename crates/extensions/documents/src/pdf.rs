@@ -20,7 +20,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use tempfile::NamedTempFile;
 use tokio::runtime::Handle;
 
-use super::flow::Flow;
+use super::flow::TextFlow;
 use super::{DocumentError, DocumentSource, DocumentText, MAX_TEXT};
 
 /// The first argument with which the program is started to read a PDF file; the file and where its text goes follow. No dash is
@@ -76,7 +76,7 @@ pub(super) fn text(supervisor: &Supervisor, source: &DocumentSource<'_>) -> Resu
 
 /// The pages under headings, with no more empty lines than needed.
 fn arrange(text: &str) -> DocumentText {
-    let mut flow = Flow::default();
+    let mut flow = TextFlow::default();
     let mut empty = true;
     for (number, page) in (1..).zip(text.trim_end_matches(PAGE_END).split(PAGE_END)) {
         flow.heading(&format!("## Page {number}"));

@@ -40,7 +40,7 @@ async fn read_with(
     let (path, spill) = (folder.path().join(file), folder.path().join("spill"));
     let bytes = bytes.as_ref().to_vec();
     fs::write(&path, &bytes).unwrap();
-    let reader = Documents::new(Arc::new(Supervisor::for_tests().unwrap()));
+    let reader = FormatReaders::new(Arc::new(Supervisor::for_tests().unwrap()));
     assert!(reader.format(&path, &bytes).is_some(), "{file} is no document");
     let work = move || reader.read(&DocumentSource { path: &path, bytes: &bytes, spill: &spill, cancel: &cancel });
     tokio::task::spawn_blocking(work).await.unwrap()
@@ -71,7 +71,7 @@ async fn documents_of_other_programs_are_read_as_a_person_reads_them() {
 async fn a_document_is_known_by_its_content_and_not_by_its_name() {
     let text = read("renamed.bin", fs::read(fixtures().join("report.docx")).unwrap()).await.unwrap();
     assert!(text.contains("Quarterly report"), "{text}");
-    let reader = Documents::new(Arc::new(Supervisor::for_tests().unwrap()));
+    let reader = FormatReaders::new(Arc::new(Supervisor::for_tests().unwrap()));
     for (file, text) in [("plain.pdf", "no document\n"), ("other.ipynb", "{\"cells\": 1}\n")] {
         assert_eq!(reader.format(Path::new(file), text.as_bytes()), None, "{file}");
     }
@@ -126,7 +126,7 @@ async fn what_unpacks_to_too_much_is_refused() {
 
     let names: Vec<String> = (0..20_001).map(|number| format!("part{number}")).collect();
     let parts: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b""[..])).collect();
-    assert!(Archive::open(&archive(&parts)).is_err());
+    assert!(DocumentArchive::open(&archive(&parts)).is_err());
 }
 
 #[tokio::test]
@@ -240,11 +240,11 @@ proptest! {
         let open = archive(&[("content.xml", xml.as_bytes()), ("styles.xml", xml.as_bytes())]);
         let word = word(xml.as_bytes());
         let results = [
-            ooxml::word::text(&mut Archive::open(&word).unwrap(), &stop),
-            ooxml::excel::text(&mut Archive::open(&excel).unwrap(), &stop),
-            odf::text(&mut Archive::open(&open).unwrap(), Format::OpenText, &stop),
-            odf::text(&mut Archive::open(&open).unwrap(), Format::OpenSpreadsheet, &stop),
-            odf::text(&mut Archive::open(&open).unwrap(), Format::OpenPresentation, &stop),
+            ooxml::word::text(&mut DocumentArchive::open(&word).unwrap(), &stop),
+            ooxml::excel::text(&mut DocumentArchive::open(&excel).unwrap(), &stop),
+            odf::text(&mut DocumentArchive::open(&open).unwrap(), Format::OpenText, &stop),
+            odf::text(&mut DocumentArchive::open(&open).unwrap(), Format::OpenSpreadsheet, &stop),
+            odf::text(&mut DocumentArchive::open(&open).unwrap(), Format::OpenPresentation, &stop),
         ];
         for text in results.into_iter().flatten().map(|extracted| extracted.text) {
             prop_assert!(text.len() <= MAX_TEXT);

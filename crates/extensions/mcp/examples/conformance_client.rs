@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use haft_mcp::{
-    Cache, Elicitor, Host, McpError, Oauth, Origin, Protocol, Reach, Server, Servers, ToolFilter, ToolInfo, login,
+    Cache, Elicitor, McpError, Oauth, Protocol, ServerDefinition, ServerEndpoint, ServerHost, ServerOrigin, Servers,
+    ToolFilter, ToolInfo, login,
 };
 use haft_sandbox::Supervisor;
-use haft_tool::Progress;
+use haft_tool::CallProgress;
 use haft_types::{Filled, Form};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -42,10 +43,10 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let scenario = variable("MCP_CONFORMANCE_SCENARIO");
     let context: Value = serde_json::from_str(&variable("MCP_CONFORMANCE_CONTEXT")).unwrap_or_default();
     let text = |key: &str| context[key].as_str().map(str::to_owned);
-    let server = Server {
+    let server = ServerDefinition {
         name: "suite".into(),
-        origin: Origin::User,
-        reach: Reach::Http { url, headers: Vec::new(), bearer: None },
+        origin: ServerOrigin::User,
+        reach: ServerEndpoint::Http { url, headers: Vec::new(), bearer: None },
         sandboxed: false,
         timeout: Duration::from_secs(20),
         startup: Duration::from_secs(20),
@@ -63,7 +64,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         },
     };
     let state = tempfile::tempdir()?;
-    let host = Host {
+    let host = ServerHost {
         supervisor: Arc::new(Supervisor::new("/nonexistent")),
         environment: Arc::default(),
         cache: Cache::at(state.path().join("lists")),
@@ -113,7 +114,7 @@ fn calls(scenario: &str, context: &Value, tools: &[ToolInfo]) -> Vec<(String, Ma
 
 struct Client {
     servers: Servers,
-    server: Server,
+    server: ServerDefinition,
     tokens: std::path::PathBuf,
 }
 
@@ -154,6 +155,6 @@ impl Elicitor for Defaults {
 
 struct Quiet;
 
-impl Progress for Quiet {
+impl CallProgress for Quiet {
     fn show(&self, _text: String) {}
 }

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::listing::Listing;
-use crate::server::{Reach, Server};
+use crate::listing::ServerListing;
+use crate::server::{ServerDefinition, ServerEndpoint};
 
 /// Changes whenever the form of the files does.
 const FORM: u32 = 1;
@@ -25,9 +25,9 @@ pub struct Cache {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct CachedListing {
     form: u32,
-    listing: Listing,
+    listing: ServerListing,
 }
 
 impl Cache {
@@ -37,22 +37,22 @@ impl Cache {
     }
 
     /// What the server offered when it was last asked.
-    pub fn load(&self, server: &Server) -> Option<Listing> {
+    pub fn load(&self, server: &ServerDefinition) -> Option<ServerListing> {
         let path = self.file(server);
         let small = fs::metadata(&path).is_ok_and(|metadata| metadata.len() <= LARGEST);
-        let kept: Kept = serde_json::from_slice(&fs::read(path).ok().filter(|_| small)?).ok()?;
+        let kept: CachedListing = serde_json::from_slice(&fs::read(path).ok().filter(|_| small)?).ok()?;
         (kept.form == FORM).then_some(kept.listing)
     }
 
     /// Keeps what the server offers.
-    pub fn keep(&self, server: &Server, listing: &Listing) {
+    pub fn keep(&self, server: &ServerDefinition, listing: &ServerListing) {
         if let Err(error) = self.write(server, listing) {
             tracing::warn!(server = server.name, %error, "the list of an MCP server could not be kept");
         }
     }
 
-    fn write(&self, server: &Server, listing: &Listing) -> io::Result<()> {
-        let kept = serde_json::to_vec(&Kept { form: FORM, listing: listing.clone() })?;
+    fn write(&self, server: &ServerDefinition, listing: &ServerListing) -> io::Result<()> {
+        let kept = serde_json::to_vec(&CachedListing { form: FORM, listing: listing.clone() })?;
         if kept.len() as u64 > LARGEST {
             return Err(io::Error::other("it is too large"));
         }
@@ -63,14 +63,14 @@ impl Cache {
         Ok(())
     }
 
-    fn file(&self, server: &Server) -> PathBuf {
+    fn file(&self, server: &ServerDefinition) -> PathBuf {
         self.folder.join(format!("{}-{}.json", server.name, &declaration(server)[..32]))
     }
 }
 
 /// A hash of everything that decides what a server may offer. Who declared it, its permission, its times and which of its
 /// tools are shown do not.
-fn declaration(server: &Server) -> String {
+fn declaration(server: &ServerDefinition) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut field = |text: &str| {
         hasher.update(&(text.len() as u64).to_le_bytes());
@@ -78,7 +78,7 @@ fn declaration(server: &Server) -> String {
     };
     field(&server.name);
     match &server.reach {
-        Reach::Command { program, args, env, cwd } => {
+        ServerEndpoint::Command { program, args, env, cwd } => {
             field("command");
             field(program);
             field(&cwd.to_string_lossy());
@@ -89,7 +89,7 @@ fn declaration(server: &Server) -> String {
             env.iter().flat_map(|(name, value)| [name, value]).for_each(|text| field(text));
         }
         // A token changes by itself; what is declared is where it comes from.
-        Reach::Http { url, headers, bearer: _ } => {
+        ServerEndpoint::Http { url, headers, bearer: _ } => {
             field("http");
             field(url);
             headers.iter().flat_map(|(name, value)| [name, value]).for_each(|text| field(text));
@@ -106,13 +106,13 @@ mod tests {
     use super::*;
     use crate::config::{Protocol, ToolFilter};
     use crate::listing::ToolInfo;
-    use crate::server::Origin;
+    use crate::server::ServerOrigin;
 
-    fn server(args: &[&str]) -> Server {
-        Server {
+    fn server(args: &[&str]) -> ServerDefinition {
+        ServerDefinition {
             name: "s".into(),
-            origin: Origin::User,
-            reach: Reach::Command {
+            origin: ServerOrigin::User,
+            reach: ServerEndpoint::Command {
                 program: "run".into(),
                 args: args.iter().map(|arg| (*arg).to_owned()).collect(),
                 env: vec![("KEY".into(), "s3cret".into())],
@@ -132,14 +132,16 @@ mod tests {
     fn a_list_is_found_for_the_same_declaration_only() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path().join("lists"));
-        let listing =
-            Listing { tools: vec![ToolInfo { name: "t".into(), ..ToolInfo::default() }], ..Listing::default() };
+        let listing = ServerListing {
+            tools: vec![ToolInfo { name: "t".into(), ..ToolInfo::default() }],
+            ..ServerListing::default()
+        };
         assert_eq!(cache.load(&server(&["a"])), None);
         cache.keep(&server(&["a"]), &listing);
         assert_eq!(cache.load(&server(&["a"])), Some(listing.clone()));
         assert_eq!(cache.load(&server(&["a", "b"])), None);
         assert_eq!(cache.load(&server(&["ab"])), None);
-        let slower = Server { timeout: Duration::from_secs(9), ..server(&["a"]) };
+        let slower = ServerDefinition { timeout: Duration::from_secs(9), ..server(&["a"]) };
         assert_eq!(cache.load(&slower), Some(listing), "its times do not matter");
     }
 
@@ -147,7 +149,7 @@ mod tests {
     fn its_files_are_private_and_hold_no_key_and_a_broken_one_is_none() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path().join("lists"));
-        cache.keep(&server(&[]), &Listing::default());
+        cache.keep(&server(&[]), &ServerListing::default());
         let file = cache.file(&server(&[]));
         let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&file), mode(&cache.folder)), (0o600, 0o700));

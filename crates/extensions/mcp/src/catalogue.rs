@@ -9,7 +9,7 @@ use haft_types::ToolSpec;
 use tokio_util::sync::CancellationToken;
 
 use crate::listing::ToolInfo;
-use crate::scope::Scope;
+use crate::scope::ToolScope;
 use crate::servers::Servers;
 use crate::use_mcp_tool;
 
@@ -19,13 +19,13 @@ const SHORT_WAIT: Duration = Duration::from_secs(10);
 /// What servers offer, within a scope.
 pub struct ServerCatalogue {
     servers: Arc<Servers>,
-    scope: Scope,
+    scope: ToolScope,
 }
 
 impl ServerCatalogue {
     /// Everything these servers offer.
     pub fn new(servers: Arc<Servers>) -> Self {
-        Self { servers, scope: Scope::default() }
+        Self { servers, scope: ToolScope::default() }
     }
 }
 

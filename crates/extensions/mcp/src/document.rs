@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 use haft_tool::{ToolDetail, shorten};
 use haft_types::ToolSpec;
 
-use crate::listing::{Listing, ResourceInfo, ToolInfo};
-use crate::output::{Answer, Content};
-use crate::scope::Scope;
+use crate::listing::{ResourceInfo, ServerListing, ToolInfo};
+use crate::output::{AnswerContent, ServerAnswer};
+use crate::scope::ToolScope;
 use crate::servers::Servers;
 
 /// The longest description of a resource, in characters.
@@ -25,27 +25,27 @@ const RESOURCES: usize = 10;
 
 /// What a model is told of the servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Document {
+pub struct ServerDocument {
     /// The text, for the description of `use_mcp_tool`.
     pub text: String,
     /// Whether the arguments of tools are left for `tool_search` to tell.
     pub deferred: bool,
 }
 
-impl Document {
+impl ServerDocument {
     /// Tells as much as fits into this many tokens: every tool with its arguments, else their names, else how many.
     pub fn of(servers: &Servers, budget: usize, count: &dyn Fn(&str) -> usize) -> Self {
-        Self::within(&Scope::default(), servers, budget, count)
+        Self::within(&ToolScope::default(), servers, budget, count)
     }
 
     /// The same of what is within a scope.
-    pub(crate) fn within(scope: &Scope, servers: &Servers, budget: usize, count: &dyn Fn(&str) -> usize) -> Self {
+    pub(crate) fn within(scope: &ToolScope, servers: &Servers, budget: usize, count: &dyn Fn(&str) -> usize) -> Self {
         let (detail, text) = ToolDetail::fitting(budget, count, |detail| text(servers, scope, detail));
         Self { text, deferred: detail != ToolDetail::Whole }
     }
 }
 
-fn text(servers: &Servers, scope: &Scope, detail: ToolDetail) -> String {
+fn text(servers: &Servers, scope: &ToolScope, detail: ToolDetail) -> String {
     let mut text = match scope.told() {
         None => "Servers and their tools:".to_owned(),
         Some(only) => format!("Servers and their tools, of which you can use only {only}:"),
@@ -68,7 +68,7 @@ fn text(servers: &Servers, scope: &Scope, detail: ToolDetail) -> String {
 }
 
 /// That there are resources, and which, if they are few.
-fn tell_resources(text: &mut String, listing: &Listing, detail: ToolDetail) {
+fn tell_resources(text: &mut String, listing: &ServerListing, detail: ToolDetail) {
     let all = &listing.resources;
     if all.is_empty() || listing.tools.iter().any(|tool| tool.name == READ_RESOURCE) {
         return;
@@ -87,16 +87,16 @@ fn tell_resources(text: &mut String, listing: &Listing, detail: ToolDetail) {
 }
 
 /// All resources, as an answer of the server.
-pub(crate) fn resources(listing: &Listing) -> Answer {
+pub(crate) fn resources(listing: &ServerListing) -> ServerAnswer {
     let line = |one: &ResourceInfo| {
         let of = if one.media_type.is_empty() { String::new() } else { format!(", {}", one.media_type) };
         format!("`{}` ({}{of}): {}", one.uri, one.name, shorten(&one.description, DESCRIPTION))
     };
     let lines: Vec<_> = listing.resources.iter().map(line).collect();
-    Answer { content: vec![Content::Text(lines.join("\n"))], ..Answer::default() }
+    ServerAnswer { content: vec![AnswerContent::Text(lines.join("\n"))], ..ServerAnswer::default() }
 }
 
-fn tell(text: &mut String, listing: &Listing, offered: &[ToolSpec], detail: ToolDetail) {
+fn tell(text: &mut String, listing: &ServerListing, offered: &[ToolSpec], detail: ToolDetail) {
     let instructions = shorten(&listing.instructions, INSTRUCTIONS);
     if detail != ToolDetail::Counts && !instructions.is_empty() {
         let _ = writeln!(text, "{instructions}");

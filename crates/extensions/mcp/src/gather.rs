@@ -10,7 +10,7 @@ use haft_text::NameRule;
 
 use crate::config::ServerConfig;
 use crate::project;
-use crate::server::{Oauth, Origin, Problem, Reach, Server};
+use crate::server::{Oauth, ServerDefinition, ServerEndpoint, ServerOrigin, ServerProblem};
 
 /// The `.mcp.json` of a project that is trusted.
 #[derive(Clone, Copy, Debug)]
@@ -25,11 +25,11 @@ pub struct ProjectFile<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gathered {
     /// Servers that can be used, by name.
-    pub servers: Vec<Server>,
+    pub servers: Vec<ServerDefinition>,
     /// Servers that are declared and switched off, by name.
     pub disabled: Vec<String>,
     /// What is wrong with the others.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ServerProblem>,
 }
 
 /// Brings the declarations together. The user's win by name; `root` is where programs run that name no folder, and where
@@ -43,25 +43,25 @@ pub fn gather(
 ) -> Gathered {
     let mut gathered = Gathered::default();
     for (name, config) in user {
-        let place = Place { file: user_file, section: format!("mcp_servers.{name}") };
-        gathered.add(name, config, Origin::User, &place, root, variable);
+        let place = DeclarationPlace { file: user_file, section: format!("mcp_servers.{name}") };
+        gathered.add(name, config, ServerOrigin::User, &place, root, variable);
     }
     let Some(ProjectFile { path, text }) = project else { return gathered };
     let entries = match project::read(text, variable) {
         Ok(entries) => entries,
         Err((key, reason)) => {
-            let place = Place { file: path, section: String::new() };
-            gathered.problems.push(Problem { server: "*".into(), place: place.key(&key), reason });
+            let place = DeclarationPlace { file: path, section: String::new() };
+            gathered.problems.push(ServerProblem { server: "*".into(), place: place.key(&key), reason });
             return gathered;
         }
     };
     let taken: BTreeSet<String> = user.keys().cloned().collect();
     for (name, entry) in entries.into_iter().filter(|(name, _)| !taken.contains(name)) {
-        let place = Place { file: path, section: format!("mcpServers.{name}") };
+        let place = DeclarationPlace { file: path, section: format!("mcpServers.{name}") };
         match entry {
-            Ok(config) => gathered.add(&name, &config, Origin::Project, &place, root, variable),
+            Ok(config) => gathered.add(&name, &config, ServerOrigin::Project, &place, root, variable),
             Err((key, reason)) => {
-                gathered.problems.push(Problem { server: name, place: place.key(&key), reason });
+                gathered.problems.push(ServerProblem { server: name, place: place.key(&key), reason });
             }
         }
     }
@@ -71,12 +71,12 @@ pub fn gather(
 }
 
 /// Where a server is declared.
-struct Place<'a> {
+struct DeclarationPlace<'a> {
     file: &'a Path,
     section: String,
 }
 
-impl Place<'_> {
+impl DeclarationPlace<'_> {
     fn key(&self, key: &str) -> String {
         let dotted: Vec<_> = [self.section.as_str(), key].into_iter().filter(|part| !part.is_empty()).collect();
         match dotted.as_slice() {
@@ -91,8 +91,8 @@ impl Gathered {
         &mut self,
         name: &str,
         config: &ServerConfig,
-        origin: Origin,
-        place: &Place<'_>,
+        origin: ServerOrigin,
+        place: &DeclarationPlace<'_>,
         root: &Path,
         variable: &dyn Fn(&str) -> Option<String>,
     ) {
@@ -107,7 +107,7 @@ impl Gathered {
             Err((String::new(), words.to_owned()))
         };
         match made {
-            Ok((reach, oauth)) => self.servers.push(Server {
+            Ok((reach, oauth)) => self.servers.push(ServerDefinition {
                 name: name.to_owned(),
                 origin,
                 reach,
@@ -120,7 +120,7 @@ impl Gathered {
                 oauth,
             }),
             Err((key, reason)) => {
-                self.problems.push(Problem { server: name.to_owned(), place: place.key(&key), reason });
+                self.problems.push(ServerProblem { server: name.to_owned(), place: place.key(&key), reason });
             }
         }
     }
@@ -147,7 +147,7 @@ fn reach(
     config: &ServerConfig,
     root: &Path,
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<Reach, (String, String)> {
+) -> Result<ServerEndpoint, (String, String)> {
     let wrong = |key: &str, words: &str| Err((key.to_owned(), words.to_owned()));
     let filled = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
     match (filled(&config.command), filled(&config.url)) {
@@ -169,7 +169,7 @@ fn reach(
                 },
             };
             let env = config.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-            Ok(Reach::Command { program, args: config.args.clone(), env, cwd })
+            Ok(ServerEndpoint::Command { program, args: config.args.clone(), env, cwd })
         }
         (None, Some(url)) => {
             if config.sandbox {
@@ -186,7 +186,7 @@ fn reach(
                 },
             };
             let headers = config.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-            Ok(Reach::Http { url, headers, bearer })
+            Ok(ServerEndpoint::Http { url, headers, bearer })
         }
     }
 }

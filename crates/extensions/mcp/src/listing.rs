@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// Everything a server said it offers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Listing {
+pub struct ServerListing {
     /// The program's own name and version, where it gives them.
     pub program: String,
     /// The revision of the protocol that was spoken.

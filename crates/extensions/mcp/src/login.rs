@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::sdk::{Authorization, Tokens};
-use crate::server::Server;
+use crate::sdk::{Authorization, TokenStore};
+use crate::server::ServerDefinition;
 
 /// The longest request that is looked at.
 const LONGEST: usize = 16 * 1024;
@@ -24,14 +24,14 @@ pub struct Login {
 /// Begins to log in: finds the authorization server, registers haft there if needed, and makes the page's address. Tokens
 /// will be kept in `tokens`. `challenge` is what came with [`McpError::Login`](crate::McpError::Login). The error is a reason
 /// in words.
-pub async fn login(server: &Server, tokens: PathBuf, challenge: Option<&str>) -> Result<Login, String> {
+pub async fn login(server: &ServerDefinition, tokens: PathBuf, challenge: Option<&str>) -> Result<Login, String> {
     let listen = async {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let port = listener.local_addr()?.port();
         Ok::<_, io::Error>((listener, format!("http://127.0.0.1:{port}/callback")))
     };
     let (listener, redirect) = listen.await.map_err(|error| format!("cannot listen on this machine: {error}"))?;
-    let authorization = Authorization::begin(server, &Tokens::at(tokens), &redirect, challenge).await?;
+    let authorization = Authorization::begin(server, &TokenStore::at(tokens), &redirect, challenge).await?;
     Ok(Login { authorization, listener, redirect })
 }
 

@@ -18,9 +18,9 @@ const DATA: Limits = Limits { lines: 200, bytes: 8 * 1024 };
 
 /// What a server answered.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct ServerAnswer {
     /// The parts, in order.
-    pub content: Vec<Content>,
+    pub content: Vec<AnswerContent>,
     /// The same as data, where the server gives it.
     pub structured: Option<Value>,
     /// Whether the server calls it an error.
@@ -29,7 +29,7 @@ pub struct Answer {
 
 /// A part of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum AnswerContent {
     /// Words.
     Text(String),
     /// A picture.
@@ -38,12 +38,12 @@ pub enum Content {
     Other(String),
 }
 
-impl Answer {
+impl ServerAnswer {
     /// All words together.
     pub fn text(&self) -> String {
         let parts = self.content.iter().filter_map(|part| match part {
-            Content::Text(text) | Content::Other(text) => Some(text.as_str()),
-            Content::Image(_) => None,
+            AnswerContent::Text(text) | AnswerContent::Other(text) => Some(text.as_str()),
+            AnswerContent::Image(_) => None,
         });
         let text = parts.collect::<Vec<_>>().join("\n");
         match &self.structured {
@@ -72,7 +72,7 @@ impl Answer {
             };
             let _ = write!(text, "\n[{words}]");
         }
-        let images: Vec<Image> = self.content.iter().filter_map(Content::image).cloned().collect();
+        let images: Vec<Image> = self.content.iter().filter_map(AnswerContent::image).cloned().collect();
         if text.trim().is_empty() {
             text = match images.len() {
                 0 => "The tool answered without a word.".to_owned(),
@@ -89,7 +89,7 @@ impl Answer {
     }
 }
 
-impl Content {
+impl AnswerContent {
     fn image(&self) -> Option<&Image> {
         match self {
             Self::Image(image) => Some(image),

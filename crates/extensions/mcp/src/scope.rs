@@ -9,7 +9,7 @@
 use std::fmt;
 
 use crate::error::McpError;
-use crate::server::Server;
+use crate::server::ServerDefinition;
 
 /// How the names begin.
 const PREFIX: &str = "mcp__";
@@ -18,10 +18,10 @@ const BETWEEN: &str = "__";
 
 /// What may be listed and called: everything, or the parts named.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Scope(Option<Vec<Part>>);
+pub(crate) struct ToolScope(Option<Vec<ScopePart>>);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Part {
+struct ScopePart {
     server: String,
     tools: Tools,
 }
@@ -34,7 +34,7 @@ enum Tools {
     One(String),
 }
 
-impl Scope {
+impl ToolScope {
     /// What these names stand for, as far as it is within this scope; none where one of them stands for nothing.
     pub(crate) fn narrowed(&self, names: &[String], servers: &[&str]) -> Option<Self> {
         let mut all = Vec::new();
@@ -62,7 +62,7 @@ impl Scope {
     }
 
     /// Whether a tool is in it, and the configuration offers it too.
-    pub(crate) fn offers(&self, server: &Server, tool: &str) -> bool {
+    pub(crate) fn offers(&self, server: &ServerDefinition, tool: &str) -> bool {
         server.filter.admits(tool) && self.admits(&server.name, tool)
     }
 
@@ -87,7 +87,7 @@ impl Scope {
     }
 }
 
-impl Part {
+impl ScopePart {
     /// What is in both.
     fn and(&self, other: &Self) -> Option<Self> {
         let tools = (self.server == other.server).then(|| self.tools.and(&other.tools))??;
@@ -96,7 +96,7 @@ impl Part {
 }
 
 /// The name it is chosen by.
-impl fmt::Display for Part {
+impl fmt::Display for ScopePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { server, tools } = self;
         match tools {
@@ -138,11 +138,11 @@ pub(crate) fn tool_of<'a>(name: &'a str, server: &'a str) -> Option<(&'a str, &'
 }
 
 /// What a name stands for, among these servers. A name that can be read in two ways stands for both.
-fn parts(name: &str, servers: &[&str]) -> Vec<Part> {
+fn parts(name: &str, servers: &[&str]) -> Vec<ScopePart> {
     let of = |server: &&str| {
         let rest = name.strip_prefix(PREFIX)?;
         let tools = if rest == "*" || rest == *server { Tools::All } else { tools(tool_of(name, server)?.1)? };
-        Some(Part { server: (*server).to_owned(), tools })
+        Some(ScopePart { server: (*server).to_owned(), tools })
     };
     servers.iter().filter_map(of).collect()
 }

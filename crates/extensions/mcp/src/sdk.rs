@@ -29,12 +29,12 @@ use serde_json::{Map, Value};
 
 use crate::config::Protocol;
 use crate::error::McpError;
-use crate::listing::Listing;
-use crate::output::Answer;
-use crate::server::{Reach, Server};
+use crate::listing::ServerListing;
+use crate::output::ServerAnswer;
+use crate::server::{ServerDefinition, ServerEndpoint};
 use crate::servers::Confines;
 
-pub(crate) use auth::{Authorization, Tokens};
+pub(crate) use auth::{Authorization, TokenStore};
 pub use handler::Elicitor;
 use handler::Handler;
 pub(crate) use handler::Heard;
@@ -60,18 +60,18 @@ pub(crate) struct Launch<'a> {
     pub(crate) supervisor: &'a Supervisor,
     /// The environment of every child.
     pub(crate) environment: &'a [(String, String)],
-    pub(crate) tokens: &'a Tokens,
+    pub(crate) tokens: &'a TokenStore,
     pub(crate) elicitor: Option<Arc<dyn Elicitor>>,
     pub(crate) sandbox: Option<&'a dyn Confines>,
 }
 
 impl Connection {
     /// Starts or reaches a server and agrees on a protocol. Whoever waits must set the limit.
-    pub(crate) async fn open(server: &Server, launch: &Launch<'_>) -> Result<Self, McpError> {
+    pub(crate) async fn open(server: &ServerDefinition, launch: &Launch<'_>) -> Result<Self, McpError> {
         let heard = Arc::new(Heard::default());
         let handler = Handler::new(&server.name, Arc::clone(&heard), launch.elicitor.clone());
         let (service, process) = match &server.reach {
-            Reach::Command { .. } => {
+            ServerEndpoint::Command { .. } => {
                 let (process, socket) = start(server, launch).await?;
                 let (hear, say) = socket.into_split();
                 let transport = AsyncRwTransport::new_client(hear, say).with_max_line_length(LARGEST);
@@ -84,7 +84,7 @@ impl Connection {
                     }
                 }
             }
-            Reach::Http { .. } => (reach(server, launch, handler).await?, None),
+            ServerEndpoint::Http { .. } => (reach(server, launch, handler).await?, None),
         };
         let connection = Self { service, heard, process, server: server.name.clone() };
         connection.listen();
@@ -125,7 +125,7 @@ impl Connection {
     }
 
     /// Asks for everything it offers. Resources and prompts that cannot be listed are none.
-    pub(crate) async fn list(&self) -> Result<Listing, McpError> {
+    pub(crate) async fn list(&self) -> Result<ServerListing, McpError> {
         let info = self.service.peer_info();
         let capabilities = info.as_ref().map(|info| info.capabilities.clone()).unwrap_or_default();
         let mut listing = info.as_deref().map(convert::about).unwrap_or_default();
@@ -148,19 +148,19 @@ impl Connection {
     }
 
     /// Calls a tool. Dropping the future tells the server to stop.
-    pub(crate) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Answer, McpError> {
+    pub(crate) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<ServerAnswer, McpError> {
         let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         self.service.call_tool(request).await.map(convert::answer).map_err(|error| self.failed(&error))
     }
 
     /// Reads a resource.
-    pub(crate) async fn read(&self, uri: &str) -> Result<Answer, McpError> {
+    pub(crate) async fn read(&self, uri: &str) -> Result<ServerAnswer, McpError> {
         let read = self.service.read_resource(ReadResourceRequestParams::new(uri)).await;
         read.map(convert::contents).map_err(|error| self.failed(&error))
     }
 
     /// Fills in a prompt.
-    pub(crate) async fn prompt(&self, name: &str, arguments: Map<String, Value>) -> Result<Answer, McpError> {
+    pub(crate) async fn prompt(&self, name: &str, arguments: Map<String, Value>) -> Result<ServerAnswer, McpError> {
         let request = GetPromptRequestParams::new(name).with_arguments(arguments);
         self.service.get_prompt(request).await.map(convert::messages).map_err(|error| self.failed(&error))
     }
@@ -227,9 +227,12 @@ fn lifecycle(protocol: Protocol) -> ClientLifecycleMode {
     }
 }
 
-async fn start(server: &Server, launch: &Launch<'_>) -> Result<(Background, tokio::net::UnixStream), McpError> {
+async fn start(
+    server: &ServerDefinition,
+    launch: &Launch<'_>,
+) -> Result<(Background, tokio::net::UnixStream), McpError> {
     let failed = |reason: String| McpError::Start { server: server.name.clone(), reason };
-    let Reach::Command { program, args, env, cwd } = &server.reach else {
+    let ServerEndpoint::Command { program, args, env, cwd } = &server.reach else {
         return Err(failed("it is not a program".into()));
     };
     let confined = match (server.sandboxed, launch.sandbox) {
@@ -256,12 +259,12 @@ async fn start(server: &Server, launch: &Launch<'_>) -> Result<(Background, toki
 }
 
 async fn reach(
-    server: &Server,
+    server: &ServerDefinition,
     launch: &Launch<'_>,
     handler: Handler,
 ) -> Result<RunningService<RoleClient, Handler>, McpError> {
     let failed = |reason: String| McpError::Start { server: server.name.clone(), reason };
-    let Reach::Http { url, headers, bearer } = &server.reach else {
+    let ServerEndpoint::Http { url, headers, bearer } = &server.reach else {
         return Err(failed("it has no address".into()));
     };
     let mut named = HashMap::new();
@@ -300,7 +303,7 @@ fn provide() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-fn failed_start(server: &Server, error: &ClientInitializeError, said: &str) -> McpError {
+fn failed_start(server: &ServerDefinition, error: &ClientInitializeError, said: &str) -> McpError {
     let name = server.name.clone();
     let challenge = error.auth_challenge().map(str::to_owned);
     if challenge.is_some() || error.is_authorization_required() {

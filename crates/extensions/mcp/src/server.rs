@@ -10,13 +10,13 @@ use crate::config::{Protocol, ToolFilter};
 
 /// A server with everything that is needed to reach it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Server {
+pub struct ServerDefinition {
     /// Its name.
     pub name: String,
     /// Who declared it.
-    pub origin: Origin,
+    pub origin: ServerOrigin,
     /// How it is reached.
-    pub reach: Reach,
+    pub reach: ServerEndpoint,
     /// Whether it runs in a sandbox, where it is a program.
     pub sandboxed: bool,
     /// How long a call may be silent.
@@ -48,14 +48,14 @@ pub struct Oauth {
 
 /// Who declared a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum ServerOrigin {
     /// The user, in the configuration.
     User,
     /// The project, in its `.mcp.json`.
     Project,
 }
 
-impl Origin {
+impl ServerOrigin {
     /// The word in lists.
     pub fn name(self) -> &'static str {
         match self {
@@ -67,7 +67,7 @@ impl Origin {
 
 /// How a server is reached.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Reach {
+pub enum ServerEndpoint {
     /// It is a program, spoken with over its standard input and output.
     Command {
         /// The program.
@@ -91,7 +91,7 @@ pub enum Reach {
 }
 
 /// Never the environment, the headers or the token: they hold keys.
-impl fmt::Display for Reach {
+impl fmt::Display for ServerEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command { program, args, .. } => {
@@ -103,13 +103,13 @@ impl fmt::Display for Reach {
     }
 }
 
-impl fmt::Debug for Reach {
+impl fmt::Debug for ServerEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for ServerDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}): {}", self.name, self.origin.name(), self.reach)
     }
@@ -118,7 +118,7 @@ impl fmt::Debug for Server {
 /// A declaration that cannot be used, in words for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("MCP server `{server}` is not used: {place}: {reason}")]
-pub struct Problem {
+pub struct ServerProblem {
     /// The server's name, empty when the whole file is meant.
     pub server: String,
     /// The file and the key.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use haft_sandbox::{ConfinementSpec, Supervisor};
-use haft_tool::Progress;
+use haft_tool::CallProgress;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -17,11 +17,11 @@ use tokio_util::sync::CancellationToken;
 use crate::cache::Cache;
 use crate::document::{self, READ_RESOURCE};
 use crate::error::McpError;
-use crate::listing::Listing;
-use crate::output::Answer;
-use crate::scope::Scope;
-use crate::sdk::{Connection, Elicitor, Launch, Tokens};
-use crate::server::Server;
+use crate::listing::ServerListing;
+use crate::output::ServerAnswer;
+use crate::scope::ToolScope;
+use crate::sdk::{Connection, Elicitor, Launch, TokenStore};
+use crate::server::ServerDefinition;
 
 /// A server may be started this often …
 const STARTS: usize = 4;
@@ -30,7 +30,7 @@ const PERIOD: Duration = Duration::from_mins(5);
 
 /// What servers are given.
 #[derive(Clone)]
-pub struct Host {
+pub struct ServerHost {
     /// Starts those that are programs.
     pub supervisor: Arc<Supervisor>,
     /// The environment of every child.
@@ -54,23 +54,23 @@ pub trait Confines: Send + Sync {
 
 /// All servers of a session. Dropping it ends them.
 pub struct Servers {
-    slots: Vec<Slot>,
-    host: Host,
+    slots: Vec<ServerSlot>,
+    host: ServerHost,
 }
 
 /// How a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ServerState {
     /// It was not used yet, or has ended.
     Idle,
     /// It can be spoken with.
     Running,
 }
 
-struct Slot {
-    server: Server,
+struct ServerSlot {
+    server: ServerDefinition,
     life: Mutex<Life>,
-    listing: RwLock<Option<Arc<Listing>>>,
+    listing: RwLock<Option<Arc<ServerListing>>>,
 }
 
 #[derive(Default)]
@@ -81,16 +81,16 @@ struct Life {
 
 impl Servers {
     /// These servers, none of them started; what they offer is as it was when it was last kept.
-    pub fn new(servers: Vec<Server>, host: Host) -> Self {
-        let slot = |server: Server| {
+    pub fn new(servers: Vec<ServerDefinition>, host: ServerHost) -> Self {
+        let slot = |server: ServerDefinition| {
             let listing = host.cache.load(&server).map(Arc::new);
-            Slot { server, life: Mutex::default(), listing: RwLock::new(listing) }
+            ServerSlot { server, life: Mutex::default(), listing: RwLock::new(listing) }
         };
         Self { slots: servers.into_iter().map(slot).collect(), host }
     }
 
     /// The servers, by name.
-    pub fn iter(&self) -> impl Iterator<Item = &Server> {
+    pub fn iter(&self) -> impl Iterator<Item = &ServerDefinition> {
         self.slots.iter().map(|slot| &slot.server)
     }
 
@@ -107,17 +107,17 @@ impl Servers {
     }
 
     /// What a server offers, as far as it is known; nothing is started.
-    pub fn known(&self, name: &str) -> Option<Arc<Listing>> {
+    pub fn known(&self, name: &str) -> Option<Arc<ServerListing>> {
         self.slot(name).ok()?.known()
     }
 
     /// How a server is.
-    pub fn state(&self, name: &str) -> State {
+    pub fn state(&self, name: &str) -> ServerState {
         let running = self.slot(name).is_ok_and(|slot| {
             // Whoever holds it is just starting it.
             slot.life.try_lock().is_ok_and(|life| life.connection.as_ref().is_some_and(|one| one.is_alive()))
         });
-        if running { State::Running } else { State::Idle }
+        if running { ServerState::Running } else { ServerState::Idle }
     }
 
     /// Whether the user has logged in to a server.
@@ -126,7 +126,7 @@ impl Servers {
     }
 
     /// What a server offers now. It is started if it is not.
-    pub async fn listing(&self, name: &str, cancel: &CancellationToken) -> Result<Arc<Listing>, McpError> {
+    pub async fn listing(&self, name: &str, cancel: &CancellationToken) -> Result<Arc<ServerListing>, McpError> {
         let slot = self.slot(name)?;
         let connection = self.connection(slot, cancel).await?;
         if connection.heard().take_stale() || slot.known().is_none() {
@@ -136,7 +136,7 @@ impl Servers {
     }
 
     /// What a server offers, from its own mouth even when it is known.
-    pub async fn ask_anew(&self, name: &str, cancel: &CancellationToken) -> Result<Arc<Listing>, McpError> {
+    pub async fn ask_anew(&self, name: &str, cancel: &CancellationToken) -> Result<Arc<ServerListing>, McpError> {
         let slot = self.slot(name)?;
         let connection = self.connection(slot, cancel).await?;
         self.refresh(slot, &connection).await?;
@@ -148,7 +148,7 @@ impl Servers {
         &self,
         names: &[&str],
         cancel: &CancellationToken,
-    ) -> Vec<Result<Arc<Listing>, McpError>> {
+    ) -> Vec<Result<Arc<ServerListing>, McpError>> {
         futures::future::join_all(names.iter().map(|name| self.ask_anew(name, cancel))).await
     }
 
@@ -158,21 +158,21 @@ impl Servers {
         name: &str,
         tool: &str,
         arguments: Map<String, Value>,
-        progress: Arc<dyn Progress>,
+        progress: Arc<dyn CallProgress>,
         cancel: &CancellationToken,
-    ) -> Result<Answer, McpError> {
-        self.call_within(&Scope::default(), (name, tool), arguments, progress, cancel).await
+    ) -> Result<ServerAnswer, McpError> {
+        self.call_within(&ToolScope::default(), (name, tool), arguments, progress, cancel).await
     }
 
     /// The same, of what is within a scope.
     pub(crate) async fn call_within(
         &self,
-        scope: &Scope,
+        scope: &ToolScope,
         (name, tool): (&str, &str),
         arguments: Map<String, Value>,
-        progress: Arc<dyn Progress>,
+        progress: Arc<dyn CallProgress>,
         cancel: &CancellationToken,
-    ) -> Result<Answer, McpError> {
+    ) -> Result<ServerAnswer, McpError> {
         scope.check(name, tool)?;
         let slot = self.slot(name)?;
         if !slot.server.filter.admits(tool) {
@@ -180,7 +180,8 @@ impl Servers {
             return Err(McpError::UnknownTool { server: name.to_owned(), tool: tool.to_owned(), hint });
         }
         let connection = self.connection(slot, cancel).await?;
-        let has = |listing: Arc<Listing>| tool == READ_RESOURCE || listing.tools.iter().any(|known| known.name == tool);
+        let has =
+            |listing: Arc<ServerListing>| tool == READ_RESOURCE || listing.tools.iter().any(|known| known.name == tool);
         // The word that a list has changed may come after the answer it came with: before a tool is unknown, its server is asked.
         if connection.heard().take_stale() || !slot.known().is_none_or(has) {
             self.refresh(slot, &connection).await?;
@@ -201,7 +202,7 @@ impl Servers {
     }
 
     /// Reads a resource of a server.
-    pub async fn read(&self, name: &str, uri: &str, cancel: &CancellationToken) -> Result<Answer, McpError> {
+    pub async fn read(&self, name: &str, uri: &str, cancel: &CancellationToken) -> Result<ServerAnswer, McpError> {
         let slot = self.slot(name)?;
         let connection = self.connection(slot, cancel).await?;
         self.wait(slot, &connection, connection.read(uri), cancel).await
@@ -214,7 +215,7 @@ impl Servers {
         prompt: &str,
         arguments: Map<String, Value>,
         cancel: &CancellationToken,
-    ) -> Result<Answer, McpError> {
+    ) -> Result<ServerAnswer, McpError> {
         let slot = self.slot(name)?;
         let connection = self.connection(slot, cancel).await?;
         self.wait(slot, &connection, connection.prompt(prompt, arguments), cancel).await
@@ -234,7 +235,7 @@ impl Servers {
     /// Waits for an answer as long as the server shows signs of life.
     async fn wait<T>(
         &self,
-        slot: &Slot,
+        slot: &ServerSlot,
         connection: &Connection,
         answer: impl Future<Output = Result<T, McpError>>,
         cancel: &CancellationToken,
@@ -276,7 +277,7 @@ impl Servers {
     }
 
     /// The connection to a server; it is started if there is none.
-    async fn connection(&self, slot: &Slot, cancel: &CancellationToken) -> Result<Arc<Connection>, McpError> {
+    async fn connection(&self, slot: &ServerSlot, cancel: &CancellationToken) -> Result<Arc<Connection>, McpError> {
         let starting = async {
             let mut life = slot.life.lock().await;
             if let Some(alive) = life.connection.as_ref().filter(|connection| connection.is_alive()) {
@@ -295,8 +296,8 @@ impl Servers {
     }
 
     /// Starts a server and asks what it offers, within its time.
-    async fn open(&self, slot: &Slot) -> Result<Arc<Connection>, McpError> {
-        let Server { name, startup, .. } = &slot.server;
+    async fn open(&self, slot: &ServerSlot) -> Result<Arc<Connection>, McpError> {
+        let ServerDefinition { name, startup, .. } = &slot.server;
         let tokens = self.tokens();
         let launch = Launch {
             supervisor: &self.host.supervisor,
@@ -320,18 +321,18 @@ impl Servers {
         })
     }
 
-    async fn refresh(&self, slot: &Slot, connection: &Connection) -> Result<(), McpError> {
+    async fn refresh(&self, slot: &ServerSlot, connection: &Connection) -> Result<(), McpError> {
         let listing = connection.list().await?;
         self.host.cache.keep(&slot.server, &listing);
         *slot.listing.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(listing));
         Ok(())
     }
 
-    fn tokens(&self) -> Tokens {
-        Tokens::at(self.host.tokens.clone())
+    fn tokens(&self) -> TokenStore {
+        TokenStore::at(self.host.tokens.clone())
     }
 
-    fn slot(&self, name: &str) -> Result<&Slot, McpError> {
+    fn slot(&self, name: &str) -> Result<&ServerSlot, McpError> {
         self.slots.iter().find(|slot| slot.server.name == name).ok_or_else(|| {
             let names: Vec<_> = self.iter().map(|server| format!("`{}`", server.name)).collect();
             let known = match names.as_slice() {
@@ -344,12 +345,12 @@ impl Servers {
     }
 }
 
-impl Slot {
-    fn known(&self) -> Option<Arc<Listing>> {
+impl ServerSlot {
+    fn known(&self) -> Option<Arc<ServerListing>> {
         self.listing.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn unknown_tool(&self, tool: &str, listing: &Listing, scope: &Scope) -> McpError {
+    fn unknown_tool(&self, tool: &str, listing: &ServerListing, scope: &ToolScope) -> McpError {
         let names: Vec<_> = listing
             .tools
             .iter()

@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::document::Document;
+use crate::document::ServerDocument;
 use crate::error::McpError;
-use crate::scope::{self, Scope};
+use crate::scope::{self, ToolScope};
 use crate::servers::Servers;
 
 /// The tool's name.
@@ -21,7 +21,7 @@ static MANUAL: Manual = Manual::of(Group::Others);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct UseMcpToolParameters {
     /// The server's name.
     server_name: String,
     /// The tool's name within the server.
@@ -37,7 +37,7 @@ pub struct UseMcpTool {
     spec: ToolSpec,
     declared_by: String,
     servers: Arc<Servers>,
-    scope: Scope,
+    scope: ToolScope,
     budget: usize,
     counter: Arc<dyn TokenCounter>,
 }
@@ -45,14 +45,14 @@ pub struct UseMcpTool {
 impl UseMcpTool {
     /// Calls tools of these servers; what the model is told of them takes at most so many tokens, where that is possible.
     pub fn new(servers: Arc<Servers>, budget: usize, counter: Arc<dyn TokenCounter>) -> Self {
-        Self::within(Scope::default(), servers, budget, counter)
+        Self::within(ToolScope::default(), servers, budget, counter)
     }
 
-    fn within(scope: Scope, servers: Arc<Servers>, budget: usize, counter: Arc<dyn TokenCounter>) -> Self {
+    fn within(scope: ToolScope, servers: Arc<Servers>, budget: usize, counter: Arc<dyn TokenCounter>) -> Self {
         let prompt = include_str!("use_mcp_tool/prompt.md").trim_end();
-        let document = Document::within(&scope, &servers, budget, &|text| counter.text(text) as usize);
+        let document = ServerDocument::within(&scope, &servers, budget, &|text| counter.text(text) as usize);
         let description = format!("{prompt}\n\n{}", document.text);
-        let spec = ToolSpec { name: NAME.into(), description, parameters: schema_of::<Parameters>() };
+        let spec = ToolSpec { name: NAME.into(), description, parameters: schema_of::<UseMcpToolParameters>() };
         // A conversation that goes on with other names must not be told what it was told under the old ones.
         let declared_by = match scope.told() {
             None => servers.declaration(),
@@ -108,11 +108,11 @@ impl Tool for UseMcpTool {
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        let parameters: Parameters = match parse_arguments(NAME, arguments) {
+        let parameters: UseMcpToolParameters = match parse_arguments(NAME, arguments) {
             Ok(parameters) => parameters,
             Err(error) => return Envelope::failure("invalid_arguments", error.to_string()).into(),
         };
-        let Parameters { server_name, tool_name, arguments } = parameters;
+        let UseMcpToolParameters { server_name, tool_name, arguments } = parameters;
         let Some(arguments) = object(arguments) else {
             let message = format!("invalid arguments for `{NAME}`: `arguments` must be a JSON object");
             return Envelope::failure("invalid_arguments", message).into();

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use tree_sitter::{Node, ParseOptions, Parser, QueryCursor, QueryCursorOptions, QueryMatch, StreamingIterator, Tree};
 
-use crate::languages::Ready;
-use crate::{Kind, Language};
+use crate::languages::CompiledGrammar;
+use crate::{DefinitionKind, SourceLanguage};
 
 /// The longest name that is kept, in characters.
 const MAX_NAME: usize = 200;
@@ -25,7 +25,7 @@ const MAX_OPEN_MATCHES: u32 = 65_536;
 
 /// How much work a text may cost and how much may come of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct OutlineLimits {
     /// The longest text, in bytes.
     pub bytes: usize,
     /// The longest time, for parsing and searching together.
@@ -34,7 +34,7 @@ pub struct Limits {
     pub definitions: usize,
 }
 
-impl Default for Limits {
+impl Default for OutlineLimits {
     fn default() -> Self {
         Self { bytes: 1024 * 1024, time: Duration::from_secs(3), definitions: 5_000 }
     }
@@ -44,7 +44,7 @@ impl Default for Limits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// What it is.
-    pub kind: Kind,
+    pub kind: DefinitionKind,
     /// Its name, on one line.
     pub name: String,
     /// Its first line, from 1.
@@ -101,9 +101,9 @@ pub enum OutlineError {
 
 /// Finds the definitions in a text. `stop` is asked now and then whether to give up.
 pub fn outline(
-    language: Language,
+    language: SourceLanguage,
     source: &str,
-    limits: Limits,
+    limits: OutlineLimits,
     stop: &dyn Fn() -> bool,
 ) -> Result<Outline, OutlineError> {
     if source.len() > limits.bytes {
@@ -113,20 +113,20 @@ pub fn outline(
         .grammar()
         .ready()
         .map_err(|reason| OutlineError::Grammar { language: language.name(), reason: reason.to_owned() })?;
-    let watch = Watch { started: Instant::now(), limit: limits.time, stop };
+    let watch = OutlineWatch { started: Instant::now(), limit: limits.time, stop };
     let tree = parse(ready, source, &watch)?;
     let found = search(ready, &tree, source, &watch)?;
     Ok(arrange(found, tree.root_node().has_error(), limits.definitions))
 }
 
 /// Says when it is time to give up, and why.
-struct Watch<'a> {
+struct OutlineWatch<'a> {
     started: Instant,
     limit: Duration,
     stop: &'a dyn Fn() -> bool,
 }
 
-impl Watch<'_> {
+impl OutlineWatch<'_> {
     fn over(&self) -> ControlFlow<()> {
         if self.started.elapsed() > self.limit || (self.stop)() {
             ControlFlow::Break(())
@@ -140,7 +140,7 @@ impl Watch<'_> {
     }
 }
 
-fn parse(ready: &Ready, source: &str, watch: &Watch<'_>) -> Result<Tree, OutlineError> {
+fn parse(ready: &CompiledGrammar, source: &str, watch: &OutlineWatch<'_>) -> Result<Tree, OutlineError> {
     let mut parser = Parser::new();
     // Can't fail: the query was compiled for this very grammar. If it did, there would be no tree.
     let _ = parser.set_language(&ready.language);
@@ -151,8 +151,8 @@ fn parse(ready: &Ready, source: &str, watch: &Watch<'_>) -> Result<Tree, Outline
 }
 
 /// A definition before it is known what lies in what.
-struct Found {
-    kind: Kind,
+struct DefinitionSpan {
+    kind: DefinitionKind,
     name: String,
     name_at: usize,
     start: usize,
@@ -162,7 +162,12 @@ struct Found {
     pattern: usize,
 }
 
-fn search(ready: &Ready, tree: &Tree, source: &str, watch: &Watch<'_>) -> Result<Vec<Found>, OutlineError> {
+fn search(
+    ready: &CompiledGrammar,
+    tree: &Tree,
+    source: &str,
+    watch: &OutlineWatch<'_>,
+) -> Result<Vec<DefinitionSpan>, OutlineError> {
     let mut cursor = QueryCursor::new();
     cursor.set_match_limit(MAX_OPEN_MATCHES);
     let mut given_up = false;
@@ -172,7 +177,7 @@ fn search(ready: &Ready, tree: &Tree, source: &str, watch: &Watch<'_>) -> Result
         over
     };
     let options = QueryCursorOptions::new().progress_callback(&mut progress);
-    let mut by_name: HashMap<usize, Found> = HashMap::new();
+    let mut by_name: HashMap<usize, DefinitionSpan> = HashMap::new();
     let mut matches = cursor.matches_with_options(&ready.query, tree.root_node(), source.as_bytes(), options);
     while let Some(found) = matches.next() {
         let Some(one) = definition(ready, found, source) else { continue };
@@ -192,14 +197,14 @@ fn search(ready: &Ready, tree: &Tree, source: &str, watch: &Watch<'_>) -> Result
 }
 
 /// The definition a match stands for.
-fn definition(ready: &Ready, found: &QueryMatch<'_, '_>, source: &str) -> Option<Found> {
+fn definition(ready: &CompiledGrammar, found: &QueryMatch<'_, '_>, source: &str) -> Option<DefinitionSpan> {
     let (mut name, mut of_trait, mut receiver, mut whole) = (None, None, None, None);
     for capture in found.captures() {
         match ready.query.capture_names().get(capture.index as usize).copied() {
             Some("name") => name = Some(capture.node),
             Some("of") => of_trait = Some(capture.node),
             Some("receiver") => receiver = Some(capture.node),
-            Some(word) => whole = Kind::of_word(word).map(|kind| (kind, capture.node)).or(whole),
+            Some(word) => whole = DefinitionKind::of_word(word).map(|kind| (kind, capture.node)).or(whole),
             None => {}
         }
     }
@@ -219,11 +224,11 @@ fn definition(ready: &Ready, found: &QueryMatch<'_, '_>, source: &str) -> Option
     let end_line = whole.end_position().row + usize::from(last != Some(&b'\n'));
     let start_line = whole.start_position().row + 1;
     let (name_at, start, end, pattern) = (name.start_byte(), range.start, range.end, found.pattern_index);
-    Some(Found { kind, name: shown, name_at, start, end, start_line, end_line, pattern })
+    Some(DefinitionSpan { kind, name: shown, name_at, start, end, start_line, end_line, pattern })
 }
 
 /// What a pattern puts before the names it finds.
-fn prefix<'a>(ready: &'a Ready, found: &QueryMatch<'_, '_>) -> &'a str {
+fn prefix<'a>(ready: &'a CompiledGrammar, found: &QueryMatch<'_, '_>) -> &'a str {
     let settings = ready.query.property_settings(found.pattern_index);
     settings
         .iter()
@@ -243,12 +248,12 @@ fn text(node: Node<'_>, source: &str) -> String {
 }
 
 /// Sorts the definitions and finds out what lies in what.
-fn arrange(mut found: Vec<Found>, damaged: bool, limit: usize) -> Outline {
+fn arrange(mut found: Vec<DefinitionSpan>, damaged: bool, limit: usize) -> Outline {
     // The outer one first where two begin at one place.
     found.sort_by_key(|one| (one.start, Reverse(one.end), one.name_at));
     let left_out = found.len().saturating_sub(limit);
     found.truncate(limit);
-    let mut open: Vec<(Kind, usize, usize)> = Vec::new();
+    let mut open: Vec<(DefinitionKind, usize, usize)> = Vec::new();
     let mut definitions = Vec::with_capacity(found.len());
     for one in found {
         // Two names of one statement, such as `a, b = 1, 2`, lie side by side.
@@ -260,7 +265,7 @@ fn arrange(mut found: Vec<Found>, damaged: bool, limit: usize) -> Outline {
         let (start_line, end_line, depth) = (one.start_line, one.end_line, open.len());
         definitions.push(Definition { kind, name: one.name, start_line, end_line, depth });
         // `typedef struct a { … } b;` names a type and a structure side by side.
-        if kind != Kind::Type {
+        if kind != DefinitionKind::Type {
             open.push((kind, one.start, one.end));
         }
     }

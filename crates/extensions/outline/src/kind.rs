@@ -6,11 +6,11 @@ macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $word:literal,)*) => {
         /// What a definition is.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Kind {
+        pub enum DefinitionKind {
             $($(#[$doc])* $kind,)*
         }
 
-        impl Kind {
+        impl DefinitionKind {
             /// The word for it, which is also the name of its captures in the queries.
             pub fn word(self) -> &'static str {
                 match self {
@@ -68,7 +68,7 @@ kinds! {
     Macro = "macro",
 }
 
-impl Kind {
+impl DefinitionKind {
     /// Whether functions in it are methods.
     pub(crate) fn has_methods(self) -> bool {
         match self {
@@ -102,7 +102,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for DefinitionKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.word())
     }

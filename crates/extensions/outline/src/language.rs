@@ -6,7 +6,7 @@ use crate::languages::{Grammar, bash, c, cpp, csharp, go, java, javascript, php,
 
 /// A language whose definitions can be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Language {
+pub enum SourceLanguage {
     /// Bash, and other shells as far as they are like it.
     Bash,
     /// C.
@@ -35,7 +35,7 @@ pub enum Language {
     TypeScript,
 }
 
-impl Language {
+impl SourceLanguage {
     /// Every language.
     pub const ALL: [Self; 13] = [
         Self::Bash,
@@ -139,16 +139,16 @@ fn looks_like_cpp(source: &str) -> bool {
 }
 
 /// The language of a script, by its `#!` line.
-fn of_interpreter(line: &str) -> Option<Language> {
+fn of_interpreter(line: &str) -> Option<SourceLanguage> {
     let mut words = line.strip_prefix("#!")?.split_whitespace();
     let first = words.next()?.rsplit('/').next()?;
     let program = if first == "env" { words.find(|word| !word.starts_with('-'))? } else { first };
     match program.trim_end_matches(|last: char| last.is_ascii_digit() || last == '.') {
-        "sh" | "bash" | "dash" | "zsh" | "ksh" => Some(Language::Bash),
-        "python" | "pypy" => Some(Language::Python),
-        "ruby" => Some(Language::Ruby),
-        "node" => Some(Language::JavaScript),
-        "php" => Some(Language::Php),
+        "sh" | "bash" | "dash" | "zsh" | "ksh" => Some(SourceLanguage::Bash),
+        "python" | "pypy" => Some(SourceLanguage::Python),
+        "ruby" => Some(SourceLanguage::Ruby),
+        "node" => Some(SourceLanguage::JavaScript),
+        "php" => Some(SourceLanguage::Php),
         _ => None,
     }
 }
@@ -160,19 +160,19 @@ mod tests {
     #[test]
     fn names_and_first_lines_tell_the_language() {
         for (path, source, language) in [
-            ("src/main.rs", "", Some(Language::Rust)),
-            ("a/b.test.tsx", "", Some(Language::Tsx)),
-            ("Rakefile", "", Some(Language::Ruby)),
-            ("run", "#!/usr/bin/env -S python3.12 -u\n", Some(Language::Python)),
-            ("run", "#!/bin/sh\n", Some(Language::Bash)),
+            ("src/main.rs", "", Some(SourceLanguage::Rust)),
+            ("a/b.test.tsx", "", Some(SourceLanguage::Tsx)),
+            ("Rakefile", "", Some(SourceLanguage::Ruby)),
+            ("run", "#!/usr/bin/env -S python3.12 -u\n", Some(SourceLanguage::Python)),
+            ("run", "#!/bin/sh\n", Some(SourceLanguage::Bash)),
             ("run", "plain words\n", None),
             ("notes.md", "#!/bin/sh\n", None),
-            ("list.h", "struct list { int n; };\n", Some(Language::C)),
-            ("list.h", "#pragma once\nnamespace a {\n}\n", Some(Language::Cpp)),
-            ("list.h", "#pragma once\n  template <class T>\n", Some(Language::Cpp)),
+            ("list.h", "struct list { int n; };\n", Some(SourceLanguage::C)),
+            ("list.h", "#pragma once\nnamespace a {\n}\n", Some(SourceLanguage::Cpp)),
+            ("list.h", "#pragma once\n  template <class T>\n", Some(SourceLanguage::Cpp)),
         ] {
-            assert_eq!(Language::of(Path::new(path), source), language, "{path}");
+            assert_eq!(SourceLanguage::of(Path::new(path), source), language, "{path}");
         }
-        assert!(!Language::may_be(Path::new("photo.png")) && Language::may_be(Path::new("bin/tool")));
+        assert!(!SourceLanguage::may_be(Path::new("photo.png")) && SourceLanguage::may_be(Path::new("bin/tool")));
     }
 }

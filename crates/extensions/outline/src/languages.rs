@@ -1,7 +1,7 @@
 //! One file a language: its grammar and its query.
 //!
 //! To add a language: its grammar crate in the manifest, `NAME.rs` and `NAME.scm` here, its variant, names and extensions in
-//! `Language`, and a folder with a real source and the list of its definitions in `fixtures/`.
+//! `SourceLanguage`, and a folder with a real source and the list of its definitions in `fixtures/`.
 
 pub(crate) mod bash;
 pub(crate) mod c;
@@ -24,11 +24,11 @@ use tree_sitter::{Language, Query};
 pub(crate) struct Grammar {
     language: fn() -> Language,
     query: &'static str,
-    ready: OnceLock<Result<Ready, String>>,
+    ready: OnceLock<Result<CompiledGrammar, String>>,
 }
 
 /// A grammar with its query compiled.
-pub(crate) struct Ready {
+pub(crate) struct CompiledGrammar {
     pub(crate) language: Language,
     pub(crate) query: Query,
 }
@@ -39,11 +39,11 @@ impl Grammar {
     }
 
     /// The compiled query, or what is wrong with it.
-    pub(crate) fn ready(&self) -> Result<&Ready, &str> {
+    pub(crate) fn ready(&self) -> Result<&CompiledGrammar, &str> {
         let compile = || {
             let language = (self.language)();
             let query = Query::new(&language, self.query).map_err(|error| error.to_string())?;
-            Ok(Ready { language, query })
+            Ok(CompiledGrammar { language, query })
         };
         self.ready.get_or_init(compile).as_ref().map_err(String::as_str)
     }
@@ -51,14 +51,14 @@ impl Grammar {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Kind, Language};
+    use crate::{DefinitionKind, SourceLanguage};
 
     #[test]
     fn every_query_compiles_and_captures_only_what_is_known() {
-        for language in Language::ALL {
+        for language in SourceLanguage::ALL {
             let ready = language.grammar().ready().unwrap_or_else(|error| panic!("{}: {error}", language.name()));
             for name in ready.query.capture_names() {
-                let known = Kind::of_word(name).is_some() || ["name", "of", "receiver"].contains(name);
+                let known = DefinitionKind::of_word(name).is_some() || ["name", "of", "receiver"].contains(name);
                 assert!(known, "{}: @{name}", language.name());
             }
         }

@@ -4,16 +4,16 @@
 //! The tree-sitter grammars live here and nowhere else, so that nothing else is compiled again with them. This crate reads no
 //! file and knows no tool; how the list is shown is not its business. [`TreeSitter`] is what a program registers.
 //!
-//! Read first: [`outline`] (the one function), [`Definition`] (what comes out), [`Language`] (for which files), and one of the
+//! Read first: [`outline`] (the one function), [`Definition`] (what comes out), [`SourceLanguage`] (for which files), and one of the
 //! queries in `languages/`, such as `rust.scm`.
 //!
 //! ```
-//! use haft_outline::{Kind, Language, Limits, outline};
+//! use haft_outline::{DefinitionKind, OutlineLimits, SourceLanguage, outline};
 //!
 //! let source = "struct Cup;\n\nimpl Cup {\n    fn fill(&mut self) {}\n}\n";
-//! let found = outline(Language::Rust, source, Limits::default(), &|| false)?;
+//! let found = outline(SourceLanguage::Rust, source, OutlineLimits::default(), &|| false)?;
 //! let fill = &found.definitions[2];
-//! assert_eq!((fill.kind, fill.name.as_str(), fill.start_line, fill.depth), (Kind::Method, "fill", 4, 1));
+//! assert_eq!((fill.kind, fill.name.as_str(), fill.start_line, fill.depth), (DefinitionKind::Method, "fill", 4, 1));
 //! # Ok::<(), haft_outline::OutlineError>(())
 //! ```
 
@@ -23,7 +23,7 @@ mod language;
 mod languages;
 mod port;
 
-pub use collect::{Definition, Limits, Outline, OutlineError, outline};
-pub use kind::Kind;
-pub use language::Language;
+pub use collect::{Definition, Outline, OutlineError, OutlineLimits, outline};
+pub use kind::DefinitionKind;
+pub use language::SourceLanguage;
 pub use port::TreeSitter;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use haft_tool::{CodeDefinition, CodeOutline, CodeOutlineError, SourceOutline};
 
-use crate::{Definition, Language, Limits, Outline, OutlineError, outline};
+use crate::{Definition, Outline, OutlineError, OutlineLimits, SourceLanguage, outline};
 
 /// Finds definitions with the grammars of this crate, within the usual limits.
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,15 +12,15 @@ pub struct TreeSitter;
 
 impl SourceOutline for TreeSitter {
     fn languages(&self) -> Vec<&'static str> {
-        Language::ALL.map(Language::name).to_vec()
+        SourceLanguage::ALL.map(SourceLanguage::name).to_vec()
     }
 
     fn may_be_source(&self, path: &Path) -> bool {
-        Language::may_be(path)
+        SourceLanguage::may_be(path)
     }
 
     fn max_bytes(&self) -> usize {
-        Limits::default().bytes
+        OutlineLimits::default().bytes
     }
 
     fn outline(
@@ -29,8 +29,8 @@ impl SourceOutline for TreeSitter {
         source: &str,
         stop: &dyn Fn() -> bool,
     ) -> Option<Result<CodeOutline, CodeOutlineError>> {
-        let language = Language::of(path, source)?;
-        let found = outline(language, source, Limits::default(), stop);
+        let language = SourceLanguage::of(path, source)?;
+        let found = outline(language, source, OutlineLimits::default(), stop);
         Some(found.map(CodeOutline::from).map_err(CodeOutlineError::from))
     }
 }

@@ -20,7 +20,7 @@ const DEFINING: [&str; 22] = [
 
 /// A passage of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Chunk {
+pub(crate) struct TextChunk {
     /// Its first line, from 1.
     pub(crate) start: usize,
     /// Its last line.
@@ -34,7 +34,7 @@ pub(crate) struct Chunk {
 }
 
 /// Cuts a text into passages.
-pub(crate) fn chunks(text: &str) -> Vec<Chunk> {
+pub(crate) fn chunks(text: &str) -> Vec<TextChunk> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
     let mut start = 0;
@@ -45,8 +45,8 @@ pub(crate) fn chunks(text: &str) -> Vec<Chunk> {
             let names: Vec<&str> = part.iter().copied().filter(|line| is_heading(line) || defines(line)).collect();
             let comments: Vec<&str> = part.iter().copied().filter(|line| is_comment(line)).collect();
             let (names, comments) = (names.join("\n"), comments.join("\n"));
-            found.push(Chunk { start: start + 1, end, names, comments, text: part.join("\n") });
-        } else if let Some(Chunk { end: last, .. }) = found.last_mut() {
+            found.push(TextChunk { start: start + 1, end, names, comments, text: part.join("\n") });
+        } else if let Some(TextChunk { end: last, .. }) = found.last_mut() {
             *last = end;
         }
         start = end;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::local::{Local, Passage};
 use crate::remote::{Remote, RemoteError};
-use crate::{Found, RagError};
+use crate::{PassageResults, RagError};
 
 /// A collection the model can ask.
 #[derive(Clone, Debug)]
@@ -14,12 +14,12 @@ pub struct Collection {
     /// What it is about.
     pub description: String,
     /// Who answers.
-    pub kind: Kind,
+    pub kind: CollectionKind,
 }
 
 /// Who answers for a collection.
 #[derive(Clone, Debug)]
-pub enum Kind {
+pub enum CollectionKind {
     /// An index over folders.
     Local(Arc<Local>),
     /// A server.
@@ -28,9 +28,9 @@ pub enum Kind {
 
 /// What a collection answered.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum CollectionAnswer {
     /// Passages of files.
-    Passages(Found),
+    Passages(PassageResults),
     /// What a server said.
     Told {
         /// The answer.
@@ -56,17 +56,17 @@ pub enum AskError {
 
 impl Collection {
     /// The passages or the answer to a question; at most `top` passages.
-    pub async fn ask(&self, question: &str, top: usize) -> Result<Answer, AskError> {
+    pub async fn ask(&self, question: &str, top: usize) -> Result<CollectionAnswer, AskError> {
         match &self.kind {
-            Kind::Local(local) => {
+            CollectionKind::Local(local) => {
                 let (local, question) = (Arc::clone(local), question.to_owned());
                 // The index reads files and waits for locks.
                 let found = tokio::task::spawn_blocking(move || local.query(&question, top)).await;
-                Ok(Answer::Passages(found.map_err(|error| AskError::Broken(error.to_string()))??))
+                Ok(CollectionAnswer::Passages(found.map_err(|error| AskError::Broken(error.to_string()))??))
             }
-            Kind::Remote(remote) => {
+            CollectionKind::Remote(remote) => {
                 let told = remote.ask(question).await?;
-                Ok(Answer::Told { text: told.text, sources: told.sources })
+                Ok(CollectionAnswer::Told { text: told.text, sources: told.sources })
             }
         }
     }

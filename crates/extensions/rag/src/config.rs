@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 /// One `[rag.NAME]` section: a collection over folders, or a server that answers for one.
 ///
 /// ```
-/// use haft_rag::{CollectionConfig, Source};
+/// use haft_rag::{CollectionConfig, CollectionSource};
 ///
 /// let config: CollectionConfig = serde_json::from_value(serde_json::json!({"folders": ["~/docs"]})).unwrap();
 /// let source = config.source("docs", Some(std::path::Path::new("/home/me"))).unwrap();
-/// assert!(matches!(source, Source::Folders(folders) if folders == [std::path::Path::new("/home/me/docs")]));
+/// assert!(matches!(source, CollectionSource::Folders(folders) if folders == [std::path::Path::new("/home/me/docs")]));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -35,7 +35,7 @@ pub struct CollectionConfig {
 
 /// Where a collection's answers come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum CollectionSource {
     /// Folders of this machine.
     Folders(Vec<PathBuf>),
     /// A server.
@@ -45,15 +45,15 @@ pub enum Source {
 /// A section that makes no collection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`[rag.{name}]`: {why}")]
-pub struct ConfigError {
+pub struct CollectionConfigError {
     name: String,
     why: String,
 }
 
 impl CollectionConfig {
     /// Where its answers come from. `home` is what `~` stands for.
-    pub fn source(&self, name: &str, home: Option<&Path>) -> Result<Source, ConfigError> {
-        let error = |why: String| ConfigError { name: name.to_owned(), why };
+    pub fn source(&self, name: &str, home: Option<&Path>) -> Result<CollectionSource, CollectionConfigError> {
+        let error = |why: String| CollectionConfigError { name: name.to_owned(), why };
         if name.len() > 64 || !NameRule::FileStem.allows(name) {
             return Err(error("the name may hold letters, digits, `-` and `_`, at most 64".to_owned()));
         }
@@ -68,7 +68,7 @@ impl CollectionConfig {
                 if !parsed.username().is_empty() || parsed.password().is_some() {
                     return Err(error("`url` holds a password; put the key into `api_key_env`".to_owned()));
                 }
-                Ok(Source::Url(parsed))
+                Ok(CollectionSource::Url(parsed))
             }
             (None, folders) => {
                 if let Some(key) = [("model", &self.model), ("api_key_env", &self.api_key_env)]
@@ -78,7 +78,7 @@ impl CollectionConfig {
                     return Err(error(format!("`{key}` is for a server, and this collection has `folders`")));
                 }
                 let folders = folders.iter().map(|folder| absolute(folder, home).map_err(&error));
-                folders.collect::<Result<_, _>>().map(Source::Folders)
+                folders.collect::<Result<_, _>>().map(CollectionSource::Folders)
             }
         }
     }

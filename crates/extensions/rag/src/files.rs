@@ -22,14 +22,14 @@ const SECRET: [&str; 22] = [
 
 /// A file of a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Listed {
+pub(crate) struct CollectionFile {
     pub(crate) path: PathBuf,
     /// Changes whenever the file may have changed.
     pub(crate) stamp: String,
 }
 
 /// Every file of a folder that may belong to a collection, in no order that matters.
-pub(crate) fn list(folder: &Path) -> Vec<Listed> {
+pub(crate) fn list(folder: &Path) -> Vec<CollectionFile> {
     let mut builder = WalkBuilder::new(folder);
     builder.require_git(false).git_global(false).follow_links(false);
     let entries = builder.build().filter_map(Result::ok);
@@ -47,7 +47,7 @@ pub(crate) fn list(folder: &Path) -> Vec<Listed> {
                 about.ctime(),
                 about.ctime_nsec()
             );
-            Some(Listed { path: entry.into_path(), stamp })
+            Some(CollectionFile { path: entry.into_path(), stamp })
         })
         .collect()
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-pub(crate) use search::Hit;
+pub(crate) use search::IndexHit;
 pub use update::Update;
 
 use crate::error::RagError;
@@ -37,29 +37,29 @@ const SCHEMA: &str = "
 ";
 
 /// An open index.
-pub(crate) struct Index {
+pub(crate) struct PassageIndex {
     connection: Connection,
 }
 
 /// What opening came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Opened {
+pub(crate) enum IndexCondition {
     /// It was there, or there was none yet.
     Sound,
     /// What was there could not be used and was thrown away.
     Remade,
 }
 
-impl Index {
+impl PassageIndex {
     /// Opens the index, makes it where there is none, and makes it again where it cannot be used.
-    pub(crate) fn open(path: &Path) -> Result<(Self, Opened), RagError> {
+    pub(crate) fn open(path: &Path) -> Result<(Self, IndexCondition), RagError> {
         let _alone = lock(path)?;
         match Self::open_as_it_is(path) {
-            Ok(index) => Ok((index, Opened::Sound)),
+            Ok(index) => Ok((index, IndexCondition::Sound)),
             Err(error) if is_damage(&error) => {
                 remove(path)?;
                 let index = Self::open_as_it_is(path).map_err(|source| failed(path, source))?;
-                Ok((index, Opened::Remade))
+                Ok((index, IndexCondition::Remade))
             }
             Err(source) => Err(failed(path, source)),
         }

@@ -21,11 +21,11 @@ mod synonyms;
 mod tool;
 mod words;
 
-pub use collection::{Answer, AskError, Collection, Kind};
-pub use config::{CollectionConfig, ConfigError, Source};
+pub use collection::{AskError, Collection, CollectionAnswer, CollectionKind};
+pub use config::{CollectionConfig, CollectionConfigError, CollectionSource};
 pub use error::RagError;
 pub use index::Update;
-pub use local::{Found, Local, Passage, Status};
-pub use remote::{Remote, RemoteError, Told};
+pub use local::{CollectionStatus, Local, Passage, PassageResults};
+pub use remote::{Remote, RemoteAnswer, RemoteError};
 pub use serve::{Serving, Token, serve};
 pub use tool::use_rag_tool;

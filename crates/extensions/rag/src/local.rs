@@ -9,7 +9,7 @@ use haft_text::Masker;
 
 use crate::error::RagError;
 use crate::files;
-use crate::index::{self, Hit, Index, Opened, Update};
+use crate::index::{self, IndexCondition, IndexHit, PassageIndex, Update};
 
 /// No more passages of one file than this answer a question.
 const OF_A_FILE: usize = 2;
@@ -38,7 +38,7 @@ pub struct Passage {
 
 /// What answers a question.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct PassageResults {
     /// The passages, the best file first.
     pub passages: Vec<Passage>,
     /// What the user should know of the index.
@@ -47,7 +47,7 @@ pub struct Found {
 
 /// How large a collection is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Status {
+pub struct CollectionStatus {
     /// Files with text in them.
     pub files: u64,
     /// Passages.
@@ -75,7 +75,7 @@ impl Local {
     }
 
     /// The passages that answer a question best, at most `top`.
-    pub fn query(&self, question: &str, top: usize) -> Result<Found, RagError> {
+    pub fn query(&self, question: &str, top: usize) -> Result<PassageResults, RagError> {
         let ((update, hits), notes) = self.with_index(|index| {
             let update = match index.update(&self.folders) {
                 // Another process is at it for long: what is there already must do.
@@ -90,14 +90,14 @@ impl Local {
             None => vec!["another process is changing the index; what is new may be missing".to_owned()],
         };
         let passages = hits.into_iter().filter_map(passage).collect();
-        Ok(Found { passages, notes })
+        Ok(PassageResults { passages, notes })
     }
 
     /// How large it is, as far as it is indexed; nothing is indexed for it.
-    pub fn status(&self) -> Result<Status, RagError> {
-        let Ok(about) = std::fs::metadata(&self.index) else { return Ok(Status::default()) };
+    pub fn status(&self) -> Result<CollectionStatus, RagError> {
+        let Ok(about) = std::fs::metadata(&self.index) else { return Ok(CollectionStatus::default()) };
         let ((files, passages), _) = self.with_index(|index| index.counts())?;
-        Ok(Status { files, passages, bytes: about.len() })
+        Ok(CollectionStatus { files, passages, bytes: about.len() })
     }
 
     /// Removes the index. The folders are not touched.
@@ -108,19 +108,19 @@ impl Local {
     /// Works with the index; one that proves to be damaged is made again first.
     fn with_index<T>(
         &self,
-        mut work: impl FnMut(&mut Index) -> rusqlite::Result<T>,
+        mut work: impl FnMut(&mut PassageIndex) -> rusqlite::Result<T>,
     ) -> Result<(T, Vec<String>), RagError> {
         const REMADE: &str = "the index was damaged or of another version and was made again";
-        let (mut index, opened) = Index::open(&self.index)?;
+        let (mut index, opened) = PassageIndex::open(&self.index)?;
         let mut notes = match opened {
-            Opened::Sound => Vec::new(),
-            Opened::Remade => vec![REMADE.to_owned()],
+            IndexCondition::Sound => Vec::new(),
+            IndexCondition::Remade => vec![REMADE.to_owned()],
         };
         let done = match work(&mut index) {
             Err(error) if index::is_damage(&error) => {
                 drop(index);
                 notes = vec![REMADE.to_owned()];
-                let mut index = Index::remake(&self.index)?;
+                let mut index = PassageIndex::remake(&self.index)?;
                 // What was asked of it needs what was in it.
                 index.update(&self.folders).map_err(|source| index::failed(&self.index, source))?;
                 work(&mut index)
@@ -140,7 +140,7 @@ impl Local {
 }
 
 /// Reads what was found; none when the file is gone by now.
-fn passage(hit: Hit) -> Option<Passage> {
+fn passage(hit: IndexHit) -> Option<Passage> {
     let text = files::text(&read_now(&hit.path)?)?;
     let lines = text.lines().skip(hit.start.saturating_sub(1)).take(hit.end + 1 - hit.start);
     let text = lines.collect::<Vec<_>>().join("\n");

@@ -54,7 +54,7 @@ pub enum RemoteError {
 
 /// What a server answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct RemoteAnswer {
     /// The answer.
     pub text: String,
     /// Its sources, where the server names them.
@@ -97,7 +97,7 @@ impl Remote {
     }
 
     /// Asks it.
-    pub async fn ask(&self, question: &str) -> Result<Told, RemoteError> {
+    pub async fn ask(&self, question: &str) -> Result<RemoteAnswer, RemoteError> {
         let host = self.host();
         let unreachable =
             |error: reqwest::Error| RemoteError::Unreachable { host: host.clone(), why: in_words(&error) };
@@ -146,7 +146,7 @@ fn in_words(error: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-fn told(bytes: &[u8]) -> Result<Told, String> {
+fn told(bytes: &[u8]) -> Result<RemoteAnswer, String> {
     let reply: Value = serde_json::from_slice(bytes).map_err(|error| format!("it is not JSON ({error})"))?;
     let content = reply.pointer("/choices/0/message/content").and_then(Value::as_str);
     let text = content.ok_or("it has no `choices[0].message.content`")?.to_owned();
@@ -155,7 +155,7 @@ fn told(bytes: &[u8]) -> Result<Told, String> {
         Value::String(name) => Some(name.clone()),
         other => other.get("url").or_else(|| other.get("title")).and_then(Value::as_str).map(str::to_owned),
     };
-    Ok(Told { text, sources: sources.into_iter().flatten().filter_map(named).collect() })
+    Ok(RemoteAnswer { text, sources: sources.into_iter().flatten().filter_map(named).collect() })
 }
 
 #[cfg(test)]
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn an_answer_and_its_sources_are_read() {
         let reply = br#"{"choices":[{"message":{"content":"so"}}],"citations":["a.md:1-2",{"url":"u"},3]}"#;
-        assert_eq!(told(reply), Ok(Told { text: "so".into(), sources: vec!["a.md:1-2".into(), "u".into()] }));
+        assert_eq!(told(reply), Ok(RemoteAnswer { text: "so".into(), sources: vec!["a.md:1-2".into(), "u".into()] }));
         assert!(told(b"<html>").unwrap_err().contains("not JSON"));
         assert!(told(b"{}").unwrap_err().contains("choices"));
     }

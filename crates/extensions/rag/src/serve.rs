@@ -21,7 +21,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::collection::{Answer, Collection};
+use crate::collection::{Collection, CollectionAnswer};
 
 /// A request has no more bytes than this.
 const LARGEST: usize = 1 << 20;
@@ -83,13 +83,13 @@ pub async fn serve(listener: TcpListener, serving: Serving, end: impl Future<Out
 type Reply = Response<Full<Bytes>>;
 
 /// What is told to a client instead of an answer.
-struct Refusal(StatusCode, String);
+struct RequestRefusal(StatusCode, String);
 
 impl Serving {
     async fn answer(&self, request: Request<Incoming>) -> Reply {
         match self.answered(request).await {
             Ok(reply) => reply,
-            Err(Refusal(status, message)) => {
+            Err(RequestRefusal(status, message)) => {
                 let error =
                     json!({"error": {"message": message, "type": "invalid_request_error", "code": status.as_u16()}});
                 reply(status, "application/json", error.to_string())
@@ -97,7 +97,7 @@ impl Serving {
         }
     }
 
-    async fn answered(&self, request: Request<Incoming>) -> Result<Reply, Refusal> {
+    async fn answered(&self, request: Request<Incoming>) -> Result<Reply, RequestRefusal> {
         self.admit(&request)?;
         let (method, path) = (request.method().clone(), request.uri().path().trim_end_matches('/').to_owned());
         match (method, path.as_str()) {
@@ -117,7 +117,7 @@ impl Serving {
     }
 
     /// Whether a request may be answered at all.
-    fn admit(&self, request: &Request<Incoming>) -> Result<(), Refusal> {
+    fn admit(&self, request: &Request<Incoming>) -> Result<(), RequestRefusal> {
         let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
         if !header(HOST).is_some_and(is_this_machine) {
             return Err(refuse(StatusCode::FORBIDDEN, "this server answers under the names of this machine only"));
@@ -135,15 +135,15 @@ impl Serving {
         }
     }
 
-    async fn complete(&self, body: &[u8]) -> Result<Reply, Refusal> {
-        let bad = |why: String| Refusal(StatusCode::BAD_REQUEST, why);
-        let asked: Asked =
+    async fn complete(&self, body: &[u8]) -> Result<Reply, RequestRefusal> {
+        let bad = |why: String| RequestRefusal(StatusCode::BAD_REQUEST, why);
+        let asked: ChatQuery =
             serde_json::from_slice(body).map_err(|error| bad(format!("the request cannot be read: {error}")))?;
         let collection = self.collection(&asked.model)?;
         let question =
             asked.question().ok_or_else(|| bad("there is no message of the user with text in it".to_owned()))?;
         let answer = collection.ask(&question, TOP).await;
-        let answer = answer.map_err(|error| Refusal(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+        let answer = answer.map_err(|error| RequestRefusal(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
         let (text, citations) = in_words(&answer);
         let created = self.clock.now().as_second();
         let id = format!(
@@ -166,19 +166,22 @@ impl Serving {
     }
 
     /// The collection a client calls its model. Where there is only one, any name will do.
-    fn collection(&self, model: &str) -> Result<&Collection, Refusal> {
+    fn collection(&self, model: &str) -> Result<&Collection, RequestRefusal> {
         if let [only] = self.collections.as_slice() {
             return Ok(only);
         }
         self.collections.iter().find(|one| one.name == model).ok_or_else(|| {
             let names: Vec<_> = self.collections.iter().map(|one| one.name.as_str()).collect();
-            Refusal(StatusCode::NOT_FOUND, format!("there is no collection `{model}`; there are {}", names.join(", ")))
+            RequestRefusal(
+                StatusCode::NOT_FOUND,
+                format!("there is no collection `{model}`; there are {}", names.join(", ")),
+            )
         })
     }
 }
 
-fn refuse(status: StatusCode, message: &str) -> Refusal {
-    Refusal(status, message.to_owned())
+fn refuse(status: StatusCode, message: &str) -> RequestRefusal {
+    RequestRefusal(status, message.to_owned())
 }
 
 fn reply(status: StatusCode, content_type: &'static str, body: String) -> Reply {
@@ -200,7 +203,7 @@ fn is_this_machine(host: &str) -> bool {
 
 /// What is read of a request; the rest is for models.
 #[derive(Deserialize)]
-struct Asked {
+struct ChatQuery {
     #[serde(default)]
     model: String,
     messages: Vec<Value>,
@@ -208,7 +211,7 @@ struct Asked {
     stream: bool,
 }
 
-impl Asked {
+impl ChatQuery {
     /// The text of the user's last message.
     fn question(&self) -> Option<String> {
         let last = self.messages.iter().rfind(|message| message["role"] == "user")?;
@@ -222,11 +225,11 @@ impl Asked {
 }
 
 /// The answer as a client reads it, and its sources.
-fn in_words(answer: &Answer) -> (String, Vec<String>) {
+fn in_words(answer: &CollectionAnswer) -> (String, Vec<String>) {
     match answer {
-        Answer::Told { text, sources } => (text.clone(), sources.clone()),
-        Answer::Passages(found) if found.passages.is_empty() => ("Nothing was found.".to_owned(), Vec::new()),
-        Answer::Passages(found) => {
+        CollectionAnswer::Told { text, sources } => (text.clone(), sources.clone()),
+        CollectionAnswer::Passages(found) if found.passages.is_empty() => ("Nothing was found.".to_owned(), Vec::new()),
+        CollectionAnswer::Passages(found) => {
             let passages: Vec<_> =
                 found.passages.iter().map(|one| format!("{}\n\n{}", one.source(), one.text.trim_end())).collect();
             (passages.join("\n\n---\n\n"), found.passages.iter().map(crate::Passage::source).collect())
@@ -252,7 +255,7 @@ mod tests {
 
     #[test]
     fn the_question_is_the_last_message_of_the_user() {
-        let asked = |messages: Value| Asked {
+        let asked = |messages: Value| ChatQuery {
             model: String::new(),
             messages: serde_json::from_value(messages).unwrap(),
             stream: false,

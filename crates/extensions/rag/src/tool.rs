@@ -7,15 +7,15 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use haft_text::{Limits, cut_lines, sanitise};
-use haft_tool::{Access, Group, Health, Intent, Manual, Tool, ToolContext, ToolDefinition, ToolOutput, Workspace};
+use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolDefinition, ToolHealth, ToolOutput, Workspace};
 use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::collection::{Answer, AskError, Collection, Kind};
+use crate::collection::{AskError, Collection, CollectionAnswer, CollectionKind};
 use crate::local::Passage;
-use crate::{Found, RagError};
+use crate::{PassageResults, RagError};
 
 const NAME: &str = "use_rag_tool";
 /// So many passages answer a question.
@@ -56,8 +56,10 @@ fn find<'a>(collections: &'a [Collection], name: &str) -> Option<&'a Collection>
 fn intent(collections: &[Collection], arguments: &Value) -> Intent {
     let named = arguments.get("server_name").and_then(Value::as_str).and_then(|name| find(collections, name));
     match named.map(|collection| &collection.kind) {
-        Some(Kind::Remote(remote)) => Intent::Hosts(remote.url().host_str().map(str::to_owned).into_iter().collect()),
-        Some(Kind::Local(_)) | None => Intent::Nothing,
+        Some(CollectionKind::Remote(remote)) => {
+            Intent::Hosts(remote.url().host_str().map(str::to_owned).into_iter().collect())
+        }
+        Some(CollectionKind::Local(_)) | None => Intent::Nothing,
     }
 }
 
@@ -103,17 +105,17 @@ fn broken(error: &AskError) -> ToolOutput {
         AskError::Remote(_) => "server_failed",
     };
     let envelope = Envelope::failure(code, sanitise(&error.to_string()));
-    ToolOutput { health: Health::Broken, ..envelope.into() }
+    ToolOutput { health: ToolHealth::Broken, ..envelope.into() }
 }
 
 /// What the model reads. Text of documents can neither move a cursor nor look like the end of its passage.
-fn shown(context: &ToolContext, collection: &Collection, query: &str, answer: Answer) -> Envelope {
+fn shown(context: &ToolContext, collection: &Collection, query: &str, answer: CollectionAnswer) -> Envelope {
     let (text, sources, partial_data) = match answer {
-        Answer::Passages(found) => {
+        CollectionAnswer::Passages(found) => {
             let sources = sources_of(&found.passages, &context.workspace);
             (passages(&collection.name, &found, &context.workspace), sources, json!({ "notes": found.notes }))
         }
-        Answer::Told { text, sources } => {
+        CollectionAnswer::Told { text, sources } => {
             let mut told = sanitise(&text).trim_end().to_owned();
             if !sources.is_empty() {
                 let lines: Vec<_> = sources.iter().map(|source| format!("- {}", sanitise(source))).collect();
@@ -139,7 +141,7 @@ fn sources_of(passages: &[Passage], workspace: &Workspace) -> Value {
     Value::Array(passages.iter().map(one).collect())
 }
 
-fn passages(name: &str, found: &Found, workspace: &Workspace) -> String {
+fn passages(name: &str, found: &PassageResults, workspace: &Workspace) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     for note in &found.notes {
@@ -195,7 +197,7 @@ mod tests {
         let local = |description: &str| Collection {
             name: "docs".into(),
             description: description.into(),
-            kind: Kind::Local(Arc::new(crate::Local::new(Vec::new(), "/nonexistent".into()))),
+            kind: CollectionKind::Local(Arc::new(crate::Local::new(Vec::new(), "/nonexistent".into()))),
         };
         assert_eq!(listed(&[local("One\ntwo.\u{1b}[2J"), local("")]), "- `docs`: One two.\n- `docs`: no description");
     }

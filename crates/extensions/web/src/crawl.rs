@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use url::Url;
 
 use crate::fetch::{Fetcher, WebError};
-use crate::page::Page;
+use crate::page::WebPage;
 
 /// How far a crawl goes.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Bounds {
 /// What a crawl found.
 #[derive(Debug, Default)]
 pub(crate) struct Crawled {
-    pub(crate) pages: Vec<Page>,
+    pub(crate) pages: Vec<WebPage>,
     /// Pages that could not be read, with why.
     pub(crate) failed: Vec<(Url, WebError)>,
     /// Pages that were named and not read.
@@ -36,7 +36,7 @@ pub(crate) async fn crawl(fetcher: &Fetcher, first: Url, bounds: Bounds) -> Resu
             crawled.left = waiting.len() + 1;
             break;
         }
-        let page = match fetcher.page(&url, &mut robots).await.and_then(Page::read) {
+        let page = match fetcher.page(&url, &mut robots).await.and_then(WebPage::read) {
             Ok(page) => page,
             Err(error) if depth == 0 => return Err(error),
             Err(error) => {

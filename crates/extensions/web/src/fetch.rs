@@ -140,9 +140,9 @@ impl Fetcher {
                 return Err(WebError::Robots(url.to_string()));
             }
             match self.once(&url, LARGEST).await? {
-                Step::Read(fetched) => return Ok(fetched),
-                Step::Moved(to) if to.host_str() == first.host_str() => url = to,
-                Step::Moved(to) => {
+                FetchStep::Read(fetched) => return Ok(fetched),
+                FetchStep::Moved(to) if to.host_str() == first.host_str() => url = to,
+                FetchStep::Moved(to) => {
                     return Err(WebError::Elsewhere { from: first.to_string(), to: to.to_string() });
                 }
             }
@@ -158,14 +158,14 @@ impl Fetcher {
             let mut robots = Robots::default();
             for _ in 0..=REDIRECTS {
                 match self.once(&at, LARGEST_ROBOTS).await {
-                    Ok(Step::Read(fetched)) => robots = Robots::parse(&String::from_utf8_lossy(&fetched.bytes)),
+                    Ok(FetchStep::Read(fetched)) => robots = Robots::parse(&String::from_utf8_lossy(&fetched.bytes)),
                     // Rules of another host are not asked for: nobody permitted to reach it.
-                    Ok(Step::Moved(to)) if to.host_str() == url.host_str() => {
+                    Ok(FetchStep::Moved(to)) if to.host_str() == url.host_str() => {
                         at = to;
                         continue;
                     }
                     Err(WebError::Status { status, .. }) if status >= 500 => robots = Robots::nothing(),
-                    Ok(Step::Moved(_)) | Err(WebError::Status { .. }) => {}
+                    Ok(FetchStep::Moved(_)) | Err(WebError::Status { .. }) => {}
                     Err(error) => return Err(error),
                 }
                 break;
@@ -175,7 +175,7 @@ impl Fetcher {
         known.get(&site).ok_or_else(|| WebError::Address(url.to_string()))
     }
 
-    async fn once(&self, url: &Url, largest: usize) -> Result<Step, WebError> {
+    async fn once(&self, url: &Url, largest: usize) -> Result<FetchStep, WebError> {
         self.check(url)?;
         let agent = concat!("haft/", env!("CARGO_PKG_VERSION"));
         debug_assert!(agent.starts_with(AGENT));
@@ -186,7 +186,7 @@ impl Fetcher {
         if reply.status().is_redirection()
             && let Some(to) = header(LOCATION)
         {
-            return url.join(&to).map(Step::Moved).map_err(|_| WebError::Address(to));
+            return url.join(&to).map(FetchStep::Moved).map_err(|_| WebError::Address(to));
         }
         if !reply.status().is_success() {
             return Err(WebError::Status { url: url.to_string(), status: reply.status().as_u16() });
@@ -203,7 +203,7 @@ impl Fetcher {
                 break;
             }
         }
-        Ok(Step::Read(fetched))
+        Ok(FetchStep::Read(fetched))
     }
 
     /// Whether an address may be asked for at all. Names are checked when they are resolved.
@@ -225,7 +225,7 @@ impl Fetcher {
     }
 }
 
-enum Step {
+enum FetchStep {
     Read(Fetched),
     Moved(Url),
 }

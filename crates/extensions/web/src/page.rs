@@ -21,7 +21,7 @@ const SKIPPED: [&str; 10] =
 
 /// A page as the model reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Page {
+pub(crate) struct WebPage {
     pub(crate) url: Url,
     pub(crate) title: String,
     pub(crate) text: String,
@@ -31,12 +31,12 @@ pub(crate) struct Page {
     pub(crate) cut: bool,
 }
 
-enum Kind {
+enum PageKind {
     Html,
     Text,
 }
 
-impl Page {
+impl WebPage {
     /// Reads what was fetched; what is no text is refused.
     pub(crate) fn read(fetched: Fetched) -> Result<Self, WebError> {
         let Fetched { url, content_type, bytes, cut } = fetched;
@@ -44,8 +44,8 @@ impl Page {
             .ok_or_else(|| WebError::NotText { url: url.to_string(), kind: named(content_type.as_deref()) })?;
         let text = decode(&bytes, content_type.as_deref());
         let (title, text, links) = match kind {
-            Kind::Text => (String::new(), text, Vec::new()),
-            Kind::Html => of_html(&text, &url),
+            PageKind::Text => (String::new(), text, Vec::new()),
+            PageKind::Html => of_html(&text, &url),
         };
         Ok(Self {
             url,
@@ -61,19 +61,19 @@ fn named(content_type: Option<&str>) -> String {
     content_type.map_or("of an unknown type", |kind| kind.split(';').next().unwrap_or(kind).trim()).to_owned()
 }
 
-fn kind(content_type: Option<&str>, bytes: &[u8]) -> Option<Kind> {
+fn kind(content_type: Option<&str>, bytes: &[u8]) -> Option<PageKind> {
     let said = named(content_type).to_ascii_lowercase();
     let is_text = !bytes.get(..4096).unwrap_or(bytes).contains(&0);
     match said.as_str() {
-        "text/html" | "application/xhtml+xml" => Some(Kind::Html),
+        "text/html" | "application/xhtml+xml" => Some(PageKind::Html),
         "application/json" | "application/xml" | "application/javascript" | "application/yaml" | "application/toml" => {
-            Some(Kind::Text)
+            Some(PageKind::Text)
         }
-        said if said.starts_with("text/") || said.ends_with("+json") || said.ends_with("+xml") => Some(Kind::Text),
+        said if said.starts_with("text/") || said.ends_with("+json") || said.ends_with("+xml") => Some(PageKind::Text),
         "of an unknown type" | "application/octet-stream" if is_text => {
             let start = String::from_utf8_lossy(bytes.get(..512).unwrap_or(bytes)).trim_start().to_ascii_lowercase();
             let html = start.starts_with("<!doctype html") || start.starts_with("<html");
-            Some(if html { Kind::Html } else { Kind::Text })
+            Some(if html { PageKind::Html } else { PageKind::Text })
         }
         _ => None,
     }
@@ -161,10 +161,10 @@ fn without_tags(html: &str) -> String {
 mod tests {
     use super::*;
 
-    fn page(content_type: &str, body: &str) -> Result<Page, WebError> {
+    fn page(content_type: &str, body: &str) -> Result<WebPage, WebError> {
         let url = Url::parse("https://example.com/docs/a").unwrap();
         let content_type = (!content_type.is_empty()).then(|| content_type.to_owned());
-        Page::read(Fetched { url, content_type, bytes: body.as_bytes().to_vec(), cut: false })
+        WebPage::read(Fetched { url, content_type, bytes: body.as_bytes().to_vec(), cut: false })
     }
 
     #[test]

@@ -6,11 +6,11 @@ pub(crate) const AGENT: &str = "haft";
 /// The rules of one site for haft.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Robots {
-    rules: Vec<(Word, String)>,
+    rules: Vec<(RobotsDirective, String)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Word {
+enum RobotsDirective {
     Disallow,
     Allow,
 }
@@ -18,7 +18,7 @@ enum Word {
 impl Robots {
     /// Nothing may be read: the site could not say what may.
     pub(crate) fn nothing() -> Self {
-        Self { rules: vec![(Word::Disallow, "/".to_owned())] }
+        Self { rules: vec![(RobotsDirective::Disallow, "/".to_owned())] }
     }
 
     /// Reads a `robots.txt`: the group that names haft, or else the one for everybody.
@@ -41,8 +41,8 @@ impl Robots {
                     found_own |= names_own;
                     continue;
                 }
-                "allow" => Word::Allow,
-                "disallow" => Word::Disallow,
+                "allow" => RobotsDirective::Allow,
+                "disallow" => RobotsDirective::Disallow,
                 _ => continue,
             };
             naming = false;
@@ -62,7 +62,10 @@ impl Robots {
     /// Whether a path with its query may be read: the longest pattern that fits decides, and to allow wins.
     pub(crate) fn allows(&self, path: &str) -> bool {
         let fitting = self.rules.iter().filter(|(_, pattern)| fits(pattern, path));
-        fitting.map(|(word, pattern)| (pattern.len(), *word)).max().is_none_or(|(_, word)| word == Word::Allow)
+        fitting
+            .map(|(word, pattern)| (pattern.len(), *word))
+            .max()
+            .is_none_or(|(_, word)| word == RobotsDirective::Allow)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use haft_text::{Limits, cut_lines};
-use haft_tool::{Access, Group, Health, Intent, Manual, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolDefinition, ToolHealth, ToolOutput};
 use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -66,7 +66,7 @@ async fn run(
 
 fn broken(error: &SearcherError) -> ToolOutput {
     let envelope = Envelope::failure("search_failed", haft_text::sanitise(&error.to_string()));
-    ToolOutput { health: Health::Broken, ..envelope.into() }
+    ToolOutput { health: ToolHealth::Broken, ..envelope.into() }
 }
 
 fn shown(context: &ToolContext, query: &str, found: &[FoundPage]) -> Envelope {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haft_store::versions::{CallName, Content, Version, VersionsError};
 use haft_tool::{
-    Access, FileHistory, FileState, PortError, TakeBack, ToolOutput, UndoOutcome, UndoReport, UndoTarget, UndoneFile,
+    Access, ChangeUndo, FileHistory, FileState, PortError, ToolOutput, UndoOutcome, UndoReport, UndoTarget, UndoneFile,
 };
 
 use super::disk::{self, LARGEST, look};
@@ -162,7 +162,7 @@ impl FileHistory for Recorder {
     }
 }
 
-impl TakeBack for Recorder {
+impl ChangeUndo for Recorder {
     fn undo(&self, _call: &str, target: &UndoTarget) -> Result<UndoReport, PortError> {
         let target = match target {
             UndoTarget::Last => Target::LastCall,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use haft_context::{FolderNotes, folder_notes_text};
 use haft_store::{Store, StoreError};
-use haft_tool::{Note, Notes, PortError};
+use haft_tool::{Note, PortError, ProjectNotes};
 use haft_types::Clock;
 
 use super::document::{Document, Owner};
@@ -71,7 +71,7 @@ fn name(folder: &Path) -> String {
 }
 
 #[async_trait]
-impl Notes for StoredNotes {
+impl ProjectNotes for StoredNotes {
     async fn list(&self) -> Result<Vec<Note>, PortError> {
         Ok(self.document.read().await?.notes)
     }

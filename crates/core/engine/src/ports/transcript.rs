@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use haft_context::message_lines;
 use haft_store::Store;
-use haft_tool::{PortError, Recalled, Transcript, TranscriptLine};
+use haft_tool::{ConversationMessages, PortError, Recalled, TranscriptLine};
 use haft_types::{ConversationId, Entry, MarkAction, MarkReport, Message, MessageId, Part, ShortId, TokenCounter};
 
 use super::children::Children;
@@ -60,7 +60,7 @@ impl TokenCounter for Uncounted {
 }
 
 #[async_trait]
-impl Transcript for StoredTranscript {
+impl ConversationMessages for StoredTranscript {
     async fn list(&self) -> Result<Vec<TranscriptLine>, PortError> {
         let history = self.entries(self.counter.as_ref()).await?;
         let lines = message_lines(&history, &self.marks.current()).into_iter();

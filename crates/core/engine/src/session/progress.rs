@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_tool::Progress;
+use haft_tool::CallProgress;
 use haft_types::{EventBody, ToolCall};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
@@ -24,7 +24,7 @@ struct Call {
     sender: Sender<EventBody>,
 }
 
-impl Progress for Call {
+impl CallProgress for Call {
     fn show(&self, text: String) {
         let event = EventBody::ToolProgress { id: self.id.clone(), name: self.name.clone(), text };
         // What nobody takes in time is dropped: it is no part of the result.
@@ -39,7 +39,7 @@ impl Shown {
     }
 
     /// Where one call shows what it does.
-    pub(super) fn of(&self, call: &ToolCall) -> Arc<dyn Progress> {
+    pub(super) fn of(&self, call: &ToolCall) -> Arc<dyn CallProgress> {
         Arc::new(Call { id: call.id.clone(), name: call.name.clone(), sender: self.sender.clone() })
     }
 

@@ -35,7 +35,7 @@ impl Note {
 
 /// The notes of a project.
 #[async_trait]
-pub trait Notes: Send + Sync {
+pub trait ProjectNotes: Send + Sync {
     /// Every note, oldest first; a changed one counts as new.
     async fn list(&self) -> Result<Vec<Note>, PortError>;
 

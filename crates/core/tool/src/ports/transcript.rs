@@ -39,7 +39,7 @@ pub struct Recalled {
 
 /// The messages of a conversation.
 #[async_trait]
-pub trait Transcript: Send + Sync {
+pub trait ConversationMessages: Send + Sync {
     /// Every message, in order.
     async fn list(&self) -> Result<Vec<TranscriptLine>, PortError>;
 

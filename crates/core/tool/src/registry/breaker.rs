@@ -22,10 +22,10 @@ impl Breaker {
     }
 
     /// Notes how a call ended.
-    pub(super) fn note(&mut self, health: crate::Health, now: Instant) {
+    pub(super) fn note(&mut self, health: crate::ToolHealth, now: Instant) {
         match health {
-            crate::Health::Sound => *self = Self::default(),
-            crate::Health::Broken => {
+            crate::ToolHealth::Sound => *self = Self::default(),
+            crate::ToolHealth::Broken => {
                 self.failures += 1;
                 // The one call that tries after the rest opens it again at once.
                 if self.failures >= FAILURES {
@@ -39,23 +39,25 @@ impl Breaker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Health;
+    use crate::ToolHealth;
 
     #[test]
     fn three_failures_in_a_row_open_it_and_one_good_call_closes_it() {
         let start = Instant::now();
         let mut breaker = Breaker::default();
-        for health in [Health::Broken, Health::Broken, Health::Sound, Health::Broken, Health::Broken] {
+        for health in
+            [ToolHealth::Broken, ToolHealth::Broken, ToolHealth::Sound, ToolHealth::Broken, ToolHealth::Broken]
+        {
             breaker.note(health, start);
             assert_eq!(breaker.rest(start), None);
         }
-        breaker.note(Health::Broken, start);
+        breaker.note(ToolHealth::Broken, start);
         assert_eq!(breaker.rest(start + Duration::from_secs(100)), Some(Duration::from_secs(200)));
         let later = start + Duration::from_mins(5);
         assert_eq!(breaker.rest(later), None);
-        breaker.note(Health::Broken, later);
+        breaker.note(ToolHealth::Broken, later);
         assert_eq!(breaker.rest(later), Some(REST), "it had its chance");
-        breaker.note(Health::Sound, later);
+        breaker.note(ToolHealth::Sound, later);
         assert_eq!(breaker.rest(later), None);
     }
 }

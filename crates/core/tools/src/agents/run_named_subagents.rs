@@ -15,10 +15,10 @@ use haft_tool::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::failure::{Coded, Failure};
+use crate::failure::{Coded, ToolFailure};
 use crate::manual::{Group, Manual};
 
-use plan::Written;
+use plan::PlanText;
 
 /// The name of the tool.
 pub const RUN_SUBAGENTS: &str = "run_named_subagents";
@@ -31,10 +31,10 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct RunNamedSubagentsParameters {
     /// The agents and their tasks, as YAML text.
     #[schemars(with = "String")]
-    subagents: Written,
+    subagents: PlanText,
 }
 
 /// The tool that gives work to these agents. Starting them changes nothing, and each of their own calls is permitted for itself;
@@ -48,15 +48,15 @@ pub fn tool(agents: Arc<dyn SubAgents>) -> impl Tool {
 
 /// The work a call of the tool gives out, for those who have to know after the call was interrupted.
 pub fn assignments_of(arguments: &str) -> Option<(WorkOrder, Vec<Assignment>)> {
-    let Parameters { subagents } = serde_json::from_str(arguments).ok()?;
+    let RunNamedSubagentsParameters { subagents } = serde_json::from_str(arguments).ok()?;
     subagents.read().ok()
 }
 
 async fn run(
     agents: Arc<dyn SubAgents>,
     context: &ToolContext,
-    Parameters { subagents }: Parameters,
-) -> Result<ToolOutput, Failure> {
+    RunNamedSubagentsParameters { subagents }: RunNamedSubagentsParameters,
+) -> Result<ToolOutput, ToolFailure> {
     let (order, work) = subagents.read().map_err(|what| BadPlan { what, names: agents.names() })?;
     let reports = agents.run(context, order, work).await?;
     let envelope = report::envelope(order, &reports, context.limits);

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::{Coded, Failure};
+use crate::failure::{Coded, ToolFailure};
 use crate::manual::{Group, Manual};
 
 const NAME: &str = "talk_to";
@@ -26,7 +26,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct TalkToParameters {
     /// Who it is for.
     agent: String,
     /// What to say.
@@ -49,9 +49,12 @@ impl Coded for NotDelivered {
     }
 }
 
-async fn run(post: Arc<dyn Post>, Parameters { agent, message }: Parameters) -> Result<ToolOutput, Failure> {
+async fn run(
+    post: Arc<dyn Post>,
+    TalkToParameters { agent, message }: TalkToParameters,
+) -> Result<ToolOutput, ToolFailure> {
     if message.trim().is_empty() {
-        return Err(Failure::new("invalid_arguments", "`message` is empty; nothing was sent"));
+        return Err(ToolFailure::new("invalid_arguments", "`message` is empty; nothing was sent"));
     }
     post.send(agent.trim(), message.trim()).await?;
     let text = format!("Delivered to `{}`.", agent.trim());

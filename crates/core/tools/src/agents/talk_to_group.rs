@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::manual::{Group, Manual};
 
 const NAME: &str = "talk_to_group";
@@ -23,7 +23,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct TalkToGroupParameters {
     /// Who it is for.
     group: String,
     /// What to say.
@@ -36,9 +36,12 @@ pub fn tool(post: Arc<dyn Post>) -> impl Tool {
         .runs(move |_, parameters| Box::pin(run(Arc::clone(&post), parameters)))
 }
 
-async fn run(post: Arc<dyn Post>, Parameters { group, message }: Parameters) -> Result<ToolOutput, Failure> {
+async fn run(
+    post: Arc<dyn Post>,
+    TalkToGroupParameters { group, message }: TalkToGroupParameters,
+) -> Result<ToolOutput, ToolFailure> {
     if message.trim().is_empty() {
-        return Err(Failure::new("invalid_arguments", "`message` is empty; nothing was sent"));
+        return Err(ToolFailure::new("invalid_arguments", "`message` is empty; nothing was sent"));
     }
     let GroupDelivery { reached, failed } = post.send_to_group(group.trim(), message.trim()).await?;
     let mut said = Vec::new();

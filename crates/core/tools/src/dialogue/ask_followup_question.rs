@@ -2,13 +2,13 @@
 
 use std::future::ready;
 
-use haft_tool::{Access, Flow, Intent, Tool, ToolDefinition, ToolOutput};
+use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput, TurnFlow};
 use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::manual::{Group, Manual};
 
 const NAME: &str = "ask_followup_question";
@@ -21,7 +21,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct AskFollowupQuestionParameters {
     /// The question.
     question: String,
     /// Short answers to choose from.
@@ -36,14 +36,16 @@ pub(crate) fn tool() -> impl Tool {
     .runs(|_, parameters| Box::pin(ready(ask(parameters))))
 }
 
-fn ask(Parameters { question, options }: Parameters) -> Result<ToolOutput, Failure> {
+fn ask(
+    AskFollowupQuestionParameters { question, options }: AskFollowupQuestionParameters,
+) -> Result<ToolOutput, ToolFailure> {
     if question.trim().is_empty() {
-        return Err(Failure::new("invalid_arguments", "`question` is empty; say what you need to know"));
+        return Err(ToolFailure::new("invalid_arguments", "`question` is empty; say what you need to know"));
     }
     let options = options.unwrap_or_default();
     let envelope =
         Envelope::success("The user was asked.").with_data(json!({ "question": question, "options": options }));
-    Ok(ToolOutput { flow: Flow::Ask { question, options }, ..envelope.into() })
+    Ok(ToolOutput { flow: TurnFlow::Ask { question, options }, ..envelope.into() })
 }
 
 #[cfg(test)]

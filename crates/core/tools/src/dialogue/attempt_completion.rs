@@ -2,13 +2,13 @@
 
 use std::future::ready;
 
-use haft_tool::{Access, Flow, Intent, Tool, ToolDefinition, ToolOutput};
+use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput, TurnFlow};
 use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::manual::{Group, Manual};
 
 const NAME: &str = "attempt_completion";
@@ -21,7 +21,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct AttemptCompletionParameters {
     /// The final report.
     result: String,
     /// A command that shows the result.
@@ -34,16 +34,18 @@ pub(crate) fn tool() -> impl Tool {
         .runs(|_, parameters| Box::pin(ready(complete(parameters))))
 }
 
-fn complete(Parameters { result, command }: Parameters) -> Result<ToolOutput, Failure> {
+fn complete(
+    AttemptCompletionParameters { result, command }: AttemptCompletionParameters,
+) -> Result<ToolOutput, ToolFailure> {
     if result.trim().is_empty() {
-        return Err(Failure::new("invalid_arguments", "`result` is empty; report what was done"));
+        return Err(ToolFailure::new("invalid_arguments", "`result` is empty; report what was done"));
     }
     let mut data = json!({ "result": result });
     if let Some(command) = &command {
         data["command"] = command.as_str().into();
     }
     let envelope = Envelope::success("The result was presented to the user.").with_data(data);
-    Ok(ToolOutput { flow: Flow::Complete { result, command }, ..envelope.into() })
+    Ok(ToolOutput { flow: TurnFlow::Complete { result, command }, ..envelope.into() })
 }
 
 #[cfg(test)]

@@ -2,13 +2,13 @@
 
 use std::future::ready;
 
-use haft_tool::{Access, Flow, Intent, Tool, ToolDefinition, ToolOutput};
+use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput, TurnFlow};
 use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::manual::{Group, Manual};
 
 const NAME: &str = "plan_mode_respond";
@@ -22,7 +22,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct PlanModeRespondParameters {
     /// The plan.
     response: String,
     /// Short answers to choose from.
@@ -35,14 +35,16 @@ pub fn tool() -> impl Tool {
         .runs(|_, parameters| Box::pin(ready(present(parameters))))
 }
 
-fn present(Parameters { response, options }: Parameters) -> Result<ToolOutput, Failure> {
+fn present(
+    PlanModeRespondParameters { response, options }: PlanModeRespondParameters,
+) -> Result<ToolOutput, ToolFailure> {
     if response.trim().is_empty() {
-        return Err(Failure::new("invalid_arguments", "`response` is empty; say what you plan to do"));
+        return Err(ToolFailure::new("invalid_arguments", "`response` is empty; say what you plan to do"));
     }
     let options = options.unwrap_or_default();
     let envelope =
         Envelope::success("The plan was presented.").with_data(json!({ "response": response, "options": options }));
-    Ok(ToolOutput { flow: Flow::Plan { response, options }, ..envelope.into() })
+    Ok(ToolOutput { flow: TurnFlow::Plan { response, options }, ..envelope.into() })
 }
 
 #[cfg(test)]
@@ -54,8 +56,11 @@ mod tests {
     async fn a_plan_is_put_before_the_user() {
         let bench = Bench::new();
         let output = bench.ok(&tool(), json!({"response": "1. a", "options": ["yes"]})).await;
-        assert_eq!(output.flow, Flow::Plan { response: "1. a".into(), options: vec!["yes".into()] });
+        assert_eq!(output.flow, TurnFlow::Plan { response: "1. a".into(), options: vec!["yes".into()] });
         let empty = bench.run(&tool(), json!({"response": " "})).await;
-        assert_eq!((empty.flow, empty.envelope.error.unwrap().code.as_str()), (Flow::Continue, "invalid_arguments"));
+        assert_eq!(
+            (empty.flow, empty.envelope.error.unwrap().code.as_str()),
+            (TurnFlow::Continue, "invalid_arguments")
+        );
     }
 }

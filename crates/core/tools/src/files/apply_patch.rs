@@ -11,17 +11,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::failure::{Coded, Failure};
-use crate::files::edit::blocks::{self, Block, Match, Misfit, Place, Why};
-use crate::files::edit::drafts::{self, Count, Draft};
-use crate::files::edit::nearest::Words;
+use crate::failure::{Coded, ToolFailure};
+use crate::files::edit::blocks::{self, BlockAnchor, BlockMisfit, EditBlock, MatchPolicy, Why};
+use crate::files::edit::drafts::{self, Count, FileDraft};
+use crate::files::edit::nearest::EditTerms;
 use crate::files::edit::report;
-use crate::files::edit::source::{Free, Source};
+use crate::files::edit::source::{EditSource, Free};
 use crate::manual::{Group, Manual};
-use crate::scope::{OnFiles, PreviewsFiles, Scope};
+use crate::scope::{FileScope, OnFiles, PreviewsFiles};
 use crate::{paths, visible};
 
-use parse::{Action, Section};
+use parse::{PatchAction, PatchSection};
 
 const NAME: &str = "apply_patch";
 
@@ -31,11 +31,11 @@ static MANUAL: Manual = Manual {
     ..Manual::of(Group::Files)
 };
 
-const WORDS: Words = Words { old: "the patch", new: "What the chunk makes of it" };
+const WORDS: EditTerms = EditTerms { old: "the patch", new: "What the chunk makes of it" };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct ApplyPatchParameters {
     /// The whole patch, from `*** Begin Patch` to `*** End Patch`.
     patch: String,
 }
@@ -43,7 +43,7 @@ struct Parameters {
 /// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("apply_patch/prompt.md"), &MANUAL, Access::Write, intent)
-        .on_files(|scope, parameters: &Parameters| apply(scope, &parameters.patch))
+        .on_files(|scope, parameters: &ApplyPatchParameters| apply(scope, &parameters.patch))
         .previews_files(|scope, parameters| drafts::foresee(&drafts(scope, &parameters.patch)?))
 }
 
@@ -52,8 +52,8 @@ fn intent(arguments: &Value) -> Intent {
     // What is no patch changes nothing, and the call says what is wrong with it.
     let Some(Ok(sections)) = patch else { return Intent::Nothing };
     let files = sections.into_iter().flat_map(|section| match section.action {
-        Action::Update { move_to: Some(target), .. } => vec![section.path, target],
-        Action::Update { move_to: None, .. } | Action::Add { .. } | Action::Delete => vec![section.path],
+        PatchAction::Update { move_to: Some(target), .. } => vec![section.path, target],
+        PatchAction::Update { move_to: None, .. } | PatchAction::Add { .. } | PatchAction::Delete => vec![section.path],
     });
     Intent::Files(files.map(FileUse::Write).collect())
 }
@@ -92,15 +92,15 @@ impl Coded for ApplyError {
     }
 }
 
-fn apply(scope: &Scope, patch: &str) -> Result<ToolOutput, Failure> {
+fn apply(scope: &FileScope, patch: &str) -> Result<ToolOutput, ToolFailure> {
     let drafts = drafts(scope, patch)?;
     let files = Count(drafts.len(), "file");
     Ok(drafts::carry_out(scope, &drafts)?.into_output(&format!("Patch applied to {files}."), Map::new()))
 }
 
-fn drafts(scope: &Scope, patch: &str) -> Result<Vec<Draft>, Failure> {
+fn drafts(scope: &FileScope, patch: &str) -> Result<Vec<FileDraft>, ToolFailure> {
     let sections = joined(scope, parse::parse(patch)?)?;
-    let mut drafts: Vec<Draft> = Vec::with_capacity(sections.len());
+    let mut drafts: Vec<FileDraft> = Vec::with_capacity(sections.len());
     for section in sections {
         let draft = draft(scope, section)?;
         for path in paths_of(&draft) {
@@ -114,65 +114,65 @@ fn drafts(scope: &Scope, patch: &str) -> Result<Vec<Draft>, Failure> {
 }
 
 /// Sections that update the same file become one.
-fn joined(scope: &Scope, sections: Vec<Section>) -> Result<Vec<Section>, Failure> {
-    let mut joined: Vec<(PathBuf, Section)> = Vec::with_capacity(sections.len());
+fn joined(scope: &FileScope, sections: Vec<PatchSection>) -> Result<Vec<PatchSection>, ToolFailure> {
+    let mut joined: Vec<(PathBuf, PatchSection)> = Vec::with_capacity(sections.len());
     for section in sections {
         let path = paths::resolve(&scope.workspace, &section.path)?;
         let earlier = joined.iter_mut().find(|(known, _)| *known == path).map(|(_, section)| &mut section.action);
         match (earlier, section.action) {
-            (Some(Action::Update { chunks, .. }), Action::Update { move_to: None, chunks: more }) => {
+            (Some(PatchAction::Update { chunks, .. }), PatchAction::Update { move_to: None, chunks: more }) => {
                 chunks.extend(more);
             }
-            (_, action) => joined.push((path, Section { action, path: section.path })),
+            (_, action) => joined.push((path, PatchSection { action, path: section.path })),
         }
     }
     Ok(joined.into_iter().map(|(_, section)| section).collect())
 }
 
 /// The files a draft changes.
-fn paths_of(draft: &Draft) -> Vec<&Path> {
+fn paths_of(draft: &FileDraft) -> Vec<&Path> {
     match draft {
-        Draft::Add { place, .. } => vec![&place.path],
-        Draft::Edit { old, .. } => vec![&old.source.path],
-        Draft::Move { old, to, .. } => vec![&old.source.path, &to.path],
-        Draft::Rename { old, to } => vec![&old.path, &to.path],
-        Draft::Delete { old } => vec![&old.path],
+        FileDraft::Add { place, .. } => vec![&place.path],
+        FileDraft::Edit { old, .. } => vec![&old.source.path],
+        FileDraft::Move { old, to, .. } => vec![&old.source.path, &to.path],
+        FileDraft::Rename { old, to } => vec![&old.path, &to.path],
+        FileDraft::Delete { old } => vec![&old.path],
     }
 }
 
-fn draft(scope: &Scope, Section { path, action }: Section) -> Result<Draft, Failure> {
+fn draft(scope: &FileScope, PatchSection { path, action }: PatchSection) -> Result<FileDraft, ToolFailure> {
     Ok(match action {
-        Action::Add { text } => {
-            Draft::Add { place: Free::find(scope, &path, "Change it with `*** Update File:`.")?, text }
+        PatchAction::Add { text } => {
+            FileDraft::Add { place: Free::find(scope, &path, "Change it with `*** Update File:`.")?, text }
         }
-        Action::Delete => Draft::Delete { old: Box::new(Source::load(scope, &path)?) },
-        Action::Update { move_to: Some(to), chunks } if chunks.is_empty() => {
-            Draft::Rename { old: Box::new(Source::load(scope, &path)?), to: free(scope, &to)? }
+        PatchAction::Delete => FileDraft::Delete { old: Box::new(EditSource::load(scope, &path)?) },
+        PatchAction::Update { move_to: Some(to), chunks } if chunks.is_empty() => {
+            FileDraft::Rename { old: Box::new(EditSource::load(scope, &path)?), to: free(scope, &to)? }
         }
-        Action::Update { move_to, chunks } => {
-            let old = Box::new(Source::load(scope, &path)?.text(scope)?);
-            let fitted = blocks::apply(old.as_str(), &chunks, Match::Unique, WORDS);
+        PatchAction::Update { move_to, chunks } => {
+            let old = Box::new(EditSource::load(scope, &path)?.text(scope)?);
+            let fitted = blocks::apply(old.as_str(), &chunks, MatchPolicy::Unique, WORDS);
             let fitted = fitted.map_err(|misfit| told(misfit, &chunks, &old.source.name))?;
             let (text, applied) = (fitted.text, Count(chunks.len(), "chunk"));
             let remarks = report::tolerance("Chunk", &fitted.tolerant);
             match move_to {
-                None => Draft::Edit { old, text, applied, remarks },
-                Some(to) => Draft::Move { old, to: free(scope, &to)?, text, applied, remarks },
+                None => FileDraft::Edit { old, text, applied, remarks },
+                Some(to) => FileDraft::Move { old, to: free(scope, &to)?, text, applied, remarks },
             }
         }
     })
 }
 
 /// The place a file is moved to.
-fn free(scope: &Scope, to: &str) -> Result<Free, Failure> {
+fn free(scope: &FileScope, to: &str) -> Result<Free, ToolFailure> {
     Free::find(scope, to, "Choose another name, or delete it first.")
 }
 
-fn told(Misfit { block: chunk, why }: Misfit, chunks: &[Block], name: &str) -> ApplyError {
+fn told(BlockMisfit { block: chunk, why }: BlockMisfit, chunks: &[EditBlock], name: &str) -> ApplyError {
     let name = name.to_owned();
     match why {
         Why::NotFound { hint } => {
-            let at_end = chunks.get(chunk - 1).is_some_and(|block| block.place == Place::AtEnd);
+            let at_end = chunks.get(chunk - 1).is_some_and(|block| block.place == BlockAnchor::AtEnd);
             let place = if at_end { "at the end of the file" } else { "in the file" };
             ApplyError::NotFound { name, chunk, place, hint }
         }

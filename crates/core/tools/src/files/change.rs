@@ -28,26 +28,26 @@ use std::path::{Path, PathBuf};
 use haft_tool::FileState;
 use serde_json::{Value, json};
 
-use crate::failure::{Coded, Failure};
+use crate::failure::{Coded, ToolFailure};
 use crate::files::disk::Loaded;
-use crate::scope::Scope;
+use crate::scope::FileScope;
 
-use commit::{Left, Written};
+use commit::{Left, WrittenFile};
 
 pub(crate) use folder::reach;
 pub use recover::{Recovery, RecoveryOutcome, recover};
 
 /// What is done to one file.
-pub(crate) struct Change<'a> {
+pub(crate) struct PlannedChange<'a> {
     /// Its resolved path.
     pub(crate) path: &'a Path,
     /// The path as the model may write it.
     pub(crate) name: &'a str,
-    pub(crate) step: Step<'a>,
+    pub(crate) step: ChangeAction<'a>,
 }
 
 /// What becomes of a file.
-pub(crate) enum Step<'a> {
+pub(crate) enum ChangeAction<'a> {
     /// It is made; there must be none. Missing folders are made too.
     Create { bytes: &'a [u8] },
     /// As before, with mode, owner and attributes of another one: the second half of a move.
@@ -115,16 +115,16 @@ fn list(left: &[Left]) -> String {
 }
 
 /// What a change did.
-pub(crate) struct Done {
+pub(crate) struct ChangeOutcome {
     /// How each file looks now, in the order of the changes; `None` for one that is gone.
     pub(crate) states: Vec<Option<FileState>>,
     /// What is not as one might expect, as sentences, for each file.
     pub(crate) notes: Vec<Vec<String>>,
 }
 
-impl Done {
+impl ChangeOutcome {
     /// What a result carries so that the ledger can be rebuilt from it.
-    pub(crate) fn context(&self, changes: &[Change<'_>]) -> Value {
+    pub(crate) fn context(&self, changes: &[PlannedChange<'_>]) -> Value {
         let files: Vec<Value> =
             changes.iter().zip(&self.states).filter_map(|(change, state)| Some(seen(change.path, (*state)?))).collect();
         match <[Value; 1]>::try_from(files) {
@@ -148,15 +148,16 @@ pub(crate) fn seen(path: &Path, state: FileState) -> Value {
 
 /// Carries out a change over any number of files, all or none, each named once: saves what they are for undo, changes them, and
 /// notes what they are now.
-pub(crate) fn apply(scope: &Scope, changes: &[Change<'_>]) -> Result<Done, Failure> {
+pub(crate) fn apply(scope: &FileScope, changes: &[PlannedChange<'_>]) -> Result<ChangeOutcome, ToolFailure> {
     let paths: Vec<&Path> = changes.iter().map(|change| change.path).collect();
     scope.history.save(&scope.call_id, &paths)?;
     let written = commit::commit(&scope.workspace.journal, changes)?;
     // The files have changed: whatever happens now, that is what the model must be told.
     let unrecorded = scope.history.changed(&scope.call_id, &paths).err();
 
-    let mut done = Done { states: Vec::with_capacity(changes.len()), notes: Vec::with_capacity(changes.len()) };
-    for (change, Written { state, mut notes }) in changes.iter().zip(written) {
+    let mut done =
+        ChangeOutcome { states: Vec::with_capacity(changes.len()), notes: Vec::with_capacity(changes.len()) };
+    for (change, WrittenFile { state, mut notes }) in changes.iter().zip(written) {
         if let Some(state) = state {
             scope.reads.saw(change.path, state);
         }
@@ -171,8 +172,8 @@ pub(crate) fn apply(scope: &Scope, changes: &[Change<'_>]) -> Result<Done, Failu
 }
 
 /// What a rename does to a file with several names.
-fn broken_links(change: &Change<'_>) -> Option<String> {
-    let Step::Replace { old, .. } = &change.step else { return None };
+fn broken_links(change: &PlannedChange<'_>) -> Option<String> {
+    let ChangeAction::Replace { old, .. } = &change.step else { return None };
     let others = old.metadata.nlink().checked_sub(1).filter(|others| *others > 0)?;
     let names =
         if others == 1 { "1 other name (hard link)".into() } else { format!("{others} other names (hard links)") };

@@ -12,7 +12,7 @@ use haft_tool::{DocumentError, DocumentFormat, DocumentSource, DocumentText};
 
 use crate::failure::Coded;
 use crate::files::disk::MAX_LOADED;
-use crate::scope::Scope;
+use crate::scope::FileScope;
 
 /// Why a document gave no text. `name` is the path as the model may write it, `kind` says what it is.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,7 @@ impl Coded for ExtractError {
 }
 
 /// A document, where it is.
-pub(crate) struct Document<'a> {
+pub(crate) struct DocumentFile<'a> {
     /// Its resolved path.
     pub(crate) path: &'a Path,
     /// The path as the model may write it.
@@ -62,12 +62,12 @@ pub(crate) struct Document<'a> {
 }
 
 /// What kind of document a file is; none if it is no document, or nobody here reads documents.
-pub(crate) fn format_of(scope: &Scope, path: &Path, bytes: &[u8]) -> Option<DocumentFormat> {
+pub(crate) fn format_of(scope: &FileScope, path: &Path, bytes: &[u8]) -> Option<DocumentFormat> {
     scope.documents.as_ref()?.format(path, bytes)
 }
 
 /// Checks that a file, known by its name and size alone, is no document too large to be read.
-pub(crate) fn check_size(scope: &Scope, path: &Path, name: &str, size: u64) -> Result<(), ExtractError> {
+pub(crate) fn check_size(scope: &FileScope, path: &Path, name: &str, size: u64) -> Result<(), ExtractError> {
     match &scope.documents {
         Some(reader) if reader.is_likely(path) => Err(too_large(name, size)),
         Some(_) | None => Ok(()),
@@ -80,7 +80,7 @@ pub(crate) fn too_large(name: &str, size: u64) -> ExtractError {
 }
 
 /// Checks that a file is not one that only a reader of documents could read, where there is none. A notebook is text, too.
-pub(crate) fn check_reader(scope: &Scope, path: &Path, name: &str, bytes: &[u8]) -> Result<(), ExtractError> {
+pub(crate) fn check_reader(scope: &FileScope, path: &Path, name: &str, bytes: &[u8]) -> Result<(), ExtractError> {
     if scope.documents.is_some() {
         return Ok(());
     }
@@ -97,8 +97,8 @@ pub(crate) fn check_reader(scope: &Scope, path: &Path, name: &str, bytes: &[u8])
 }
 
 /// The text of a document. Blocks; to be called from a thread that may, within a runtime.
-pub(crate) fn extract(scope: &Scope, document: &Document<'_>) -> Result<DocumentText, ExtractError> {
-    let Document { path, name, bytes, format } = *document;
+pub(crate) fn extract(scope: &FileScope, document: &DocumentFile<'_>) -> Result<DocumentText, ExtractError> {
+    let DocumentFile { path, name, bytes, format } = *document;
     let (name, kind) = (name.to_owned(), format.name);
     let Some(reader) = &scope.documents else { return Err(ExtractError::NoReader { name, kind }) };
     let source = DocumentSource { path, bytes, spill: &scope.workspace.spill, cancel: &scope.cancel };

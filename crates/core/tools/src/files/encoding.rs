@@ -9,7 +9,7 @@ use encoding_rs::WINDOWS_1252;
 
 /// How a text file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Encoding {
+pub(crate) enum TextEncoding {
     Utf8,
     Utf16Le,
     Utf16Be,
@@ -17,7 +17,7 @@ pub(crate) enum Encoding {
     Legacy(&'static encoding_rs::Encoding),
 }
 
-impl Encoding {
+impl TextEncoding {
     /// Its name for people.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -40,50 +40,50 @@ impl Encoding {
 
 /// Whether a file starts with a byte order mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub(crate) enum ByteOrderMark {
     Present,
     Absent,
 }
 
 /// A file's text, without its byte order mark, and how it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Decoded {
+pub(crate) struct DecodedText {
     pub(crate) text: String,
-    pub(crate) encoding: Encoding,
-    pub(crate) mark: Mark,
+    pub(crate) encoding: TextEncoding,
+    pub(crate) mark: ByteOrderMark,
 }
 
 /// The text of a file; `None` when it is no text that could be written back unchanged.
-pub(crate) fn decode(bytes: &[u8]) -> Option<Decoded> {
-    for encoding in [Encoding::Utf8, Encoding::Utf16Le, Encoding::Utf16Be] {
+pub(crate) fn decode(bytes: &[u8]) -> Option<DecodedText> {
+    for encoding in [TextEncoding::Utf8, TextEncoding::Utf16Le, TextEncoding::Utf16Be] {
         if let Some(rest) = bytes.strip_prefix(encoding.mark()) {
-            return decode_as(rest, encoding).map(|text| Decoded { text, encoding, mark: Mark::Present });
+            return decode_as(rest, encoding).map(|text| DecodedText { text, encoding, mark: ByteOrderMark::Present });
         }
     }
     let encoding = guess(bytes)?;
-    if let Encoding::Legacy(_) = encoding {
+    if let TextEncoding::Legacy(_) = encoding {
         let decoded = |encoding| {
             let text = decode_as(bytes, encoding)?;
-            (encode(&text, encoding, Mark::Absent).as_deref() == Ok(bytes)).then_some((text, encoding))
+            (encode(&text, encoding, ByteOrderMark::Absent).as_deref() == Ok(bytes)).then_some((text, encoding))
         };
         // Every byte has a character in this one, so it is what text that is nothing else is read as.
-        let (text, encoding) = decoded(encoding).or_else(|| decoded(Encoding::Legacy(WINDOWS_1252)))?;
-        return Some(Decoded { text, encoding, mark: Mark::Absent });
+        let (text, encoding) = decoded(encoding).or_else(|| decoded(TextEncoding::Legacy(WINDOWS_1252)))?;
+        return Some(DecodedText { text, encoding, mark: ByteOrderMark::Absent });
     }
-    decode_as(bytes, encoding).map(|text| Decoded { text, encoding, mark: Mark::Absent })
+    decode_as(bytes, encoding).map(|text| DecodedText { text, encoding, mark: ByteOrderMark::Absent })
 }
 
 /// The bytes of a text in an encoding, or the first character it can't hold.
-pub(crate) fn encode(text: &str, encoding: Encoding, mark: Mark) -> Result<Vec<u8>, char> {
+pub(crate) fn encode(text: &str, encoding: TextEncoding, mark: ByteOrderMark) -> Result<Vec<u8>, char> {
     let mut bytes = match mark {
-        Mark::Present => encoding.mark().to_vec(),
-        Mark::Absent => Vec::new(),
+        ByteOrderMark::Present => encoding.mark().to_vec(),
+        ByteOrderMark::Absent => Vec::new(),
     };
     match encoding {
-        Encoding::Utf8 => bytes.extend_from_slice(text.as_bytes()),
-        Encoding::Utf16Le => bytes.extend(text.encode_utf16().flat_map(u16::to_le_bytes)),
-        Encoding::Utf16Be => bytes.extend(text.encode_utf16().flat_map(u16::to_be_bytes)),
-        Encoding::Legacy(legacy) => {
+        TextEncoding::Utf8 => bytes.extend_from_slice(text.as_bytes()),
+        TextEncoding::Utf16Le => bytes.extend(text.encode_utf16().flat_map(u16::to_le_bytes)),
+        TextEncoding::Utf16Be => bytes.extend(text.encode_utf16().flat_map(u16::to_be_bytes)),
+        TextEncoding::Legacy(legacy) => {
             let (encoded, _, unmappable) = legacy.encode(text);
             if unmappable {
                 return Err(text.chars().find(|one| legacy.encode(&one.to_string()).2).unwrap_or('\u{FFFD}'));
@@ -94,12 +94,12 @@ pub(crate) fn encode(text: &str, encoding: Encoding, mark: Mark) -> Result<Vec<u
     Ok(bytes)
 }
 
-fn guess(bytes: &[u8]) -> Option<Encoding> {
+fn guess(bytes: &[u8]) -> Option<TextEncoding> {
     if bytes.contains(&0) {
         return guess_utf16(bytes);
     }
     if std::str::from_utf8(bytes).is_ok() {
-        return Some(Encoding::Utf8);
+        return Some(TextEncoding::Utf8);
     }
     // Text in a legacy encoding has no control characters but these; compressed or compiled data has plenty.
     let is_text =
@@ -109,29 +109,29 @@ fn guess(bytes: &[u8]) -> Option<Encoding> {
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(bytes, true);
-    Some(Encoding::Legacy(detector.guess(None, Utf8Detection::Deny)))
+    Some(TextEncoding::Legacy(detector.guess(None, Utf8Detection::Deny)))
 }
 
 /// UTF-16 without a mark shows itself by its zero bytes: mostly Latin text has one in nearly every unit, all on one side.
-fn guess_utf16(bytes: &[u8]) -> Option<Encoding> {
+fn guess_utf16(bytes: &[u8]) -> Option<TextEncoding> {
     let sample = bytes.get(..4096).unwrap_or(bytes);
     let zeros_at = |side: usize| sample.iter().skip(side).step_by(2).filter(|byte| **byte == 0).count();
     let (first, second, units) = (zeros_at(0), zeros_at(1), sample.len() / 2);
     match (first, second) {
-        (0, high) if high * 2 > units => Some(Encoding::Utf16Le),
-        (high, 0) if high * 2 > units => Some(Encoding::Utf16Be),
+        (0, high) if high * 2 > units => Some(TextEncoding::Utf16Le),
+        (high, 0) if high * 2 > units => Some(TextEncoding::Utf16Be),
         _ => None,
     }
 }
 
-fn decode_as(bytes: &[u8], encoding: Encoding) -> Option<String> {
+fn decode_as(bytes: &[u8], encoding: TextEncoding) -> Option<String> {
     let unit: fn([u8; 2]) -> u16 = match encoding {
-        Encoding::Utf8 => return String::from_utf8(bytes.to_vec()).ok().filter(|text| !text.contains('\0')),
-        Encoding::Legacy(legacy) => {
+        TextEncoding::Utf8 => return String::from_utf8(bytes.to_vec()).ok().filter(|text| !text.contains('\0')),
+        TextEncoding::Legacy(legacy) => {
             return legacy.decode_without_bom_handling_and_without_replacement(bytes).map(Into::into);
         }
-        Encoding::Utf16Le => u16::from_le_bytes,
-        Encoding::Utf16Be => u16::from_be_bytes,
+        TextEncoding::Utf16Le => u16::from_le_bytes,
+        TextEncoding::Utf16Be => u16::from_be_bytes,
     };
     let (units, []) = bytes.as_chunks::<2>() else { return None };
     // A lone surrogate could not be written back, and a zero is no text.
@@ -163,20 +163,20 @@ mod tests {
 
     use super::*;
 
-    fn encoding_of(bytes: &[u8]) -> Option<(Encoding, Mark)> {
+    fn encoding_of(bytes: &[u8]) -> Option<(TextEncoding, ByteOrderMark)> {
         decode(bytes).map(|decoded| (decoded.encoding, decoded.mark))
     }
 
     #[test]
     fn encodings_are_told_apart() {
         let utf16: Vec<u8> = "hello wörld\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-        assert_eq!(encoding_of(b""), Some((Encoding::Utf8, Mark::Absent)));
-        assert_eq!(encoding_of("é\n".as_bytes()), Some((Encoding::Utf8, Mark::Absent)));
-        assert_eq!(encoding_of(b"\xEF\xBB\xBFa"), Some((Encoding::Utf8, Mark::Present)));
-        assert_eq!(encoding_of(b"\xFF\xFEa\0"), Some((Encoding::Utf16Le, Mark::Present)));
-        assert_eq!(encoding_of(b"\xFE\xFF\0a"), Some((Encoding::Utf16Be, Mark::Present)));
-        assert_eq!(encoding_of(&utf16), Some((Encoding::Utf16Le, Mark::Absent)));
-        assert_eq!(encoding_of(b"caf\xE9\n"), Some((Encoding::Legacy(WINDOWS_1252), Mark::Absent)));
+        assert_eq!(encoding_of(b""), Some((TextEncoding::Utf8, ByteOrderMark::Absent)));
+        assert_eq!(encoding_of("é\n".as_bytes()), Some((TextEncoding::Utf8, ByteOrderMark::Absent)));
+        assert_eq!(encoding_of(b"\xEF\xBB\xBFa"), Some((TextEncoding::Utf8, ByteOrderMark::Present)));
+        assert_eq!(encoding_of(b"\xFF\xFEa\0"), Some((TextEncoding::Utf16Le, ByteOrderMark::Present)));
+        assert_eq!(encoding_of(b"\xFE\xFF\0a"), Some((TextEncoding::Utf16Be, ByteOrderMark::Present)));
+        assert_eq!(encoding_of(&utf16), Some((TextEncoding::Utf16Le, ByteOrderMark::Absent)));
+        assert_eq!(encoding_of(b"caf\xE9\n"), Some((TextEncoding::Legacy(WINDOWS_1252), ByteOrderMark::Absent)));
         assert_eq!(decode(b"caf\xE9\n").unwrap().text, "café\n");
     }
 
@@ -192,7 +192,7 @@ mod tests {
         for (encoding, text) in cases {
             let bytes = encoding.encode(text).0.into_owned();
             let decoded = decode(&bytes).unwrap();
-            assert_eq!((decoded.encoding, decoded.text.as_str()), (Encoding::Legacy(encoding), text));
+            assert_eq!((decoded.encoding, decoded.text.as_str()), (TextEncoding::Legacy(encoding), text));
             assert_eq!(encode(&decoded.text, decoded.encoding, decoded.mark), Ok(bytes));
         }
     }
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_character_the_encoding_lacks_is_named() {
-        assert_eq!(encode("naïve → plain", Encoding::Legacy(WINDOWS_1252), Mark::Absent), Err('→'));
+        assert_eq!(encode("naïve → plain", TextEncoding::Legacy(WINDOWS_1252), ByteOrderMark::Absent), Err('→'));
     }
 
     proptest! {
@@ -214,8 +214,8 @@ mod tests {
         fn accepted_bytes_come_back_unchanged(bytes in prop_oneof![
             proptest::collection::vec(any::<u8>(), 0..64),
             proptest::collection::vec(prop_oneof![0x20_u8..0x7F, 0x80_u8..=0xFF, Just(b'\n')], 0..64),
-            (any::<String>(), prop_oneof![Just(Encoding::Utf16Le), Just(Encoding::Utf16Be), Just(Encoding::Utf8)])
-                .prop_map(|(text, encoding)| encode(&text, encoding, Mark::Present).unwrap()),
+            (any::<String>(), prop_oneof![Just(TextEncoding::Utf16Le), Just(TextEncoding::Utf16Be), Just(TextEncoding::Utf8)])
+                .prop_map(|(text, encoding)| encode(&text, encoding, ByteOrderMark::Present).unwrap()),
         ]) {
             if let Some(decoded) = decode(&bytes) {
                 prop_assert_eq!(encode(&decoded.text, decoded.encoding, decoded.mark), Ok(bytes));

@@ -8,14 +8,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::{Coded, Failure};
-use crate::files::change::{self, Change, Step};
+use crate::failure::{Coded, ToolFailure};
+use crate::files::change::{self, ChangeAction, PlannedChange};
 use crate::files::disk::{self, DiskError, MAX_LOADED};
-use crate::files::documents::{self, Document};
-use crate::files::guard::{self, Knowledge};
+use crate::files::documents::{self, DocumentFile};
+use crate::files::guard::{self, ReadRequirement};
 use crate::manual::{Group, Manual};
 use crate::paths;
-use crate::scope::{OnFiles, Scope};
+use crate::scope::{FileScope, OnFiles};
 
 const NAME: &str = "extract_to_text";
 
@@ -27,14 +27,14 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct ExtractToTextParameters {
     /// The document.
     path: String,
     /// The text file to write; default: beside the document.
     output: Option<String>,
 }
 
-impl Parameters {
+impl ExtractToTextParameters {
     /// The file the text goes to, by its path as it is declared and as it is written: beside the path that was given, not
     /// beside what a link there leads to.
     fn target(&self) -> String {
@@ -45,7 +45,7 @@ impl Parameters {
 /// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("extract_to_text/prompt.md"), &MANUAL, Access::Write, |arguments| {
-        Intent::parsed(arguments, |parameters: Parameters| {
+        Intent::parsed(arguments, |parameters: ExtractToTextParameters| {
             let target = parameters.target();
             Intent::Files(vec![FileUse::Read(parameters.path), FileUse::Write(target)])
         })
@@ -67,7 +67,7 @@ impl Coded for ToTextError {
     }
 }
 
-fn run(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+fn run(scope: &FileScope, parameters: &ExtractToTextParameters) -> Result<ToolOutput, ToolFailure> {
     let path = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &path);
     let target = paths::resolve(&scope.workspace, &parameters.target())?;
@@ -87,15 +87,16 @@ fn run(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
         Err(error) => return Err(error.into()),
     };
     if let Some(old) = &old {
-        guard::check(scope, &target, &target_name, old, Knowledge::MustBeRead)?;
+        guard::check(scope, &target, &target_name, old, ReadRequirement::MustBeRead)?;
     }
-    let extracted = documents::extract(scope, &Document { path: &path, name: &name, bytes: &document.bytes, format })?;
+    let extracted =
+        documents::extract(scope, &DocumentFile { path: &path, name: &name, bytes: &document.bytes, format })?;
     let bytes = extracted.text.as_bytes();
     let (step, kind, verb) = match &old {
-        None => (Step::Create { bytes }, ChangeKind::Added, "created"),
-        Some(old) => (Step::Replace { old, bytes }, ChangeKind::Modified, "overwritten"),
+        None => (ChangeAction::Create { bytes }, ChangeKind::Added, "created"),
+        Some(old) => (ChangeAction::Replace { old, bytes }, ChangeKind::Modified, "overwritten"),
     };
-    let changes = [Change { path: &target, name: &target_name, step }];
+    let changes = [PlannedChange { path: &target, name: &target_name, step }];
     let done = change::apply(scope, &changes)?;
 
     let (lines, size, what) = (extracted.text.lines().count(), bytes.len(), format.name);

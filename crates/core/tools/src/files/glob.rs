@@ -13,13 +13,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::{Coded, Failure};
+use crate::failure::{Coded, ToolFailure};
 use crate::files::disk::mtime_ns;
-use crate::files::pattern::Pattern;
+use crate::files::pattern::FilePattern;
 use crate::files::walk;
 use crate::files::walk::GitFolder;
 use crate::manual::{Alias, Group, Manual};
-use crate::scope::{OnFiles, Scope};
+use crate::scope::{FileScope, OnFiles};
 use crate::{paths, visible};
 
 const NAME: &str = "glob";
@@ -33,7 +33,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct GlobParameters {
     /// The glob, such as `src/**/*.rs`.
     pattern: String,
     /// The folder to look in; default the working directory.
@@ -75,7 +75,7 @@ impl Coded for GlobError {
     }
 }
 
-fn find(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+fn find(scope: &FileScope, parameters: &GlobParameters) -> Result<ToolOutput, ToolFailure> {
     let root = paths::resolve(&scope.workspace, parameters.path.as_deref().unwrap_or("."))?;
     let name = paths::shown(&scope.workspace, &root);
     let pattern = compile(&root, &parameters.pattern)?;
@@ -109,7 +109,7 @@ fn find(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
     Ok(newest.show(scope, &name, &parameters.pattern).into())
 }
 
-fn compile(root: &Path, pattern: &str) -> Result<Pattern, GlobError> {
+fn compile(root: &Path, pattern: &str) -> Result<FilePattern, GlobError> {
     let below = match Path::new(pattern).strip_prefix(root) {
         // A pattern that begins with the folder is meant below it, and on the path.
         Ok(below) => format!("./{}", below.display()),
@@ -121,7 +121,7 @@ fn compile(root: &Path, pattern: &str) -> Result<Pattern, GlobError> {
     if below.trim_start_matches("./").is_empty() {
         return Err(GlobError::Empty);
     }
-    Pattern::new(&below).map_err(|source| GlobError::Pattern { source })
+    FilePattern::new(&below).map_err(|source| GlobError::Pattern { source })
 }
 
 /// Files, and links, which are shown and not followed.
@@ -151,7 +151,7 @@ impl Newest {
         }
     }
 
-    fn show(self, scope: &Scope, name: &str, pattern: &str) -> Envelope {
+    fn show(self, scope: &FileScope, name: &str, pattern: &str) -> Envelope {
         let mut entries = Vec::new();
         let mut bytes = 0;
         for (_, path) in self.heap.into_sorted_vec() {

@@ -8,11 +8,11 @@ use haft_tool::FileState;
 use crate::failure::Coded;
 use crate::files::disk::{Loaded, show_mtime};
 use crate::files::documents;
-use crate::scope::Scope;
+use crate::scope::FileScope;
 
 /// Why a file may not be changed. `name` is the path as the model may write it.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum ChangeRefusal {
     #[error("`{name}` exists and was not read in this conversation; read it first with `read_file`, then write it")]
     Unread { name: String },
     #[error(
@@ -29,7 +29,7 @@ pub(crate) enum Refusal {
     Document { name: String, kind: &'static str },
 }
 
-impl Coded for Refusal {
+impl Coded for ChangeRefusal {
     fn code(&self) -> &'static str {
         match self {
             Self::Unread { .. } => "not_read",
@@ -42,7 +42,7 @@ impl Coded for Refusal {
 
 /// Whether a change proves by itself that the model knows the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Knowledge {
+pub(crate) enum ReadRequirement {
     /// The whole content is replaced: it must have been read.
     MustBeRead,
     /// The change names the text it replaces, or removes the file by its name.
@@ -50,29 +50,40 @@ pub(crate) enum Knowledge {
 }
 
 /// Checks that this file, as it is now, may be changed.
-pub(crate) fn check(scope: &Scope, path: &Path, name: &str, now: &Loaded, knowledge: Knowledge) -> Result<(), Refusal> {
+pub(crate) fn check(
+    scope: &FileScope,
+    path: &Path,
+    name: &str,
+    now: &Loaded,
+    knowledge: ReadRequirement,
+) -> Result<(), ChangeRefusal> {
     let mode = now.metadata.mode() & 0o7777;
     // Asked of the mode and not of the kernel: root may write everything, and still should not.
     if mode & 0o200 == 0 {
-        return Err(Refusal::ReadOnly { name: name.to_owned(), mode });
+        return Err(ChangeRefusal::ReadOnly { name: name.to_owned(), mode });
     }
     match knowledge {
-        Knowledge::MustBeRead => check_is_no_document(scope, path, name, now)?,
+        ReadRequirement::MustBeRead => check_is_no_document(scope, path, name, now)?,
         // Whoever removes or moves a file needs not read it.
-        Knowledge::Proven => {}
+        ReadRequirement::Proven => {}
     }
     match (scope.reads.last_seen(path), knowledge) {
         (Some(seen), _) if seen.hash == now.state.hash => Ok(()),
-        (Some(seen), _) => Err(Refusal::Changed { name: name.to_owned(), change: describe(seen, now.state) }),
-        (None, Knowledge::MustBeRead) => Err(Refusal::Unread { name: name.to_owned() }),
-        (None, Knowledge::Proven) => Ok(()),
+        (Some(seen), _) => Err(ChangeRefusal::Changed { name: name.to_owned(), change: describe(seen, now.state) }),
+        (None, ReadRequirement::MustBeRead) => Err(ChangeRefusal::Unread { name: name.to_owned() }),
+        (None, ReadRequirement::Proven) => Ok(()),
     }
 }
 
 /// Checks that a file is not one of which only the text is ever shown.
-pub(crate) fn check_is_no_document(scope: &Scope, path: &Path, name: &str, now: &Loaded) -> Result<(), Refusal> {
+pub(crate) fn check_is_no_document(
+    scope: &FileScope,
+    path: &Path,
+    name: &str,
+    now: &Loaded,
+) -> Result<(), ChangeRefusal> {
     match documents::format_of(scope, path, &now.bytes) {
-        Some(format) => Err(Refusal::Document { name: name.to_owned(), kind: format.name }),
+        Some(format) => Err(ChangeRefusal::Document { name: name.to_owned(), kind: format.name }),
         None => Ok(()),
     }
 }

@@ -11,13 +11,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::{Coded, Failure};
+use crate::failure::{Coded, ToolFailure};
 use crate::files::disk::{self, DiskError};
 use crate::files::encoding::decode;
 use crate::files::walk;
 use crate::files::walk::GitFolder;
 use crate::manual::{Group, Manual};
-use crate::scope::{OnFiles, Scope};
+use crate::scope::{FileScope, OnFiles};
 use crate::{paths, visible};
 
 const NAME: &str = "list_code_definition_names";
@@ -30,7 +30,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct ListCodeDefinitionNamesParameters {
     /// The file or folder.
     path: String,
 }
@@ -48,7 +48,7 @@ pub(crate) fn tool(outline: Arc<dyn SourceOutline>) -> impl Tool {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum ListError {
+enum ListDefinitionsError {
     #[error(
         "`{name}` is not written in a language that is understood here ({languages}); use `read_file` or `search_files`"
     )]
@@ -61,7 +61,7 @@ enum ListError {
     Cancelled { name: String },
 }
 
-impl Coded for ListError {
+impl Coded for ListDefinitionsError {
     fn code(&self) -> &'static str {
         match self {
             Self::Language { .. } => "unknown_language",
@@ -75,25 +75,31 @@ impl Coded for ListError {
     }
 }
 
-fn list(scope: &Scope, outline: &dyn SourceOutline, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+fn list(
+    scope: &FileScope,
+    outline: &dyn SourceOutline,
+    parameters: &ListCodeDefinitionNamesParameters,
+) -> Result<ToolOutput, ToolFailure> {
     let path = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &path);
-    let mut listing = Listing::new(scope.limits);
+    let mut listing = DefinitionListing::new(scope.limits);
     if path.is_dir() {
-        for file in sources(scope, outline, &path).map_err(|source| ListError::Walk { name: name.clone(), source })? {
+        for file in sources(scope, outline, &path)
+            .map_err(|source| ListDefinitionsError::Walk { name: name.clone(), source })?
+        {
             if scope.cancel.is_cancelled() {
-                return Err(ListError::Cancelled { name }.into());
+                return Err(ListDefinitionsError::Cancelled { name }.into());
             }
             let shown = paths::shown(&scope.workspace, &file);
             listing.add(&shown, parse(scope, outline, &file, &shown));
         }
     } else {
         let parsed = match parse(scope, outline, &path, &name) {
-            Parsed::Failed(source) => return Err(ListError::Outline { name, source }.into()),
+            Parsed::Failed(source) => return Err(ListDefinitionsError::Outline { name, source }.into()),
             Parsed::Unreadable(error) => return Err(error.into()),
             Parsed::Foreign => {
                 let languages = outline.languages().join(", ");
-                return Err(ListError::Language { name, languages }.into());
+                return Err(ListDefinitionsError::Language { name, languages }.into());
             }
             parsed @ Parsed::Source(_) => parsed,
         };
@@ -103,7 +109,7 @@ fn list(scope: &Scope, outline: &dyn SourceOutline, parameters: &Parameters) -> 
 }
 
 /// The files of a folder that may be source, in order of their names.
-fn sources(scope: &Scope, outline: &dyn SourceOutline, folder: &Path) -> Result<Vec<PathBuf>, ignore::Error> {
+fn sources(scope: &FileScope, outline: &dyn SourceOutline, folder: &Path) -> Result<Vec<PathBuf>, ignore::Error> {
     let mut builder = walk::builder(scope, folder, GitFolder::Entered);
     builder.max_depth(Some(1)).sort_by_file_name(Ord::cmp);
     let mut files = Vec::new();
@@ -125,7 +131,7 @@ enum Parsed {
     Unreadable(DiskError),
 }
 
-fn parse(scope: &Scope, outline: &dyn SourceOutline, path: &Path, name: &str) -> Parsed {
+fn parse(scope: &FileScope, outline: &dyn SourceOutline, path: &Path, name: &str) -> Parsed {
     let limit = outline.max_bytes();
     let (file, metadata) = match disk::open(path, name) {
         Ok(opened) => opened,
@@ -148,7 +154,7 @@ fn parse(scope: &Scope, outline: &dyn SourceOutline, path: &Path, name: &str) ->
 }
 
 /// The lines that fit, and the count of all.
-struct Listing {
+struct DefinitionListing {
     limits: OutputLimits,
     lines: Vec<String>,
     bytes: usize,
@@ -157,7 +163,7 @@ struct Listing {
     full: bool,
 }
 
-impl Listing {
+impl DefinitionListing {
     fn new(limits: OutputLimits) -> Self {
         Self { limits, lines: Vec::new(), bytes: 0, files: 0, definitions: 0, full: false }
     }

@@ -10,11 +10,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::{Coded, Failure};
+use crate::failure::{Coded, ToolFailure};
 use crate::files::walk;
 use crate::files::walk::GitFolder;
 use crate::manual::{Alias, Arguments, Group, Manual, forget};
-use crate::scope::{OnFiles, Scope};
+use crate::scope::{FileScope, OnFiles};
 use crate::{paths, visible};
 
 const NAME: &str = "list_files";
@@ -28,7 +28,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct ListFilesParameters {
     /// The folder to list.
     path: String,
     /// Whether to list everything below it too; default false.
@@ -44,7 +44,7 @@ pub(crate) fn tool() -> impl Tool {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum ListError {
+enum ListFilesError {
     #[error("`{name}` does not exist; list the folder above it to see what there is")]
     NotFound { name: String },
     #[error("`{name}` is a file, not a folder; use `read_file` to see its content")]
@@ -55,7 +55,7 @@ enum ListError {
     Cancelled { name: String },
 }
 
-impl Coded for ListError {
+impl Coded for ListFilesError {
     fn code(&self) -> &'static str {
         match self {
             Self::NotFound { .. } => "not_found",
@@ -66,34 +66,34 @@ impl Coded for ListError {
     }
 }
 
-fn list(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+fn list(scope: &FileScope, parameters: &ListFilesParameters) -> Result<ToolOutput, ToolFailure> {
     let folder = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &folder);
     if !folder.is_dir() {
         return Err(if folder.exists() {
-            ListError::NotAFolder { name }.into()
+            ListFilesError::NotAFolder { name }.into()
         } else {
-            ListError::NotFound { name }.into()
+            ListFilesError::NotFound { name }.into()
         });
     }
     let recursive = parameters.recursive.unwrap_or(false);
-    let mut listing = Listing::default();
+    let mut listing = FileListing::default();
     for found in walker(scope, &folder, recursive).build() {
         if scope.cancel.is_cancelled() {
-            return Err(ListError::Cancelled { name }.into());
+            return Err(ListFilesError::Cancelled { name }.into());
         }
         match found {
             Ok(entry) if entry.depth() == 0 => {}
             Ok(entry) => listing.add(scope, &entry),
             // An unreadable folder further down must not hide the rest.
             Err(error) if error.depth().is_some_and(|depth| depth > 0) => listing.unreadable += 1,
-            Err(source) => return Err(ListError::Walk { name, source }.into()),
+            Err(source) => return Err(ListFilesError::Walk { name, source }.into()),
         }
     }
     Ok(listing.show(&name, recursive).into())
 }
 
-fn walker(scope: &Scope, folder: &Path, recursive: bool) -> WalkBuilder {
+fn walker(scope: &FileScope, folder: &Path, recursive: bool) -> WalkBuilder {
     let git = if recursive { GitFolder::Skipped } else { GitFolder::Entered };
     let mut builder = walk::builder(scope, folder, git);
     builder.hidden(false).sort_by_file_name(Ord::cmp);
@@ -105,7 +105,7 @@ fn walker(scope: &Scope, folder: &Path, recursive: bool) -> WalkBuilder {
 
 /// The entries that fit, and the count of all.
 #[derive(Default)]
-struct Listing {
+struct FileListing {
     entries: Vec<String>,
     bytes: usize,
     files: usize,
@@ -114,8 +114,8 @@ struct Listing {
     full: bool,
 }
 
-impl Listing {
-    fn add(&mut self, scope: &Scope, entry: &DirEntry) {
+impl FileListing {
+    fn add(&mut self, scope: &FileScope, entry: &DirEntry) {
         let kind = entry.file_type();
         let mut line = visible::line(&paths::shown(&scope.workspace, entry.path())).into_owned();
         if kind.is_some_and(|kind| kind.is_dir()) {

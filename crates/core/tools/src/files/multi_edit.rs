@@ -9,14 +9,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::failure::{Coded, Failure};
-use crate::files::edit::drafts::{self, Count, Draft};
+use crate::failure::{Coded, ToolFailure};
+use crate::files::edit::drafts::{self, Count, FileDraft};
 use crate::files::edit::report;
-use crate::files::edit::source::{Free, Source};
-use crate::files::edit::strings::{self, NoFit, Which};
+use crate::files::edit::source::{EditSource, Free};
+use crate::files::edit::strings::{self, NoFit, Occurrences};
 use crate::manual::{Alias, Arguments, Group, Manual, rename};
 use crate::paths;
-use crate::scope::{OnFiles, PreviewsFiles, Scope};
+use crate::scope::{FileScope, OnFiles, PreviewsFiles};
 
 const NAME: &str = "multi_edit";
 
@@ -50,16 +50,16 @@ fn classic_single(mut arguments: Arguments) -> Arguments {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct MultiEditParameters {
     /// The edits, applied in this order, all or none.
     #[schemars(length(min = 1))]
-    edits: Vec<Edit>,
+    edits: Vec<StringEdit>,
 }
 
 /// One replacement.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Edit {
+struct StringEdit {
     /// The file to change.
     path: String,
     /// The exact text to replace; empty to make a new file.
@@ -70,28 +70,28 @@ struct Edit {
     replace_all: Option<bool>,
 }
 
-impl Edit {
-    fn which(&self) -> Which {
-        if self.replace_all == Some(true) { Which::All } else { Which::Only }
+impl StringEdit {
+    fn which(&self) -> Occurrences {
+        if self.replace_all == Some(true) { Occurrences::All } else { Occurrences::Only }
     }
 }
 
 /// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("multi_edit/prompt.md"), &MANUAL, Access::Write, intent)
-        .on_files(|scope, parameters: &Parameters| edit(scope, &parameters.edits))
+        .on_files(|scope, parameters: &MultiEditParameters| edit(scope, &parameters.edits))
         .previews_files(|scope, parameters| drafts::foresee(&drafts(scope, &parameters.edits)?))
 }
 
 fn intent(arguments: &Value) -> Intent {
-    Intent::parsed(arguments, |Parameters { edits }| {
+    Intent::parsed(arguments, |MultiEditParameters { edits }| {
         Intent::Files(edits.into_iter().map(|edit| FileUse::Write(edit.path)).collect())
     })
 }
 
 /// An edit that does not fit. Nothing is changed then; edits count from 1.
 #[derive(Debug, thiserror::Error)]
-enum EditError {
+enum MultiEditError {
     #[error("`edits` is empty: give at least one edit")]
     NoEdits,
     #[error("edit {edit} changes nothing in `{name}`: `old_string` and `new_string` are the same")]
@@ -106,7 +106,7 @@ enum EditError {
     Ambiguous { edit: usize, name: String, after: &'static str, lines: Vec<usize> },
 }
 
-impl Coded for EditError {
+impl Coded for MultiEditError {
     fn code(&self) -> &'static str {
         match self {
             Self::NoEdits => "invalid_arguments",
@@ -118,7 +118,7 @@ impl Coded for EditError {
     }
 }
 
-fn edit(scope: &Scope, edits: &[Edit]) -> Result<ToolOutput, Failure> {
+fn edit(scope: &FileScope, edits: &[StringEdit]) -> Result<ToolOutput, ToolFailure> {
     let drafts = drafts(scope, edits)?;
     let (applied, files) = (Count(edits.len(), "edit"), Count(drafts.len(), "file"));
     let mut data = Map::new();
@@ -126,11 +126,11 @@ fn edit(scope: &Scope, edits: &[Edit]) -> Result<ToolOutput, Failure> {
     Ok(drafts::carry_out(scope, &drafts)?.into_output(&format!("{applied} applied in {files}."), data))
 }
 
-fn drafts(scope: &Scope, edits: &[Edit]) -> Result<Vec<Draft>, Failure> {
+fn drafts(scope: &FileScope, edits: &[StringEdit]) -> Result<Vec<FileDraft>, ToolFailure> {
     if edits.is_empty() {
-        return Err(EditError::NoEdits.into());
+        return Err(MultiEditError::NoEdits.into());
     }
-    let mut drafts: Vec<Draft> = Vec::new();
+    let mut drafts: Vec<FileDraft> = Vec::new();
     for (index, edit) in edits.iter().enumerate() {
         let number = index + 1;
         let path = paths::resolve(&scope.workspace, &edit.path)?;
@@ -142,54 +142,60 @@ fn drafts(scope: &Scope, edits: &[Edit]) -> Result<Vec<Draft>, Failure> {
     Ok(drafts)
 }
 
-fn path_of(draft: &Draft) -> &Path {
+fn path_of(draft: &FileDraft) -> &Path {
     match draft {
-        Draft::Add { place, .. } => &place.path,
-        Draft::Edit { old, .. } | Draft::Move { old, .. } => &old.source.path,
-        Draft::Rename { old, .. } | Draft::Delete { old } => &old.path,
+        FileDraft::Add { place, .. } => &place.path,
+        FileDraft::Edit { old, .. } | FileDraft::Move { old, .. } => &old.source.path,
+        FileDraft::Rename { old, .. } | FileDraft::Delete { old } => &old.path,
     }
 }
 
 /// The first edit of a file in a call.
-fn first_edit(scope: &Scope, path: &Path, edit: &Edit, number: usize) -> Result<Draft, Failure> {
+fn first_edit(scope: &FileScope, path: &Path, edit: &StringEdit, number: usize) -> Result<FileDraft, ToolFailure> {
     if edit.old_string.is_empty() && !path.exists() {
         let place = Free::find(scope, &edit.path, "Read it again.")?;
-        return Ok(Draft::Add { place, text: edit.new_string.clone() });
+        return Ok(FileDraft::Add { place, text: edit.new_string.clone() });
     }
-    let old = Source::load(scope, &edit.path)?.text(scope)?;
+    let old = EditSource::load(scope, &edit.path)?.text(scope)?;
     let text = replaced(old.as_str(), &old.source.name, edit, number, "")?;
-    Ok(Draft::Edit { old: Box::new(old), text, applied: Count(1, "edit"), remarks: Vec::new() })
+    Ok(FileDraft::Edit { old: Box::new(old), text, applied: Count(1, "edit"), remarks: Vec::new() })
 }
 
 /// A further edit of a file, on what the ones before made of it.
-fn edit_again(draft: &mut Draft, edit: &Edit, number: usize) -> Result<(), EditError> {
+fn edit_again(draft: &mut FileDraft, edit: &StringEdit, number: usize) -> Result<(), MultiEditError> {
     let (name, text) = match draft {
-        Draft::Add { place, text } => (&place.name, text),
-        Draft::Edit { old, text, applied, .. } | Draft::Move { old, text, applied, .. } => {
+        FileDraft::Add { place, text } => (&place.name, text),
+        FileDraft::Edit { old, text, applied, .. } | FileDraft::Move { old, text, applied, .. } => {
             applied.0 += 1;
             (&old.source.name, text)
         }
         // This tool moves and deletes no files.
-        Draft::Rename { .. } | Draft::Delete { .. } => return Ok(()),
+        FileDraft::Rename { .. } | FileDraft::Delete { .. } => return Ok(()),
     };
     *text = replaced(text, name, edit, number, " as the edits before leave it")?;
     Ok(())
 }
 
-fn replaced(text: &str, name: &str, edit: &Edit, number: usize, after: &'static str) -> Result<String, EditError> {
+fn replaced(
+    text: &str,
+    name: &str,
+    edit: &StringEdit,
+    number: usize,
+    after: &'static str,
+) -> Result<String, MultiEditError> {
     let name = || name.to_owned();
     match (edit.old_string.is_empty(), text.is_empty()) {
         (true, true) => return Ok(edit.new_string.clone()),
-        (true, false) => return Err(EditError::Empty { edit: number, name: name() }),
+        (true, false) => return Err(MultiEditError::Empty { edit: number, name: name() }),
         (false, _) => {}
     }
     if edit.old_string == edit.new_string {
-        return Err(EditError::NoChange { edit: number, name: name() });
+        return Err(MultiEditError::NoChange { edit: number, name: name() });
     }
     match strings::replace(text, &edit.old_string, &edit.new_string, edit.which()) {
         Ok((text, _)) => Ok(text),
-        Err(NoFit::NotFound { hint }) => Err(EditError::NotFound { edit: number, name: name(), after, hint }),
-        Err(NoFit::Ambiguous { lines }) => Err(EditError::Ambiguous { edit: number, name: name(), after, lines }),
+        Err(NoFit::NotFound { hint }) => Err(MultiEditError::NotFound { edit: number, name: name(), after, hint }),
+        Err(NoFit::Ambiguous { lines }) => Err(MultiEditError::Ambiguous { edit: number, name: name(), after, lines }),
     }
 }
 

@@ -6,12 +6,12 @@ use globset::{GlobBuilder, GlobMatcher};
 
 /// A glob on the names of files, or on their paths below a folder when it holds a slash.
 #[derive(Clone, Debug)]
-pub(crate) struct Pattern {
+pub(crate) struct FilePattern {
     glob: GlobMatcher,
     on_path: bool,
 }
 
-impl Pattern {
+impl FilePattern {
     pub(crate) fn new(pattern: &str) -> Result<Self, globset::Error> {
         let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
         let glob = GlobBuilder::new(pattern).literal_separator(true).build()?.compile_matcher();

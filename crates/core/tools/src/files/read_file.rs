@@ -18,16 +18,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::failure::{Coded, Failure};
+use crate::failure::{Coded, ToolFailure};
 use crate::files::disk::{self, Loaded, MAX_LOADED, mtime_ns, show_mtime};
-use crate::files::documents::{self, Document};
+use crate::files::documents::{self, DocumentFile};
 use crate::files::edit::lines;
-use crate::files::encoding::{Encoding, decode, describe_binary};
+use crate::files::encoding::{TextEncoding, decode, describe_binary};
 use crate::manual::{Alias, Arguments, Group, Manual, rename};
 use crate::paths;
-use crate::scope::{Scope, blocking};
+use crate::scope::{FileScope, blocking};
 
-use page::{Page, Range};
+use page::{FilePage, Range};
 
 const NAME: &str = "read_file";
 
@@ -40,7 +40,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct ReadFileParameters {
     /// The file to read.
     path: String,
     /// The first line to read, from 1.
@@ -59,7 +59,7 @@ pub(crate) fn tool() -> impl Tool {
     .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, parameters: Parameters) -> Result<ToolOutput, Failure> {
+async fn run(context: &ToolContext, parameters: ReadFileParameters) -> Result<ToolOutput, ToolFailure> {
     let path = paths::resolve(&context.workspace, &parameters.path).ok();
     let mut output = blocking(context, move |scope| read(scope, &parameters)).await?;
     if let Some(path) = path {
@@ -96,11 +96,11 @@ impl Coded for ReadError {
 }
 
 /// Reads a file from its first line on, for another tool.
-pub(crate) fn read_whole(scope: &Scope, path: &str) -> Result<ToolOutput, Failure> {
-    read(scope, &Parameters { path: path.to_owned(), start_line: None, end_line: None })
+pub(crate) fn read_whole(scope: &FileScope, path: &str) -> Result<ToolOutput, ToolFailure> {
+    read(scope, &ReadFileParameters { path: path.to_owned(), start_line: None, end_line: None })
 }
 
-fn read(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+fn read(scope: &FileScope, parameters: &ReadFileParameters) -> Result<ToolOutput, ToolFailure> {
     let range = Range::new(parameters.start_line, parameters.end_line)?;
     let path = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &path);
@@ -113,7 +113,7 @@ fn read(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
     }
     let loaded = disk::load_open(file, &metadata, &name)?;
     if let Some(format) = documents::format_of(scope, &path, &loaded.bytes) {
-        let document = Document { path: &path, name: &name, bytes: &loaded.bytes, format };
+        let document = DocumentFile { path: &path, name: &name, bytes: &loaded.bytes, format };
         return document::read(scope, &document, range, loaded.state.mtime_ns);
     }
     documents::check_reader(scope, &path, &name, &loaded.bytes)?;
@@ -124,7 +124,7 @@ fn read(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
         let kind = describe_binary(&loaded.bytes);
         return Err(ReadError::Binary { name, kind, size: loaded.state.size }.into());
     };
-    let mut page = Page::new(range, scope.limits);
+    let mut page = FilePage::new(range, scope.limits);
     let mut total = 0;
     for line in lines::split(&decoded.text) {
         total += 1;
@@ -132,8 +132,8 @@ fn read(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
     }
     let mut envelope = show(&name, &page, total, loaded.state.mtime_ns)?;
     match decoded.encoding {
-        Encoding::Utf8 => {}
-        other @ (Encoding::Utf16Le | Encoding::Utf16Be | Encoding::Legacy(_)) => {
+        TextEncoding::Utf8 => {}
+        other @ (TextEncoding::Utf16Le | TextEncoding::Utf16Be | TextEncoding::Legacy(_)) => {
             add_line(&mut envelope.text, &format!("[Read as {}.]", other.name()));
         }
     }
@@ -142,7 +142,7 @@ fn read(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
 }
 
 /// The page as text and data, with one line saying what of the file it is.
-fn show(name: &str, page: &Page, total: usize, mtime: i64) -> Result<Envelope, ReadError> {
+fn show(name: &str, page: &FilePage, total: usize, mtime: i64) -> Result<Envelope, ReadError> {
     let start = page.range().start();
     if total == 0 && start == 1 {
         let data = json!({
@@ -173,7 +173,7 @@ fn show(name: &str, page: &Page, total: usize, mtime: i64) -> Result<Envelope, R
 }
 
 /// Notes the read, and says so when the file is not what it was when haft last saw it.
-fn note_state(scope: &Scope, path: &Path, name: &str, loaded: &Loaded, envelope: &mut Envelope) {
+fn note_state(scope: &FileScope, path: &Path, name: &str, loaded: &Loaded, envelope: &mut Envelope) {
     if scope.reads.last_seen(path).is_some_and(|seen| seen.hash != loaded.state.hash) {
         let note = format!("Note: {name} was modified externally.");
         add_line(&mut envelope.text, &note);

@@ -8,14 +8,14 @@ use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::failure::{Coded, Failure};
-use crate::files::edit::blocks::{self, Applied, Block, Match, Misfit, Why};
-use crate::files::edit::drafts::{self, Count, Draft};
-use crate::files::edit::nearest::Words;
+use crate::failure::{Coded, ToolFailure};
+use crate::files::edit::blocks::{self, Applied, BlockMisfit, EditBlock, MatchPolicy, Why};
+use crate::files::edit::drafts::{self, Count, FileDraft};
+use crate::files::edit::nearest::EditTerms;
 use crate::files::edit::report;
-use crate::files::edit::source::Source;
+use crate::files::edit::source::EditSource;
 use crate::manual::{Group, Manual};
-use crate::scope::{OnFiles, PreviewsFiles, Scope};
+use crate::scope::{FileScope, OnFiles, PreviewsFiles};
 
 const NAME: &str = "replace_in_file";
 
@@ -25,17 +25,17 @@ static MANUAL: Manual = Manual {
     ..Manual::of(Group::Files)
 };
 
-const WORDS: Words = Words { old: "SEARCH", new: "The REPLACE part" };
+const WORDS: EditTerms = EditTerms { old: "SEARCH", new: "The REPLACE part" };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct ReplaceInFileParameters {
     /// The file to change.
     path: String,
     /// One or more SEARCH/REPLACE blocks.
     diff: String,
     /// What to do when SEARCH fits more than one place; default `unique`.
-    r#match: Option<Match>,
+    r#match: Option<MatchPolicy>,
 }
 
 /// The tool.
@@ -75,8 +75,8 @@ impl Coded for ReplaceError {
     }
 }
 
-impl From<Misfit> for ReplaceError {
-    fn from(Misfit { block, why }: Misfit) -> Self {
+impl From<BlockMisfit> for ReplaceError {
+    fn from(BlockMisfit { block, why }: BlockMisfit) -> Self {
         match why {
             Why::NotFound { hint } => Self::NotFound { block, hint },
             // Blocks of this tool have no headings.
@@ -87,15 +87,15 @@ impl From<Misfit> for ReplaceError {
     }
 }
 
-fn replace(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+fn replace(scope: &FileScope, parameters: &ReplaceInFileParameters) -> Result<ToolOutput, ToolFailure> {
     Ok(drafts::carry_out(scope, &[draft(scope, parameters)?])?.into_single())
 }
 
-fn draft(scope: &Scope, parameters: &Parameters) -> Result<Draft, Failure> {
+fn draft(scope: &FileScope, parameters: &ReplaceInFileParameters) -> Result<FileDraft, ToolFailure> {
     let blocks = parse::parse(&parameters.diff)?;
-    let old = Source::load(scope, &parameters.path)?.text(scope)?;
+    let old = EditSource::load(scope, &parameters.path)?.text(scope)?;
     let applied = apply(old.as_str(), &blocks, parameters.r#match.unwrap_or_default())?;
-    Ok(Draft::Edit {
+    Ok(FileDraft::Edit {
         old: Box::new(old),
         text: applied.text,
         applied: Count(blocks.len(), "block"),
@@ -103,14 +103,14 @@ fn draft(scope: &Scope, parameters: &Parameters) -> Result<Draft, Failure> {
     })
 }
 
-fn apply(text: &str, blocks: &[parse::Block], matching: Match) -> Result<Applied, ReplaceError> {
+fn apply(text: &str, blocks: &[parse::SearchReplaceBlock], matching: MatchPolicy) -> Result<Applied, ReplaceError> {
     // An empty text is the only one in which nothing can be found.
     if let Some(empty) = blocks.iter().position(|block| block.search.is_empty())
         && (!text.is_empty() || blocks.len() > 1)
     {
         return Err(ReplaceError::EmptySearch { block: empty + 1 });
     }
-    let blocks: Vec<_> = blocks.iter().map(|block| Block::replacing(&block.search, &block.replace)).collect();
+    let blocks: Vec<_> = blocks.iter().map(|block| EditBlock::replacing(&block.search, &block.replace)).collect();
     Ok(blocks::apply(text, &blocks, matching, WORDS)?)
 }
 

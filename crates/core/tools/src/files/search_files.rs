@@ -18,17 +18,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::failure::{Coded, Failure};
+use crate::failure::{Coded, ToolFailure};
 use crate::files::disk;
-use crate::files::pattern::Pattern;
+use crate::files::pattern::FilePattern;
 use crate::manual::{Alias, Arguments, Group, Manual, forget, rename};
 use crate::paths;
-use crate::scope::{OnFiles, Scope};
+use crate::scope::{FileScope, OnFiles};
 
 use collect::{Collected, Trouble};
-use reader::{MAX_LINE, Source};
-use report::Question;
-use sink::{Found, Kind, Sink};
+use reader::{MAX_LINE, SearchedFile};
+use report::SearchRequest;
+use sink::{FileContentKind, FileMatches, Sink};
 
 const NAME: &str = "search_files";
 
@@ -41,7 +41,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct SearchFilesParameters {
     /// The folder or file to search.
     path: String,
     /// The regular expression, in Rust syntax.
@@ -87,11 +87,11 @@ impl Coded for SearchError {
     }
 }
 
-fn search(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+fn search(scope: &FileScope, parameters: &SearchFilesParameters) -> Result<ToolOutput, ToolFailure> {
     let root = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &root);
     let matcher = matcher(&parameters.regex)?;
-    let pattern = parameters.file_pattern.as_deref().map(Pattern::new).transpose();
+    let pattern = parameters.file_pattern.as_deref().map(FilePattern::new).transpose();
     let pattern = pattern.map_err(|source| SearchError::Pattern { source })?;
     if !root.exists() {
         return Err(SearchError::NotFound { name }.into());
@@ -104,18 +104,19 @@ fn search(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure>
     if scope.cancel.is_cancelled() {
         return Err(SearchError::Cancelled { name }.into());
     }
-    let question = Question { name: &name, regex: &parameters.regex, file_pattern: parameters.file_pattern.as_deref() };
+    let question =
+        SearchRequest { name: &name, regex: &parameters.regex, file_pattern: parameters.file_pattern.as_deref() };
     Ok(report::show(&collected.finish(), &scope.workspace, scope.limits, &question).into())
 }
 
 /// Searches a file that was named.
-fn search_one(scope: &Scope, path: &Path, name: &str, matcher: &RegexMatcher) -> Result<Collected, Failure> {
+fn search_one(scope: &FileScope, path: &Path, name: &str, matcher: &RegexMatcher) -> Result<Collected, ToolFailure> {
     let (file, _) = disk::open(path, name)?;
     let searched = search_file(scope, &mut searcher(), matcher, file);
     let searched = searched.map_err(|source| SearchError::Io { name: name.to_owned(), source })?;
     match searched.kind {
-        Kind::Binary => Err(SearchError::Binary { name: name.to_owned() }.into()),
-        Kind::Text => {
+        FileContentKind::Binary => Err(SearchError::Binary { name: name.to_owned() }.into()),
+        FileContentKind::Text => {
             let mut collected = Collected::new(scope.limits);
             collected.take(path, searched);
             Ok(collected)
@@ -143,13 +144,13 @@ fn matcher(regex: &str) -> Result<RegexMatcher, SearchError> {
 
 /// What became of a file.
 struct Searched {
-    found: Found,
-    kind: Kind,
+    found: FileMatches,
+    kind: FileContentKind,
     trouble: Option<Trouble>,
 }
 
-fn search_file(scope: &Scope, searcher: &mut Searcher, matcher: &RegexMatcher, file: File) -> io::Result<Searched> {
-    let mut source = Source::new(file, &scope.cancel);
+fn search_file(scope: &FileScope, searcher: &mut Searcher, matcher: &RegexMatcher, file: File) -> io::Result<Searched> {
+    let mut source = SearchedFile::new(file, &scope.cancel);
     let mut sink = Sink::new(matcher, scope.limits);
     searcher.search_reader(matcher, &mut source, &mut sink)?;
     let trouble = source.cut.then_some(Trouble::LongLines);

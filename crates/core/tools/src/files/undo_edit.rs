@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::manual::{Group, Manual};
-use crate::scope::{OnFiles, Scope};
+use crate::scope::{FileScope, OnFiles};
 use crate::{paths, visible};
 
 const NAME: &str = "undo_edit";
@@ -31,7 +31,7 @@ const MAX_DIFF_LINE: usize = 500;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct UndoEditParameters {
     /// The only file to take a change back of.
     path: Option<String>,
     /// The call to take back; default the last one that changed files.
@@ -51,13 +51,15 @@ fn intent(arguments: &Value) -> Intent {
     }
 }
 
-fn undo(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+fn undo(scope: &FileScope, parameters: &UndoEditParameters) -> Result<ToolOutput, ToolFailure> {
     let target = match parameters {
-        Parameters { path: None, call_id: None } => UndoTarget::Last,
-        Parameters { path: None, call_id: Some(id) } => UndoTarget::Call(id.clone()),
-        Parameters { path: Some(path), call_id: None } => UndoTarget::File(paths::resolve(&scope.workspace, path)?),
-        Parameters { path: Some(_), call_id: Some(_) } => {
-            return Err(Failure::new(
+        UndoEditParameters { path: None, call_id: None } => UndoTarget::Last,
+        UndoEditParameters { path: None, call_id: Some(id) } => UndoTarget::Call(id.clone()),
+        UndoEditParameters { path: Some(path), call_id: None } => {
+            UndoTarget::File(paths::resolve(&scope.workspace, path)?)
+        }
+        UndoEditParameters { path: Some(_), call_id: Some(_) } => {
+            return Err(ToolFailure::new(
                 "invalid_arguments",
                 "`path` and `call_id` are both given; give only one of them",
             ));
@@ -67,7 +69,7 @@ fn undo(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
     Ok(show(scope, &report))
 }
 
-fn unknown(target: &UndoTarget, error: PortError) -> Failure {
+fn unknown(target: &UndoTarget, error: PortError) -> ToolFailure {
     let PortError::Unknown { .. } = error else { return error.into() };
     let message = match target {
         UndoTarget::Last => {
@@ -83,10 +85,10 @@ fn unknown(target: &UndoTarget, error: PortError) -> Failure {
             format!("no change of `{}` in this conversation is left to take back", path.display())
         }
     };
-    Failure::new("nothing_to_undo", message)
+    ToolFailure::new("nothing_to_undo", message)
 }
 
-fn show(scope: &Scope, report: &UndoReport) -> ToolOutput {
+fn show(scope: &FileScope, report: &UndoReport) -> ToolOutput {
     let tools: Vec<_> = report.tools.iter().map(|tool| format!("`{tool}`")).collect();
     let mut text = format!("Changes of {}:", tools.join(", "));
     let mut diffs = String::new();

@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
-use crate::scope::Scope;
+use crate::scope::FileScope;
 
 /// More threads than this get in each other's way.
 const MAX_THREADS: usize = 12;
@@ -22,7 +22,7 @@ pub(crate) enum GitFolder {
 
 /// A walk that honours the tree's own ignore files, with or without git, and nothing of the user's home: the same tree
 /// gives the same answer to everyone. What rules keep from being read is left out and counted.
-pub(crate) fn builder(scope: &Scope, root: &Path, git: GitFolder) -> WalkBuilder {
+pub(crate) fn builder(scope: &FileScope, root: &Path, git: GitFolder) -> WalkBuilder {
     let mut builder = WalkBuilder::new(root);
     let (readable, left_out) = (scope.readable.clone(), Arc::clone(&scope.left_out));
     builder.require_git(false).git_global(false).follow_links(false).filter_entry(move |entry| {

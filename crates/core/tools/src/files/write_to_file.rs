@@ -9,15 +9,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::Failure;
-use crate::files::change::{self, Change, Step};
+use crate::failure::ToolFailure;
+use crate::files::change::{self, ChangeAction, PlannedChange};
 use crate::files::disk::{self, DiskError, Loaded};
 use crate::files::edit::report::{NOWHERE, whole_diff};
 use crate::files::encoding::decode;
-use crate::files::guard::{self, Knowledge};
+use crate::files::guard::{self, ReadRequirement};
 use crate::manual::{Alias, Arguments, Group, Manual, rename};
 use crate::paths;
-use crate::scope::{OnFiles, PreviewsFiles, Scope};
+use crate::scope::{FileScope, OnFiles, PreviewsFiles};
 
 const NAME: &str = "write_to_file";
 
@@ -30,7 +30,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct WriteToFileParameters {
     /// The file to write.
     path: String,
     /// The complete new content.
@@ -47,15 +47,15 @@ pub(crate) fn tool() -> impl Tool {
 }
 
 /// Writes a file whole, for another tool.
-pub(crate) fn write_whole(scope: &Scope, path: &str, content: &str) -> Result<ToolOutput, Failure> {
-    write(scope, &Parameters { path: path.to_owned(), content: content.to_owned() })
+pub(crate) fn write_whole(scope: &FileScope, path: &str, content: &str) -> Result<ToolOutput, ToolFailure> {
+    write(scope, &WriteToFileParameters { path: path.to_owned(), content: content.to_owned() })
 }
 
 /// The file as it is, if there is one and it may be replaced.
-fn replaceable(scope: &Scope, path: &Path, name: &str) -> Result<Option<Loaded>, Failure> {
+fn replaceable(scope: &FileScope, path: &Path, name: &str) -> Result<Option<Loaded>, ToolFailure> {
     match disk::load(path, name) {
         Ok(old) => {
-            guard::check(scope, path, name, &old, Knowledge::MustBeRead)?;
+            guard::check(scope, path, name, &old, ReadRequirement::MustBeRead)?;
             Ok(Some(old))
         }
         Err(DiskError::NotFound { .. }) => Ok(None),
@@ -63,7 +63,7 @@ fn replaceable(scope: &Scope, path: &Path, name: &str) -> Result<Option<Loaded>,
     }
 }
 
-fn foresee(scope: &Scope, parameters: &Parameters) -> Result<String, Failure> {
+fn foresee(scope: &FileScope, parameters: &WriteToFileParameters) -> Result<String, ToolFailure> {
     let path = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &path);
     let old = replaceable(scope, &path, &name)?;
@@ -73,16 +73,16 @@ fn foresee(scope: &Scope, parameters: &Parameters) -> Result<String, Failure> {
     Ok(whole_diff((from, &name), &text, &parameters.content))
 }
 
-fn write(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+fn write(scope: &FileScope, parameters: &WriteToFileParameters) -> Result<ToolOutput, ToolFailure> {
     let path = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &path);
     let old = replaceable(scope, &path, &name)?;
     let bytes = parameters.content.as_bytes();
     let (step, kind, change, verb) = match &old {
-        None => (Step::Create { bytes }, ChangeKind::Added, "created", "Created"),
-        Some(old) => (Step::Replace { old, bytes }, ChangeKind::Modified, "overwritten", "Overwrote"),
+        None => (ChangeAction::Create { bytes }, ChangeKind::Added, "created", "Created"),
+        Some(old) => (ChangeAction::Replace { old, bytes }, ChangeKind::Modified, "overwritten", "Overwrote"),
     };
-    let changes = [Change { path: &path, name: &name, step }];
+    let changes = [PlannedChange { path: &path, name: &name, step }];
     let done = change::apply(scope, &changes)?;
 
     let lines = parameters.content.lines().count();

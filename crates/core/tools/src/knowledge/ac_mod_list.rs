@@ -7,13 +7,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::files::walk;
 use crate::files::walk::GitFolder;
 use crate::knowledge::modules;
 use crate::manual::{Group, Manual, Set};
 use crate::paths;
-use crate::scope::{OnFiles, Scope};
+use crate::scope::{FileScope, OnFiles};
 
 const NAME: &str = "ac_mod_list";
 
@@ -26,7 +26,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct AcModListParameters {
     /// The folder to look below; default the whole project.
     path: Option<String>,
 }
@@ -41,7 +41,7 @@ fn intent(arguments: &Value) -> Intent {
     Intent::reads(arguments, "path")
 }
 
-fn list(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+fn list(scope: &FileScope, parameters: &AcModListParameters) -> Result<ToolOutput, ToolFailure> {
     let folder = match &parameters.path {
         Some(path) => modules::folder(&scope.workspace, path)?,
         None => scope.workspace.root.clone(),
@@ -52,7 +52,7 @@ fn list(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
     let mut found = Vec::new();
     for entry in builder.build().flatten() {
         if scope.cancel.is_cancelled() {
-            return Err(Failure::new("cancelled", "looking for modules was cancelled".to_owned()));
+            return Err(ToolFailure::new("cancelled", "looking for modules was cancelled".to_owned()));
         }
         if entry.file_name() == modules::DOCUMENT && entry.path().is_file() {
             let module = entry.path().parent().unwrap_or(entry.path());

@@ -5,12 +5,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::files::read_file::read_whole;
 use crate::knowledge::modules;
 use crate::manual::{Group, Manual, Set};
 use crate::paths;
-use crate::scope::{OnFiles, Scope};
+use crate::scope::{FileScope, OnFiles};
 
 const NAME: &str = "ac_mod_read";
 
@@ -23,7 +23,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct AcModReadParameters {
     /// The folder of the module.
     path: String,
 }
@@ -38,7 +38,7 @@ fn intent(arguments: &Value) -> Intent {
     modules::intent(arguments, FileUse::Read)
 }
 
-fn read(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+fn read(scope: &FileScope, parameters: &AcModReadParameters) -> Result<ToolOutput, ToolFailure> {
     let folder = modules::folder(&scope.workspace, &parameters.path)?;
     let document = folder.join(modules::DOCUMENT);
     if document.is_file() {
@@ -52,7 +52,10 @@ fn read(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
         }
         None => "there is none above it either".to_owned(),
     };
-    Err(Failure::new("not_found", format!("`{name}` has no module document; {nearest}, and `ac_mod_list` shows all")))
+    Err(ToolFailure::new(
+        "not_found",
+        format!("`{name}` has no module document; {nearest}, and `ac_mod_list` shows all"),
+    ))
 }
 
 #[cfg(test)]

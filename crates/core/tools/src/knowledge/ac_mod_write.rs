@@ -5,11 +5,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::files::write_to_file::write_whole;
 use crate::knowledge::modules;
 use crate::manual::{Group, Manual, Set};
-use crate::scope::{OnFiles, Scope};
+use crate::scope::{FileScope, OnFiles};
 
 const NAME: &str = "ac_mod_write";
 
@@ -22,7 +22,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct AcModWriteParameters {
     /// The folder of the module.
     path: String,
     /// The complete document.
@@ -39,9 +39,9 @@ fn intent(arguments: &Value) -> Intent {
     modules::intent(arguments, FileUse::Write)
 }
 
-fn write(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+fn write(scope: &FileScope, parameters: &AcModWriteParameters) -> Result<ToolOutput, ToolFailure> {
     if parameters.content.trim().is_empty() {
-        return Err(Failure::new("invalid_arguments", "`content` is empty; say what the module is".to_owned()));
+        return Err(ToolFailure::new("invalid_arguments", "`content` is empty; say what the module is".to_owned()));
     }
     modules::folder(&scope.workspace, &parameters.path)?;
     write_whole(scope, &modules::named(&parameters.path), &parameters.content)

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::knowledge::{failure, one_line};
 use crate::manual::{Group, Manual};
 
@@ -18,7 +18,7 @@ static MANUAL: Manual =
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {}
+struct ConversationMessageIdsReadParameters {}
 
 /// The tool.
 pub(crate) fn tool() -> impl Tool {
@@ -28,7 +28,7 @@ pub(crate) fn tool() -> impl Tool {
     .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, _: Parameters) -> Result<ToolOutput, Failure> {
+async fn run(context: &ToolContext, _: ConversationMessageIdsReadParameters) -> Result<ToolOutput, ToolFailure> {
     let lines = context.transcript.list().await.map_err(|error| failure(&error, "try again"))?;
     let tokens: u64 = lines.iter().map(|line| u64::from(line.tokens)).sum();
     let marked = lines.iter().filter(|line| line.marked).count();

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::knowledge::{failure, one_line};
 use crate::manual::{Group, Manual};
 
@@ -22,7 +22,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct ConversationMessageIdsWriteParameters {
     /// Ids of messages, separated by commas.
     message_ids: String,
     /// `create` replaces the list of marked messages, `append` adds to it, `delete` takes ids off it.
@@ -37,12 +37,15 @@ pub(crate) fn tool() -> impl Tool {
     .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, Parameters { message_ids, action }: Parameters) -> Result<ToolOutput, Failure> {
+async fn run(
+    context: &ToolContext,
+    ConversationMessageIdsWriteParameters { message_ids, action }: ConversationMessageIdsWriteParameters,
+) -> Result<ToolOutput, ToolFailure> {
     let names_none = message_ids.split(',').all(|id| id.trim().is_empty());
     match action {
         MarkAction::Append | MarkAction::Delete if names_none => {
             let message = "`message_ids` names no message; `conversation_message_ids_read` lists them";
-            return Err(Failure::new("invalid_arguments", message));
+            return Err(ToolFailure::new("invalid_arguments", message));
         }
         // An empty list is a list: it clears the one before.
         MarkAction::Create | MarkAction::Append | MarkAction::Delete => {}

@@ -8,13 +8,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::{Coded, Failure};
+use crate::failure::{Coded, ToolFailure};
 use crate::files::disk;
-use crate::files::documents::{self, Document};
+use crate::files::documents::{self, DocumentFile};
 use crate::files::encoding::{decode, describe_binary};
 use crate::manual::{Group, Manual};
 use crate::paths;
-use crate::scope::{Scope, blocking};
+use crate::scope::{FileScope, blocking};
 
 const NAME: &str = "count_tokens";
 
@@ -26,7 +26,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct CountTokensParameters {
     /// The file to count.
     path: Option<String>,
     /// The text to count.
@@ -61,14 +61,18 @@ impl Coded for CountError {
     }
 }
 
-fn count(scope: &Scope, tokens: &dyn TokenCount, parameters: Parameters) -> Result<ToolOutput, Failure> {
+fn count(
+    scope: &FileScope,
+    tokens: &dyn TokenCount,
+    parameters: CountTokensParameters,
+) -> Result<ToolOutput, ToolFailure> {
     let (name, text) = match parameters {
-        Parameters { path: Some(path), text: None } => {
+        CountTokensParameters { path: Some(path), text: None } => {
             let (name, text) = text_of(scope, &path)?;
             (Some(name), text)
         }
-        Parameters { path: None, text: Some(text) } => (None, text),
-        Parameters { path: Some(_), text: Some(_) } | Parameters { path: None, text: None } => {
+        CountTokensParameters { path: None, text: Some(text) } => (None, text),
+        CountTokensParameters { path: Some(_), text: Some(_) } | CountTokensParameters { path: None, text: None } => {
             return Err(CountError::Either.into());
         }
     };
@@ -87,12 +91,12 @@ fn count(scope: &Scope, tokens: &dyn TokenCount, parameters: Parameters) -> Resu
 }
 
 /// A file as it would be read.
-fn text_of(scope: &Scope, given: &str) -> Result<(String, String), Failure> {
+fn text_of(scope: &FileScope, given: &str) -> Result<(String, String), ToolFailure> {
     let path = paths::resolve(&scope.workspace, given)?;
     let name = paths::shown(&scope.workspace, &path);
     let loaded = disk::load(&path, &name)?;
     if let Some(format) = documents::format_of(scope, &path, &loaded.bytes) {
-        let document = Document { path: &path, name: &name, bytes: &loaded.bytes, format };
+        let document = DocumentFile { path: &path, name: &name, bytes: &loaded.bytes, format };
         return Ok((name.clone(), documents::extract(scope, &document)?.text));
     }
     match decode(&loaded.bytes) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use haft_tool::{FileUse, Intent, Workspace};
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::{paths, visible};
 
 /// The file.
@@ -26,14 +26,14 @@ pub(crate) fn named(given: &str) -> String {
 }
 
 /// The folder of the module that a path means, which must be there.
-pub(crate) fn folder(workspace: &Workspace, given: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn folder(workspace: &Workspace, given: &str) -> Result<PathBuf, ToolFailure> {
     let document = paths::resolve(workspace, &named(given))?;
     let folder = document.parent().unwrap_or(&document);
     if folder.is_dir() {
         return Ok(folder.to_owned());
     }
     let message = format!("`{}` is not a folder; a module is a folder", paths::shown(workspace, folder));
-    Err(Failure::new("not_a_folder", message))
+    Err(ToolFailure::new("not_a_folder", message))
 }
 
 /// The document of the nearest module around a file, within the folders worked in.

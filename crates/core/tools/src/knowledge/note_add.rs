@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::knowledge::{failure, one_line, project_path, words};
 use crate::manual::{Group, Manual};
 use crate::scope::off_thread;
@@ -21,7 +21,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct NoteAddParameters {
     /// The folder or file.
     path: String,
     /// What is worth knowing, in one to three sentences.
@@ -34,7 +34,10 @@ pub(crate) fn tool() -> impl Tool {
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, Parameters { path, note }: Parameters) -> Result<ToolOutput, Failure> {
+async fn run(
+    context: &ToolContext,
+    NoteAddParameters { path, note }: NoteAddParameters,
+) -> Result<ToolOutput, ToolFailure> {
     let note = one_line(words("note", &note)?);
     let path = off_thread(context, move |scope| project_path(&scope.workspace, &path)).await?;
     let note = context.notes.add(&path, &note).await.map_err(|error| failure(&error, "try again"))?;

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::knowledge::{failure, one_line};
 use crate::manual::{Group, Manual};
 
@@ -20,7 +20,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct NoteDeleteParameters {
     /// The id of the note, such as `n7`.
     note_id: String,
 }
@@ -31,7 +31,10 @@ pub(crate) fn tool() -> impl Tool {
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, Parameters { note_id }: Parameters) -> Result<ToolOutput, Failure> {
+async fn run(
+    context: &ToolContext,
+    NoteDeleteParameters { note_id }: NoteDeleteParameters,
+) -> Result<ToolOutput, ToolFailure> {
     let deleted = context.notes.delete(&note_id).await;
     let note = deleted.map_err(|error| failure(&error, "`note_query` shows the ids"))?;
     let text = format!("Deleted note {} on `{}`: {}", note.id, note.path, one_line(&note.note));

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::knowledge::{failure, one_line, project_path};
 use crate::manual::{Group, Manual};
 use crate::scope::off_thread;
@@ -22,7 +22,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct NoteQueryParameters {
     /// A folder or file: the notes on it, above it and below it; all notes when absent.
     path: Option<String>,
 }
@@ -33,7 +33,10 @@ pub(crate) fn tool() -> impl Tool {
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, Parameters { path }: Parameters) -> Result<ToolOutput, Failure> {
+async fn run(
+    context: &ToolContext,
+    NoteQueryParameters { path }: NoteQueryParameters,
+) -> Result<ToolOutput, ToolFailure> {
     let path = match path {
         Some(path) => Some(off_thread(context, move |scope| project_path(&scope.workspace, &path)).await?),
         None => None,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::knowledge::{failure, one_line, words};
 use crate::manual::{Group, Manual};
 
@@ -20,7 +20,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct NoteUpdateParameters {
     /// The id of the note, such as `n7`.
     note_id: String,
     /// The whole new text, in one to three sentences.
@@ -33,7 +33,10 @@ pub(crate) fn tool() -> impl Tool {
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, Parameters { note_id, note }: Parameters) -> Result<ToolOutput, Failure> {
+async fn run(
+    context: &ToolContext,
+    NoteUpdateParameters { note_id, note }: NoteUpdateParameters,
+) -> Result<ToolOutput, ToolFailure> {
     let note = one_line(words("note", &note)?);
     let updated = context.notes.update(&note_id, &note).await;
     let note = updated.map_err(|error| failure(&error, "`note_query` shows the ids"))?;

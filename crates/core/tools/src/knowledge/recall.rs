@@ -13,10 +13,10 @@ use serde::Deserialize;
 use serde_json::json;
 use tempfile::NamedTempFile;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::knowledge::failure;
 use crate::manual::{Group, Manual};
-use crate::scope::{Scope, off_thread};
+use crate::scope::{FileScope, off_thread};
 
 const NAME: &str = "recall";
 
@@ -28,7 +28,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct RecallParameters {
     /// The 8 digits of its id, or its full UUID.
     message_id: String,
 }
@@ -39,13 +39,16 @@ pub(crate) fn tool() -> impl Tool {
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, Parameters { message_id }: Parameters) -> Result<ToolOutput, Failure> {
+async fn run(
+    context: &ToolContext,
+    RecallParameters { message_id }: RecallParameters,
+) -> Result<ToolOutput, ToolFailure> {
     let found = context.transcript.recall(&message_id).await;
     let message = found.map_err(|error| failure(&error, "`conversation_message_ids_read` lists the messages"))?;
     off_thread(context, move |scope| Ok(show(&message, scope).into())).await
 }
 
-fn show(message: &Recalled, scope: &Scope) -> Envelope {
+fn show(message: &Recalled, scope: &FileScope) -> Envelope {
     let heading = heading(message);
     // One line is for the heading, one for where the whole is.
     let OutputLimits { lines, bytes } = scope.limits;

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::manual::{Alias, Arguments, Group, Manual};
 use crate::visible;
 
@@ -23,7 +23,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {}
+struct TodoReadParameters {}
 
 /// The tool.
 pub(crate) fn tool() -> impl Tool {
@@ -31,9 +31,10 @@ pub(crate) fn tool() -> impl Tool {
         .runs(|context, parameters| Box::pin(read(context, parameters)))
 }
 
-async fn read(context: &ToolContext, _: Parameters) -> Result<Envelope, Failure> {
+async fn read(context: &ToolContext, _: TodoReadParameters) -> Result<Envelope, ToolFailure> {
     let items = context.todo.read().await;
-    let items = items.map_err(|reason| Failure::new("store", format!("the TODO list could not be read: {reason}")))?;
+    let items =
+        items.map_err(|reason| ToolFailure::new("store", format!("the TODO list could not be read: {reason}")))?;
     Ok(show(&items))
 }
 

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::knowledge::todo_read;
 use crate::manual::{Alias, Arguments, Group, Manual, forget};
 
@@ -20,7 +20,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct TodoWriteParameters {
     /// The whole new list, in order.
     todos: Vec<TodoItem>,
 }
@@ -31,9 +31,12 @@ pub(crate) fn tool() -> impl Tool {
         .runs(|context, parameters| Box::pin(write(context, parameters)))
 }
 
-async fn write(context: &ToolContext, Parameters { todos }: Parameters) -> Result<ToolOutput, Failure> {
+async fn write(
+    context: &ToolContext,
+    TodoWriteParameters { todos }: TodoWriteParameters,
+) -> Result<ToolOutput, ToolFailure> {
     if let Some(at) = todos.iter().position(|item| item.content.trim().is_empty()) {
-        return Err(Failure::new(
+        return Err(ToolFailure::new(
             "invalid_arguments",
             format!("item {} of `todos` has no content; say what is to be done", at + 1),
         ));
@@ -44,7 +47,7 @@ async fn write(context: &ToolContext, Parameters { todos }: Parameters) -> Resul
     }
     let stored = context.todo.write(todos).await;
     stored.map_err(|reason| {
-        Failure::new("store", format!("the TODO list could not be stored and is unchanged: {reason}"))
+        ToolFailure::new("store", format!("the TODO list could not be stored and is unchanged: {reason}"))
     })?;
     Ok(envelope.into())
 }

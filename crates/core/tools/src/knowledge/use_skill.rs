@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::{Coded, Failure};
+use crate::failure::{Coded, ToolFailure};
 use crate::manual::{Group, Manual};
 
 const NAME: &str = "use_skill";
@@ -25,7 +25,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct UseSkillParameters {
     /// The name of the skill.
     name: String,
 }
@@ -49,7 +49,11 @@ impl Coded for Unknown {
     }
 }
 
-fn run(shelf: &dyn SkillShelf, context: &ToolContext, Parameters { name }: Parameters) -> Result<ToolOutput, Failure> {
+fn run(
+    shelf: &dyn SkillShelf,
+    context: &ToolContext,
+    UseSkillParameters { name }: UseSkillParameters,
+) -> Result<ToolOutput, ToolFailure> {
     let Some(OpenedSkill { text, folder, files }) = shelf.open(name.trim()) else {
         return Err(Unknown { name, names: shelf.names() }.into());
     };

@@ -8,13 +8,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::{Coded, Failure};
+use crate::failure::{Coded, ToolFailure};
 use crate::files::excerpt::{ExcerptError, excerpt};
 use crate::knowledge::useful_info_list;
 use crate::knowledge::{failure, one_line, words};
 use crate::manual::{Group, Manual};
 use crate::paths;
-use crate::scope::{Scope, off_thread};
+use crate::scope::{FileScope, off_thread};
 
 const NAME: &str = "useful_info_add";
 
@@ -26,7 +26,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct UsefulInfoAddParameters {
     /// The file.
     path: String,
     /// The first line, from 1.
@@ -47,7 +47,7 @@ pub(crate) fn tool() -> impl Tool {
     .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, parameters: Parameters) -> Result<ToolOutput, Failure> {
+async fn run(context: &ToolContext, parameters: UsefulInfoAddParameters) -> Result<ToolOutput, ToolFailure> {
     let description = one_line(words("description", &parameters.description)?);
     let new = off_thread(context, move |scope| locate(scope, &parameters, description)).await?;
     let added = context.useful.add(new).await.map_err(|error| failure(&error, "try again"))?;
@@ -55,13 +55,17 @@ async fn run(context: &ToolContext, parameters: Parameters) -> Result<ToolOutput
 }
 
 /// The range as it is in the file now: what is not there cannot be kept in view.
-fn locate(scope: &Scope, parameters: &Parameters, description: String) -> Result<NewUseful, Failure> {
-    let Parameters { path, start_line, end_line, .. } = parameters;
+fn locate(
+    scope: &FileScope,
+    parameters: &UsefulInfoAddParameters,
+    description: String,
+) -> Result<NewUseful, ToolFailure> {
+    let UsefulInfoAddParameters { path, start_line, end_line, .. } = parameters;
     if *start_line == 0 || end_line < start_line {
         let message = format!(
             "`start_line` and `end_line` count from 1, with `start_line` not after `end_line` (got {start_line} and {end_line})"
         );
-        return Err(Failure::new("invalid_range", message));
+        return Err(ToolFailure::new("invalid_range", message));
     }
     let resolved = paths::resolve(&scope.workspace, path)?;
     let text = excerpt(&resolved, *start_line as usize..=*end_line as usize, OutputLimits::default())
@@ -76,7 +80,7 @@ fn locate(scope: &Scope, parameters: &Parameters, description: String) -> Result
     })
 }
 
-fn refused(path: &str, error: &ExcerptError) -> Failure {
+fn refused(path: &str, error: &ExcerptError) -> ToolFailure {
     let message = match error {
         ExcerptError::TooLong => {
             let OutputLimits { lines, bytes } = OutputLimits::default();
@@ -88,7 +92,7 @@ fn refused(path: &str, error: &ExcerptError) -> Failure {
         | ExcerptError::Beyond { .. }
         | ExcerptError::Unreadable(_) => format!("lines of `{path}` cannot be kept in view: {error}"),
     };
-    Failure::new(error.code(), message)
+    ToolFailure::new(error.code(), message)
 }
 
 fn show(added: &Added) -> Envelope {

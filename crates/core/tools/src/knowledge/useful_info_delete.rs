@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::knowledge::failure;
 use crate::knowledge::useful_info_list;
 use crate::manual::{Group, Manual};
@@ -21,7 +21,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct UsefulInfoDeleteParameters {
     /// The number of the range.
     #[schemars(range(min = 1))]
     number: u32,
@@ -33,7 +33,10 @@ pub(crate) fn tool() -> impl Tool {
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, Parameters { number }: Parameters) -> Result<ToolOutput, Failure> {
+async fn run(
+    context: &ToolContext,
+    UsefulInfoDeleteParameters { number }: UsefulInfoDeleteParameters,
+) -> Result<ToolOutput, ToolFailure> {
     let deleted = context.useful.delete(number).await;
     let item = deleted.map_err(|error| failure(&error, "`useful_info_list` shows the numbers"))?;
     let text = format!("No longer kept in view: {}", useful_info_list::line(&item));

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::knowledge::{failure, one_line};
 use crate::manual::{Group, Manual};
 
@@ -17,7 +17,7 @@ static MANUAL: Manual =
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {}
+struct UsefulInfoListParameters {}
 
 /// The tool.
 pub(crate) fn tool() -> impl Tool {
@@ -25,7 +25,7 @@ pub(crate) fn tool() -> impl Tool {
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, _: Parameters) -> Result<ToolOutput, Failure> {
+async fn run(context: &ToolContext, _: UsefulInfoListParameters) -> Result<ToolOutput, ToolFailure> {
     let items = context.useful.list().await.map_err(|error| failure(&error, "try again"))?;
     let lines: Vec<_> = items.iter().map(line).collect();
     let text = if items.is_empty() { "No useful information is kept.".to_owned() } else { lines.join("\n") };

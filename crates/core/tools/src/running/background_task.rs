@@ -10,9 +10,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::manual::{Group, Manual};
-use crate::running::shell::{self, Line, Place};
+use crate::running::shell::{self, CommandLine, RunLocation};
 use crate::running::{Running, Task};
 
 pub(crate) const NAME: &str = "background_task";
@@ -28,7 +28,7 @@ const DEFAULT_LINES: usize = 50;
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Action {
+enum TaskAction {
     /// Runs a command.
     Start,
     /// Lists the tasks.
@@ -43,9 +43,9 @@ enum Action {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct BackgroundTaskParameters {
     /// What to do.
-    action: Action,
+    action: TaskAction,
     /// `start`: the command line.
     command: Option<String>,
     /// `start`: the folder to run in.
@@ -59,7 +59,7 @@ struct Parameters {
     #[schemars(range(min = 1))]
     lines: Option<usize>,
     /// `start`: `outside` to leave the sandbox, which asks the user; default `inside`.
-    sandbox: Option<Place>,
+    sandbox: Option<RunLocation>,
 }
 
 /// The tool. What it starts belongs to `running`.
@@ -68,25 +68,34 @@ pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
         .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
 }
 
-async fn run(running: Arc<Running>, context: &ToolContext, parameters: Parameters) -> Result<ToolOutput, Failure> {
+async fn run(
+    running: Arc<Running>,
+    context: &ToolContext,
+    parameters: BackgroundTaskParameters,
+) -> Result<ToolOutput, ToolFailure> {
     let envelope = match parameters.action {
-        Action::Start => start(&running, context, parameters)?,
-        Action::List => report::list(&running.tasks.list()),
-        Action::Monitor => monitor(&running, context, &parameters).await?,
-        Action::Kill => {
+        TaskAction::Start => start(&running, context, parameters)?,
+        TaskAction::List => report::list(&running.tasks.list()),
+        TaskAction::Monitor => monitor(&running, context, &parameters).await?,
+        TaskAction::Kill => {
             let task = find_task(&running, &parameters)?;
             running.tasks.kill(&task).await;
             report::killed(&task)
         }
-        Action::Cleanup => report::cleaned(&running.tasks.clean_up()),
+        TaskAction::Cleanup => report::cleaned(&running.tasks.clean_up()),
     };
     Ok(envelope.into())
 }
 
-fn start(running: &Running, context: &ToolContext, parameters: Parameters) -> Result<haft_types::Envelope, Failure> {
-    let missing = || Failure::new("invalid_arguments", "the action `start` needs `command`, the command line to run");
+fn start(
+    running: &Running,
+    context: &ToolContext,
+    parameters: BackgroundTaskParameters,
+) -> Result<haft_types::Envelope, ToolFailure> {
+    let missing =
+        || ToolFailure::new("invalid_arguments", "the action `start` needs `command`, the command line to run");
     let command = parameters.command.ok_or_else(missing)?;
-    let line = Line::check(context, running, command, parameters.cwd.as_deref(), parameters.sandbox)?;
+    let line = CommandLine::check(context, running, command, parameters.cwd.as_deref(), parameters.sandbox)?;
     let timeout = match parameters.timeout {
         None => Duration::MAX,
         given => shell::seconds(given, 0, 1, u64::from(u32::MAX))?,
@@ -99,8 +108,8 @@ fn start(running: &Running, context: &ToolContext, parameters: Parameters) -> Re
 async fn monitor(
     running: &Running,
     context: &ToolContext,
-    parameters: &Parameters,
-) -> Result<haft_types::Envelope, Failure> {
+    parameters: &BackgroundTaskParameters,
+) -> Result<haft_types::Envelope, ToolFailure> {
     let task = find_task(running, parameters)?;
     let wait = shell::seconds(parameters.timeout, 0, 0, MAX_WAIT)?;
     tokio::select! {
@@ -112,22 +121,24 @@ async fn monitor(
     Ok(report::shown(&task, lines, context.limits.bytes))
 }
 
-fn find_task(running: &Running, parameters: &Parameters) -> Result<Arc<Task>, Failure> {
+fn find_task(running: &Running, parameters: &BackgroundTaskParameters) -> Result<Arc<Task>, ToolFailure> {
     let Some(id) = &parameters.task_id else {
-        return Err(Failure::new("invalid_arguments", "this action needs `task_id`; the action `list` gives them"));
+        return Err(ToolFailure::new("invalid_arguments", "this action needs `task_id`; the action `list` gives them"));
     };
     running.tasks.find(id).ok_or_else(|| {
         let message = format!(
             "there is no task `{id}`; the action `list` gives those there are (a task ends with the haft that started it)"
         );
-        Failure::new("not_found", message)
+        ToolFailure::new("not_found", message)
     })
 }
 
 fn intent(arguments: &Value) -> Intent {
     Intent::parsed(arguments, |parameters| match parameters {
-        Parameters { action: Action::Start, command: Some(line), cwd, .. } => Intent::Command { line, cwd },
-        Parameters { .. } => Intent::Nothing,
+        BackgroundTaskParameters { action: TaskAction::Start, command: Some(line), cwd, .. } => {
+            Intent::Command { line, cwd }
+        }
+        BackgroundTaskParameters { .. } => Intent::Nothing,
     })
 }
 

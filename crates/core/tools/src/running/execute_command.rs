@@ -17,13 +17,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::manual::{Alias, Arguments, Group, Manual, forget};
 use crate::running::Running;
-use crate::running::shell::{self, Line, Place};
+use crate::running::shell::{self, CommandLine, RunLocation};
 
 use progress::{GLANCE, SHOWN, Watcher};
-use report::Ran;
+use report::CommandRun;
 
 const NAME: &str = "execute_command";
 
@@ -38,7 +38,7 @@ const MAX_TIMEOUT: u64 = 3600;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct ExecuteCommandParameters {
     /// The command line.
     command: String,
     /// Whether the user must agree first.
@@ -50,7 +50,7 @@ struct Parameters {
     #[schemars(range(min = 1, max = MAX_TIMEOUT))]
     timeout: Option<u64>,
     /// `outside` to leave the sandbox, which asks the user; default `inside`.
-    sandbox: Option<Place>,
+    sandbox: Option<RunLocation>,
 }
 
 /// The tool. What it starts belongs to `running`.
@@ -62,10 +62,10 @@ pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
 async fn run(
     running: Arc<Running>,
     context: &ToolContext,
-    Parameters { command, requires_approval: _, cwd, timeout, sandbox }: Parameters,
-) -> Result<ToolOutput, Failure> {
+    ExecuteCommandParameters { command, requires_approval: _, cwd, timeout, sandbox }: ExecuteCommandParameters,
+) -> Result<ToolOutput, ToolFailure> {
     let timeout = shell::seconds(timeout, DEFAULT_TIMEOUT, 1, MAX_TIMEOUT)?;
-    let line = Line::check(context, &running, command, cwd.as_deref(), sandbox)?;
+    let line = CommandLine::check(context, &running, command, cwd.as_deref(), sandbox)?;
     let limits = shell::limits(context);
     // Whatever is not kept below is removed again.
     let folder = shell::output_folder(context, "command-").ok();
@@ -73,7 +73,7 @@ async fn run(
     let mut watcher = Watcher::new();
     let finished = watch(&running, &line.command(context, timeout), &capture, context, &mut watcher).await?;
     let cwd = line.shown_cwd(context);
-    let ran = Ran { finished, command: line.text, cwd, timeout, awaited: watcher.awaits };
+    let ran = CommandRun { finished, command: line.text, cwd, timeout, awaited: watcher.awaits };
     let report = ran.report(limits);
     if let (true, Some(folder)) = (report.names_files, folder) {
         let _ = folder.keep();

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::manual::{Group, Manual};
 use crate::running::session_start::{DEFAULT_WAIT, MAX_WAIT, speak};
 use crate::running::{Running, shell};
@@ -24,7 +24,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct SessionInteractiveParameters {
     /// The session, such as `s1`.
     session_id: String,
     /// The text to type.
@@ -45,8 +45,8 @@ pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
 async fn run(
     running: Arc<Running>,
     context: &ToolContext,
-    Parameters { session_id, input, keys, timeout }: Parameters,
-) -> Result<ToolOutput, Failure> {
+    SessionInteractiveParameters { session_id, input, keys, timeout }: SessionInteractiveParameters,
+) -> Result<ToolOutput, ToolFailure> {
     let wait = shell::seconds(timeout, DEFAULT_WAIT, 0, MAX_WAIT)?;
     let typed = keys::typed(input.as_deref(), keys.as_deref())?;
     let session = running.sessions.find(&session_id)?;
@@ -54,7 +54,7 @@ async fn run(
 }
 
 fn intent(arguments: &Value) -> Intent {
-    Intent::parsed(arguments, |Parameters { input, keys, .. }| match (input, keys) {
+    Intent::parsed(arguments, |SessionInteractiveParameters { input, keys, .. }| match (input, keys) {
         // Only a look at what it shows.
         (None, None) => Intent::Nothing,
         (input, keys) => {

@@ -9,10 +9,10 @@ use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::manual::{Group, Manual};
-use crate::running::shell::{self, Line, Place};
-use crate::running::{Running, Session};
+use crate::running::shell::{self, CommandLine, RunLocation};
+use crate::running::{PtySession, Running};
 
 pub(crate) use report::Spoken;
 
@@ -29,7 +29,7 @@ pub(crate) const MAX_WAIT: u64 = 600;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct SessionStartParameters {
     /// The command line.
     command: String,
     /// The folder to run in.
@@ -44,7 +44,7 @@ struct Parameters {
     #[schemars(range(min = 1, max = 1000))]
     columns: Option<u16>,
     /// `outside` to leave the sandbox, which asks the user; default `inside`.
-    sandbox: Option<Place>,
+    sandbox: Option<RunLocation>,
 }
 
 /// The tool. What it starts belongs to `running`.
@@ -56,23 +56,23 @@ pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
 async fn run(
     running: Arc<Running>,
     context: &ToolContext,
-    Parameters { command, cwd, timeout, rows, columns, sandbox }: Parameters,
-) -> Result<ToolOutput, Failure> {
+    SessionStartParameters { command, cwd, timeout, rows, columns, sandbox }: SessionStartParameters,
+) -> Result<ToolOutput, ToolFailure> {
     let wait = shell::seconds(timeout, DEFAULT_WAIT, 0, MAX_WAIT)?;
     let size = TerminalSize {
         rows: within("rows", rows, TerminalSize::default().rows)?,
         columns: within("columns", columns, TerminalSize::default().columns)?,
     };
-    let line = Line::check(context, &running, command, cwd.as_deref(), sandbox)?;
+    let line = CommandLine::check(context, &running, command, cwd.as_deref(), sandbox)?;
     let Running { supervisor, limits, sessions, .. } = running.as_ref();
     let session = sessions.open(supervisor, limits, context, line, size)?;
     speak(&running, context, &session, &[], wait).await
 }
 
-fn within(name: &str, given: Option<u16>, default: u16) -> Result<u16, Failure> {
+fn within(name: &str, given: Option<u16>, default: u16) -> Result<u16, ToolFailure> {
     match given.unwrap_or(default) {
         fits @ 1..=1000 => Ok(fits),
-        given => Err(Failure::new("invalid_arguments", format!("`{name}` is {given}; it must be from 1 to 1000"))),
+        given => Err(ToolFailure::new("invalid_arguments", format!("`{name}` is {given}; it must be from 1 to 1000"))),
     }
 }
 
@@ -80,10 +80,10 @@ fn within(name: &str, given: Option<u16>, default: u16) -> Result<u16, Failure> 
 pub(crate) async fn speak(
     running: &Running,
     context: &ToolContext,
-    session: &Session,
+    session: &PtySession,
     typed: &[u8],
     wait: std::time::Duration,
-) -> Result<ToolOutput, Failure> {
+) -> Result<ToolOutput, ToolFailure> {
     let pause = tokio::select! {
         pause = session.terminal.interact(typed, wait) => pause?,
         () = context.cancel.cancelled() => Pause::Busy,

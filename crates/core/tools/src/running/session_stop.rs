@@ -8,7 +8,7 @@ use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::manual::{Group, Manual};
 use crate::running::session_start::Spoken;
 use crate::running::{Running, shell};
@@ -23,7 +23,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct SessionStopParameters {
     /// The session, such as `s1`.
     session_id: String,
 }
@@ -37,8 +37,8 @@ pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
 async fn run(
     running: Arc<Running>,
     context: &ToolContext,
-    Parameters { session_id }: Parameters,
-) -> Result<ToolOutput, Failure> {
+    SessionStopParameters { session_id }: SessionStopParameters,
+) -> Result<ToolOutput, ToolFailure> {
     let session = running.sessions.find(&session_id)?;
     session.terminal.stop();
     session.terminal.ended().await;

@@ -8,24 +8,24 @@ use haft_sandbox::{Capture, SpillFrom, Supervisor, TerminalSession, TerminalSize
 use haft_tool::ToolContext;
 use tempfile::TempDir;
 
-use super::shell::{self, Line};
+use super::shell::{self, CommandLine};
 use super::words::title;
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::limits::LimitsConfig;
 
 /// How many sessions that have ended are remembered.
 const REMEMBERED: usize = 64;
 
 /// A command at a terminal.
-pub(crate) struct Session {
+pub(crate) struct PtySession {
     pub(crate) number: u32,
-    pub(crate) line: Line,
+    pub(crate) line: CommandLine,
     pub(crate) terminal: TerminalSession,
     /// Whatever is not named to the model is removed with it.
     folder: Option<Mutex<TempDir>>,
 }
 
-impl Session {
+impl PtySession {
     pub(crate) fn id(&self) -> String {
         format!("s{}", self.number)
     }
@@ -39,16 +39,16 @@ impl Session {
 }
 
 #[derive(Default)]
-struct State {
+struct SessionTable {
     newest: u32,
-    open: BTreeMap<u32, Arc<Session>>,
+    open: BTreeMap<u32, Arc<PtySession>>,
     /// How those ended that the model was told of.
     ended: BTreeMap<u32, String>,
 }
 
 /// All sessions of a conversation.
 #[derive(Default)]
-pub(crate) struct Sessions(Mutex<State>);
+pub(crate) struct Sessions(Mutex<SessionTable>);
 
 impl Sessions {
     pub(crate) fn open(
@@ -56,9 +56,9 @@ impl Sessions {
         supervisor: &Supervisor,
         limits: &LimitsConfig,
         context: &ToolContext,
-        line: Line,
+        line: CommandLine,
         size: TerminalSize,
-    ) -> Result<Arc<Session>, Failure> {
+    ) -> Result<Arc<PtySession>, ToolFailure> {
         let running = self.running();
         let mut state = self.state();
         if running.len() >= limits.sessions {
@@ -67,7 +67,7 @@ impl Sessions {
                 running.len(),
                 running.join(", ")
             );
-            return Err(Failure::new("too_many", message));
+            return Err(ToolFailure::new("too_many", message));
         }
         let folder = shell::output_folder(context, "session-").ok();
         let capture = Capture {
@@ -79,7 +79,7 @@ impl Sessions {
         let terminal = supervisor.open_terminal(line.command(context, Duration::MAX), size, capture)?;
         state.newest += 1;
         let number = state.newest;
-        let session = Arc::new(Session { number, line, terminal, folder: folder.map(Mutex::new) });
+        let session = Arc::new(PtySession { number, line, terminal, folder: folder.map(Mutex::new) });
         state.open.insert(number, Arc::clone(&session));
         Ok(session)
     }
@@ -91,23 +91,23 @@ impl Sessions {
         running.map(|session| format!("{} ({})", session.id(), title(&session.line.text))).collect()
     }
 
-    pub(crate) fn find(&self, id: &str) -> Result<Arc<Session>, Failure> {
+    pub(crate) fn find(&self, id: &str) -> Result<Arc<PtySession>, ToolFailure> {
         let state = self.state();
         let number = number_of(id);
         if let Some(session) = number.and_then(|number| state.open.get(&number)) {
             return Ok(Arc::clone(session));
         }
         if let Some(how) = number.and_then(|number| state.ended.get(&number)) {
-            return Err(Failure::new("ended", format!("session `{id}` has ended ({how}); start another one")));
+            return Err(ToolFailure::new("ended", format!("session `{id}` has ended ({how}); start another one")));
         }
         let open: Vec<_> = state.open.values().map(|session| session.id()).collect();
         let open = if open.is_empty() { "none is open".to_owned() } else { format!("open: {}", open.join(", ")) };
         let message = format!("there is no session `{id}` ({open}); a session ends with the haft that started it");
-        Err(Failure::new("not_found", message))
+        Err(ToolFailure::new("not_found", message))
     }
 
     /// Forgets a session whose end the model was told.
-    pub(crate) fn close(&self, session: &Session, how: &str) {
+    pub(crate) fn close(&self, session: &PtySession, how: &str) {
         let mut state = self.state();
         state.open.remove(&session.number);
         state.ended.insert(session.number, how.to_owned());
@@ -132,7 +132,7 @@ impl Sessions {
         state.newest = state.newest.max(number_of(id).unwrap_or_default());
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SessionTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,12 +14,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tempfile::TempDir;
 
-use crate::failure::{Coded, Failure};
+use crate::failure::{Coded, ToolFailure};
 use crate::paths;
 use crate::running::Running;
 
 /// A command line that may run.
-pub(crate) struct Line {
+pub(crate) struct CommandLine {
     /// As the model wrote it.
     pub(crate) text: String,
     /// The folder it runs in.
@@ -31,7 +31,7 @@ pub(crate) struct Line {
 /// Where a command runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Place {
+pub(crate) enum RunLocation {
     /// In the sandbox.
     #[default]
     Inside,
@@ -65,15 +65,15 @@ impl Coded for SandboxError {
     }
 }
 
-impl Line {
+impl CommandLine {
     /// Checks what the model wrote.
     pub(crate) fn check(
         context: &ToolContext,
         running: &Running,
         command: String,
         cwd: Option<&str>,
-        place: Option<Place>,
-    ) -> Result<Self, Failure> {
+        place: Option<RunLocation>,
+    ) -> Result<Self, ToolFailure> {
         if command.trim().is_empty() {
             return Err(LineError::Empty.into());
         }
@@ -85,8 +85,8 @@ impl Line {
             return Err(LineError::Folder { name: paths::shown(&context.workspace, &cwd) }.into());
         }
         let confined = match place.unwrap_or_default() {
-            Place::Inside => running.sandbox().confined(),
-            Place::Outside => None,
+            RunLocation::Inside => running.sandbox().confined(),
+            RunLocation::Outside => None,
         };
         Ok(Self { text: command, cwd, confined })
     }

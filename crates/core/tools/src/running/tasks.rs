@@ -14,9 +14,9 @@ use haft_tool::ToolContext;
 use haft_types::TaskPhase;
 
 use super::report::TaskReport;
-use super::shell::{self, Line};
+use super::shell::{self, CommandLine};
 use super::words::{self, last_lines, span};
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::limits::LimitsConfig;
 
 /// How many tasks that have ended are remembered.
@@ -27,7 +27,7 @@ const SHOWN: (usize, usize) = (5, 400);
 /// A command in the background.
 pub(crate) struct Task {
     pub(crate) id: String,
-    pub(crate) line: Line,
+    pub(crate) line: CommandLine,
     pub(crate) cwd: String,
     /// The folder with the file its output goes to.
     folder: Option<PathBuf>,
@@ -106,7 +106,7 @@ impl Task {
 }
 
 /// What is kept about one task.
-struct Slot {
+struct TaskEntry {
     task: Arc<Task>,
     /// What those who watch were told last.
     told: Option<TaskPhase>,
@@ -115,17 +115,17 @@ struct Slot {
 }
 
 #[derive(Default)]
-struct State {
+struct TaskTable {
     /// The number of the newest task.
     newest: u32,
-    slots: Vec<Slot>,
+    slots: Vec<TaskEntry>,
     /// Tasks of an earlier haft.
     lost: Vec<TaskReport>,
 }
 
 /// All background tasks of a conversation.
 #[derive(Default)]
-pub(crate) struct Tasks(Mutex<State>);
+pub(crate) struct Tasks(Mutex<TaskTable>);
 
 impl Tasks {
     pub(crate) fn start(
@@ -133,9 +133,9 @@ impl Tasks {
         supervisor: &Supervisor,
         limits: &LimitsConfig,
         context: &ToolContext,
-        line: Line,
+        line: CommandLine,
         timeout: Duration,
-    ) -> Result<Arc<Task>, Failure> {
+    ) -> Result<Arc<Task>, ToolFailure> {
         let mut state = self.state();
         let running: Vec<_> = state.slots.iter().filter(|slot| slot.task.ending().is_none()).collect();
         if running.len() >= limits.background_tasks {
@@ -145,7 +145,7 @@ impl Tasks {
                 running.len(),
                 ids.join(", ")
             );
-            return Err(Failure::new("too_many", message));
+            return Err(ToolFailure::new("too_many", message));
         }
         let folder = shell::output_folder(context, "task-").ok().map(tempfile::TempDir::keep);
         let capture = Capture {
@@ -160,7 +160,7 @@ impl Tasks {
         let id = format!("t{}", state.newest);
         let task =
             Arc::new(Task { id, line, cwd, folder, started: Instant::now(), command, left_over: OnceLock::new() });
-        state.slots.push(Slot { task: Arc::clone(&task), told: None, announced: false });
+        state.slots.push(TaskEntry { task: Arc::clone(&task), told: None, announced: false });
         state.forget_old();
         Ok(task)
     }
@@ -184,10 +184,10 @@ impl Tasks {
     /// Forgets the tasks that have ended, and removes their output.
     pub(crate) fn clean_up(&self) -> Vec<TaskReport> {
         let mut state = self.state();
-        let (ended, running) = state.slots.drain(..).partition(|slot: &Slot| slot.task.ending().is_some());
+        let (ended, running) = state.slots.drain(..).partition(|slot: &TaskEntry| slot.task.ending().is_some());
         state.slots = running;
-        let ended: Vec<Slot> = ended;
-        let remove = |slot: Slot| {
+        let ended: Vec<TaskEntry> = ended;
+        let remove = |slot: TaskEntry| {
             if let Some(folder) = &slot.task.folder {
                 // What cannot be removed lies in a private folder among what can be made again.
                 let _ = fs::remove_dir_all(folder);
@@ -272,15 +272,15 @@ impl Tasks {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TaskTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl TaskTable {
     /// Forgets the oldest tasks that ended and were told of, so that there is an end to it.
     fn forget_old(&mut self) {
-        let is_over = |slot: &Slot| slot.announced && slot.told.is_some_and(|phase| phase != TaskPhase::Started);
+        let is_over = |slot: &TaskEntry| slot.announced && slot.told.is_some_and(|phase| phase != TaskPhase::Started);
         let mut excess = self.slots.iter().filter(|slot| is_over(slot)).count().saturating_sub(REMEMBERED);
         self.slots.retain(|slot| {
             let forget = excess > 0 && is_over(slot);

@@ -6,8 +6,8 @@ use serde_json::json;
 
 const ON: fn() -> LimitsConfig = LimitsConfig::default;
 
-fn line(bench: &Bench, text: &str) -> shell::Line {
-    shell::Line::check(&bench.context, &running(ON()), text.to_owned(), None, None).unwrap()
+fn line(bench: &Bench, text: &str) -> shell::CommandLine {
+    shell::CommandLine::check(&bench.context, &running(ON()), text.to_owned(), None, None).unwrap()
 }
 
 fn start(running: &Running, bench: &Bench, text: &str) -> Arc<Task> {

@@ -2,15 +2,15 @@
 
 use super::dates::{self, Epoch};
 use super::{main_part, parts_of_kind, relations};
-use crate::archive::Archive;
-use crate::flow::Flow;
-use crate::grid::{Row, column_of, heading, with_formula};
+use crate::archive::DocumentArchive;
+use crate::flow::TextFlow;
+use crate::grid::{GridRow, column_of, heading, with_formula};
 use crate::xml::{Node, XmlError, walk};
 use crate::{DocumentError, DocumentText, MAX_TEXT};
 
 /// The text of a workbook.
 pub(in super::super) fn text(
-    archive: &mut Archive<'_>,
+    archive: &mut DocumentArchive<'_>,
     stop: &dyn Fn() -> bool,
 ) -> Result<DocumentText, DocumentError> {
     let main = main_part(archive)?;
@@ -23,12 +23,12 @@ pub(in super::super) fn text(
     for part in parts_of_kind(&related, "styles") {
         book.dates = date_styles(archive, &part, stop)?;
     }
-    let mut flow = Flow::default();
+    let mut flow = TextFlow::default();
     for sheet in sheets {
         flow.heading(&heading(&sheet.name, if sheet.hidden { " (hidden)" } else { "" }));
         // Sheets that hold only a chart are no worksheets.
         let Some(relation) = related.get(&sheet.id).filter(|relation| relation.kind == "worksheet") else { continue };
-        let mut reading = Reading::new(&book, &mut flow);
+        let mut reading = SheetReader::new(&book, &mut flow);
         walk(archive.part(&relation.part)?, stop, |node| reading.visit(&node))?;
     }
     Ok(flow.finish())
@@ -51,7 +51,7 @@ struct Book {
 }
 
 fn sheets(
-    archive: &mut Archive<'_>,
+    archive: &mut DocumentArchive<'_>,
     part: &str,
     stop: &dyn Fn() -> bool,
 ) -> Result<(Vec<Sheet>, Epoch), DocumentError> {
@@ -76,7 +76,7 @@ fn sheets(
 }
 
 fn shared_strings(
-    archive: &mut Archive<'_>,
+    archive: &mut DocumentArchive<'_>,
     part: &str,
     stop: &dyn Fn() -> bool,
 ) -> Result<Vec<String>, DocumentError> {
@@ -104,7 +104,11 @@ fn shared_strings(
     Ok(strings)
 }
 
-fn date_styles(archive: &mut Archive<'_>, part: &str, stop: &dyn Fn() -> bool) -> Result<Vec<bool>, DocumentError> {
+fn date_styles(
+    archive: &mut DocumentArchive<'_>,
+    part: &str,
+    stop: &dyn Fn() -> bool,
+) -> Result<Vec<bool>, DocumentError> {
     let (mut formats, mut styles, mut in_cells) = (Vec::new(), Vec::new(), false);
     walk(archive.part(part)?, stop, |node| {
         match node {
@@ -127,31 +131,31 @@ fn date_styles(archive: &mut Archive<'_>, part: &str, stop: &dyn Fn() -> bool) -
 }
 
 /// A worksheet while it is being read.
-struct Reading<'a> {
+struct SheetReader<'a> {
     book: &'a Book,
-    flow: &'a mut Flow,
-    row: Row,
+    flow: &'a mut TextFlow,
+    row: GridRow,
     number: usize,
     column: usize,
     kind: String,
     style: usize,
     value: String,
     formula: String,
-    within: Within,
+    within: CellPart,
 }
 
 /// In which part of a cell the walk is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Within {
+enum CellPart {
     Nothing,
     Value,
     Formula,
 }
 
-impl<'a> Reading<'a> {
-    fn new(book: &'a Book, flow: &'a mut Flow) -> Self {
-        let (row, kind, value, formula) = (Row::default(), String::new(), String::new(), String::new());
-        Self { book, flow, row, number: 0, column: 0, kind, style: 0, value, formula, within: Within::Nothing }
+impl<'a> SheetReader<'a> {
+    fn new(book: &'a Book, flow: &'a mut TextFlow) -> Self {
+        let (row, kind, value, formula) = (GridRow::default(), String::new(), String::new(), String::new());
+        Self { book, flow, row, number: 0, column: 0, kind, style: 0, value, formula, within: CellPart::Nothing }
     }
 
     fn visit(&mut self, node: &Node<'_>) -> Result<(), XmlError> {
@@ -166,11 +170,11 @@ impl<'a> Reading<'a> {
                     self.value.clear();
                     self.formula.clear();
                 }
-                "v" | "t" => self.within = Within::Value,
-                "f" => self.within = Within::Formula,
+                "v" | "t" => self.within = CellPart::Value,
+                "f" => self.within = CellPart::Formula,
                 _ => {}
             },
-            Node::Close("v" | "t" | "f") => self.within = Within::Nothing,
+            Node::Close("v" | "t" | "f") => self.within = CellPart::Nothing,
             Node::Close("c") => {
                 let cell = with_formula(&self.shown(), &self.formula);
                 self.row.set(self.column, &cell);
@@ -181,9 +185,9 @@ impl<'a> Reading<'a> {
                 self.column = 0;
             }
             Node::Text(text) => match self.within {
-                Within::Value => self.value.push_str(text),
-                Within::Formula => self.formula.push_str(text),
-                Within::Nothing => {}
+                CellPart::Value => self.value.push_str(text),
+                CellPart::Formula => self.formula.push_str(text),
+                CellPart::Nothing => {}
             },
             Node::Close(_) => {}
         }

@@ -1,14 +1,14 @@
 //! PowerPoint: the slides in their order, with their notes.
 
 use super::{main_part, parts_of_kind, relations};
-use crate::archive::Archive;
-use crate::flow::Flow;
+use crate::archive::DocumentArchive;
+use crate::flow::TextFlow;
 use crate::xml::{Node, walk};
 use crate::{DocumentError, DocumentText};
 
 /// The text of a presentation.
 pub(in super::super) fn text(
-    archive: &mut Archive<'_>,
+    archive: &mut DocumentArchive<'_>,
     stop: &dyn Fn() -> bool,
 ) -> Result<DocumentText, DocumentError> {
     let main = main_part(archive)?;
@@ -22,7 +22,7 @@ pub(in super::super) fn text(
         }
         Ok(())
     })?;
-    let mut flow = Flow::default();
+    let mut flow = TextFlow::default();
     for (number, id) in (1..).zip(order) {
         let Some(slide) = related.get(&id).map(|relation| relation.part.clone()) else { continue };
         flow.heading(&format!("## Slide {number}"));
@@ -37,7 +37,12 @@ pub(in super::super) fn text(
     Ok(flow.finish())
 }
 
-fn read(archive: &mut Archive<'_>, part: &str, flow: &mut Flow, stop: &dyn Fn() -> bool) -> Result<(), DocumentError> {
+fn read(
+    archive: &mut DocumentArchive<'_>,
+    part: &str,
+    flow: &mut TextFlow,
+    stop: &dyn Fn() -> bool,
+) -> Result<(), DocumentError> {
     // Numbers and dates of a slide are fields that say nothing about it.
     let (mut in_text, mut in_field, mut skipped) = (false, false, 0_usize);
     walk(archive.part(part)?, stop, |node| {

@@ -5,14 +5,14 @@
 use std::collections::HashMap;
 
 use super::{main_part, parts_of_kind, relations};
-use crate::archive::Archive;
-use crate::flow::Flow;
+use crate::archive::DocumentArchive;
+use crate::flow::TextFlow;
 use crate::xml::{Element, Node, XmlError, walk};
 use crate::{DocumentError, DocumentText};
 
 /// The text of a Word document.
 pub(in super::super) fn text(
-    archive: &mut Archive<'_>,
+    archive: &mut DocumentArchive<'_>,
     stop: &dyn Fn() -> bool,
 ) -> Result<DocumentText, DocumentError> {
     let main = main_part(archive)?;
@@ -21,7 +21,7 @@ pub(in super::super) fn text(
     for part in parts_of_kind(&related, "styles") {
         headings = heading_styles(archive, &part, stop)?;
     }
-    let mut flow = Flow::default();
+    let mut flow = TextFlow::default();
     for (kind, label) in [("header", "Header"), ("footer", "Footer")] {
         let mut seen = Vec::new();
         for part in parts_of_kind(&related, kind) {
@@ -33,7 +33,7 @@ pub(in super::super) fn text(
         }
     }
     flow.line("");
-    let mut body = Body { flow, headings, ..Body::default() };
+    let mut body = WordBody { flow, headings, ..WordBody::default() };
     walk(archive.part(&main)?, stop, |node| body.visit(&node))?;
     let mut flow = body.flow;
     for (kind, element, mark) in
@@ -48,7 +48,7 @@ pub(in super::super) fn text(
 
 /// The styles that are headings, by id: ids are in the language of whoever made the document, names are not.
 fn heading_styles(
-    archive: &mut Archive<'_>,
+    archive: &mut DocumentArchive<'_>,
     part: &str,
     stop: &dyn Fn() -> bool,
 ) -> Result<HashMap<String, usize>, DocumentError> {
@@ -76,8 +76,8 @@ fn heading_styles(
 
 /// The main part while it is being read.
 #[derive(Default)]
-struct Body {
-    flow: Flow,
+struct WordBody {
+    flow: TextFlow,
     headings: HashMap<String, usize>,
     /// What stands before the current paragraph.
     prefix: String,
@@ -86,7 +86,7 @@ struct Body {
     skipped: usize,
 }
 
-impl Body {
+impl WordBody {
     fn visit(&mut self, node: &Node<'_>) -> Result<(), XmlError> {
         match node {
             // A fallback repeats what its choice says.
@@ -146,22 +146,22 @@ impl Body {
 }
 
 /// All words of a part on one line.
-fn plain(archive: &mut Archive<'_>, part: &str, stop: &dyn Fn() -> bool) -> Result<String, DocumentError> {
-    let mut body = Body::default();
+fn plain(archive: &mut DocumentArchive<'_>, part: &str, stop: &dyn Fn() -> bool) -> Result<String, DocumentError> {
+    let mut body = WordBody::default();
     walk(archive.part(part)?, stop, |node| body.visit(&node))?;
     Ok(body.flow.finish().text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// Footnotes, endnotes or comments, one a line.
 fn notes(
-    archive: &mut Archive<'_>,
+    archive: &mut DocumentArchive<'_>,
     part: &str,
     element: &str,
     mark: &str,
-    flow: &mut Flow,
+    flow: &mut TextFlow,
     stop: &dyn Fn() -> bool,
 ) -> Result<(), DocumentError> {
-    let mut body = Body::default();
+    let mut body = WordBody::default();
     let mut current = None;
     let mut lines = Vec::new();
     walk(archive.part(part)?, stop, |node| {
@@ -171,7 +171,7 @@ fn notes(
                 let real = open.attribute("type").is_none_or(|kind| kind == "normal");
                 let label = open.attribute("author").or_else(|| open.attribute("id")).unwrap_or_default();
                 current = real.then_some(label);
-                body = Body::default();
+                body = WordBody::default();
             }
             Node::Close(name) if *name == element => {
                 let words = std::mem::take(&mut body).flow.finish().text;

@@ -33,7 +33,7 @@ fn the_user_wins_by_name_even_with_a_server_that_is_off() {
     let gathered = together(&[("both", program("mine")), ("off", off)], Some(project));
     assert_eq!(names(&gathered), ["alone", "both"]);
     assert_eq!(gathered.servers[1].reach.to_string(), "mine");
-    assert_eq!(gathered.servers[0].origin, Origin::Project);
+    assert_eq!(gathered.servers[0].origin, ServerOrigin::Project);
     assert_eq!(gathered.disabled, ["off"]);
     assert_eq!(gathered.problems, []);
 }
@@ -99,7 +99,7 @@ fn everything_that_is_declared_arrives() {
     let [a, b] = gathered.servers.as_slice() else { panic!("{gathered:?}") };
     assert_eq!(
         a.reach,
-        Reach::Command {
+        ServerEndpoint::Command {
             program: "run".into(),
             args: vec!["-x".into()],
             env: vec![("A".into(), "b".into())],
@@ -108,14 +108,18 @@ fn everything_that_is_declared_arrives() {
     );
     assert_eq!((a.timeout, a.permission), (Duration::from_secs(7), Some(Decision::Allow)));
     let headers = vec![("X-A".into(), "b".into())];
-    assert_eq!(b.reach, Reach::Http { url: "https://h/mcp".into(), headers, bearer: Some("t0ken".into()) });
+    assert_eq!(b.reach, ServerEndpoint::Http { url: "https://h/mcp".into(), headers, bearer: Some("t0ken".into()) });
 }
 
 #[test]
 fn a_projects_variables_are_put_in_place() {
     let project = r#"{"mcpServers": {"s": {"command": "${HOME}/bin/s", "args": ["${PORT:-80}"], "cwd": "sub"}}}"#;
     let gathered = together(&[], Some(project));
-    let wanted =
-        Reach::Command { program: "/home/me/bin/s".into(), args: vec!["80".into()], env: vec![], cwd: "/p/sub".into() };
+    let wanted = ServerEndpoint::Command {
+        program: "/home/me/bin/s".into(),
+        args: vec!["80".into()],
+        env: vec![],
+        cwd: "/p/sub".into(),
+    };
     assert_eq!(gathered.servers[0].reach, wanted);
 }

@@ -2,11 +2,11 @@ use super::*;
 
 const SERVERS: [&str; 3] = ["a", "ab", "b"];
 
-fn scope(names: &[&str]) -> Option<Scope> {
-    within(&Scope::default(), names)
+fn scope(names: &[&str]) -> Option<ToolScope> {
+    within(&ToolScope::default(), names)
 }
 
-fn within(scope: &Scope, names: &[&str]) -> Option<Scope> {
+fn within(scope: &ToolScope, names: &[&str]) -> Option<ToolScope> {
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
     scope.narrowed(&names, &SERVERS)
 }
@@ -36,7 +36,7 @@ fn a_name_gives_what_it_stands_for_and_nothing_else() {
         let scope = scope(names).unwrap();
         assert_eq!(scope.check(server, tool).is_ok(), given, "{names:?}: {server} {tool}");
     }
-    assert_eq!(Scope::default().check("any", "thing"), Ok(()));
+    assert_eq!(ToolScope::default().check("any", "thing"), Ok(()));
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_name_that_stands_for_nothing_is_none() {
 
 #[test]
 fn narrowed_again_it_never_has_more() {
-    let told = |scope: Option<Scope>| scope.map(|scope| scope.told().unwrap());
+    let told = |scope: Option<ToolScope>| scope.map(|scope| scope.told().unwrap());
     let given = scope(&["mcp__a__get_*", "mcp__b__x"]).unwrap();
     for (names, left) in [
         (&["mcp__*"][..], Some("`mcp__a__get_*`, `mcp__b__x`")),

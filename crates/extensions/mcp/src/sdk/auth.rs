@@ -14,15 +14,15 @@ use rmcp::transport::auth::{
 };
 
 use crate::error::McpError;
-use crate::server::{Oauth, Reach, Server};
+use crate::server::{Oauth, ServerDefinition, ServerEndpoint};
 
 /// The folder of tokens.
 #[derive(Clone, Debug)]
-pub(crate) struct Tokens {
+pub(crate) struct TokenStore {
     folder: PathBuf,
 }
 
-impl Tokens {
+impl TokenStore {
     pub(crate) fn at(folder: PathBuf) -> Self {
         Self { folder }
     }
@@ -31,10 +31,10 @@ impl Tokens {
     /// configuration gives a token itself.
     pub(super) async fn client(
         &self,
-        server: &Server,
+        server: &ServerDefinition,
         client: reqwest::Client,
     ) -> Result<Option<AuthClient<reqwest::Client>>, McpError> {
-        let Reach::Http { url, bearer: None, .. } = &server.reach else { return Ok(None) };
+        let ServerEndpoint::Http { url, bearer: None, .. } = &server.reach else { return Ok(None) };
         let file = self.file(server);
         if !file.exists() {
             return Ok(None);
@@ -42,7 +42,7 @@ impl Tokens {
         let failed =
             |error: AuthError| McpError::Start { server: server.name.clone(), reason: format!("its login: {error}") };
         let mut manager = AuthorizationManager::new(url.as_str()).await.map_err(failed)?;
-        manager.set_credential_store(Kept(file));
+        manager.set_credential_store(TokenFile(file));
         if manager.initialize_from_store().await.map_err(failed)? {
             Ok(Some(AuthClient::new(client, manager)))
         } else {
@@ -51,14 +51,14 @@ impl Tokens {
     }
 
     /// Whether somebody has logged in.
-    pub(crate) fn has(&self, server: &Server) -> bool {
+    pub(crate) fn has(&self, server: &ServerDefinition) -> bool {
         self.file(server).exists()
     }
 
-    fn file(&self, server: &Server) -> PathBuf {
+    fn file(&self, server: &ServerDefinition) -> PathBuf {
         let url = match &server.reach {
-            Reach::Http { url, .. } => url.as_str(),
-            Reach::Command { .. } => "",
+            ServerEndpoint::Http { url, .. } => url.as_str(),
+            ServerEndpoint::Command { .. } => "",
         };
         let hash = blake3::hash(url.as_bytes()).to_hex();
         self.folder.join(format!("{}-{}.json", server.name, &hash.as_str()[..16]))
@@ -74,17 +74,17 @@ impl Authorization {
     /// Finds out where the user has to go; haft registers itself there if it must. `challenge` is what the server said when
     /// it refused.
     pub(crate) async fn begin(
-        server: &Server,
-        tokens: &Tokens,
+        server: &ServerDefinition,
+        tokens: &TokenStore,
         redirect: &str,
         challenge: Option<&str>,
     ) -> Result<Self, String> {
-        let Reach::Http { url, .. } = &server.reach else {
+        let ServerEndpoint::Http { url, .. } = &server.reach else {
             return Err("it is a program on this machine, which needs no login".into());
         };
         super::provide();
         let mut manager = AuthorizationManager::new(url.as_str()).await.map_err(|error| error.to_string())?;
-        let kept = Kept(tokens.file(server));
+        let kept = TokenFile(tokens.file(server));
         let granted = kept.load().await.ok().flatten().map(|stored| stored.granted_scopes).unwrap_or_default();
         manager.set_credential_store(kept);
         let found = manager.resolve_metadata_from_challenge(challenge).await.map_err(|error| error.to_string())?;
@@ -131,10 +131,10 @@ fn further(challenge: &str, url: &str, granted: &[String]) -> Vec<String> {
 }
 
 /// The tokens of one server, in a file.
-struct Kept(PathBuf);
+struct TokenFile(PathBuf);
 
 #[async_trait]
-impl CredentialStore for Kept {
+impl CredentialStore for TokenFile {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
         match fs::read(&self.0) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| broken(&self.0, &error)),

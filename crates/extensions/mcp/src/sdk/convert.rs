@@ -6,16 +6,16 @@ use rmcp::model::{
     ResourceTemplate, ServerPeerInfo, Tool,
 };
 
-use crate::listing::{Listing, PromptArgument, PromptInfo, ResourceInfo, ToolInfo};
-use crate::output::{Answer, Content};
+use crate::listing::{PromptArgument, PromptInfo, ResourceInfo, ServerListing, ToolInfo};
+use crate::output::{AnswerContent, ServerAnswer};
 
-pub(super) fn about(info: &ServerPeerInfo) -> Listing {
+pub(super) fn about(info: &ServerPeerInfo) -> ServerListing {
     let program = info.server_info.as_ref().map(|program| format!("{} {}", program.name, program.version));
-    Listing {
+    ServerListing {
         program: program.unwrap_or_default(),
         protocol: info.protocol_version.to_string(),
         instructions: info.instructions.clone().unwrap_or_default(),
-        ..Listing::default()
+        ..ServerListing::default()
     }
 }
 
@@ -59,50 +59,55 @@ pub(super) fn prompt(prompt: Prompt) -> PromptInfo {
     }
 }
 
-pub(super) fn answer(result: CallToolResult) -> Answer {
-    Answer {
+pub(super) fn answer(result: CallToolResult) -> ServerAnswer {
+    ServerAnswer {
         content: result.content.into_iter().map(content).collect(),
         structured: result.structured_content,
         is_error: result.is_error.unwrap_or_default(),
     }
 }
 
-pub(super) fn contents(result: ReadResourceResult) -> Answer {
-    Answer { content: result.contents.into_iter().map(resource_content).collect(), ..Answer::default() }
+pub(super) fn contents(result: ReadResourceResult) -> ServerAnswer {
+    ServerAnswer { content: result.contents.into_iter().map(resource_content).collect(), ..ServerAnswer::default() }
 }
 
-pub(super) fn messages(result: GetPromptResult) -> Answer {
-    Answer {
+pub(super) fn messages(result: GetPromptResult) -> ServerAnswer {
+    ServerAnswer {
         content: result.messages.into_iter().map(|message| content(message.content)).collect(),
-        ..Answer::default()
+        ..ServerAnswer::default()
     }
 }
 
-fn content(block: ContentBlock) -> Content {
+fn content(block: ContentBlock) -> AnswerContent {
     match block {
-        ContentBlock::Text(text) => Content::Text(text.text),
-        ContentBlock::Image(image) => Content::Image(Image { media_type: image.mime_type, data: image.data }),
-        ContentBlock::Audio(audio) => Content::Other(format!("[a sound ({}), which cannot be shown]", audio.mime_type)),
+        ContentBlock::Text(text) => AnswerContent::Text(text.text),
+        ContentBlock::Image(image) => AnswerContent::Image(Image { media_type: image.mime_type, data: image.data }),
+        ContentBlock::Audio(audio) => {
+            AnswerContent::Other(format!("[a sound ({}), which cannot be shown]", audio.mime_type))
+        }
         ContentBlock::Resource(embedded) => resource_content(embedded.resource),
         ContentBlock::ResourceLink(link) => {
             let about = link.description.map(|text| format!(": {text}")).unwrap_or_default();
-            Content::Other(format!("[resource `{}` ({}){about}]", link.uri, link.name))
+            AnswerContent::Other(format!("[resource `{}` ({}){about}]", link.uri, link.name))
         }
-        _ => Content::Other("[something of a kind that is not known here]".into()),
+        _ => AnswerContent::Other("[something of a kind that is not known here]".into()),
     }
 }
 
-fn resource_content(contents: ResourceContents) -> Content {
+fn resource_content(contents: ResourceContents) -> AnswerContent {
     match contents {
-        ResourceContents::TextResourceContents { text, .. } => Content::Text(text),
+        ResourceContents::TextResourceContents { text, .. } => AnswerContent::Text(text),
         ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
             let media_type = mime_type.unwrap_or_default();
             if media_type.starts_with("image/") {
-                return Content::Image(Image { media_type, data: blob });
+                return AnswerContent::Image(Image { media_type, data: blob });
             }
             let kind = if media_type.is_empty() { "unknown type".to_owned() } else { media_type };
-            Content::Other(format!("[`{uri}` holds {} bytes of {kind}, which cannot be shown]", blob.len() / 4 * 3))
+            AnswerContent::Other(format!(
+                "[`{uri}` holds {} bytes of {kind}, which cannot be shown]",
+                blob.len() / 4 * 3
+            ))
         }
-        _ => Content::Other("[a resource of a kind that is not known here]".into()),
+        _ => AnswerContent::Other("[a resource of a kind that is not known here]".into()),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use haft_tool::Progress;
+use haft_tool::CallProgress;
 use haft_types::{Filled, Form};
 use rmcp::ClientHandler;
 use rmcp::model::{
@@ -35,7 +35,7 @@ pub(crate) struct Heard {
     asking: AtomicU64,
     /// Told when nobody waits for their answers any more.
     given_up: Notify,
-    listeners: Mutex<Vec<(u64, Arc<dyn Progress>)>>,
+    listeners: Mutex<Vec<(u64, Arc<dyn CallProgress>)>>,
     next: AtomicU64,
 }
 
@@ -55,10 +55,10 @@ impl Heard {
     }
 
     /// Shows its progress here until the guard is dropped.
-    pub(crate) fn show_to(self: &Arc<Self>, progress: Arc<dyn Progress>) -> Shown {
+    pub(crate) fn show_to(self: &Arc<Self>, progress: Arc<dyn CallProgress>) -> ProgressGuard {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push((number, progress));
-        Shown { heard: Arc::clone(self), number }
+        ProgressGuard { heard: Arc::clone(self), number }
     }
 
     /// Whether it waits for a person, who may take longer than it may itself.
@@ -71,9 +71,9 @@ impl Heard {
         self.given_up.notify_waiters();
     }
 
-    fn ask(self: &Arc<Self>) -> Asking {
+    fn ask(self: &Arc<Self>) -> AskingGuard {
         self.asking.fetch_add(1, Ordering::AcqRel);
-        Asking(Arc::clone(self))
+        AskingGuard(Arc::clone(self))
     }
 
     fn progress(&self, text: &str) {
@@ -86,12 +86,12 @@ impl Heard {
 }
 
 /// Progress is shown while this lives.
-pub(crate) struct Shown {
+pub(crate) struct ProgressGuard {
     heard: Arc<Heard>,
     number: u64,
 }
 
-impl Drop for Shown {
+impl Drop for ProgressGuard {
     fn drop(&mut self) {
         let mut listeners = self.heard.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|(number, _)| *number != self.number);
@@ -99,9 +99,9 @@ impl Drop for Shown {
 }
 
 /// A person is being asked while this lives.
-struct Asking(Arc<Heard>);
+struct AskingGuard(Arc<Heard>);
 
-impl Drop for Asking {
+impl Drop for AskingGuard {
     fn drop(&mut self) {
         self.0.asking.fetch_sub(1, Ordering::AcqRel);
         // The server's own time begins anew.

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use haft_mcp::{McpError, Server, login};
+use haft_mcp::{McpError, ServerDefinition, login};
 use haft_testkit::test::{McpServer, Revision, visit};
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,7 @@ fn never() -> CancellationToken {
 }
 
 /// What the server says to strangers.
-async fn challenge(state: &Path, server: &Server) -> String {
+async fn challenge(state: &Path, server: &ServerDefinition) -> String {
     match servers(state, vec![server.clone()]).ask_anew(&server.name, &never()).await {
         Err(McpError::Login { challenge: Some(challenge), .. }) => challenge,
         other => panic!("{other:?}"),
@@ -23,7 +23,7 @@ async fn challenge(state: &Path, server: &Server) -> String {
 }
 
 /// Logs in; `back` makes the address the person comes back to from the right one.
-async fn log_in(state: &Path, server: &Server, back: fn(&str) -> String) -> Result<(), String> {
+async fn log_in(state: &Path, server: &ServerDefinition, back: fn(&str) -> String) -> Result<(), String> {
     let challenge = challenge(state, server).await;
     let begun = login(server, state.join("tokens"), Some(&challenge)).await?;
     let page = back(begun.url());

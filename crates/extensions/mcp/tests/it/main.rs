@@ -10,20 +10,22 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use haft_mcp::{Cache, Elicitor, Host, Oauth, Origin, Protocol, Reach, Server, Servers, ToolFilter};
+use haft_mcp::{
+    Cache, Elicitor, Oauth, Protocol, ServerDefinition, ServerEndpoint, ServerHost, ServerOrigin, Servers, ToolFilter,
+};
 use haft_sandbox::Supervisor;
 use haft_testkit::test::SHELL_MCP_SERVER;
-use haft_tool::Progress;
+use haft_tool::CallProgress;
 use serde_json::{Map, Value};
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap().block_on(future)
 }
 
-fn server(name: &str, reach: Reach) -> Server {
-    Server {
+fn server(name: &str, reach: ServerEndpoint) -> ServerDefinition {
+    ServerDefinition {
         name: name.into(),
-        origin: Origin::User,
+        origin: ServerOrigin::User,
         reach,
         sandboxed: false,
         timeout: Duration::from_mins(5),
@@ -35,22 +37,22 @@ fn server(name: &str, reach: Reach) -> Server {
     }
 }
 
-fn http(name: &str, url: &str) -> Server {
-    server(name, Reach::Http { url: url.into(), headers: Vec::new(), bearer: None })
+fn http(name: &str, url: &str) -> ServerDefinition {
+    server(name, ServerEndpoint::Http { url: url.into(), headers: Vec::new(), bearer: None })
 }
 
-fn program(name: &str, cwd: &Path, line: &str) -> Server {
+fn program(name: &str, cwd: &Path, line: &str) -> ServerDefinition {
     let args = vec!["-c".into(), line.into()];
-    server(name, Reach::Command { program: "/bin/sh".into(), args, env: Vec::new(), cwd: cwd.into() })
+    server(name, ServerEndpoint::Command { program: "/bin/sh".into(), args, env: Vec::new(), cwd: cwd.into() })
 }
 
 /// The server of [`SHELL_MCP_SERVER`], in this folder.
-fn shell_server(name: &str, cwd: &Path) -> Server {
+fn shell_server(name: &str, cwd: &Path) -> ServerDefinition {
     program(name, cwd, SHELL_MCP_SERVER)
 }
 
-fn host(state: &Path) -> Host {
-    Host {
+fn host(state: &Path) -> ServerHost {
+    ServerHost {
         supervisor: Arc::new(Supervisor::for_tests().unwrap()),
         environment: Arc::new(vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())]),
         cache: Cache::at(state.join("lists")),
@@ -60,12 +62,12 @@ fn host(state: &Path) -> Host {
     }
 }
 
-fn servers(state: &Path, all: Vec<Server>) -> Servers {
+fn servers(state: &Path, all: Vec<ServerDefinition>) -> Servers {
     Servers::new(all, host(state))
 }
 
-fn asking(state: &Path, all: Vec<Server>, elicitor: Arc<dyn Elicitor>) -> Servers {
-    Servers::new(all, Host { elicitor: Some(elicitor), ..host(state) })
+fn asking(state: &Path, all: Vec<ServerDefinition>, elicitor: Arc<dyn Elicitor>) -> Servers {
+    Servers::new(all, ServerHost { elicitor: Some(elicitor), ..host(state) })
 }
 
 fn arguments(value: Value) -> Map<String, Value> {
@@ -79,12 +81,12 @@ fn arguments(value: Value) -> Map<String, Value> {
 #[derive(Default)]
 struct Shown(Mutex<Vec<String>>);
 
-impl Progress for Shown {
+impl CallProgress for Shown {
     fn show(&self, text: String) {
         self.0.lock().unwrap().push(text);
     }
 }
 
-fn nowhere() -> Arc<dyn Progress> {
+fn nowhere() -> Arc<dyn CallProgress> {
     Arc::new(Shown::default())
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use haft_mcp::{Document, Server, State, ToolFilter};
+use haft_mcp::{ServerDefinition, ServerDocument, ServerState, ToolFilter};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -31,11 +31,11 @@ fn nothing_on_the_way_to_the_first_request_starts_a_server() {
     assert_eq!(starts(), 5, "the count works");
     // No runtime here: anything that waited or started would panic.
     let second = servers(state.path(), all());
-    let document = Document::of(&second, 10_000, &count);
+    let document = ServerDocument::of(&second, 10_000, &count);
     assert!(document.text.contains("## good4\n- `show`: Shows its environment.\n  arguments: {\"type\":\"object\"}"));
     assert!(document.text.contains("## hang44\nIts tools are not known yet"), "{}", document.text);
     assert_eq!(second.iter().count(), 50);
-    assert!(second.iter().all(|server| second.state(&server.name) == State::Idle));
+    assert!(second.iter().all(|server| second.state(&server.name) == ServerState::Idle));
     assert_eq!(starts(), 5);
 }
 
@@ -45,7 +45,7 @@ fn the_document_tells_as_much_as_fits_and_always_the_same() {
     let declared = || vec![shell_server("s", folder.path())];
     block_on(servers(state.path(), declared()).listing("s", &CancellationToken::new())).unwrap();
     let known = servers(state.path(), declared());
-    let at = |budget| Document::of(&known, budget, &count);
+    let at = |budget| ServerDocument::of(&known, budget, &count);
     assert_eq!(at(1_000), at(1_000));
     assert!(!at(1_000).deferred && at(1_000).text.contains("arguments: {"));
     let names = at(30);
@@ -58,10 +58,10 @@ fn the_document_tells_as_much_as_fits_and_always_the_same() {
 fn a_tool_that_is_filtered_is_neither_told_nor_called() {
     let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let filter = ToolFilter { deny: vec!["die".into()], ..ToolFilter::default() };
-    let all = servers(state.path(), vec![Server { filter, ..shell_server("s", folder.path()) }]);
+    let all = servers(state.path(), vec![ServerDefinition { filter, ..shell_server("s", folder.path()) }]);
     block_on(async {
         all.listing("s", &CancellationToken::new()).await.unwrap();
-        let document = Document::of(&all, 1_000, &count).text;
+        let document = ServerDocument::of(&all, 1_000, &count).text;
         assert!(document.contains("`show`") && !document.contains("`die`"), "{document}");
         let refused = all.call("s", "die", arguments(json!({})), nowhere(), &CancellationToken::new()).await;
         assert!(refused.unwrap_err().to_string().contains("the configuration does not offer it"));

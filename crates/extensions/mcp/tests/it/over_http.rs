@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use haft_mcp::{Content, Elicitor, McpError, Protocol, Reach, Server};
+use haft_mcp::{AnswerContent, Elicitor, McpError, Protocol, ServerDefinition, ServerEndpoint};
 use haft_testkit::test::{McpServer, Revision};
 use haft_types::{FieldKind, Filled, Form};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ fn lists_of_both_revisions_arrive_whole() {
 #[test]
 fn a_revision_can_be_demanded() {
     let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(Revision::Previous).unwrap());
-    let demanded = |protocol| vec![Server { protocol, ..http("s", &there.url()) }];
+    let demanded = |protocol| vec![ServerDefinition { protocol, ..http("s", &there.url()) }];
     let all = servers(state.path(), demanded(Protocol::Previous));
     block_on(all.listing("s", &never())).unwrap();
     assert!(!there.methods().contains(&"server/discover".to_owned()), "{:?}", there.methods());
@@ -65,7 +65,7 @@ fn every_kind_of_answer_arrives() {
             assert_eq!(echo.text(), r#"{"text":"ü","n":1}"#);
             assert!(call("fail", json!({})).await.is_error);
             let picture = call("picture", json!({})).await;
-            assert!(matches!(&picture.content[0], Content::Image(image) if image.media_type == "image/png"));
+            assert!(matches!(&picture.content[0], AnswerContent::Image(image) if image.media_type == "image/png"));
             assert_eq!(call("structured", json!({})).await.text(), "{\n  \"answer\": 42\n}");
             assert_eq!(all.read("s", "mem:a", &never()).await.unwrap().text(), "content of a");
             let prompt = all.prompt("s", "greet", arguments(json!({"whom": "me"})), &never()).await.unwrap();
@@ -116,7 +116,7 @@ fn a_cancelled_call_ends_and_the_server_is_told() {
 #[test]
 fn a_silent_call_is_given_up() {
     let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(Revision::Previous).unwrap());
-    let short = Server { timeout: Duration::from_millis(300), ..http("s", &there.url()) };
+    let short = ServerDefinition { timeout: Duration::from_millis(300), ..http("s", &there.url()) };
     let all = servers(state.path(), vec![short]);
     let error = block_on(all.call("s", "stuck", arguments(json!({})), nowhere(), &never())).unwrap_err();
     assert_eq!(error.code(), "timeout", "{error}");
@@ -155,7 +155,7 @@ fn questions_are_declined_unless_somebody_answers() {
     let declined = block_on(all.call("s", "ask", arguments(json!({})), nowhere(), &never())).unwrap();
     assert_eq!(declined.text(), r#"{"action":"decline"}"#);
     let there = McpServer::start(Revision::Previous).unwrap();
-    let impatient = Server { timeout: Duration::from_secs(3), ..http("s", &there.url()) };
+    let impatient = ServerDefinition { timeout: Duration::from_secs(3), ..http("s", &there.url()) };
     let all = asking(state.path(), vec![impatient], Arc::new(Somebody));
     let answered = block_on(all.call("s", "ask", arguments(json!({})), nowhere(), &never())).unwrap();
     let answered: Value = serde_json::from_str(&answered.text()).unwrap();
@@ -204,7 +204,7 @@ fn a_token_is_shown_and_without_one_a_login_is_named() {
     let error = block_on(all.listing("s", &never())).unwrap_err();
     assert_eq!(error, McpError::Login { server: "s".into(), challenge: Some("Bearer".into()) });
     assert!(error.to_string().contains("haft mcp login s"));
-    let reach = Reach::Http { url: there.url(), headers: Vec::new(), bearer: Some("t0k".into()) };
+    let reach = ServerEndpoint::Http { url: there.url(), headers: Vec::new(), bearer: Some("t0k".into()) };
     let all = servers(state.path(), vec![crate::server("s", reach)]);
     block_on(all.listing("s", &never())).unwrap();
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use haft_mcp::{McpError, Reach, Server, State};
+use haft_mcp::{McpError, ServerDefinition, ServerEndpoint, ServerState};
 use haft_testkit::test::SHELL_MCP_SERVER;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -22,18 +22,18 @@ fn starts(folder: &std::path::Path) -> usize {
 fn it_is_started_once_when_it_is_first_used_with_the_environment_it_is_given() {
     let folder = tempfile::tempdir().unwrap();
     let mut declared = shell_server("s", folder.path());
-    let Reach::Command { env, .. } = &mut declared.reach else { panic!() };
+    let ServerEndpoint::Command { env, .. } = &mut declared.reach else { panic!() };
     env.push(("GIVEN".into(), "this".into()));
     block_on(async {
         let all = servers(folder.path(), vec![declared]);
-        assert_eq!((starts(folder.path()), all.state("s")), (0, State::Idle));
+        assert_eq!((starts(folder.path()), all.state("s")), (0, ServerState::Idle));
         for _ in 0..2 {
             let answer = all.call("s", "show", arguments(json!({})), nowhere(), &never()).await.unwrap();
             assert_eq!(answer.text(), "GIVEN=this SECRET=", "nothing of ours leaks");
         }
-        assert_eq!((starts(folder.path()), all.state("s")), (1, State::Running));
+        assert_eq!((starts(folder.path()), all.state("s")), (1, ServerState::Running));
         all.close().await;
-        assert_eq!(all.state("s"), State::Idle);
+        assert_eq!(all.state("s"), ServerState::Idle);
     });
 }
 
@@ -57,13 +57,14 @@ fn one_that_dies_says_its_last_words_and_is_started_again_but_not_for_ever() {
 #[test]
 fn what_cannot_start_says_why() {
     let folder = tempfile::tempdir().unwrap();
-    let missing = Reach::Command {
+    let missing = ServerEndpoint::Command {
         program: "no-such-program".into(),
         args: Vec::new(),
         env: Vec::new(),
         cwd: folder.path().into(),
     };
-    let hanging = Server { startup: Duration::from_millis(300), ..program("hangs", folder.path(), "exec sleep 1000") };
+    let hanging =
+        ServerDefinition { startup: Duration::from_millis(300), ..program("hangs", folder.path(), "exec sleep 1000") };
     let all = vec![
         crate::server("missing", missing),
         program("ends", folder.path(), "echo broken pipe dream >&2; exit 1"),

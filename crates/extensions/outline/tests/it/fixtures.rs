@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use haft_outline::{Language, Limits, Outline, outline};
+use haft_outline::{Outline, OutlineLimits, SourceLanguage, outline};
 
-fn folder(language: Language) -> PathBuf {
+fn folder(language: SourceLanguage) -> PathBuf {
     let name = match language {
-        Language::Cpp => "cpp".to_owned(),
-        Language::CSharp => "csharp".to_owned(),
+        SourceLanguage::Cpp => "cpp".to_owned(),
+        SourceLanguage::CSharp => "csharp".to_owned(),
         other => other.name().to_lowercase(),
     };
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
@@ -32,7 +32,7 @@ fn listed(outline: &Outline) -> String {
 #[test]
 fn the_definitions_of_real_files_are_those_a_person_finds() {
     let mut wrong = String::new();
-    for language in Language::ALL {
+    for language in SourceLanguage::ALL {
         let folder = folder(language);
         let source = fs::read_dir(&folder)
             .unwrap()
@@ -40,9 +40,9 @@ fn the_definitions_of_real_files_are_those_a_person_finds() {
             .find(|path| path.file_stem().is_some_and(|stem| stem == "source"))
             .unwrap();
         let text = fs::read_to_string(&source).unwrap();
-        assert_eq!(Language::of(&source, &text), Some(language), "{}", source.display());
+        assert_eq!(SourceLanguage::of(&source, &text), Some(language), "{}", source.display());
         assert!(text.lines().count() >= 400, "{}", source.display());
-        let found = outline(language, &text, Limits::default(), &|| false).unwrap();
+        let found = outline(language, &text, OutlineLimits::default(), &|| false).unwrap();
         assert_eq!(found.left_out, 0);
         let (found, expected) = (listed(&found), fs::read_to_string(folder.join("expected")).unwrap());
         if found != expected {

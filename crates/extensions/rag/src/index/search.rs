@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use super::Index;
+use super::PassageIndex;
 use crate::{synonyms, words};
 
 /// How much a word in the path counts against one in the text,
@@ -36,7 +36,7 @@ const MOST_TERMS: usize = 48;
 
 /// A passage that answers.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Hit {
+pub(crate) struct IndexHit {
     pub(crate) path: PathBuf,
     pub(crate) start: usize,
     pub(crate) end: usize,
@@ -45,13 +45,13 @@ pub(crate) struct Hit {
 }
 
 /// What a row is scored by, in the index's language.
-struct Question {
+struct IndexQuery {
     words: String,
     near: String,
     same: String,
 }
 
-impl Question {
+impl IndexQuery {
     /// None when there is no word in it.
     fn read(question: &str) -> Option<Self> {
         let mut terms = words::question_terms(question);
@@ -77,10 +77,10 @@ fn any_of<T: AsRef<str>>(terms: &[T]) -> String {
     terms.iter().map(|term| format!("\"{}\"", term.as_ref())).collect::<Vec<_>>().join(" OR ")
 }
 
-impl Index {
+impl PassageIndex {
     /// The passages that answer a question best, the best file first and at most `of_a_file` of each.
-    pub(crate) fn search(&self, question: &str, most: usize, of_a_file: usize) -> rusqlite::Result<Vec<Hit>> {
-        let Some(question) = Question::read(question) else { return Ok(Vec::new()) };
+    pub(crate) fn search(&self, question: &str, most: usize, of_a_file: usize) -> rusqlite::Result<Vec<IndexHit>> {
+        let Some(question) = IndexQuery::read(question) else { return Ok(Vec::new()) };
         let mut hits = Vec::new();
         for (file, score) in self.best_files(&question)? {
             if hits.len() >= most {
@@ -92,7 +92,7 @@ impl Index {
     }
 
     /// Files by how well they answer, the best first.
-    fn best_files(&self, question: &Question) -> rusqlite::Result<Vec<(i64, f64)>> {
+    fn best_files(&self, question: &IndexQuery) -> rusqlite::Result<Vec<(i64, f64)>> {
         let mut passages: HashMap<i64, f64> = HashMap::new();
         let mut owner = self.connection.prepare_cached("SELECT file FROM chunk WHERE id = ?1")?;
         for (id, score) in self.scored("passage", question)? {
@@ -109,7 +109,7 @@ impl Index {
     }
 
     /// The rows of a table that hold words of the question, each with its score.
-    fn scored(&self, table: &str, question: &Question) -> rusqlite::Result<HashMap<i64, f64>> {
+    fn scored(&self, table: &str, question: &IndexQuery) -> rusqlite::Result<HashMap<i64, f64>> {
         // FTS5 gives the better match the smaller number.
         let mut statement = self.connection.prepare_cached(&format!(
             "SELECT rowid, -bm25({table}, ?2, ?3, ?4, 1.0) AS score FROM {table} WHERE {table} MATCH ?1
@@ -137,7 +137,7 @@ impl Index {
     }
 
     /// The best passages of a file.
-    fn passages(&self, question: &Question, file: i64, score: f64, most: usize) -> rusqlite::Result<Vec<Hit>> {
+    fn passages(&self, question: &IndexQuery, file: i64, score: f64, most: usize) -> rusqlite::Result<Vec<IndexHit>> {
         let (path, first, last): (Vec<u8>, i64, i64) = self
             .connection
             .prepare_cached(
@@ -156,7 +156,7 @@ impl Index {
         let rows = statement.query_map(parameters, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
         rows.map(|row| {
             let (start, end) = row?;
-            Ok(Hit { path: path.clone(), start: start as usize, end: end as usize, score })
+            Ok(IndexHit { path: path.clone(), start: start as usize, end: end as usize, score })
         })
         .collect()
     }

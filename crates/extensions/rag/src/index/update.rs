@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use super::Index;
-use crate::chunks::{Chunk, chunks};
-use crate::files::{self, Listed};
+use super::PassageIndex;
+use crate::chunks::{TextChunk, chunks};
+use crate::files::{self, CollectionFile};
 use crate::words;
 
 /// So many files are written in one transaction: another process waits for no more.
@@ -32,17 +32,17 @@ pub struct Update {
 }
 
 /// A file as the index knows it.
-struct Known {
+struct IndexedFile {
     id: i64,
     stamp: String,
 }
 
-impl Index {
+impl PassageIndex {
     /// Indexes what is new or changed in these folders, and forgets what is gone.
     pub(crate) fn update(&mut self, folders: &[PathBuf]) -> rusqlite::Result<Update> {
         let mut update = Update::default();
         let mut known = all_known(&self.connection)?;
-        let mut fresh: Vec<(Listed, &Path)> = Vec::new();
+        let mut fresh: Vec<(CollectionFile, &Path)> = Vec::new();
         for folder in folders {
             if !folder.is_dir() {
                 known.retain(|path, _| !path.starts_with(folder));
@@ -77,17 +77,22 @@ impl Index {
     }
 }
 
-fn all_known(connection: &Connection) -> rusqlite::Result<HashMap<PathBuf, Known>> {
+fn all_known(connection: &Connection) -> rusqlite::Result<HashMap<PathBuf, IndexedFile>> {
     let mut statement = connection.prepare("SELECT path, id, stamp FROM file")?;
     let rows = statement.query_map([], |row| {
         let path = std::ffi::OsString::from_vec(row.get(0)?);
-        Ok((PathBuf::from(path), Known { id: row.get(1)?, stamp: row.get(2)? }))
+        Ok((PathBuf::from(path), IndexedFile { id: row.get(1)?, stamp: row.get(2)? }))
     })?;
     rows.collect()
 }
 
 /// Indexes one file, unless another process just did or only its times changed.
-fn index(writing: &Transaction<'_>, listed: &Listed, folder: &Path, update: &mut Update) -> rusqlite::Result<()> {
+fn index(
+    writing: &Transaction<'_>,
+    listed: &CollectionFile,
+    folder: &Path,
+    update: &mut Update,
+) -> rusqlite::Result<()> {
     let path = listed.path.as_os_str().as_bytes();
     let known: Option<(i64, String, Vec<u8>)> = writing
         .prepare_cached("SELECT id, stamp, hash FROM file WHERE path = ?1")?
@@ -126,7 +131,7 @@ fn index(writing: &Transaction<'_>, listed: &Listed, folder: &Path, update: &mut
 fn insert(writing: &Transaction<'_>, file: i64, bytes: &[u8], path: &str) -> rusqlite::Result<()> {
     let text = files::text(bytes).unwrap_or_default();
     let mut all = [String::new(), String::new(), String::new()];
-    for Chunk { start, end, names, comments, text } in chunks(&text) {
+    for TextChunk { start, end, names, comments, text } in chunks(&text) {
         let [names, comments, text] = [names, comments, text].map(|part| words::terms(&part));
         writing
             .prepare_cached("INSERT INTO chunk (file, start, \"end\") VALUES (?1, ?2, ?3)")?

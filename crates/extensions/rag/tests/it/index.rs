@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use haft_rag::{Found, Local, RagError};
+use haft_rag::{Local, PassageResults, RagError};
 use tempfile::TempDir;
 
 struct Place {
@@ -38,7 +38,7 @@ impl Place {
     }
 }
 
-fn names(found: &Found) -> Vec<String> {
+fn names(found: &PassageResults) -> Vec<String> {
     found.passages.iter().map(|one| one.path.file_name().unwrap().to_string_lossy().into_owned()).collect()
 }
 

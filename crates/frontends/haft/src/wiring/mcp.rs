@@ -15,8 +15,8 @@ use haft_agent::config::{Config, Section};
 use haft_agent::{Contribution, Extension, ExtensionContext, Places, Project, knowledge};
 use haft_engine::{Approver, Notice};
 use haft_mcp::{
-    Cache, Gathered, Host, Problem, ProjectFile, Reach, Server, ServerCatalogue, ServerConfig, Servers, UseMcpTool,
-    gather,
+    Cache, Gathered, ProjectFile, ServerCatalogue, ServerConfig, ServerDefinition, ServerEndpoint, ServerHost,
+    ServerProblem, Servers, UseMcpTool, gather,
 };
 use haft_permission::PermissionRule;
 use haft_project::Standing;
@@ -25,7 +25,7 @@ use haft_tool::{Tool, ToolCatalogue};
 use haft_types::{Decision, ModelSpec, TokenCounter};
 use tokio::sync::OnceCell;
 
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::wiring::OfferedPrompt;
 use crate::wiring::prompts::PromptSource;
 
@@ -77,12 +77,12 @@ impl Extension for McpExtension {
 /// The servers of a session, and what is wrong with others.
 pub(crate) struct Mcp {
     pub(crate) servers: Arc<Servers>,
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) problems: Vec<ServerProblem>,
 }
 
 impl Mcp {
     /// These servers; none of them is started.
-    fn new(gathered: Gathered, host: Host) -> Self {
+    fn new(gathered: Gathered, host: ServerHost) -> Self {
         Self { servers: Arc::new(Servers::new(gathered.servers, host)), problems: gathered.problems }
     }
 
@@ -156,7 +156,7 @@ pub(crate) fn gathered(places: &Places, config: &Config, root: &Path, standing: 
     // It was checked when it was loaded.
     let declared: BTreeMap<String, ServerConfig> = config.section(SECTION).unwrap_or_default();
     let mut gathered = gather(&declared, &places.config_file(), project, root, &variable);
-    gathered.problems.extend(problem.map(|error| Problem {
+    gathered.problems.extend(problem.map(|error| ServerProblem {
         server: "*".into(),
         place: format!("`{}`", path.display()),
         reason: format!("it cannot be read: {error}"),
@@ -184,7 +184,7 @@ pub(crate) fn named_tool(name: &str) -> anyhow::Result<(&str, &str)> {
     let parted = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once("__"));
     parted
         .filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
-        .ok_or_else(|| mistake(format!("`{name}` does not name a tool of a server; write `mcp__SERVER__TOOL`")))
+        .ok_or_else(|| usage_error(format!("`{name}` does not name a tool of a server; write `mcp__SERVER__TOOL`")))
 }
 
 /// What servers are given on this machine. Who approves calls also fills in forms.
@@ -194,14 +194,14 @@ fn host(
     root: &Path,
     (supervisor, environment): (Arc<Supervisor>, Arc<Vec<(String, String)>>),
     approver: Option<Arc<dyn Approver>>,
-) -> Host {
+) -> ServerHost {
     let sandbox = OwnSandbox {
         places: places.clone(),
         config: config.clone(),
         project: root.to_owned(),
         set_up: OnceCell::new(),
     };
-    Host {
+    ServerHost {
         supervisor,
         environment,
         cache: Cache::at(places.mcp_lists()),
@@ -212,8 +212,8 @@ fn host(
 }
 
 /// What the configuration says of whole servers, as permission rules. Asking is the default.
-pub(crate) fn rules(servers: &[Server]) -> Vec<(Decision, PermissionRule)> {
-    let of = |server: &Server| {
+pub(crate) fn rules(servers: &[ServerDefinition]) -> Vec<(Decision, PermissionRule)> {
+    let of = |server: &ServerDefinition| {
         let decision = server.permission.filter(|decision| *decision != Decision::Ask)?;
         Some((decision, PermissionRule::parse(&format!("mcp__{}", server.name), None).ok()?))
     };
@@ -221,10 +221,10 @@ pub(crate) fn rules(servers: &[Server]) -> Vec<(Decision, PermissionRule)> {
 }
 
 /// What the configuration gives servers that must not be kept anywhere.
-fn secrets(servers: &[Server]) -> Vec<String> {
-    let of = |server: &Server| match &server.reach {
-        Reach::Command { env, .. } => haft_sandbox::secret_values(env.iter().cloned()),
-        Reach::Http { headers, bearer, .. } => {
+fn secrets(servers: &[ServerDefinition]) -> Vec<String> {
+    let of = |server: &ServerDefinition| match &server.reach {
+        ServerEndpoint::Command { env, .. } => haft_sandbox::secret_values(env.iter().cloned()),
+        ServerEndpoint::Http { headers, bearer, .. } => {
             // Of `Bearer …` only the second word is secret.
             let last = |value: &str| value.split_whitespace().next_back().unwrap_or_default().to_owned();
             let values = headers.iter().map(|(name, value)| (name.clone(), last(value)));

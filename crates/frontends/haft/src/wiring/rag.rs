@@ -7,10 +7,10 @@ use std::sync::Arc;
 use haft_agent::config::{Config, Section};
 use haft_agent::{Contribution, Extension, ExtensionContext, HostEnvironment, Places};
 use haft_engine::Notice;
-use haft_rag::{Collection, CollectionConfig, Kind, Local, Remote, Source, use_rag_tool};
+use haft_rag::{Collection, CollectionConfig, CollectionKind, CollectionSource, Local, Remote, use_rag_tool};
 use haft_tool::Tool;
 
-use crate::exit::mistake;
+use crate::exit::usage_error;
 
 /// The section, and the code of its notices.
 const NAME: &str = "rag";
@@ -67,8 +67,8 @@ impl Rag {
 
     fn collection(&mut self, places: &Places, name: &str, section: &CollectionConfig) -> anyhow::Result<Collection> {
         let kind = match source(&places.environment, name, section)? {
-            Source::Folders(folders) => Kind::Local(Arc::new(local(places, name, folders))),
-            Source::Url(url) => {
+            CollectionSource::Folders(folders) => CollectionKind::Local(Arc::new(local(places, name, folders))),
+            CollectionSource::Url(url) => {
                 let key = section
                     .api_key_env
                     .as_deref()
@@ -76,7 +76,7 @@ impl Rag {
                     .transpose()?;
                 self.keys.extend(key.clone());
                 let model = section.model.clone().unwrap_or_else(|| name.to_owned());
-                Kind::Remote(Arc::new(Remote::new(url, model, key)?))
+                CollectionKind::Remote(Arc::new(Remote::new(url, model, key)?))
             }
         };
         Ok(Collection { name: name.to_owned(), description: section.description.clone(), kind })
@@ -94,8 +94,12 @@ impl Rag {
 }
 
 /// Where the answers of a collection come from.
-pub(crate) fn source(environment: &HostEnvironment, name: &str, section: &CollectionConfig) -> anyhow::Result<Source> {
-    section.source(name, environment.home().as_deref()).map_err(|error| mistake(error.to_string()))
+pub(crate) fn source(
+    environment: &HostEnvironment,
+    name: &str,
+    section: &CollectionConfig,
+) -> anyhow::Result<CollectionSource> {
+    section.source(name, environment.home().as_deref()).map_err(|error| usage_error(error.to_string()))
 }
 
 /// The collection over these folders, with its index where haft keeps them.
@@ -109,7 +113,7 @@ fn index_of(folder: &Path, name: &str) -> PathBuf {
 
 fn key(environment: &HostEnvironment, name: &str, variable: &str) -> anyhow::Result<String> {
     environment.word(variable).ok_or_else(|| {
-        mistake(format!(
+        usage_error(format!(
             "no key for the collection `{name}`: the environment variable `{variable}` is not set; export it, or change `rag.{name}.api_key_env`"
         ))
     })

@@ -22,7 +22,7 @@ pub(crate) fn readers(supervisor: &Arc<Supervisor>) -> Readers {
     let _ = supervisor;
     Readers {
         #[cfg(feature = "documents")]
-        documents: Some(Arc::new(haft_documents::Documents::new(Arc::clone(supervisor)))),
+        documents: Some(Arc::new(haft_documents::FormatReaders::new(Arc::clone(supervisor)))),
         #[cfg(not(feature = "documents"))]
         documents: None,
         #[cfg(feature = "outline")]

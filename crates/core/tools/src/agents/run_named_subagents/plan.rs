@@ -10,7 +10,7 @@ const MOST: usize = 32;
 /// What was written.
 #[derive(Deserialize)]
 #[serde(untagged)]
-pub(super) enum Written {
+pub(super) enum PlanText {
     Text(String),
     /// Some models send the object instead of its text.
     Object(Value),
@@ -20,19 +20,19 @@ pub(super) enum Written {
 #[serde(deny_unknown_fields)]
 struct Plan {
     mode: Option<String>,
-    subagents: Vec<Entry>,
+    subagents: Vec<AgentEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct AgentEntry {
     name: String,
     task: String,
     conversation: Option<String>,
     worktree: Option<bool>,
 }
 
-impl Written {
+impl PlanText {
     /// What it says, or what is wrong with it.
     pub(super) fn read(self) -> Result<(WorkOrder, Vec<Assignment>), String> {
         let plan = match self {
@@ -56,7 +56,7 @@ impl Written {
     }
 }
 
-fn assignment((index, entry): (usize, Entry)) -> Result<Assignment, String> {
+fn assignment((index, entry): (usize, AgentEntry)) -> Result<Assignment, String> {
     let (name, task) = (entry.name.trim(), entry.task.trim());
     if name.is_empty() || task.is_empty() {
         return Err(format!("entry {} needs a `name` and a `task`", index + 1));
@@ -72,7 +72,7 @@ fn from_yaml(text: &str) -> Result<Plan, String> {
         Ok(plan) => return Ok(plan),
         Err(error) => error,
     };
-    if let Ok(subagents) = serde_saphyr::from_str::<Vec<Entry>>(text) {
+    if let Ok(subagents) = serde_saphyr::from_str::<Vec<AgentEntry>>(text) {
         return Ok(Plan { mode: None, subagents });
     }
     let told = error.without_snippet().to_string();

@@ -7,16 +7,16 @@ use crate::testing::Bench;
 async fn a_result_completes_the_task() {
     let bench = Bench::new();
     let output = bench.ok(&tool(), json!({"result": "Done.", "command": "make run"})).await;
-    assert_eq!(output.flow, Flow::Complete { result: "Done.".into(), command: Some("make run".into()) });
+    assert_eq!(output.flow, TurnFlow::Complete { result: "Done.".into(), command: Some("make run".into()) });
     assert_eq!(output.envelope.data, json!({"result": "Done.", "command": "make run"}));
     let output = bench.ok(&tool(), json!({"result": "Done."})).await;
-    assert_eq!(output.flow, Flow::Complete { result: "Done.".into(), command: None });
+    assert_eq!(output.flow, TurnFlow::Complete { result: "Done.".into(), command: None });
 }
 
 #[tokio::test]
 async fn an_empty_result_completes_nothing() {
     let bench = Bench::new();
     let output = bench.run(&tool(), json!({"result": "\n"})).await;
-    assert_eq!(output.flow, Flow::Continue);
+    assert_eq!(output.flow, TurnFlow::Continue);
     assert_eq!(output.envelope.error.unwrap().code, "invalid_arguments");
 }

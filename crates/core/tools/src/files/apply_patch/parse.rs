@@ -5,7 +5,7 @@
 //! line numbers of a unified diff after `@@` are ignored.
 
 use crate::failure::Coded;
-use crate::files::edit::blocks::{Block, Piece, Place};
+use crate::files::edit::blocks::{BlockAnchor, BlockLine, EditBlock};
 use crate::visible;
 
 const BEGIN: &str = "*** Begin Patch";
@@ -18,16 +18,16 @@ const END_OF_FILE: &str = "*** End of File";
 
 /// What a patch says about one file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Section {
+pub(super) struct PatchSection {
     pub(super) path: String,
-    pub(super) action: Action,
+    pub(super) action: PatchAction,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum PatchAction {
     Add { text: String },
     Delete,
-    Update { move_to: Option<String>, chunks: Vec<Block> },
+    Update { move_to: Option<String>, chunks: Vec<EditBlock> },
 }
 
 /// A text that is no patch. Lines are those of the patch, from 1.
@@ -74,13 +74,13 @@ impl Coded for PatchError {
 }
 
 /// The sections of a patch, in order.
-pub(super) fn parse(patch: &str) -> Result<Vec<Section>, PatchError> {
+pub(super) fn parse(patch: &str) -> Result<Vec<PatchSection>, PatchError> {
     let mut lines = patch.lines().enumerate().map(|(index, line)| (index + 1, line));
     match lines.by_ref().find(|(_, line)| !line.trim().is_empty()) {
         Some((_, line)) if line.trim() == BEGIN => {}
         Some(_) | None => return Err(PatchError::NoBegin),
     }
-    let mut reader = Reader::default();
+    let mut reader = PatchReader::default();
     let mut ended = false;
     for (line, text) in lines {
         if ended {
@@ -107,7 +107,7 @@ fn shown(line: &str) -> String {
 
 /// The section being read.
 #[derive(Default)]
-enum Open {
+enum OpenSection {
     #[default]
     Nothing,
     Add {
@@ -119,23 +119,23 @@ enum Open {
     Update {
         path: String,
         move_to: Option<String>,
-        chunks: Vec<Block>,
-        chunk: Option<Chunk>,
+        chunks: Vec<EditBlock>,
+        chunk: Option<PatchChunk>,
     },
 }
 
 #[derive(Default)]
-struct Chunk {
-    block: Block,
+struct PatchChunk {
+    block: EditBlock,
     /// Empty lines that belong to the chunk only if more of it follows.
     blank: usize,
     ended: bool,
 }
 
-impl Chunk {
-    fn push(&mut self, piece: Piece) {
+impl PatchChunk {
+    fn push(&mut self, piece: BlockLine) {
         if !self.block.pieces.is_empty() {
-            self.block.pieces.extend((0..self.blank).map(|_| Piece::Keep(String::new())));
+            self.block.pieces.extend((0..self.blank).map(|_| BlockLine::Keep(String::new())));
         }
         self.blank = 0;
         self.block.pieces.push(piece);
@@ -143,20 +143,20 @@ impl Chunk {
 }
 
 #[derive(Default)]
-struct Reader {
-    sections: Vec<Section>,
-    open: Open,
+struct PatchReader {
+    sections: Vec<PatchSection>,
+    open: OpenSection,
 }
 
-impl Reader {
+impl PatchReader {
     fn read(&mut self, line: usize, text: &str) -> Result<(), PatchError> {
         if text.starts_with("*** ") {
             return self.marker(line, text.trim_end());
         }
         match &mut self.open {
-            Open::Nothing if text.trim().is_empty() => Ok(()),
-            Open::Nothing => Err(PatchError::Outside { line, text: shown(text) }),
-            Open::Add { lines, blank, .. } => match text.strip_prefix('+') {
+            OpenSection::Nothing if text.trim().is_empty() => Ok(()),
+            OpenSection::Nothing => Err(PatchError::Outside { line, text: shown(text) }),
+            OpenSection::Add { lines, blank, .. } => match text.strip_prefix('+') {
                 Some(added) => {
                     lines.extend(std::iter::repeat_n(String::new(), std::mem::take(blank)));
                     lines.push(added.to_owned());
@@ -168,7 +168,7 @@ impl Reader {
                 }
                 None => Err(PatchError::NotAdded { line, text: shown(text) }),
             },
-            Open::Update { path, chunks, chunk, .. } => update(path, chunks, chunk, line, text),
+            OpenSection::Update { path, chunks, chunk, .. } => update(path, chunks, chunk, line, text),
         }
     }
 
@@ -176,32 +176,34 @@ impl Reader {
         let path_after = |marker: &str| text.strip_prefix(marker).map(|path| path.trim().to_owned());
         if let Some(path) = path_after(MOVE) {
             return match &mut self.open {
-                Open::Update { move_to: to @ None, chunks, chunk: None, .. } if chunks.is_empty() => {
+                OpenSection::Update { move_to: to @ None, chunks, chunk: None, .. } if chunks.is_empty() => {
                     *to = Some(named(path, line)?);
                     Ok(())
                 }
-                Open::Nothing | Open::Add { .. } | Open::Update { .. } => Err(PatchError::Misplaced { line }),
+                OpenSection::Nothing | OpenSection::Add { .. } | OpenSection::Update { .. } => {
+                    Err(PatchError::Misplaced { line })
+                }
             };
         }
         if text == END_OF_FILE {
             return match &mut self.open {
-                Open::Update { chunk: Some(chunk), .. } if !chunk.block.pieces.is_empty() && !chunk.ended => {
-                    chunk.block.place = Place::AtEnd;
+                OpenSection::Update { chunk: Some(chunk), .. } if !chunk.block.pieces.is_empty() && !chunk.ended => {
+                    chunk.block.place = BlockAnchor::AtEnd;
                     chunk.ended = true;
                     Ok(())
                 }
-                Open::Nothing | Open::Add { .. } | Open::Update { .. } => {
+                OpenSection::Nothing | OpenSection::Add { .. } | OpenSection::Update { .. } => {
                     Err(PatchError::Outside { line, text: shown(text) })
                 }
             };
         }
         let open = if let Some(path) = path_after(ADD) {
-            Open::Add { path: named(path, line)?, lines: Vec::new(), blank: 0 }
+            OpenSection::Add { path: named(path, line)?, lines: Vec::new(), blank: 0 }
         } else if let Some(path) = path_after(UPDATE) {
-            Open::Update { path: named(path, line)?, move_to: None, chunks: Vec::new(), chunk: None }
+            OpenSection::Update { path: named(path, line)?, move_to: None, chunks: Vec::new(), chunk: None }
         } else if let Some(path) = path_after(DELETE) {
             self.close(line)?;
-            self.sections.push(Section { path: named(path, line)?, action: Action::Delete });
+            self.sections.push(PatchSection { path: named(path, line)?, action: PatchAction::Delete });
             return Ok(());
         } else {
             return Err(PatchError::Marker { line, text: shown(text) });
@@ -214,17 +216,17 @@ impl Reader {
     /// Ends the section that is open, before this line.
     fn close(&mut self, line: usize) -> Result<(), PatchError> {
         let section = match std::mem::take(&mut self.open) {
-            Open::Nothing => return Ok(()),
-            Open::Add { path, lines, .. } => {
+            OpenSection::Nothing => return Ok(()),
+            OpenSection::Add { path, lines, .. } => {
                 let text = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
-                Section { path, action: Action::Add { text } }
+                PatchSection { path, action: PatchAction::Add { text } }
             }
-            Open::Update { path, move_to, mut chunks, chunk } => {
+            OpenSection::Update { path, move_to, mut chunks, chunk } => {
                 finish(&path, &mut chunks, chunk, line)?;
                 if chunks.is_empty() && move_to.is_none() {
                     return Err(PatchError::NoChunks { path });
                 }
-                Section { path, action: Action::Update { move_to, chunks } }
+                PatchSection { path, action: PatchAction::Update { move_to, chunks } }
             }
         };
         self.sections.push(section);
@@ -239,8 +241,8 @@ fn named(path: String, line: usize) -> Result<String, PatchError> {
 /// A line of an update.
 fn update(
     path: &str,
-    chunks: &mut Vec<Block>,
-    chunk: &mut Option<Chunk>,
+    chunks: &mut Vec<EditBlock>,
+    chunk: &mut Option<PatchChunk>,
     line: usize,
     text: &str,
 ) -> Result<(), PatchError> {
@@ -265,9 +267,9 @@ fn update(
     }
     let rest = || text.get(1..).unwrap_or_default().to_owned();
     chunk.push(match text.as_bytes().first() {
-        Some(b' ') => Piece::Keep(rest()),
-        Some(b'-') => Piece::Remove(rest()),
-        Some(b'+') => Piece::Add(rest()),
+        Some(b' ') => BlockLine::Keep(rest()),
+        Some(b'-') => BlockLine::Remove(rest()),
+        Some(b'+') => BlockLine::Add(rest()),
         Some(_) | None => return Err(PatchError::NoSign { line, text: shown(text) }),
     });
     Ok(())
@@ -286,11 +288,11 @@ fn is_heading(text: &str) -> bool {
     }
 }
 
-fn finish(path: &str, chunks: &mut Vec<Block>, chunk: Option<Chunk>, line: usize) -> Result<(), PatchError> {
+fn finish(path: &str, chunks: &mut Vec<EditBlock>, chunk: Option<PatchChunk>, line: usize) -> Result<(), PatchError> {
     match chunk {
         Some(chunk) if !chunk.block.pieces.is_empty() => chunks.push(chunk.block),
         // Empty lines between sections.
-        Some(Chunk { block, .. }) if block.headings.is_empty() && !chunks.is_empty() => {}
+        Some(PatchChunk { block, .. }) if block.headings.is_empty() && !chunks.is_empty() => {}
         Some(_) => return Err(PatchError::EmptyChunk { path: path.to_owned(), line }),
         None => {}
     }

@@ -98,8 +98,8 @@ proptest! {
         prop_assume!(!old.is_empty());
         let patch = format!("*** Begin Patch\n*** Update File: a\n@@\n{patch}*** End Patch\n");
         let sections = parse::parse(&patch).unwrap();
-        let Action::Update { chunks, .. } = &sections[0].action else { panic!("{sections:?}") };
-        let applied = blocks::apply(&old, chunks, Match::Unique, WORDS).unwrap();
+        let PatchAction::Update { chunks, .. } = &sections[0].action else { panic!("{sections:?}") };
+        let applied = blocks::apply(&old, chunks, MatchPolicy::Unique, WORDS).unwrap();
         prop_assert_eq!(applied.text, new);
     }
 
@@ -110,8 +110,8 @@ proptest! {
     ) {
         if let Ok(sections) = parse::parse(&format!("*** Begin Patch\n{patch}\n*** End Patch\n")) {
             for section in &sections {
-                if let Action::Update { chunks, .. } = &section.action {
-                    let _ = blocks::apply(&text, chunks, Match::Unique, WORDS);
+                if let PatchAction::Update { chunks, .. } = &section.action {
+                    let _ = blocks::apply(&text, chunks, MatchPolicy::Unique, WORDS);
                 }
             }
         }

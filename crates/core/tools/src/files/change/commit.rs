@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 use haft_tool::FileState;
 
-use super::folder::Folder;
-use super::journal::{self, Entry, Journal, Print, Record, Stage};
+use super::folder::OpenFolder;
+use super::journal::{self, Journal, JournalEntry, JournalRecord, JournalStage, Print};
 use super::keep::{self, KeepError};
-use super::place::{self, Folders, Placed, TakenBack};
-use super::{Change, ChangeError, Step};
+use super::place::{self, OpenFolders, Placed, RollbackResult};
+use super::{ChangeAction, ChangeError, PlannedChange};
 use crate::files::disk::{Loaded, state_of};
 
 /// What the kernel says of a link that was not followed.
@@ -25,7 +25,7 @@ const PREFIX: &str = ".haft-";
 
 /// A file after the change.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenFile {
     /// How it looks now; `None` when it is gone.
     pub(crate) state: Option<FileState>,
     /// What could not be kept of it, as sentences.
@@ -33,12 +33,16 @@ pub(crate) struct Written {
 }
 
 /// Carries out a change. Files must be named once each.
-pub(super) fn commit(journal: &Path, changes: &[Change<'_>]) -> Result<Vec<Written>, ChangeError> {
+pub(super) fn commit(journal: &Path, changes: &[PlannedChange<'_>]) -> Result<Vec<WrittenFile>, ChangeError> {
     let noted = |source| ChangeError::Journal { at: journal.to_owned(), source };
     let record = plan(changes).map_err(noted)?;
     let mut journal = Journal::begin(journal, &record).map_err(noted)?;
-    let mut folders = Folders::default();
-    let stages = if changes.len() == 1 { (Stage::Single, None) } else { (Stage::Placing, Some(Stage::Done)) };
+    let mut folders = OpenFolders::default();
+    let stages = if changes.len() == 1 {
+        (JournalStage::Single, None)
+    } else {
+        (JournalStage::Placing, Some(JournalStage::Done))
+    };
     let prepared = write_temporaries(changes, &record, &mut folders)
         .and_then(|written| journal.advance(stages.0).map(|()| written).map_err(noted));
     let written = match prepared {
@@ -66,25 +70,25 @@ pub(super) fn commit(journal: &Path, changes: &[Change<'_>]) -> Result<Vec<Writt
     Ok(written)
 }
 
-fn plan(changes: &[Change<'_>]) -> io::Result<Record> {
-    let mut record = Record::default();
+fn plan(changes: &[PlannedChange<'_>]) -> io::Result<JournalRecord> {
+    let mut record = JournalRecord::default();
     for change in changes {
         let (before, after) = match &change.step {
-            Step::Create { bytes } | Step::CreateLike { bytes, .. } => (None, Some(*bytes)),
-            Step::Replace { old, bytes } => (Some(*old), Some(*bytes)),
-            Step::Delete { old } => (Some(*old), None),
+            ChangeAction::Create { bytes } | ChangeAction::CreateLike { bytes, .. } => (None, Some(*bytes)),
+            ChangeAction::Replace { old, bytes } => (Some(*old), Some(*bytes)),
+            ChangeAction::Delete { old } => (Some(*old), None),
         };
         let before = before.map(|old| Print { size: old.state.size, hash: old.state.hash });
-        let entry = Entry {
+        let entry = JournalEntry {
             path: change.path.to_owned(),
             temporary: format!("{PREFIX}{}.tmp", journal::random_name()?),
             before,
             after: after.map(Print::of),
         };
         if before.is_none() {
-            for path in Folder::missing(entry.folder()) {
+            for path in OpenFolder::missing(entry.folder()) {
                 if !record.folders.iter().any(|known| known.path == path) {
-                    record.folders.push(journal::Folder { path });
+                    record.folders.push(journal::JournalFolder { path });
                 }
             }
         }
@@ -94,13 +98,13 @@ fn plan(changes: &[Change<'_>]) -> io::Result<Record> {
 }
 
 fn write_temporaries(
-    changes: &[Change<'_>],
-    record: &Record,
-    folders: &mut Folders,
-) -> Result<Vec<Written>, ChangeError> {
+    changes: &[PlannedChange<'_>],
+    record: &JournalRecord,
+    folders: &mut OpenFolders,
+) -> Result<Vec<WrittenFile>, ChangeError> {
     let mut written = Vec::with_capacity(changes.len());
     for (change, entry) in changes.iter().zip(&record.entries) {
-        let folder = folders.get(entry.folder(), Folder::open_or_make).map_err(|source| {
+        let folder = folders.get(entry.folder(), OpenFolder::open_or_make).map_err(|source| {
             let name = change.name.to_owned();
             match source.raw_os_error() {
                 Some(LOOP) => ChangeError::Link { name },
@@ -108,22 +112,22 @@ fn write_temporaries(
             }
         })?;
         written.push(match &change.step {
-            Step::Create { bytes } => write_temporary(&folder, entry, change, bytes, None)?,
-            Step::CreateLike { bytes, like } => write_temporary(&folder, entry, change, bytes, Some(like))?,
-            Step::Replace { old, bytes } => write_temporary(&folder, entry, change, bytes, Some(old))?,
-            Step::Delete { .. } => Written { state: None, notes: Vec::new() },
+            ChangeAction::Create { bytes } => write_temporary(&folder, entry, change, bytes, None)?,
+            ChangeAction::CreateLike { bytes, like } => write_temporary(&folder, entry, change, bytes, Some(like))?,
+            ChangeAction::Replace { old, bytes } => write_temporary(&folder, entry, change, bytes, Some(old))?,
+            ChangeAction::Delete { .. } => WrittenFile { state: None, notes: Vec::new() },
         });
     }
     Ok(written)
 }
 
 fn write_temporary(
-    folder: &Folder,
-    entry: &Entry,
-    change: &Change<'_>,
+    folder: &OpenFolder,
+    entry: &JournalEntry,
+    change: &PlannedChange<'_>,
     bytes: &[u8],
     like: Option<&Loaded>,
-) -> Result<Written, ChangeError> {
+) -> Result<WrittenFile, ChangeError> {
     let fail = |doing| move |source| ChangeError::Io { doing, name: change.name.to_owned(), source };
     // What replaces a private file is private from the first byte on; a new file is what the umask makes of 0666.
     let mode = if like.is_some() { 0o600 } else { 0o666 };
@@ -143,12 +147,16 @@ fn write_temporary(
     }
     file.sync_all().map_err(fail("sync"))?;
     let metadata = file.metadata().map_err(fail("look at"))?;
-    Ok(Written { state: Some(state_of(bytes, &metadata)), notes })
+    Ok(WrittenFile { state: Some(state_of(bytes, &metadata)), notes })
 }
 
-fn place_all(changes: &[Change<'_>], record: &Record, folders: &mut Folders) -> Result<(), ChangeError> {
+fn place_all(
+    changes: &[PlannedChange<'_>],
+    record: &JournalRecord,
+    folders: &mut OpenFolders,
+) -> Result<(), ChangeError> {
     for (change, entry) in changes.iter().zip(&record.entries) {
-        let placed = folders.get(entry.folder(), Folder::open).and_then(|folder| place::place(&folder, entry));
+        let placed = folders.get(entry.folder(), OpenFolder::open).and_then(|folder| place::place(&folder, entry));
         match placed {
             Ok(Placed::Yes) => {}
             Ok(Placed::Overtaken) => return Err(ChangeError::Overtaken { name: change.name.to_owned() }),
@@ -167,18 +175,18 @@ pub(crate) struct Left {
 }
 
 /// Takes back every step of a change, the last first, and names the files that had to be left.
-pub(super) fn roll_back(record: &Record, folders: &mut Folders) -> io::Result<Vec<Left>> {
+pub(super) fn roll_back(record: &JournalRecord, folders: &mut OpenFolders) -> io::Result<Vec<Left>> {
     let mut left = Vec::new();
     for entry in record.entries.iter().rev() {
-        let folder = match folders.get(entry.folder(), Folder::open) {
+        let folder = match folders.get(entry.folder(), OpenFolder::open) {
             // With its folder the file is gone, and with it everything that could be taken back.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             result => result?,
         };
         let earlier = match place::take_back(&folder, entry)? {
-            TakenBack::Yes => continue,
-            TakenBack::Left => None,
-            TakenBack::LeftWithEarlier => Some(folder.path().join(entry.temporary())),
+            RollbackResult::Yes => continue,
+            RollbackResult::Left => None,
+            RollbackResult::LeftWithEarlier => Some(folder.path().join(entry.temporary())),
         };
         left.push(Left { path: entry.path.clone(), earlier });
     }
@@ -188,15 +196,15 @@ pub(super) fn roll_back(record: &Record, folders: &mut Folders) -> io::Result<Ve
 }
 
 /// Removes what was made while no file had changed yet.
-pub(super) fn discard(record: &Record, folders: &mut Folders) {
+pub(super) fn discard(record: &JournalRecord, folders: &mut OpenFolders) {
     discard_temporaries(record, folders);
     remove_folders(record);
 }
 
 /// Removes the temporary files. A failure leaves one lying about, which is no reason to fail.
-pub(super) fn discard_temporaries(record: &Record, folders: &mut Folders) {
+pub(super) fn discard_temporaries(record: &JournalRecord, folders: &mut OpenFolders) {
     for entry in &record.entries {
-        if let Ok(folder) = folders.get(entry.folder(), Folder::open) {
+        if let Ok(folder) = folders.get(entry.folder(), OpenFolder::open) {
             let _ = folder.settle(entry.temporary(), entry.name());
             let _ = folder.remove(entry.temporary());
         }
@@ -204,10 +212,10 @@ pub(super) fn discard_temporaries(record: &Record, folders: &mut Folders) {
 }
 
 /// Removes the folders that were made, if they are empty: what someone else put there stays.
-fn remove_folders(record: &Record) {
+fn remove_folders(record: &JournalRecord) {
     for made in record.folders.iter().rev() {
         if let (Some(parent), Some(name)) = (made.path.parent(), made.path.file_name())
-            && let Ok(parent) = Folder::open(parent)
+            && let Ok(parent) = OpenFolder::open(parent)
         {
             let _ = parent.remove_folder(name);
         }

@@ -23,7 +23,7 @@ const SPARE: &str = ".old";
 const AS_PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// An open folder.
-pub(crate) struct Folder {
+pub(crate) struct OpenFolder {
     descriptor: OwnedFd,
     path: PathBuf,
     renames: Renames,
@@ -39,7 +39,7 @@ enum Renames {
     Plain,
 }
 
-impl Folder {
+impl OpenFolder {
     /// Opens a folder by its absolute path, which must hold no links, `.` or `..`.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { descriptor: reach(path, AS_PLACE)?, path: path.to_owned(), renames: Renames::Best })

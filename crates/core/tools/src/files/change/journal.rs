@@ -25,14 +25,14 @@ use super::stored_path;
 
 /// How far a change has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum JournalStage {
     Writing,
     Placing,
     Done,
     Single,
 }
 
-impl Stage {
+impl JournalStage {
     pub(super) fn ending(self) -> &'static str {
         match self {
             Self::Writing => "writing",
@@ -64,7 +64,7 @@ impl Print {
 
 /// One file of a change. Without `before` it is made, without `after` it is removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct JournalEntry {
     #[serde(with = "stored_path")]
     pub(super) path: PathBuf,
     /// The name, in the same folder, of the new content before and of the old one after it took its place.
@@ -73,7 +73,7 @@ pub(super) struct Entry {
     pub(super) after: Option<Print>,
 }
 
-impl Entry {
+impl JournalEntry {
     pub(super) fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new("/"))
     }
@@ -89,15 +89,15 @@ impl Entry {
 
 /// A whole change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct JournalRecord {
     /// Folders that do not exist yet, outermost first.
-    pub(super) folders: Vec<Folder>,
-    pub(super) entries: Vec<Entry>,
+    pub(super) folders: Vec<JournalFolder>,
+    pub(super) entries: Vec<JournalEntry>,
 }
 
 /// A folder that is made for the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Folder {
+pub(super) struct JournalFolder {
     #[serde(with = "stored_path")]
     pub(super) path: PathBuf,
 }
@@ -118,12 +118,12 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Notes a change before anything of it is done.
-    pub(super) fn begin(folder: &Path, record: &Record) -> io::Result<Self> {
+    pub(super) fn begin(folder: &Path, record: &JournalRecord) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let text = serde_json::to_vec(record)?;
         let survives = if record.entries.len() == 1 { Survives::Death } else { Survives::PowerCut };
         loop {
-            let path = folder.join(random_name()?).with_extension(Stage::Writing.ending());
+            let path = folder.join(random_name()?).with_extension(JournalStage::Writing.ending());
             let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
             file.lock()?;
             // Whoever clears up may have taken the new file for a dead one in the moment before it was locked.
@@ -166,12 +166,12 @@ impl Journal {
     }
 
     /// What was noted; `None` when the process died before it was written whole.
-    pub(super) fn record(&self) -> io::Result<Option<Record>> {
+    pub(super) fn record(&self) -> io::Result<Option<JournalRecord>> {
         Ok(serde_json::from_slice(&fs::read(&self.path)?).ok())
     }
 
     /// Reaches the next stage.
-    pub(super) fn advance(&mut self, stage: Stage) -> io::Result<()> {
+    pub(super) fn advance(&mut self, stage: JournalStage) -> io::Result<()> {
         self.rename(stage.ending())
     }
 

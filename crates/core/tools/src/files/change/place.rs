@@ -9,15 +9,15 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::folder::Folder;
-use super::journal::{Entry, Print};
+use super::folder::OpenFolder;
+use super::journal::{JournalEntry, Print};
 
 /// Folders of a change, each opened once and held until the change is over.
 #[derive(Default)]
-pub(super) struct Folders(HashMap<PathBuf, Rc<Folder>>);
+pub(super) struct OpenFolders(HashMap<PathBuf, Rc<OpenFolder>>);
 
-impl Folders {
-    pub(super) fn get(&mut self, path: &Path, open: fn(&Path) -> io::Result<Folder>) -> io::Result<Rc<Folder>> {
+impl OpenFolders {
+    pub(super) fn get(&mut self, path: &Path, open: fn(&Path) -> io::Result<OpenFolder>) -> io::Result<Rc<OpenFolder>> {
         if let Some(known) = self.0.get(path) {
             return Ok(Rc::clone(known));
         }
@@ -42,7 +42,7 @@ pub(super) enum Placed {
 }
 
 /// Puts the new file in place of the old one, which then has the temporary's name.
-pub(super) fn place(folder: &Folder, entry: &Entry) -> io::Result<Placed> {
+pub(super) fn place(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<Placed> {
     let (name, temporary) = (entry.name(), entry.temporary());
     let expect = |before| Ok(if holds(folder, temporary, before)? { Placed::Yes } else { Placed::Overtaken });
     let (step, overtaken) = match (&entry.before, &entry.after) {
@@ -59,7 +59,7 @@ pub(super) fn place(folder: &Folder, entry: &Entry) -> io::Result<Placed> {
 }
 
 /// Finishes what [`place`] did if it came to its end, and says whether it had.
-pub(super) fn finish(folder: &Folder, entry: &Entry) -> io::Result<Placed> {
+pub(super) fn finish(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<Placed> {
     let (name, temporary) = (entry.name(), entry.temporary());
     folder.settle(temporary, name)?;
     let done = match (&entry.before, &entry.after) {
@@ -78,7 +78,7 @@ pub(super) fn finish(folder: &Folder, entry: &Entry) -> io::Result<Placed> {
 
 /// What came of taking a step back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TakenBack {
+pub(super) enum RollbackResult {
     /// All that was done is undone.
     Yes,
     /// Someone else changed the file after haft did; theirs stands.
@@ -88,7 +88,7 @@ pub(super) enum TakenBack {
 }
 
 /// Takes back what [`place`] did, or may have done before the process died.
-pub(super) fn take_back(folder: &Folder, entry: &Entry) -> io::Result<TakenBack> {
+pub(super) fn take_back(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<RollbackResult> {
     let (name, temporary) = (entry.name(), entry.temporary());
     folder.settle(temporary, name)?;
     match (&entry.before, &entry.after) {
@@ -96,61 +96,66 @@ pub(super) fn take_back(folder: &Folder, entry: &Entry) -> io::Result<TakenBack>
         (None, Some(after)) => take_back_new(folder, entry, after),
         // Whatever was taken away comes back, also if it is not what was read.
         (Some(_), None) if exists(folder, temporary)? => match folder.rename_to_free(temporary, name) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(TakenBack::LeftWithEarlier),
-            result => result.map(|()| TakenBack::Yes),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(RollbackResult::LeftWithEarlier),
+            result => result.map(|()| RollbackResult::Yes),
         },
-        (Some(_) | None, None) => Ok(TakenBack::Yes),
+        (Some(_) | None, None) => Ok(RollbackResult::Yes),
     }
 }
 
-fn take_back_content(folder: &Folder, entry: &Entry, before: &Print, after: &Print) -> io::Result<TakenBack> {
+fn take_back_content(
+    folder: &OpenFolder,
+    entry: &JournalEntry,
+    before: &Print,
+    after: &Print,
+) -> io::Result<RollbackResult> {
     let (name, temporary) = (entry.name(), entry.temporary());
     if !exists(folder, temporary)? {
-        return Ok(TakenBack::Yes);
+        return Ok(RollbackResult::Yes);
     }
     if holds(folder, temporary, after)? {
         // It never took its place.
         folder.remove(temporary)?;
-        return Ok(TakenBack::Yes);
+        return Ok(RollbackResult::Yes);
     }
     if holds(folder, name, after)? {
         folder.exchange(temporary, name)?;
         if holds(folder, temporary, after)? {
             folder.remove(temporary)?;
-            return Ok(TakenBack::Yes);
+            return Ok(RollbackResult::Yes);
         }
         // Someone wrote to the new file at this very moment; that is the newest there is.
         folder.exchange(temporary, name)?;
-        return Ok(TakenBack::LeftWithEarlier);
+        return Ok(RollbackResult::LeftWithEarlier);
     }
     if holds(folder, name, before)? && holds(folder, temporary, before)? {
         // Someone else has put the old content back.
         folder.remove(temporary)?;
-        return Ok(TakenBack::Yes);
+        return Ok(RollbackResult::Yes);
     }
-    Ok(TakenBack::LeftWithEarlier)
+    Ok(RollbackResult::LeftWithEarlier)
 }
 
-fn take_back_new(folder: &Folder, entry: &Entry, after: &Print) -> io::Result<TakenBack> {
+fn take_back_new(folder: &OpenFolder, entry: &JournalEntry, after: &Print) -> io::Result<RollbackResult> {
     let (name, temporary) = (entry.name(), entry.temporary());
     if !exists(folder, temporary)? {
         if !holds(folder, name, after)? {
-            return Ok(if exists(folder, name)? { TakenBack::Left } else { TakenBack::Yes });
+            return Ok(if exists(folder, name)? { RollbackResult::Left } else { RollbackResult::Yes });
         }
         folder.rename_to_free(name, temporary)?;
     }
     if holds(folder, temporary, after)? {
         folder.remove(temporary)?;
-        return Ok(TakenBack::Yes);
+        return Ok(RollbackResult::Yes);
     }
     // Someone changed it at this very moment.
     match folder.rename_to_free(temporary, name) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(TakenBack::LeftWithEarlier),
-        result => result.map(|()| TakenBack::Left),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(RollbackResult::LeftWithEarlier),
+        result => result.map(|()| RollbackResult::Left),
     }
 }
 
-fn exists(folder: &Folder, name: &OsStr) -> io::Result<bool> {
+fn exists(folder: &OpenFolder, name: &OsStr) -> io::Result<bool> {
     match folder.look(name) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -159,7 +164,7 @@ fn exists(folder: &Folder, name: &OsStr) -> io::Result<bool> {
 }
 
 /// Whether a regular file stands under this name with exactly this content.
-fn holds(folder: &Folder, name: &OsStr, print: &Print) -> io::Result<bool> {
+fn holds(folder: &OpenFolder, name: &OsStr, print: &Print) -> io::Result<bool> {
     let there = match folder.look(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         result => result?,

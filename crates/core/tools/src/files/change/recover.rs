@@ -8,10 +8,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::commit::{self, Left};
-use super::folder::Folder;
-use super::journal::{Journal, Record, Stage};
+use super::folder::OpenFolder;
+use super::journal::{Journal, JournalRecord, JournalStage};
 use super::list;
-use super::place::{self, Folders, Placed};
+use super::place::{self, OpenFolders, Placed};
 
 /// How many files a message names.
 const NAMED: usize = 5;
@@ -85,12 +85,12 @@ pub fn recover(journal: &Path) -> io::Result<Vec<Recovery>> {
     paths.sort();
     let mut recovered = Vec::new();
     for path in paths {
-        let Some(stage) = Stage::of(&path) else { continue };
+        let Some(stage) = JournalStage::of(&path) else { continue };
         let Some(journal) = Journal::take_over(&path)? else { continue };
         match journal.record()? {
             Some(record) => recovered.push(finish(journal, &record, stage)),
             // Nothing had been done yet, or the only file is old or new as it is.
-            None if matches!(stage, Stage::Writing | Stage::Single) => journal.remove(),
+            None if matches!(stage, JournalStage::Writing | JournalStage::Single) => journal.remove(),
             None => recovered.push(Recovery { files: Vec::new(), outcome: unreadable(journal) }),
         }
     }
@@ -102,22 +102,22 @@ fn unreadable(journal: Journal) -> RecoveryOutcome {
     RecoveryOutcome::Failed { reason: "its journal is damaged".into(), journal: journal.give_up() }
 }
 
-fn finish(journal: Journal, record: &Record, stage: Stage) -> Recovery {
-    let mut folders = Folders::default();
+fn finish(journal: Journal, record: &JournalRecord, stage: JournalStage) -> Recovery {
+    let mut folders = OpenFolders::default();
     let outcome = match stage {
-        Stage::Writing => {
+        JournalStage::Writing => {
             commit::discard(record, &mut folders);
             RecoveryOutcome::NothingChanged
         }
-        Stage::Done => {
+        JournalStage::Done => {
             commit::discard_temporaries(record, &mut folders);
             RecoveryOutcome::AllChanged
         }
-        Stage::Placing => match commit::roll_back(record, &mut folders) {
+        JournalStage::Placing => match commit::roll_back(record, &mut folders) {
             Ok(left) => rolled_back(&left, RecoveryOutcome::RolledBack),
             Err(error) => return failed(journal, record, &error),
         },
-        Stage::Single => match finish_single(record, &mut folders) {
+        JournalStage::Single => match finish_single(record, &mut folders) {
             Ok(outcome) => outcome,
             Err(error) => return failed(journal, record, &error),
         },
@@ -127,9 +127,9 @@ fn finish(journal: Journal, record: &Record, stage: Stage) -> Recovery {
 }
 
 /// The only file is old or new, and stays so; what was taken out of its place goes, unless it is someone else's.
-fn finish_single(record: &Record, folders: &mut Folders) -> io::Result<RecoveryOutcome> {
+fn finish_single(record: &JournalRecord, folders: &mut OpenFolders) -> io::Result<RecoveryOutcome> {
     let [entry] = record.entries.as_slice() else { return Err(io::Error::other("its journal is damaged")) };
-    match folders.get(entry.folder(), Folder::open) {
+    match folders.get(entry.folder(), OpenFolder::open) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RecoveryOutcome::NothingChanged),
         Ok(folder) if place::finish(&folder, entry)? == Placed::Yes => return Ok(RecoveryOutcome::AllChanged),
         result => drop(result?),
@@ -137,7 +137,7 @@ fn finish_single(record: &Record, folders: &mut Folders) -> io::Result<RecoveryO
     Ok(rolled_back(&commit::roll_back(record, folders)?, RecoveryOutcome::NothingChanged))
 }
 
-fn failed(journal: Journal, record: &Record, error: &io::Error) -> Recovery {
+fn failed(journal: Journal, record: &JournalRecord, error: &io::Error) -> Recovery {
     let outcome = RecoveryOutcome::Failed { reason: error.to_string(), journal: journal.give_up() };
     Recovery { files: files(record), outcome }
 }
@@ -146,6 +146,6 @@ fn rolled_back(left: &[Left], all: RecoveryOutcome) -> RecoveryOutcome {
     if left.is_empty() { all } else { RecoveryOutcome::RolledBackExcept { left: list(left) } }
 }
 
-fn files(record: &Record) -> Vec<PathBuf> {
+fn files(record: &JournalRecord) -> Vec<PathBuf> {
     record.entries.iter().map(|entry| entry.path.clone()).collect()
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Stored {
+enum StoredPath {
     Text(String),
     Bytes(Vec<u8>),
 }
@@ -21,8 +21,8 @@ pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::
 }
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-    Ok(match Stored::deserialize(deserializer)? {
-        Stored::Text(text) => PathBuf::from(text),
-        Stored::Bytes(bytes) => PathBuf::from(OsString::from_vec(bytes)),
+    Ok(match StoredPath::deserialize(deserializer)? {
+        StoredPath::Text(text) => PathBuf::from(text),
+        StoredPath::Bytes(bytes) => PathBuf::from(OsString::from_vec(bytes)),
     })
 }

@@ -4,8 +4,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 
 use super::commit::commit;
-use super::folder::Folder;
-use super::journal::{Entry, Journal, Print, Record, Stage};
+use super::folder::OpenFolder;
+use super::journal::{Journal, JournalEntry, JournalRecord, JournalStage, Print};
 use super::*;
 use crate::files::disk;
 use crate::testing::Bench;
@@ -14,19 +14,19 @@ fn load(path: &Path) -> Loaded {
     disk::load(path, "file").unwrap()
 }
 
-fn replace<'a>(path: &'a Path, old: &'a Loaded, bytes: &'a [u8]) -> Change<'a> {
-    Change { path, name: "file", step: Step::Replace { old, bytes } }
+fn replace<'a>(path: &'a Path, old: &'a Loaded, bytes: &'a [u8]) -> PlannedChange<'a> {
+    PlannedChange { path, name: "file", step: ChangeAction::Replace { old, bytes } }
 }
 
-fn create<'a>(path: &'a Path, bytes: &'a [u8]) -> Change<'a> {
-    Change { path, name: "file", step: Step::Create { bytes } }
+fn create<'a>(path: &'a Path, bytes: &'a [u8]) -> PlannedChange<'a> {
+    PlannedChange { path, name: "file", step: ChangeAction::Create { bytes } }
 }
 
-fn delete<'a>(path: &'a Path, old: &'a Loaded) -> Change<'a> {
-    Change { path, name: "file", step: Step::Delete { old } }
+fn delete<'a>(path: &'a Path, old: &'a Loaded) -> PlannedChange<'a> {
+    PlannedChange { path, name: "file", step: ChangeAction::Delete { old } }
 }
 
-fn run(bench: &Bench, changes: &[Change<'_>]) -> Result<Vec<Written>, ChangeError> {
+fn run(bench: &Bench, changes: &[PlannedChange<'_>]) -> Result<Vec<WrittenFile>, ChangeError> {
     let result = commit(&bench.workspace().journal, changes);
     let journals = fs::read_dir(&bench.workspace().journal).unwrap().count();
     assert_eq!(journals, 0, "a journal was left");
@@ -67,8 +67,8 @@ fn one_file_that_was_overtaken_takes_all_back() {
 
 #[test]
 fn what_took_the_place_of_a_file_is_left_alone() {
-    type Change = fn(&Path);
-    let cases: [(&str, Change); 4] = [
+    type Disturbance = fn(&Path);
+    let cases: [(&str, Disturbance); 4] = [
         ("gone", |path| fs::remove_file(path).unwrap()),
         ("a link", |path| {
             fs::remove_file(path).unwrap();
@@ -207,15 +207,15 @@ fn a_folder_swapped_for_a_link_is_not_followed() {
 /// What a process leaves that dies at one of the stages of a change of three files.
 struct Dead {
     bench: Bench,
-    record: Record,
+    record: JournalRecord,
 }
 
 impl Dead {
-    fn at(stage: Stage) -> Self {
+    fn at(stage: JournalStage) -> Self {
         let bench = Bench::new();
         bench.write("changed", "old");
         bench.write("removed", "gone");
-        let entry = |name: &str, before: Option<&str>, after: Option<&str>| Entry {
+        let entry = |name: &str, before: Option<&str>, after: Option<&str>| JournalEntry {
             path: bench.path(name),
             temporary: format!(".haft-{name}.tmp"),
             before: before.map(|text| Print::of(text.as_bytes())),
@@ -226,9 +226,9 @@ impl Dead {
             entry("removed", Some("gone"), None),
             entry("made", None, Some("made")),
         ];
-        let record = Record { folders: Vec::new(), entries };
+        let record = JournalRecord { folders: Vec::new(), entries };
         let mut journal = Journal::begin(&bench.workspace().journal, &record).unwrap();
-        if stage != Stage::Writing {
+        if stage != JournalStage::Writing {
             journal.advance(stage).unwrap();
         }
         drop(journal);
@@ -238,7 +238,7 @@ impl Dead {
     }
 
     fn place(&self, count: usize) {
-        let folder = Folder::open(&self.bench.path("")).unwrap();
+        let folder = OpenFolder::open(&self.bench.path("")).unwrap();
         for entry in self.record.entries.iter().take(count) {
             place::place(&folder, entry).unwrap();
         }
@@ -260,13 +260,13 @@ impl Dead {
 #[test]
 fn a_dead_change_is_taken_back_however_far_it_came() {
     for placed in 0..=3 {
-        let dead = Dead::at(Stage::Placing);
+        let dead = Dead::at(JournalStage::Placing);
         dead.place(placed);
         let recovery = dead.recover();
         assert!(matches!(recovery.outcome, RecoveryOutcome::RolledBack), "{recovery}");
         dead.is_old();
     }
-    let dead = Dead::at(Stage::Writing);
+    let dead = Dead::at(JournalStage::Writing);
     fs::write(dead.bench.path(".haft-made.tmp"), "ma").unwrap();
     let recovery = dead.recover();
     assert!(recovery.to_string().ends_with("was cleared away: nothing had been changed yet."), "{recovery}");
@@ -275,7 +275,7 @@ fn a_dead_change_is_taken_back_however_far_it_came() {
 
 #[test]
 fn a_dead_change_that_was_done_stays_done() {
-    let dead = Dead::at(Stage::Done);
+    let dead = Dead::at(JournalStage::Done);
     dead.place(3);
     let recovery = dead.recover();
     assert!(matches!(recovery.outcome, RecoveryOutcome::AllChanged), "{recovery}");
@@ -299,14 +299,14 @@ fn a_dead_change_of_one_file_stays_as_it_is() {
         let bench = Bench::new();
         let print = |text: &str| Print::of(text.as_bytes());
         let (path, temporary) = (bench.path("a"), ".haft-a.tmp".to_owned());
-        let entry = Entry { path, temporary, before: before.map(print), after: after.map(print) };
+        let entry = JournalEntry { path, temporary, before: before.map(print), after: after.map(print) };
         before.map(|text| bench.write("a", text));
         after.map(|text| bench.write(".haft-a.tmp", text));
         if placed {
-            place::place(&Folder::open(&bench.path("")).unwrap(), &entry).unwrap();
+            place::place(&OpenFolder::open(&bench.path("")).unwrap(), &entry).unwrap();
         }
-        let record = Record { folders: Vec::new(), entries: vec![entry] };
-        Journal::begin(&bench.workspace().journal, &record).unwrap().advance(Stage::Single).unwrap();
+        let record = JournalRecord { folders: Vec::new(), entries: vec![entry] };
+        Journal::begin(&bench.workspace().journal, &record).unwrap().advance(JournalStage::Single).unwrap();
         let found = recover(&bench.workspace().journal).unwrap();
         let what = format!("{before:?} {after:?} {placed}: {}", found[0]);
         match found[0].outcome {
@@ -326,12 +326,12 @@ fn what_a_dead_change_of_one_file_took_by_mistake_is_put_back() {
     let bench = Bench::new();
     let print = |text: &str| Some(Print::of(text.as_bytes()));
     let (path, temporary) = (bench.path("a"), ".haft-a.tmp".to_owned());
-    let entry = Entry { path, temporary, before: print("old"), after: print("new") };
+    let entry = JournalEntry { path, temporary, before: print("old"), after: print("new") };
     // Someone else wrote just before the exchange, and the process died right after it.
     bench.write("a", "new");
     bench.write(".haft-a.tmp", "theirs");
-    let record = Record { folders: Vec::new(), entries: vec![entry] };
-    Journal::begin(&bench.workspace().journal, &record).unwrap().advance(Stage::Single).unwrap();
+    let record = JournalRecord { folders: Vec::new(), entries: vec![entry] };
+    Journal::begin(&bench.workspace().journal, &record).unwrap().advance(JournalStage::Single).unwrap();
     recover(&bench.workspace().journal).unwrap();
     assert_eq!(bench.read("a"), b"theirs");
     assert_eq!(bench.files(), ["a"]);
@@ -339,7 +339,7 @@ fn what_a_dead_change_of_one_file_took_by_mistake_is_put_back() {
 
 #[test]
 fn what_others_changed_after_the_death_is_left() {
-    let dead = Dead::at(Stage::Placing);
+    let dead = Dead::at(JournalStage::Placing);
     dead.place(3);
     dead.bench.write("changed", "theirs");
     dead.bench.write("removed", "theirs too");
@@ -353,7 +353,7 @@ fn what_others_changed_after_the_death_is_left() {
 
 #[test]
 fn a_file_others_made_in_the_same_place_is_left() {
-    let dead = Dead::at(Stage::Placing);
+    let dead = Dead::at(JournalStage::Placing);
     dead.place(3);
     dead.bench.write("made", "theirs");
     let recovery = dead.recover();
@@ -364,7 +364,7 @@ fn a_file_others_made_in_the_same_place_is_left() {
 #[test]
 fn the_change_of_a_living_process_is_left_alone() {
     let bench = Bench::new();
-    let journal = Journal::begin(&bench.workspace().journal, &Record::default()).unwrap();
+    let journal = Journal::begin(&bench.workspace().journal, &JournalRecord::default()).unwrap();
     assert!(recover(&bench.workspace().journal).unwrap().is_empty());
     drop(journal);
     assert_eq!(recover(&bench.workspace().journal).unwrap().len(), 1);
@@ -391,8 +391,8 @@ fn folders_made_for_a_dead_change_go_if_they_are_empty() {
     for foreign in [false, true] {
         let bench = Bench::new();
         let folders: Vec<_> =
-            ["new", "new/deep"].map(|name| journal::Folder { path: bench.path(name) }).into_iter().collect();
-        let record = Record { folders, entries: Vec::new() };
+            ["new", "new/deep"].map(|name| journal::JournalFolder { path: bench.path(name) }).into_iter().collect();
+        let record = JournalRecord { folders, entries: Vec::new() };
         drop(Journal::begin(&bench.workspace().journal, &record).unwrap());
         fs::create_dir_all(bench.path("new/deep")).unwrap();
         if foreign {
@@ -407,8 +407,8 @@ fn folders_made_for_a_dead_change_go_if_they_are_empty() {
 fn a_path_that_is_no_text_survives_the_journal() {
     use std::os::unix::ffi::OsStrExt;
     let path = PathBuf::from(std::ffi::OsStr::from_bytes(b"/p/\xFF"));
-    let entry = Entry { path, temporary: "t".into(), before: None, after: Some(Print::of(b"x")) };
-    let record = Record { folders: Vec::new(), entries: vec![entry] };
+    let entry = JournalEntry { path, temporary: "t".into(), before: None, after: Some(Print::of(b"x")) };
+    let record = JournalRecord { folders: Vec::new(), entries: vec![entry] };
     let text = serde_json::to_string(&record).unwrap();
-    assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
+    assert_eq!(serde_json::from_str::<JournalRecord>(&text).unwrap(), record);
 }

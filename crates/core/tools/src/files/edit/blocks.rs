@@ -8,13 +8,13 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::lines::{Line, end_near, split};
-use super::nearest::{self, Words};
+use super::lines::{TextLine, end_near, split};
+use super::nearest::{self, EditTerms};
 
 /// What happens when a block fits more than one place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Match {
+pub(crate) enum MatchPolicy {
     #[default]
     Unique,
     First,
@@ -22,7 +22,7 @@ pub(crate) enum Match {
 
 /// One line of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum BlockLine {
     Keep(String),
     Remove(String),
     Add(String),
@@ -30,7 +30,7 @@ pub(crate) enum Piece {
 
 /// Where a block may stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum BlockAnchor {
     #[default]
     Anywhere,
     AtEnd,
@@ -38,14 +38,14 @@ pub(crate) enum Place {
 
 /// Lines to find and what becomes of them. Without lines to find it stands below its headings, or at the end of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Block {
-    pub(crate) pieces: Vec<Piece>,
+pub(crate) struct EditBlock {
+    pub(crate) pieces: Vec<BlockLine>,
     /// Lines that stand somewhere above it, outermost first: the block is the next fitting place below them.
     pub(crate) headings: Vec<String>,
-    pub(crate) place: Place,
+    pub(crate) place: BlockAnchor,
 }
 
-impl Block {
+impl EditBlock {
     /// The block that makes the second lines of the first ones.
     pub(crate) fn replacing(search: &[String], replace: &[String]) -> Self {
         let mut pieces = Vec::with_capacity(search.len() + replace.len());
@@ -53,10 +53,10 @@ impl Block {
             let (old, new) = (change.old_range(), change.new_range());
             let lines = |from: &[String], range| from.get::<Range<usize>>(range).unwrap_or_default().to_vec();
             match change.tag() {
-                similar::DiffTag::Equal => pieces.extend(lines(search, old).into_iter().map(Piece::Keep)),
+                similar::DiffTag::Equal => pieces.extend(lines(search, old).into_iter().map(BlockLine::Keep)),
                 similar::DiffTag::Delete | similar::DiffTag::Insert | similar::DiffTag::Replace => {
-                    pieces.extend(lines(search, old).into_iter().map(Piece::Remove));
-                    pieces.extend(lines(replace, new).into_iter().map(Piece::Add));
+                    pieces.extend(lines(search, old).into_iter().map(BlockLine::Remove));
+                    pieces.extend(lines(replace, new).into_iter().map(BlockLine::Add));
                 }
             }
         }
@@ -65,20 +65,20 @@ impl Block {
 
     /// The lines it looks for.
     fn old(&self) -> Vec<&str> {
-        let of = |piece: &'_ Piece| matches!(piece, Piece::Keep(_) | Piece::Remove(_));
+        let of = |piece: &'_ BlockLine| matches!(piece, BlockLine::Keep(_) | BlockLine::Remove(_));
         self.pieces.iter().filter(|piece| of(piece)).map(text_of).collect()
     }
 
     /// The lines it leaves.
     fn new_lines(&self) -> Vec<&str> {
-        let of = |piece: &'_ Piece| matches!(piece, Piece::Keep(_) | Piece::Add(_));
+        let of = |piece: &'_ BlockLine| matches!(piece, BlockLine::Keep(_) | BlockLine::Add(_));
         self.pieces.iter().filter(|piece| of(piece)).map(text_of).collect()
     }
 }
 
-fn text_of(piece: &Piece) -> &str {
+fn text_of(piece: &BlockLine) -> &str {
     match piece {
-        Piece::Keep(text) | Piece::Remove(text) | Piece::Add(text) => text,
+        BlockLine::Keep(text) | BlockLine::Remove(text) | BlockLine::Add(text) => text,
     }
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct Applied {
 
 /// A block that does not fit. Nothing is changed then. Blocks and lines count from 1.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Misfit {
+pub(crate) struct BlockMisfit {
     pub(crate) block: usize,
     pub(crate) why: Why,
 }
@@ -127,21 +127,26 @@ impl Comparison {
 }
 
 /// Lines that really change, and what they become.
-struct Change {
+struct LineChange {
     lines: Range<usize>,
     new: Vec<String>,
 }
 
 /// The text with every block applied.
-pub(crate) fn apply(text: &str, blocks: &[Block], matching: Match, words: Words) -> Result<Applied, Misfit> {
+pub(crate) fn apply(
+    text: &str,
+    blocks: &[EditBlock],
+    matching: MatchPolicy,
+    words: EditTerms,
+) -> Result<Applied, BlockMisfit> {
     let lines = split(text);
     let mut found: Vec<Range<usize>> = Vec::with_capacity(blocks.len());
     let mut changes = Vec::with_capacity(blocks.len());
     let mut tolerant = Vec::new();
     for (index, block) in blocks.iter().enumerate() {
         let number = index + 1;
-        let search = Search { lines: &lines, block, taken: &found, matching };
-        let (place, comparison) = search.find(words).map_err(|why| Misfit { block: number, why })?;
+        let search = BlockSearch { lines: &lines, block, taken: &found, matching };
+        let (place, comparison) = search.find(words).map_err(|why| BlockMisfit { block: number, why })?;
         if comparison == Comparison::Tolerant {
             tolerant.push(number);
         }
@@ -154,17 +159,17 @@ pub(crate) fn apply(text: &str, blocks: &[Block], matching: Match, words: Words)
 }
 
 /// Looking for one block.
-struct Search<'a> {
-    lines: &'a [Line<'a>],
-    block: &'a Block,
+struct BlockSearch<'a> {
+    lines: &'a [TextLine<'a>],
+    block: &'a EditBlock,
     /// Where the blocks before it stand.
     taken: &'a [Range<usize>],
-    matching: Match,
+    matching: MatchPolicy,
 }
 
-impl Search<'_> {
+impl BlockSearch<'_> {
     /// The one place of a block: exactly and after the block before, exactly anywhere, and then both ignoring white space.
-    fn find(&self, words: Words) -> Result<(Range<usize>, Comparison), Why> {
+    fn find(&self, words: EditTerms) -> Result<(Range<usize>, Comparison), Why> {
         let old = self.block.old();
         if old.is_empty() {
             let at = self.insertion()?;
@@ -173,7 +178,7 @@ impl Search<'_> {
         let headings = self.headings()?;
         for comparison in [Comparison::Exact, Comparison::Tolerant] {
             let mut places = places(self.lines, &old, comparison);
-            if self.block.place == Place::AtEnd {
+            if self.block.place == BlockAnchor::AtEnd {
                 places.retain(|start| start + old.len() == self.lines.len());
             }
             let first = places.first().copied();
@@ -211,15 +216,17 @@ impl Search<'_> {
     fn only(&self, candidates: &[usize]) -> Result<Option<usize>, Why> {
         match (candidates, self.matching) {
             ([], _) => Ok(None),
-            ([only], _) | ([only, ..], Match::First) => Ok(Some(*only)),
-            (several, Match::Unique) => Err(Why::Ambiguous { lines: several.iter().map(|start| start + 1).collect() }),
+            ([only], _) | ([only, ..], MatchPolicy::First) => Ok(Some(*only)),
+            (several, MatchPolicy::Unique) => {
+                Err(Why::Ambiguous { lines: several.iter().map(|start| start + 1).collect() })
+            }
         }
     }
 
     /// Where a block without old lines goes.
     fn insertion(&self) -> Result<usize, Why> {
         let at = match self.headings()? {
-            Some(headings) if self.block.place == Place::Anywhere => {
+            Some(headings) if self.block.place == BlockAnchor::Anywhere => {
                 self.only(&headings)?.map_or(self.lines.len(), |heading| heading + 1)
             }
             Some(_) | None => self.lines.len(),
@@ -257,7 +264,7 @@ impl Search<'_> {
 }
 
 /// The lines that a heading may mean: those that are it, then those that are it but for white space, then those that begin so.
-fn headings_like(lines: &[Line<'_>], heading: &str, from: usize) -> Vec<usize> {
+fn headings_like(lines: &[TextLine<'_>], heading: &str, from: usize) -> Vec<usize> {
     let is = |same: &dyn Fn(&str) -> bool| -> Vec<usize> {
         lines.iter().enumerate().skip(from).filter(|(_, line)| same(line.text)).map(|(at, _)| at).collect()
     };
@@ -269,7 +276,7 @@ fn headings_like(lines: &[Line<'_>], heading: &str, from: usize) -> Vec<usize> {
     if tolerant.is_empty() { is(&|line| line.trim_start().starts_with(heading.trim())) } else { tolerant }
 }
 
-fn places(lines: &[Line<'_>], old: &[&str], comparison: Comparison) -> Vec<usize> {
+fn places(lines: &[TextLine<'_>], old: &[&str], comparison: Comparison) -> Vec<usize> {
     lines
         .windows(old.len())
         .enumerate()
@@ -279,32 +286,37 @@ fn places(lines: &[Line<'_>], old: &[&str], comparison: Comparison) -> Vec<usize
 }
 
 /// The lines a block really changes: those it keeps stay as they are in the file.
-fn changes_of(lines: &[Line<'_>], block: &Block, place: &Range<usize>, comparison: Comparison) -> Vec<Change> {
+fn changes_of(
+    lines: &[TextLine<'_>],
+    block: &EditBlock,
+    place: &Range<usize>,
+    comparison: Comparison,
+) -> Vec<LineChange> {
     let old = block.old();
     let indents = match comparison {
         Comparison::Exact => Indents(Vec::new()),
         Comparison::Tolerant => Indents::between(&old, lines.get(place.clone()).unwrap_or_default()),
     };
-    let mut changes: Vec<Change> = Vec::new();
+    let mut changes: Vec<LineChange> = Vec::new();
     let (mut at, mut open) = (place.start, false);
     for piece in &block.pieces {
-        if let Piece::Keep(_) = piece {
+        if let BlockLine::Keep(_) = piece {
             at += 1;
             open = false;
             continue;
         }
         if !open {
-            changes.push(Change { lines: at..at, new: Vec::new() });
+            changes.push(LineChange { lines: at..at, new: Vec::new() });
             open = true;
         }
         let Some(change) = changes.last_mut() else { continue };
         match piece {
-            Piece::Keep(_) => {}
-            Piece::Remove(_) => {
+            BlockLine::Keep(_) => {}
+            BlockLine::Remove(_) => {
                 at += 1;
                 change.lines.end = at;
             }
-            Piece::Add(line) => change.new.push(indents.apply(line)),
+            BlockLine::Add(line) => change.new.push(indents.apply(line)),
         }
     }
     changes
@@ -314,7 +326,7 @@ fn changes_of(lines: &[Line<'_>], block: &Block, place: &Range<usize>, compariso
 struct Indents<'a>(Vec<(&'a str, Option<&'a str>)>);
 
 impl<'a> Indents<'a> {
-    fn between(old: &[&'a str], found: &[Line<'a>]) -> Self {
+    fn between(old: &[&'a str], found: &[TextLine<'a>]) -> Self {
         let mut known: Vec<(&str, Option<&str>)> = Vec::new();
         for (wanted, line) in old.iter().zip(found).filter(|(wanted, _)| !wanted.trim().is_empty()) {
             let (given, real) = (indent(wanted), indent(line.text));
@@ -346,8 +358,8 @@ fn indent(line: &str) -> &str {
 }
 
 /// Puts kept and new lines together; `changes` are sorted and do not overlap.
-fn build(lines: &[Line<'_>], changes: &[Change]) -> String {
-    let mut out = Output::default();
+fn build(lines: &[TextLine<'_>], changes: &[LineChange]) -> String {
+    let mut out = EditedText::default();
     let mut at = 0;
     let open_ended = lines.last().is_some_and(|line| line.end.is_empty());
     for change in changes {
@@ -372,13 +384,13 @@ fn build(lines: &[Line<'_>], changes: &[Change]) -> String {
 }
 
 #[derive(Default)]
-struct Output<'a> {
+struct EditedText<'a> {
     text: String,
     /// The line end that has to be written if another line follows one that had none.
     owed: Option<&'a str>,
 }
 
-impl<'a> Output<'a> {
+impl<'a> EditedText<'a> {
     fn push(&mut self, line: &str, end: &str, usual: &'a str) {
         if let Some(owed) = self.owed.take() {
             self.text.push_str(owed);

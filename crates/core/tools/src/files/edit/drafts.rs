@@ -9,12 +9,12 @@ use haft_tool::{FileChange, ToolOutput};
 use haft_types::{ChangeKind, Envelope};
 use serde_json::{Map, Value, json};
 
-use super::report::{self, Difference, NOWHERE, Room};
-use super::source::{Free, Source, SourceError, Text};
-use crate::failure::Failure;
-use crate::files::change::{self, Change, Step};
-use crate::files::encoding::{Decoded, decode};
-use crate::scope::Scope;
+use super::report::{self, DiffBudget, NOWHERE, TextDifference};
+use super::source::{EditSource, EditableText, Free, SourceError};
+use crate::failure::ToolFailure;
+use crate::files::change::{self, ChangeAction, PlannedChange};
+use crate::files::encoding::{DecodedText, decode};
+use crate::scope::FileScope;
 
 /// How many of what: a tool's word for one of its changes, such as `block`.
 #[derive(Clone, Copy, Debug)]
@@ -28,13 +28,13 @@ impl fmt::Display for Count {
 }
 
 /// What is to become of a file.
-pub(crate) enum Draft {
+pub(crate) enum FileDraft {
     Add {
         place: Free,
         text: String,
     },
     Edit {
-        old: Box<Text>,
+        old: Box<EditableText>,
         text: String,
         /// What was applied.
         applied: Count,
@@ -42,7 +42,7 @@ pub(crate) enum Draft {
         remarks: Vec<String>,
     },
     Move {
-        old: Box<Text>,
+        old: Box<EditableText>,
         to: Free,
         text: String,
         applied: Count,
@@ -50,21 +50,21 @@ pub(crate) enum Draft {
     },
     /// Moved as it is, text or not.
     Rename {
-        old: Box<Source>,
+        old: Box<EditSource>,
         to: Free,
     },
     Delete {
-        old: Box<Source>,
+        old: Box<EditSource>,
     },
 }
 
 /// A draft in bytes.
-struct Ready<'a> {
-    draft: &'a Draft,
+struct EncodedDraft<'a> {
+    draft: &'a FileDraft,
     bytes: Vec<u8>,
 }
 
-impl Draft {
+impl FileDraft {
     fn bytes(&self) -> Result<Vec<u8>, SourceError> {
         match self {
             Self::Add { text, .. } => Ok(text.clone().into_bytes()),
@@ -78,37 +78,40 @@ impl Draft {
     }
 }
 
-impl Ready<'_> {
-    fn changes(&self) -> Vec<Change<'_>> {
+impl EncodedDraft<'_> {
+    fn changes(&self) -> Vec<PlannedChange<'_>> {
         let bytes = self.bytes.as_slice();
         match self.draft {
-            Draft::Add { place: Free { path, name }, .. } => {
-                vec![Change { path, name, step: Step::Create { bytes } }]
+            FileDraft::Add { place: Free { path, name }, .. } => {
+                vec![PlannedChange { path, name, step: ChangeAction::Create { bytes } }]
             }
-            Draft::Edit { old, .. } => {
-                let Source { path, name, loaded } = &old.source;
-                vec![Change { path, name, step: Step::Replace { old: loaded, bytes } }]
+            FileDraft::Edit { old, .. } => {
+                let EditSource { path, name, loaded } = &old.source;
+                vec![PlannedChange { path, name, step: ChangeAction::Replace { old: loaded, bytes } }]
             }
-            Draft::Move { old, to, .. } => moved(&old.source, to, bytes),
-            Draft::Rename { old, to } => moved(old, to, bytes),
-            Draft::Delete { old } => {
-                let Source { path, name, loaded } = old.as_ref();
-                vec![Change { path, name, step: Step::Delete { old: loaded } }]
+            FileDraft::Move { old, to, .. } => moved(&old.source, to, bytes),
+            FileDraft::Rename { old, to } => moved(old, to, bytes),
+            FileDraft::Delete { old } => {
+                let EditSource { path, name, loaded } = old.as_ref();
+                vec![PlannedChange { path, name, step: ChangeAction::Delete { old: loaded } }]
             }
         }
     }
 }
 
-fn moved<'a>(old: &'a Source, to: &'a Free, bytes: &'a [u8]) -> Vec<Change<'a>> {
-    let Source { path, name, loaded } = old;
-    let taken = Change { path, name, step: Step::Delete { old: loaded } };
-    vec![taken, Change { path: &to.path, name: &to.name, step: Step::CreateLike { bytes, like: loaded } }]
+fn moved<'a>(old: &'a EditSource, to: &'a Free, bytes: &'a [u8]) -> Vec<PlannedChange<'a>> {
+    let EditSource { path, name, loaded } = old;
+    let taken = PlannedChange { path, name, step: ChangeAction::Delete { old: loaded } };
+    vec![
+        taken,
+        PlannedChange { path: &to.path, name: &to.name, step: ChangeAction::CreateLike { bytes, like: loaded } },
+    ]
 }
 
 /// A change that was carried out.
-pub(crate) struct Outcome {
+pub(crate) struct EditOutcome {
     /// What each file became, for people and for the data.
-    pub(crate) files: Vec<Shown>,
+    pub(crate) files: Vec<EditedFile>,
     /// What the result carries for the ledger.
     context: Value,
     changes: Vec<FileChange>,
@@ -116,12 +119,12 @@ pub(crate) struct Outcome {
 }
 
 /// One file of a result.
-pub(crate) struct Shown {
+pub(crate) struct EditedFile {
     pub(crate) text: String,
     pub(crate) data: Map<String, Value>,
 }
 
-impl Outcome {
+impl EditOutcome {
     /// The result of the call: these words first, then every file.
     pub(crate) fn into_output(mut self, heading: &str, mut data: Map<String, Value>) -> ToolOutput {
         let mut text = heading.to_owned();
@@ -136,7 +139,7 @@ impl Outcome {
 
     /// The result of a call about one file.
     pub(crate) fn into_single(mut self) -> ToolOutput {
-        let Some(Shown { text, data }) = self.files.pop() else { return ToolOutput::default() };
+        let Some(EditedFile { text, data }) = self.files.pop() else { return ToolOutput::default() };
         self.finish(text, data)
     }
 
@@ -152,20 +155,22 @@ impl Outcome {
 }
 
 /// What carrying out the drafts would change, whole, as unified diffs.
-pub(crate) fn foresee(drafts: &[Draft]) -> Result<String, Failure> {
+pub(crate) fn foresee(drafts: &[FileDraft]) -> Result<String, ToolFailure> {
     let mut diffs = String::new();
     for draft in drafts {
         draft.bytes()?;
         let diff = match draft {
-            Draft::Add { place, text } => report::whole_diff((NOWHERE, &place.name), "", text),
-            Draft::Edit { old, text, .. } => {
+            FileDraft::Add { place, text } => report::whole_diff((NOWHERE, &place.name), "", text),
+            FileDraft::Edit { old, text, .. } => {
                 let name = old.source.name.as_str();
                 report::whole_diff((name, name), old.as_str(), text)
             }
-            Draft::Move { old, to, text, .. } => report::whole_diff((&old.source.name, &to.name), old.as_str(), text),
-            Draft::Rename { old, to } => format!("--- {}\n+++ {}\n", old.name, to.name),
-            Draft::Delete { old } => match decode(&old.loaded.bytes) {
-                Some(Decoded { text, .. }) => report::whole_diff((&old.name, NOWHERE), &text, ""),
+            FileDraft::Move { old, to, text, .. } => {
+                report::whole_diff((&old.source.name, &to.name), old.as_str(), text)
+            }
+            FileDraft::Rename { old, to } => format!("--- {}\n+++ {}\n", old.name, to.name),
+            FileDraft::Delete { old } => match decode(&old.loaded.bytes) {
+                Some(DecodedText { text, .. }) => report::whole_diff((&old.name, NOWHERE), &text, ""),
                 None => format!("--- {}\n+++ {NOWHERE}\n", old.name),
             },
         };
@@ -175,15 +180,15 @@ pub(crate) fn foresee(drafts: &[Draft]) -> Result<String, Failure> {
 }
 
 /// Carries out all drafts or none.
-pub(crate) fn carry_out(scope: &Scope, drafts: &[Draft]) -> Result<Outcome, Failure> {
+pub(crate) fn carry_out(scope: &FileScope, drafts: &[FileDraft]) -> Result<EditOutcome, ToolFailure> {
     let mut ready = Vec::with_capacity(drafts.len());
     for draft in drafts {
-        ready.push(Ready { draft, bytes: draft.bytes()? });
+        ready.push(EncodedDraft { draft, bytes: draft.bytes()? });
     }
-    let changes: Vec<Change<'_>> = ready.iter().flat_map(Ready::changes).collect();
+    let changes: Vec<PlannedChange<'_>> = ready.iter().flat_map(EncodedDraft::changes).collect();
     let done = change::apply(scope, &changes)?;
-    let mut room = Room::default();
-    Ok(Outcome {
+    let mut room = DiffBudget::default();
+    Ok(EditOutcome {
         files: drafts.iter().map(|draft| show(draft, &mut room)).collect(),
         context: done.context(&changes),
         changes: changes.iter().map(told).collect(),
@@ -191,41 +196,41 @@ pub(crate) fn carry_out(scope: &Scope, drafts: &[Draft]) -> Result<Outcome, Fail
     })
 }
 
-fn told(change: &Change<'_>) -> FileChange {
+fn told(change: &PlannedChange<'_>) -> FileChange {
     let kind = match change.step {
-        Step::Create { .. } | Step::CreateLike { .. } => ChangeKind::Added,
-        Step::Replace { .. } => ChangeKind::Modified,
-        Step::Delete { .. } => ChangeKind::Deleted,
+        ChangeAction::Create { .. } | ChangeAction::CreateLike { .. } => ChangeKind::Added,
+        ChangeAction::Replace { .. } => ChangeKind::Modified,
+        ChangeAction::Delete { .. } => ChangeKind::Deleted,
     };
     FileChange { path: change.path.to_owned(), kind }
 }
 
-fn show(draft: &Draft, room: &mut Room) -> Shown {
+fn show(draft: &FileDraft, room: &mut DiffBudget) -> EditedFile {
     let mut data = Map::new();
     let mut text;
     match draft {
-        Draft::Add { place, text: new } => {
+        FileDraft::Add { place, text: new } => {
             let lines = new.lines().count();
             text = format!("Created `{}`: {lines} lines.", place.name);
             data.extend(fields(json!({ "path": place.name, "change": "created", "lines": lines })));
         }
-        Draft::Rename { old, to } => {
+        FileDraft::Rename { old, to } => {
             text = format!("Moved `{}` to `{}`.", old.name, to.name);
             data.extend(fields(json!({ "path": to.name, "change": "moved", "from": old.name })));
         }
-        Draft::Delete { old } => {
+        FileDraft::Delete { old } => {
             text = format!("Deleted `{}`.", old.name);
             data.extend(fields(json!({ "path": old.name, "change": "deleted" })));
         }
-        Draft::Edit { old, text: new, applied, remarks } => {
-            let difference = Difference::between(old.as_str(), new);
+        FileDraft::Edit { old, text: new, applied, remarks } => {
+            let difference = TextDifference::between(old.as_str(), new);
             text = format!("Changed `{}`: {applied} applied, {difference}.", old.source.name);
             data.extend(fields(json!({ "path": old.source.name, "change": "edited", "applied": applied.0 })));
             add_remarks(remarks, &mut text, &mut data);
             room.show(&difference, &mut text, &mut data);
         }
-        Draft::Move { old, to, text: new, applied, remarks } => {
-            let difference = Difference::between(old.as_str(), new);
+        FileDraft::Move { old, to, text: new, applied, remarks } => {
+            let difference = TextDifference::between(old.as_str(), new);
             let from = &old.source.name;
             text = format!("Moved `{from}` to `{}`: {applied} applied, {difference}.", to.name);
             data.extend(fields(json!({ "path": to.name, "change": "moved", "from": from, "applied": applied.0 })));
@@ -233,7 +238,7 @@ fn show(draft: &Draft, room: &mut Room) -> Shown {
             room.show(&difference, &mut text, &mut data);
         }
     }
-    Shown { text, data }
+    EditedFile { text, data }
 }
 
 fn add_remarks(remarks: &[String], text: &mut String, data: &mut Map<String, Value>) {

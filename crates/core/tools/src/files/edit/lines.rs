@@ -2,7 +2,7 @@
 
 /// A line and its end: `\n`, `\r\n`, `\r`, or nothing at the end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Line<'a> {
+pub(crate) struct TextLine<'a> {
     pub(crate) text: &'a str,
     pub(crate) end: &'a str,
 }
@@ -11,7 +11,7 @@ pub(crate) struct Line<'a> {
 ///
 /// A carriage return alone ends a line only where no line feed ever does, as in files of old Macintosh programs; elsewhere it is
 /// a character of its line.
-pub(crate) fn split(text: &str) -> Vec<Line<'_>> {
+pub(crate) fn split(text: &str) -> Vec<TextLine<'_>> {
     if text.contains('\n') || !text.contains('\r') {
         let line = |whole: &'_ str| {
             whole.strip_suffix('\n').map_or(whole.len(), |body| body.strip_suffix('\r').unwrap_or(body).len())
@@ -22,13 +22,13 @@ pub(crate) fn split(text: &str) -> Vec<Line<'_>> {
     }
 }
 
-fn cut(whole: &str, body: usize) -> Line<'_> {
+fn cut(whole: &str, body: usize) -> TextLine<'_> {
     let (text, end) = whole.split_at_checked(body).unwrap_or((whole, ""));
-    Line { text, end }
+    TextLine { text, end }
 }
 
 /// How lines end around this place.
-pub(crate) fn end_near<'a>(lines: &[Line<'a>], at: usize) -> &'a str {
+pub(crate) fn end_near<'a>(lines: &[TextLine<'a>], at: usize) -> &'a str {
     let here = lines.get(at).map(|line| line.end);
     let before = at.checked_sub(1).and_then(|before| lines.get(before)).map(|line| line.end);
     let anywhere = lines.first().map(|line| line.end);

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use similar::TextDiff;
 
 use super::blocks::Comparison;
-use super::lines::Line;
+use super::lines::TextLine;
 use crate::visible;
 
 /// Candidates shown.
@@ -18,7 +18,7 @@ const ALIKE: f32 = 0.6;
 
 /// How a tool calls what it looks for and what it puts there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Words {
+pub(crate) struct EditTerms {
     /// What is looked for, such as `SEARCH`.
     pub(crate) old: &'static str,
     /// What comes in its place, at the beginning of a sentence, such as `The REPLACE part`.
@@ -26,7 +26,7 @@ pub(crate) struct Words {
 }
 
 /// The sentences after "not in the file".
-pub(crate) fn hint(lines: &[Line<'_>], old: &[&str], new: &[&str], words: Words) -> String {
+pub(crate) fn hint(lines: &[TextLine<'_>], old: &[&str], new: &[&str], words: EditTerms) -> String {
     let mut hint = String::new();
     if let Some(line) = already_there(lines, new) {
         let _ =
@@ -46,16 +46,16 @@ pub(crate) fn hint(lines: &[Line<'_>], old: &[&str], new: &[&str], words: Words)
     hint
 }
 
-struct Candidate {
+struct NearMatch {
     /// The line of the file, from 0, that the first line of SEARCH would fall on.
     start: usize,
     equal: usize,
 }
 
 /// The places where most lines agree, best first.
-fn candidates(lines: &[Line<'_>], search: &[&str]) -> Vec<Candidate> {
+fn candidates(lines: &[TextLine<'_>], search: &[&str]) -> Vec<NearMatch> {
     let wanted: HashSet<&str> = search.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
-    let mut found: Vec<Candidate> = Vec::new();
+    let mut found: Vec<NearMatch> = Vec::new();
     let mut seen = HashSet::new();
     for (at, line) in lines.iter().enumerate().filter(|(_, line)| wanted.contains(line.text.trim())) {
         // Every place at which this line would meet its like in SEARCH.
@@ -65,7 +65,7 @@ fn candidates(lines: &[Line<'_>], search: &[&str]) -> Vec<Candidate> {
             if let Some(start) = at.checked_sub(offset)
                 && seen.insert(start)
             {
-                found.push(Candidate { start, equal: equal_lines(lines, search, start) });
+                found.push(NearMatch { start, equal: equal_lines(lines, search, start) });
             }
         }
         if found.len() > 10_000 {
@@ -77,13 +77,13 @@ fn candidates(lines: &[Line<'_>], search: &[&str]) -> Vec<Candidate> {
     if found.is_empty() { alike(lines, search).into_iter().collect() } else { found }
 }
 
-fn equal_lines(lines: &[Line<'_>], search: &[&str], start: usize) -> usize {
+fn equal_lines(lines: &[TextLine<'_>], search: &[&str], start: usize) -> usize {
     let window = lines.get(start..).unwrap_or_default().iter();
     window.zip(search).filter(|(line, wanted)| Comparison::Tolerant.same(line.text, wanted)).count()
 }
 
 /// The line most like the first line of SEARCH that has letters in it.
-fn alike(lines: &[Line<'_>], search: &[&str]) -> Option<Candidate> {
+fn alike(lines: &[TextLine<'_>], search: &[&str]) -> Option<NearMatch> {
     let (offset, wanted) = search.iter().enumerate().find(|(_, line)| line.chars().any(char::is_alphanumeric))?;
     let wanted = visible::prefix(wanted.trim(), 200);
     lines
@@ -93,11 +93,11 @@ fn alike(lines: &[Line<'_>], search: &[&str]) -> Option<Candidate> {
         .map(|(at, line)| (at, TextDiff::from_chars(visible::prefix(line.text.trim(), 200), wanted).ratio()))
         .filter(|(_, ratio)| *ratio >= ALIKE)
         .max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0)))
-        .map(|(at, _)| Candidate { start: at.saturating_sub(offset), equal: 0 })
+        .map(|(at, _)| NearMatch { start: at.saturating_sub(offset), equal: 0 })
 }
 
-fn describe(lines: &[Line<'_>], search: &[&str], candidate: &Candidate, words: Words) -> String {
-    let &Candidate { start, equal } = candidate;
+fn describe(lines: &[TextLine<'_>], search: &[&str], candidate: &NearMatch, words: EditTerms) -> String {
+    let &NearMatch { start, equal } = candidate;
     let end = (start + search.len()).min(lines.len());
     let place = if end > start + 1 { format!("lines {}-{end}", start + 1) } else { format!("line {}", start + 1) };
     let mut text = format!("- {place} ({equal} of {} lines agree)", search.len());
@@ -133,7 +133,7 @@ fn describe(lines: &[Line<'_>], search: &[&str], candidate: &Candidate, words: W
 }
 
 /// Where all new lines already stand, if there is some substance in them.
-fn already_there(lines: &[Line<'_>], new: &[&str]) -> Option<usize> {
+fn already_there(lines: &[TextLine<'_>], new: &[&str]) -> Option<usize> {
     if !new.iter().any(|line| line.trim().len() > 3) {
         return None;
     }

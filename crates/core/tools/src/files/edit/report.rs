@@ -14,7 +14,7 @@ const MAX_DIFF: usize = 50;
 const MAX_DIFF_LINE: usize = 500;
 
 /// What changed in one text.
-pub(crate) struct Difference {
+pub(crate) struct TextDifference {
     added: usize,
     removed: usize,
     /// Changed lines of the new text, from 1, both ends included; a pure deletion is an empty range.
@@ -22,7 +22,7 @@ pub(crate) struct Difference {
     lines: Vec<String>,
 }
 
-impl Difference {
+impl TextDifference {
     pub(crate) fn between(old: &str, new: &str) -> Self {
         let (old, new) = (plain(old), plain(new));
         let diff = TextDiff::from_lines(old.as_str(), new.as_str());
@@ -37,7 +37,7 @@ impl Difference {
     }
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for TextDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} lines added, {} removed", self.added, self.removed)
     }
@@ -62,18 +62,18 @@ fn diff_line(line: &str) -> String {
 }
 
 /// The room that is left for diffs in one result.
-pub(crate) struct Room(usize);
+pub(crate) struct DiffBudget(usize);
 
-impl Default for Room {
+impl Default for DiffBudget {
     fn default() -> Self {
         Self(MAX_DIFF)
     }
 }
 
-impl Room {
+impl DiffBudget {
     /// Shows a difference as far as there is room: in the text cut, in the data whole or not at all.
-    pub(crate) fn show(&mut self, difference: &Difference, text: &mut String, data: &mut Map<String, Value>) {
-        let Difference { added, removed, ranges, lines } = difference;
+    pub(crate) fn show(&mut self, difference: &TextDifference, text: &mut String, data: &mut Map<String, Value>) {
+        let TextDifference { added, removed, ranges, lines } = difference;
         let ranges: Vec<Value> =
             ranges.iter().map(|(start, end)| json!({ "start_line": start, "end_line": end })).collect();
         data.insert("changed_ranges".into(), ranges.into());

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::failure::{Coded, Failure};
+use crate::failure::{Coded, ToolFailure};
 use crate::files::disk::{self, DiskError, Loaded};
-use crate::files::encoding::{Decoded, decode, describe_binary, encode};
-use crate::files::guard::{self, Knowledge, Refusal};
+use crate::files::encoding::{DecodedText, decode, describe_binary, encode};
+use crate::files::guard::{self, ChangeRefusal, ReadRequirement};
 use crate::paths;
-use crate::scope::Scope;
+use crate::scope::FileScope;
 
 /// Why a text could not be changed.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +23,7 @@ pub(crate) enum SourceError {
     #[error("`{name}` exists already; nothing was changed. {hint}")]
     Exists { name: String, hint: &'static str },
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] ChangeRefusal),
 }
 
 impl Coded for SourceError {
@@ -39,46 +39,46 @@ impl Coded for SourceError {
 }
 
 /// A file as it is.
-pub(crate) struct Source {
+pub(crate) struct EditSource {
     pub(crate) path: PathBuf,
     pub(crate) name: String,
     pub(super) loaded: Loaded,
 }
 
-impl Source {
+impl EditSource {
     /// Loads a file that is to be changed, if it may be.
-    pub(crate) fn load(scope: &Scope, given: &str) -> Result<Self, Failure> {
+    pub(crate) fn load(scope: &FileScope, given: &str) -> Result<Self, ToolFailure> {
         let path = paths::resolve(&scope.workspace, given)?;
         let name = paths::shown(&scope.workspace, &path);
         let loaded = disk::load(&path, &name)?;
-        guard::check(scope, &path, &name, &loaded, Knowledge::Proven)?;
+        guard::check(scope, &path, &name, &loaded, ReadRequirement::Proven)?;
         Ok(Self { path, name, loaded })
     }
 
     /// Its text.
-    pub(crate) fn text(self, scope: &Scope) -> Result<Text, SourceError> {
+    pub(crate) fn text(self, scope: &FileScope) -> Result<EditableText, SourceError> {
         guard::check_is_no_document(scope, &self.path, &self.name, &self.loaded)?;
         match decode(&self.loaded.bytes) {
-            Some(decoded) => Ok(Text { source: self, decoded }),
+            Some(decoded) => Ok(EditableText { source: self, decoded }),
             None => Err(SourceError::Binary { kind: describe_binary(&self.loaded.bytes), name: self.name }),
         }
     }
 }
 
 /// A text file as it is.
-pub(crate) struct Text {
-    pub(crate) source: Source,
-    pub(super) decoded: Decoded,
+pub(crate) struct EditableText {
+    pub(crate) source: EditSource,
+    pub(super) decoded: DecodedText,
 }
 
-impl Text {
+impl EditableText {
     pub(crate) fn as_str(&self) -> &str {
         &self.decoded.text
     }
 
     /// Another text in the bytes of this one's encoding.
     pub(super) fn encode(&self, text: &str) -> Result<Vec<u8>, SourceError> {
-        let Decoded { encoding, mark, .. } = self.decoded;
+        let DecodedText { encoding, mark, .. } = self.decoded;
         encode(text, encoding, mark).map_err(|character| SourceError::Unencodable {
             name: self.source.name.clone(),
             encoding: encoding.name(),
@@ -95,7 +95,7 @@ pub(crate) struct Free {
 
 impl Free {
     /// The place a path means, if nothing is there; the hint says what to do otherwise.
-    pub(crate) fn find(scope: &Scope, given: &str, hint: &'static str) -> Result<Self, Failure> {
+    pub(crate) fn find(scope: &FileScope, given: &str, hint: &'static str) -> Result<Self, ToolFailure> {
         let path = paths::resolve(&scope.workspace, given)?;
         let name = paths::shown(&scope.workspace, &path);
         match disk::open(&path, &name) {

@@ -3,14 +3,14 @@
 //! A model writes every line end as `\n`. The text is compared in that form and changed in its own: every byte outside the
 //! replaced pieces is kept, and new lines end as those around them do.
 
-use super::lines::{Line, end_near, split};
-use super::nearest::{self, Words};
+use super::lines::{TextLine, end_near, split};
+use super::nearest::{self, EditTerms};
 
-const WORDS: Words = Words { old: "`old_string`", new: "`new_string`" };
+const WORDS: EditTerms = EditTerms { old: "`old_string`", new: "`new_string`" };
 
 /// Which of the places are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum Occurrences {
     /// The only one there may be.
     Only,
     /// All of them, at least one.
@@ -25,9 +25,9 @@ pub(crate) enum NoFit {
 }
 
 /// The text with one string replaced by another, and how often it was.
-pub(crate) fn replace(text: &str, old: &str, new: &str, which: Which) -> Result<(String, usize), NoFit> {
+pub(crate) fn replace(text: &str, old: &str, new: &str, which: Occurrences) -> Result<(String, usize), NoFit> {
     let lines = split(text);
-    let plain = Plain::of(&lines);
+    let plain = NormalizedText::of(&lines);
     let (old, new) = (unified(old), unified(new));
     let places: Vec<usize> = plain.text.match_indices(&old).map(|(at, _)| at).collect();
     match (places.as_slice(), which) {
@@ -36,10 +36,10 @@ pub(crate) fn replace(text: &str, old: &str, new: &str, which: Which) -> Result<
             let replacement: Vec<&str> = new.lines().collect();
             return Err(NoFit::NotFound { hint: nearest::hint(&lines, &wanted, &replacement, WORDS) });
         }
-        ([_, _, ..], Which::Only) => {
+        ([_, _, ..], Occurrences::Only) => {
             return Err(NoFit::Ambiguous { lines: places.iter().map(|at| plain.line(*at) + 1).collect() });
         }
-        (_, Which::Only | Which::All) => {}
+        (_, Occurrences::Only | Occurrences::All) => {}
     }
     let mut out = String::with_capacity(text.len() + new.len());
     let mut done = 0;
@@ -64,7 +64,7 @@ fn unified(text: &str) -> String {
 }
 
 /// A text with every line end as `\n`, and the way back.
-struct Plain {
+struct NormalizedText {
     text: String,
     /// Where lines begin, in this text.
     starts: Vec<usize>,
@@ -72,8 +72,8 @@ struct Plain {
     longer: Vec<usize>,
 }
 
-impl Plain {
-    fn of(lines: &[Line<'_>]) -> Self {
+impl NormalizedText {
+    fn of(lines: &[TextLine<'_>]) -> Self {
         let mut plain = Self { text: String::new(), starts: Vec::with_capacity(lines.len()), longer: Vec::new() };
         for line in lines {
             plain.starts.push(plain.text.len());
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     fn only(text: &str, old: &str, new: &str) -> String {
-        replace(text, old, new, Which::Only).unwrap().0
+        replace(text, old, new, Occurrences::Only).unwrap().0
     }
 
     #[test]
@@ -126,9 +126,9 @@ mod tests {
 
     #[test]
     fn places_are_counted_and_all_can_be_meant() {
-        assert_eq!(replace("a b\na\n", "a", "c", Which::All), Ok(("c b\nc\n".to_owned(), 2)));
-        assert_eq!(replace("a b\na\n", "a", "c", Which::Only), Err(NoFit::Ambiguous { lines: vec![1, 2] }));
-        assert!(matches!(replace("a\n", "b", "c", Which::All), Err(NoFit::NotFound { .. })));
+        assert_eq!(replace("a b\na\n", "a", "c", Occurrences::All), Ok(("c b\nc\n".to_owned(), 2)));
+        assert_eq!(replace("a b\na\n", "a", "c", Occurrences::Only), Err(NoFit::Ambiguous { lines: vec![1, 2] }));
+        assert!(matches!(replace("a\n", "b", "c", Occurrences::All), Err(NoFit::NotFound { .. })));
     }
 
     proptest! {

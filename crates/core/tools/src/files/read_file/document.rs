@@ -2,17 +2,22 @@
 
 use haft_tool::ToolOutput;
 
-use super::page::{Page, Range};
+use super::page::{FilePage, Range};
 use super::{add_line, show};
-use crate::failure::Failure;
-use crate::files::documents::{Document, extract};
-use crate::scope::Scope;
+use crate::failure::ToolFailure;
+use crate::files::documents::{DocumentFile, extract};
+use crate::scope::FileScope;
 
 /// A range of the lines of a document's text. The read is not noted: what was shown is not what is in the file, so it proves
 /// nothing to whoever wants to overwrite it.
-pub(super) fn read(scope: &Scope, document: &Document<'_>, range: Range, mtime_ns: i64) -> Result<ToolOutput, Failure> {
+pub(super) fn read(
+    scope: &FileScope,
+    document: &DocumentFile<'_>,
+    range: Range,
+    mtime_ns: i64,
+) -> Result<ToolOutput, ToolFailure> {
     let extracted = extract(scope, document)?;
-    let mut page = Page::new(range, scope.limits);
+    let mut page = FilePage::new(range, scope.limits);
     let mut total = 0;
     for line in extracted.text.lines() {
         total += 1;

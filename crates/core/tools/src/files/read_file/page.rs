@@ -37,7 +37,7 @@ impl Range {
 }
 
 /// Collects the lines of a range until the limits are reached.
-pub(super) struct Page {
+pub(super) struct FilePage {
     range: Range,
     limits: OutputLimits,
     numbered: String,
@@ -48,7 +48,7 @@ pub(super) struct Page {
     escaped: bool,
 }
 
-impl Page {
+impl FilePage {
     pub(super) fn new(range: Range, limits: OutputLimits) -> Self {
         let (numbered, content) = (String::new(), String::new());
         Self { range, limits, numbered, content, shown: 0, full: false, cut: None, escaped: false }

@@ -9,9 +9,9 @@ use haft_types::{Envelope, Image};
 use serde_json::json;
 
 use super::{ReadError, note_state};
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::files::disk::{Loaded, show_mtime};
-use crate::scope::Scope;
+use crate::scope::FileScope;
 
 /// What fits into the 5 MB that providers accept once it is base64.
 const MAX_PICTURE: usize = 3_750_000;
@@ -33,12 +33,12 @@ pub(super) fn media_type(bytes: &[u8]) -> Option<&'static str> {
 
 /// The picture itself, with one line about it.
 pub(super) fn show(
-    scope: &Scope,
+    scope: &FileScope,
     path: &Path,
     name: &str,
     loaded: &Loaded,
     media_type: &str,
-) -> Result<ToolOutput, Failure> {
+) -> Result<ToolOutput, ToolFailure> {
     let size = loaded.bytes.len();
     if size > MAX_PICTURE {
         return Err(ReadError::LargePicture { name: name.to_owned(), size: size as u64, limit: MAX_PICTURE }.into());

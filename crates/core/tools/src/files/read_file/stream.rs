@@ -4,26 +4,26 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 
 use super::ReadError;
-use super::page::{Page, Range};
-use crate::failure::Failure;
+use super::page::{FilePage, Range};
+use crate::failure::ToolFailure;
 use crate::files::disk::DiskError;
 use crate::files::encoding::describe_binary;
-use crate::scope::Scope;
+use crate::scope::FileScope;
 
 const BUFFER: usize = 256 * 1024;
 
 /// The lines of a range and how many lines the file has.
-pub(super) fn page(file: File, name: &str, range: Range, scope: &Scope) -> Result<(Page, usize), Failure> {
+pub(super) fn page(file: File, name: &str, range: Range, scope: &FileScope) -> Result<(FilePage, usize), ToolFailure> {
     let size = file.metadata().map_or(0, |metadata| metadata.len());
     let fail = |source| DiskError::Io { doing: "read", name: name.to_owned(), source };
     let mut reader = BufReader::with_capacity(BUFFER, file);
-    let mut page = Page::new(range, scope.limits);
-    let mut line = Line { kept: Vec::new(), keep: scope.limits.bytes, length: 0 };
+    let mut page = FilePage::new(range, scope.limits);
+    let mut line = PartialLine { kept: Vec::new(), keep: scope.limits.bytes, length: 0 };
     let mut number = 0;
     let mut first = true;
     loop {
         if scope.cancel.is_cancelled() {
-            return Err(Failure::new("cancelled", format!("reading `{name}` was cancelled")));
+            return Err(ToolFailure::new("cancelled", format!("reading `{name}` was cancelled")));
         }
         let chunk = reader.fill_buf().map_err(fail)?;
         if chunk.is_empty() {
@@ -53,20 +53,20 @@ pub(super) fn page(file: File, name: &str, range: Range, scope: &Scope) -> Resul
 }
 
 /// The beginning of the line being read, and how long it is so far.
-struct Line {
+struct PartialLine {
     kept: Vec<u8>,
     keep: usize,
     length: usize,
 }
 
-impl Line {
+impl PartialLine {
     fn add(&mut self, bytes: &[u8]) {
         let room = self.keep.saturating_sub(self.kept.len()).min(bytes.len());
         self.kept.extend_from_slice(bytes.get(..room).unwrap_or_default());
         self.length += bytes.len();
     }
 
-    fn finish(&mut self, number: usize, page: &mut Page) {
+    fn finish(&mut self, number: usize, page: &mut FilePage) {
         if self.length == self.kept.len() {
             if self.kept.last() == Some(&b'\r') {
                 self.kept.pop();

@@ -9,14 +9,14 @@ const REPLACE: &str = ">>>>>>> REPLACE";
 
 /// One change: these lines become those.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct SearchReplaceBlock {
     pub(super) search: Vec<String>,
     pub(super) replace: Vec<String>,
 }
 
 /// A `diff` that is not a list of blocks. Lines are those of the `diff`, from 1.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum ParseError {
+pub(super) enum BlockParseError {
     #[error(
         "`diff` holds no SEARCH/REPLACE block; a block starts with a line `{SEARCH}`, has a line `{SEPARATOR}` between both parts and ends with a line `{REPLACE}`"
     )]
@@ -31,56 +31,59 @@ pub(super) enum ParseError {
     SecondSeparator { block: usize, line: usize },
 }
 
-impl Coded for ParseError {
+impl Coded for BlockParseError {
     fn code(&self) -> &'static str {
         "invalid_diff"
     }
 }
 
-enum At {
+enum BlockPosition {
     Outside,
-    Search(Block),
-    Replace(Block),
+    Search(SearchReplaceBlock),
+    Replace(SearchReplaceBlock),
 }
 
 /// The blocks of a `diff`, in order. Every marker stands alone on its line, so nothing is guessed.
-pub(super) fn parse(diff: &str) -> Result<Vec<Block>, ParseError> {
+pub(super) fn parse(diff: &str) -> Result<Vec<SearchReplaceBlock>, BlockParseError> {
     let mut blocks = Vec::new();
-    let mut at = At::Outside;
+    let mut at = BlockPosition::Outside;
     let mut last = 0;
     for (index, text) in diff.lines().enumerate() {
         last = index + 1;
         let (line, block) = (last, blocks.len() + 1);
-        let unfinished = |missing| ParseError::Unfinished { block, line, missing };
+        let unfinished = |missing| BlockParseError::Unfinished { block, line, missing };
         at = match (at, text.trim_end()) {
-            (At::Outside, SEARCH) => At::Search(Block::default()),
-            (At::Outside, "") => At::Outside,
-            (At::Outside, other) => {
-                return Err(ParseError::Outside { line, text: visible::prefix(&visible::line(other), 80).to_owned() });
+            (BlockPosition::Outside, SEARCH) => BlockPosition::Search(SearchReplaceBlock::default()),
+            (BlockPosition::Outside, "") => BlockPosition::Outside,
+            (BlockPosition::Outside, other) => {
+                return Err(BlockParseError::Outside {
+                    line,
+                    text: visible::prefix(&visible::line(other), 80).to_owned(),
+                });
             }
-            (At::Search(block), SEPARATOR) => At::Replace(block),
-            (At::Search(_), SEARCH | REPLACE) => return Err(unfinished(SEPARATOR)),
-            (At::Search(mut block), _) => {
+            (BlockPosition::Search(block), SEPARATOR) => BlockPosition::Replace(block),
+            (BlockPosition::Search(_), SEARCH | REPLACE) => return Err(unfinished(SEPARATOR)),
+            (BlockPosition::Search(mut block), _) => {
                 block.search.push(text.to_owned());
-                At::Search(block)
+                BlockPosition::Search(block)
             }
-            (At::Replace(block), REPLACE) => {
+            (BlockPosition::Replace(block), REPLACE) => {
                 blocks.push(block);
-                At::Outside
+                BlockPosition::Outside
             }
-            (At::Replace(_), SEARCH) => return Err(unfinished(REPLACE)),
-            (At::Replace(_), SEPARATOR) => return Err(ParseError::SecondSeparator { block, line }),
-            (At::Replace(mut block), _) => {
+            (BlockPosition::Replace(_), SEARCH) => return Err(unfinished(REPLACE)),
+            (BlockPosition::Replace(_), SEPARATOR) => return Err(BlockParseError::SecondSeparator { block, line }),
+            (BlockPosition::Replace(mut block), _) => {
                 block.replace.push(text.to_owned());
-                At::Replace(block)
+                BlockPosition::Replace(block)
             }
         };
     }
-    let unfinished = |missing| Err(ParseError::Unfinished { block: blocks.len() + 1, line: last + 1, missing });
+    let unfinished = |missing| Err(BlockParseError::Unfinished { block: blocks.len() + 1, line: last + 1, missing });
     match at {
-        At::Search(_) => unfinished(SEPARATOR),
-        At::Replace(_) => unfinished(REPLACE),
-        At::Outside if blocks.is_empty() => Err(ParseError::NoBlocks),
-        At::Outside => Ok(blocks),
+        BlockPosition::Search(_) => unfinished(SEPARATOR),
+        BlockPosition::Replace(_) => unfinished(REPLACE),
+        BlockPosition::Outside if blocks.is_empty() => Err(BlockParseError::NoBlocks),
+        BlockPosition::Outside => Ok(blocks),
     }
 }

@@ -6,7 +6,7 @@ use haft_types::ChangeKind;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::parse::{Block, parse};
+use super::parse::{SearchReplaceBlock, parse};
 use super::*;
 use crate::files::read_file;
 use crate::testing::Bench;
@@ -99,8 +99,8 @@ async fn a_missing_file_is_an_error() {
     assert!(bench.files().is_empty());
 }
 
-fn write_block(block: &Block) -> String {
-    let Block { search, replace } = block;
+fn write_block(block: &SearchReplaceBlock) -> String {
+    let SearchReplaceBlock { search, replace } = block;
     format!("<<<<<<< SEARCH\n{}=======\n{}>>>>>>> REPLACE\n", join(search, "\n"), join(replace, "\n"))
 }
 
@@ -137,9 +137,9 @@ proptest! {
     ) {
         let old: Vec<String> = pieces.iter().flat_map(|(lines, _)| lines.clone()).collect();
         let new: Vec<String> = pieces.iter().flat_map(|(lines, new)| new.as_ref().unwrap_or(lines).clone()).collect();
-        let mut blocks: Vec<Block> = pieces
+        let mut blocks: Vec<SearchReplaceBlock> = pieces
             .iter()
-            .filter_map(|(search, new)| new.clone().map(|replace| Block { search: search.clone(), replace }))
+            .filter_map(|(search, new)| new.clone().map(|replace| SearchReplaceBlock { search: search.clone(), replace }))
             .collect();
         // A single line without an end tells nothing about how lines end.
         prop_assume!(!blocks.is_empty() && (final_newline || old.len() > 1));
@@ -157,7 +157,7 @@ proptest! {
         }
         let diff: String = blocks.iter().map(write_block).collect();
         prop_assert_eq!(&parse(&diff).unwrap(), &blocks);
-        let applied = apply(&before, &blocks, Match::Unique).unwrap();
+        let applied = apply(&before, &blocks, MatchPolicy::Unique).unwrap();
         prop_assert_eq!(applied.text, after);
         prop_assert!(applied.tolerant.is_empty());
     }
@@ -170,8 +170,8 @@ proptest! {
     ) {
         let at = at.index(lines.len());
         let whole: Vec<String> = lines.iter().enumerate().map(|(index, (text, end))| format!("{index}{text}{end}")).collect();
-        let block = Block { search: vec![format!("{at}{}", lines[at].0)], replace: new };
-        let applied = apply(&whole.concat(), &[block], Match::Unique).unwrap();
+        let block = SearchReplaceBlock { search: vec![format!("{at}{}", lines[at].0)], replace: new };
+        let applied = apply(&whole.concat(), &[block], MatchPolicy::Unique).unwrap();
         prop_assert!(applied.text.starts_with(&whole[..at].concat()));
         prop_assert!(applied.text.ends_with(&whole[at + 1..].concat()));
     }
@@ -183,7 +183,7 @@ proptest! {
         first in any::<bool>(),
     ) {
         if let Ok(blocks) = parse(&diff) {
-            let _ = apply(&text, &blocks, if first { Match::First } else { Match::Unique });
+            let _ = apply(&text, &blocks, if first { MatchPolicy::First } else { MatchPolicy::Unique });
         }
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use haft_tool::OutputLimits;
 
 use super::Searched;
-use super::sink::Found;
+use super::sink::FileMatches;
 
 /// The most files whose trouble is remembered.
 const MAX_TROUBLED: usize = 10_000;
@@ -28,7 +28,7 @@ pub(super) enum Trouble {
 /// Everything found so far.
 pub(super) struct Collected {
     limits: OutputLimits,
-    files: BTreeMap<PathBuf, Found>,
+    files: BTreeMap<PathBuf, FileMatches>,
     lines: usize,
     bytes: usize,
     troubled: BTreeMap<PathBuf, Trouble>,
@@ -59,7 +59,7 @@ impl Collected {
         }
     }
 
-    fn add(&mut self, path: &Path, found: Found) {
+    fn add(&mut self, path: &Path, found: FileMatches) {
         if found.is_empty() || !self.wants(path) {
             return;
         }
@@ -87,18 +87,18 @@ impl Collected {
     }
 
     /// The files in order, and the trouble with those that could have been shown.
-    pub(super) fn finish(self) -> Finished {
+    pub(super) fn finish(self) -> SearchOutcome {
         let Self { files, mut troubled, end, .. } = self;
         if let Some(end) = &end {
             troubled.retain(|path, _| path < end);
         }
-        Finished { files, troubled, more: end.is_some() }
+        SearchOutcome { files, troubled, more: end.is_some() }
     }
 }
 
 /// What a search came to.
-pub(super) struct Finished {
-    pub(super) files: BTreeMap<PathBuf, Found>,
+pub(super) struct SearchOutcome {
+    pub(super) files: BTreeMap<PathBuf, FileMatches>,
     pub(super) troubled: BTreeMap<PathBuf, Trouble>,
     /// Whether files were left out.
     pub(super) more: bool,
@@ -113,7 +113,7 @@ mod tests {
     fn shown(limits: OutputLimits, files: &[(String, usize)]) -> (Vec<PathBuf>, bool) {
         let mut collected = Collected::new(limits);
         for (path, lines) in files {
-            collected.add(Path::new(path), Found::of_lines(*lines));
+            collected.add(Path::new(path), FileMatches::of_lines(*lines));
         }
         let finished = collected.finish();
         // What is shown ends with the first file that does not fit whole.

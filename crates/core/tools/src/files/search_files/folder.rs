@@ -10,15 +10,20 @@ use ignore::{DirEntry, WalkState};
 
 use super::collect::{Collected, Trouble};
 use super::{Searched, search_file, searcher};
-use crate::files::pattern::Pattern;
+use crate::files::pattern::FilePattern;
 use crate::files::walk::GitFolder;
 use crate::files::{disk, walk};
-use crate::scope::Scope;
+use crate::scope::FileScope;
 
 /// Searches everything below a folder.
-pub(super) fn search(scope: &Scope, root: &Path, matcher: &RegexMatcher, pattern: Option<&Pattern>) -> Collected {
+pub(super) fn search(
+    scope: &FileScope,
+    root: &Path,
+    matcher: &RegexMatcher,
+    pattern: Option<&FilePattern>,
+) -> Collected {
     let collected = Mutex::new(Collected::new(scope.limits));
-    let search = Search { scope, root, pattern, collected, full: AtomicBool::new(false) };
+    let search = FolderSearch { scope, root, pattern, collected, full: AtomicBool::new(false) };
     walk::in_parallel(&mut walk::builder(scope, root, GitFolder::Entered), || {
         // Each thread with its own: they keep what they need between two files.
         let (matcher, mut searcher, search) = (matcher.clone(), searcher(), &search);
@@ -28,16 +33,16 @@ pub(super) fn search(scope: &Scope, root: &Path, matcher: &RegexMatcher, pattern
 }
 
 /// What all threads share.
-struct Search<'a> {
-    scope: &'a Scope,
+struct FolderSearch<'a> {
+    scope: &'a FileScope,
     root: &'a Path,
-    pattern: Option<&'a Pattern>,
+    pattern: Option<&'a FilePattern>,
     collected: Mutex<Collected>,
     /// Whether there are paths that are not wanted any more: while there are none, nobody waits to ask.
     full: AtomicBool,
 }
 
-impl Search<'_> {
+impl FolderSearch<'_> {
     fn visit(
         &self,
         found: Result<DirEntry, ignore::Error>,

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) const MAX_LINE: usize = 4 * 1024 * 1024;
 
 /// A file that is being searched.
-pub(super) struct Source<'a, R = File> {
+pub(super) struct SearchedFile<'a, R = File> {
     file: R,
     cancel: &'a CancellationToken,
     max_line: usize,
@@ -23,7 +23,7 @@ pub(super) struct Source<'a, R = File> {
     pub(super) cut: bool,
 }
 
-impl<'a, R> Source<'a, R> {
+impl<'a, R> SearchedFile<'a, R> {
     pub(super) fn new(file: R, cancel: &'a CancellationToken) -> Self {
         Self { file, cancel, max_line: MAX_LINE, passed: 0, cut: false }
     }
@@ -50,7 +50,7 @@ impl<'a, R> Source<'a, R> {
     }
 }
 
-impl<R: Read> Read for Source<'_, R> {
+impl<R: Read> Read for SearchedFile<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             if self.cancel.is_cancelled() {
@@ -93,7 +93,7 @@ mod tests {
         ) {
             let text = lines.join(&b'\n');
             let cancel = CancellationToken::new();
-            let mut source = Source { max_line: 7, ..Source::new(text.as_slice(), &cancel) };
+            let mut source = SearchedFile { max_line: 7, ..SearchedFile::new(text.as_slice(), &cancel) };
             let mut read = Vec::new();
             let mut buffer = vec![0; step];
             loop {

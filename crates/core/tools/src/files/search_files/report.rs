@@ -7,8 +7,8 @@ use haft_tool::{OutputLimits, Workspace};
 use haft_types::Envelope;
 use serde_json::{Value, json};
 
-use super::collect::{Finished, Trouble};
-use super::sink::Line;
+use super::collect::{SearchOutcome, Trouble};
+use super::sink::MatchedLine;
 use crate::{paths, visible};
 
 /// How many matches are kept as data; later rounds keep fewer still.
@@ -17,7 +17,7 @@ const MAX_DATA: usize = 100;
 const MAX_NAMED: usize = 5;
 
 /// What was asked for.
-pub(super) struct Question<'a> {
+pub(super) struct SearchRequest<'a> {
     pub(super) name: &'a str,
     pub(super) regex: &'a str,
     pub(super) file_pattern: Option<&'a str>,
@@ -25,7 +25,7 @@ pub(super) struct Question<'a> {
 
 /// Everything that is shown, put together in the order of the paths.
 #[derive(Default)]
-struct Report {
+struct SearchReport {
     text: String,
     lines: usize,
     matches: usize,
@@ -36,12 +36,12 @@ struct Report {
 
 /// The result of a search.
 pub(super) fn show(
-    finished: &Finished,
+    finished: &SearchOutcome,
     workspace: &Workspace,
     limits: OutputLimits,
-    question: &Question<'_>,
+    question: &SearchRequest<'_>,
 ) -> Envelope {
-    let mut report = Report::default();
+    let mut report = SearchReport::default();
     for (path, found) in &finished.files {
         let (matches, start) = (report.matches, report.lines);
         let name = paths::shown(workspace, path);
@@ -67,13 +67,13 @@ pub(super) fn show(
     Envelope::success(text).with_data(data)
 }
 
-impl Report {
+impl SearchReport {
     /// Adds a line if it fits. `start` is how many lines there were before this file.
-    fn add(&mut self, name: &str, line: &Line, limits: OutputLimits, start: usize) -> bool {
+    fn add(&mut self, name: &str, line: &MatchedLine, limits: OutputLimits, start: usize) -> bool {
         let shown = match line {
-            Line::Match { number, text } => format!("{}:{number}: {text}", visible::line(name)),
-            Line::Context { number, text } => format!("{}-{number}- {text}", visible::line(name)),
-            Line::Gap => "--".to_owned(),
+            MatchedLine::Match { number, text } => format!("{}:{number}: {text}", visible::line(name)),
+            MatchedLine::Context { number, text } => format!("{}-{number}- {text}", visible::line(name)),
+            MatchedLine::Gap => "--".to_owned(),
         };
         let separator = if start > 0 && self.lines == start { "--\n" } else { "" };
         // One line more for the separator, and one for the heading.
@@ -85,7 +85,7 @@ impl Report {
         self.text.push_str(&shown);
         self.text.push('\n');
         self.lines += 1 + usize::from(!separator.is_empty());
-        if let Line::Match { number, text } = line {
+        if let MatchedLine::Match { number, text } = line {
             self.matches += 1;
             if self.data.len() < MAX_DATA {
                 self.data.push(json!({ "path": name, "line": number, "text": text }));
@@ -107,7 +107,7 @@ impl Report {
 }
 
 /// What could not be searched, as sentences.
-fn troubles(finished: &Finished, workspace: &Workspace) -> String {
+fn troubles(finished: &SearchOutcome, workspace: &Workspace) -> String {
     let of = |wanted: Trouble| {
         finished.troubled.iter().filter(move |(_, trouble)| **trouble == wanted).map(|(path, _)| path.as_path())
     };

@@ -16,7 +16,7 @@ const LEAD: usize = 100;
 
 /// A line to be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum MatchedLine {
     Match {
         number: u64,
         text: String,
@@ -29,7 +29,7 @@ pub(super) enum Line {
     Gap,
 }
 
-impl Line {
+impl MatchedLine {
     fn bytes(&self) -> usize {
         match self {
             Self::Match { text, .. } | Self::Context { text, .. } => text.len() + 8,
@@ -40,14 +40,14 @@ impl Line {
 
 /// What was found in a file, at most as much as can be shown of all files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) lines: Vec<Line>,
+pub(super) struct FileMatches {
+    pub(super) lines: Vec<MatchedLine>,
     bytes: usize,
     /// Whether there is more in the file.
     pub(super) more: bool,
 }
 
-impl Found {
+impl FileMatches {
     pub(super) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
@@ -62,14 +62,14 @@ impl Found {
 
     #[cfg(test)]
     pub(super) fn of_lines(count: usize) -> Self {
-        let lines = vec![Line::Match { number: 1, text: "x".to_owned() }; count];
-        Self { bytes: lines.iter().map(Line::bytes).sum(), lines, more: false }
+        let lines = vec![MatchedLine::Match { number: 1, text: "x".to_owned() }; count];
+        Self { bytes: lines.iter().map(MatchedLine::bytes).sum(), lines, more: false }
     }
 }
 
 /// Whether a file was text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FileContentKind {
     Text,
     Binary,
 }
@@ -78,17 +78,17 @@ pub(super) enum Kind {
 pub(super) struct Sink<'a> {
     matcher: &'a RegexMatcher,
     limits: OutputLimits,
-    pub(super) found: Found,
-    pub(super) kind: Kind,
+    pub(super) found: FileMatches,
+    pub(super) kind: FileContentKind,
 }
 
 impl<'a> Sink<'a> {
     pub(super) fn new(matcher: &'a RegexMatcher, limits: OutputLimits) -> Self {
-        Self { matcher, limits, found: Found::default(), kind: Kind::Text }
+        Self { matcher, limits, found: FileMatches::default(), kind: FileContentKind::Text }
     }
 
     /// Adds a line if it fits; otherwise the search of this file ends.
-    fn add(&mut self, line: Line) -> bool {
+    fn add(&mut self, line: MatchedLine) -> bool {
         if self.found.lines.len() >= self.limits.lines || self.found.bytes >= self.limits.bytes {
             self.found.more = true;
             return false;
@@ -104,23 +104,23 @@ impl grep_searcher::Sink for Sink<'_> {
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         let text = excerpt(found.bytes(), self.matcher);
-        Ok(self.add(Line::Match { number: found.line_number().unwrap_or(0), text }))
+        Ok(self.add(MatchedLine::Match { number: found.line_number().unwrap_or(0), text }))
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
         let text = excerpt(context.bytes(), self.matcher);
-        Ok(self.add(Line::Context { number: context.line_number().unwrap_or(0), text }))
+        Ok(self.add(MatchedLine::Context { number: context.line_number().unwrap_or(0), text }))
     }
 
     fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
-        Ok(self.add(Line::Gap))
+        Ok(self.add(MatchedLine::Gap))
     }
 
     fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> io::Result<()> {
         if end.binary_byte_offset().is_some() {
             // Nothing of it is shown.
-            self.found = Found::default();
-            self.kind = Kind::Binary;
+            self.found = FileMatches::default();
+            self.kind = FileContentKind::Binary;
         }
         Ok(())
     }

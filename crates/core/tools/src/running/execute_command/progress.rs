@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use haft_sandbox::{AwaitedInput, LiveCommand};
 use haft_text::Limits;
-use haft_tool::Progress;
+use haft_tool::CallProgress;
 
 /// How often a command is looked at.
 pub(super) const GLANCE: Duration = Duration::from_millis(500);
@@ -29,7 +29,7 @@ impl Watcher {
     }
 
     /// Shows what is new, if it is time.
-    pub(super) fn look(&mut self, live: &LiveCommand, progress: &dyn Progress) {
+    pub(super) fn look(&mut self, live: &LiveCommand, progress: &dyn CallProgress) {
         let bytes = live.bytes();
         let quiet = bytes == self.bytes;
         self.bytes = bytes;

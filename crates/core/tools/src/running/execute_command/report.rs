@@ -17,7 +17,7 @@ use crate::running::words::{millis, section, signal_name, whereabouts};
 const DATA: Limits = Limits { lines: 200, bytes: 8 * 1024 };
 
 /// A command that ran.
-pub(super) struct Ran {
+pub(super) struct CommandRun {
     pub(super) finished: FinishedCommand,
     pub(super) command: String,
     pub(super) cwd: String,
@@ -27,13 +27,13 @@ pub(super) struct Ran {
 }
 
 /// The envelope, and whether it names spill files, which then have to stay.
-pub(super) struct Report {
+pub(super) struct CommandReport {
     pub(super) envelope: Envelope,
     pub(super) names_files: bool,
 }
 
-impl Ran {
-    pub(super) fn report(&self, limits: Limits) -> Report {
+impl CommandRun {
+    pub(super) fn report(&self, limits: Limits) -> CommandReport {
         let FinishedCommand { stdout, stderr, aftermath, .. } = &self.finished;
         let (out, err) = share(stdout, stderr, limits);
         let (headline, error) = self.verdict();
@@ -64,7 +64,7 @@ impl Ran {
             envelope.status = ToolStatus::Error;
             envelope.error = Some(error);
         }
-        Report { envelope, names_files }
+        CommandReport { envelope, names_files }
     }
 
     /// What to do instead, when the command wanted somebody to type.

@@ -1,11 +1,11 @@
 //! From what the model says to what a keyboard would send.
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 
 const ENTER: u8 = b'\r';
 
 /// The bytes of a text and of the keys after it. A text alone is ended by Enter.
-pub(super) fn typed(input: Option<&str>, keys: Option<&[String]>) -> Result<Vec<u8>, Failure> {
+pub(super) fn typed(input: Option<&str>, keys: Option<&[String]>) -> Result<Vec<u8>, ToolFailure> {
     let mut bytes = Vec::new();
     if let Some(input) = input {
         // What a keyboard sends for the end of a line is what Enter sends.
@@ -20,11 +20,11 @@ pub(super) fn typed(input: Option<&str>, keys: Option<&[String]>) -> Result<Vec<
     Ok(bytes)
 }
 
-fn unknown(key: &str) -> Failure {
+fn unknown(key: &str) -> ToolFailure {
     let message = format!(
         "`{key}` is not a key; use enter, tab, esc, space, backspace, delete, up, down, left, right, home, end, page-up, page-down, f1 to f12, ctrl-a to ctrl-z, or a single character"
     );
-    Failure::new("invalid_arguments", message)
+    ToolFailure::new("invalid_arguments", message)
 }
 
 /// What a key sends.

@@ -7,8 +7,8 @@ use haft_text::Limits;
 use haft_types::Envelope;
 use serde_json::json;
 
-use crate::failure::{Coded, Failure};
-use crate::running::Session;
+use crate::failure::{Coded, ToolFailure};
+use crate::running::PtySession;
 use crate::running::words::{ending, section, span, whereabouts};
 
 /// What is kept as data; later rounds keep fewer lines still.
@@ -16,7 +16,7 @@ const DATA: Limits = Limits { lines: 200, bytes: 8 * 1024 };
 
 /// How a session stands after it was spoken to.
 pub(crate) struct Spoken<'a> {
-    session: &'a Session,
+    session: &'a PtySession,
     pause: Pause,
     waited: Duration,
     output: CapturedOutput,
@@ -24,7 +24,7 @@ pub(crate) struct Spoken<'a> {
 
 impl<'a> Spoken<'a> {
     /// Takes what the session wrote since the last time.
-    pub(crate) fn new(session: &'a Session, pause: Pause, waited: Duration) -> Self {
+    pub(crate) fn new(session: &'a PtySession, pause: Pause, waited: Duration) -> Self {
         Self { session, pause, waited, output: session.terminal.take_output() }
     }
 
@@ -38,12 +38,12 @@ impl<'a> Spoken<'a> {
 
     /// The result. A command that could not be run is a failure, one that ended with another status than 0 is none: what it
     /// did is in the output, as it would be for a person at the terminal.
-    pub(crate) fn envelope(&self, limits: Limits) -> Result<Envelope, Failure> {
+    pub(crate) fn envelope(&self, limits: Limits) -> Result<Envelope, ToolFailure> {
         let id = self.session.id();
         let ended = self.session.terminal.ending();
         let mut data = json!({ "session_id": id, "state": if ended.is_some() { "ended" } else { "running" } });
         let mut text = match ended.as_deref() {
-            Some(Err(error)) => return Err(Failure::new("cannot_run", error.to_string())),
+            Some(Err(error)) => return Err(ToolFailure::new("cannot_run", error.to_string())),
             Some(Ok(finished)) => {
                 match finished.exit {
                     CommandExit::Code(code) => data["exit_code"] = code.into(),

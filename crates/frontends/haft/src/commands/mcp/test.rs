@@ -3,19 +3,19 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use haft_mcp::{Listing, McpError, Server};
+use haft_mcp::{McpError, ServerDefinition, ServerListing};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::list;
 use crate::commands::mcp::McpTestArgs;
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::output;
 use crate::wiring::mcp::Mcp;
 
-pub(super) async fn run(args: &McpTestArgs) -> anyhow::Result<Exit> {
+pub(super) async fn run(args: &McpTestArgs) -> anyhow::Result<ProcessExit> {
     let (mcp, _) = super::servers(&args.common, args.cwd.as_deref())?;
-    let wanted: Vec<&Server> = match &args.name {
+    let wanted: Vec<&ServerDefinition> = match &args.name {
         Some(name) => vec![super::named(&mcp, name)?],
         None => mcp.servers.iter().collect(),
     };
@@ -33,10 +33,10 @@ pub(super) async fn run(args: &McpTestArgs) -> anyhow::Result<Exit> {
         mcp.problems.iter().for_each(|problem| output::tell(&format!("haft: {problem}")));
     }
     mcp.servers.close().await;
-    Ok(if failed { Exit::Failed } else { Exit::Completed })
+    Ok(if failed { ProcessExit::Failed } else { ProcessExit::Completed })
 }
 
-fn as_json(mcp: &Mcp, server: &Server, answer: &Result<Arc<Listing>, McpError>) -> Value {
+fn as_json(mcp: &Mcp, server: &ServerDefinition, answer: &Result<Arc<ServerListing>, McpError>) -> Value {
     let mut shown = list::as_json(mcp, server);
     shown["ok"] = answer.is_ok().into();
     if let Err(error) = answer {
@@ -45,7 +45,7 @@ fn as_json(mcp: &Mcp, server: &Server, answer: &Result<Arc<Listing>, McpError>) 
     shown
 }
 
-pub(super) fn as_text(server: &Server, answer: &Result<Arc<Listing>, McpError>) -> String {
+pub(super) fn as_text(server: &ServerDefinition, answer: &Result<Arc<ServerListing>, McpError>) -> String {
     let listing = match answer {
         Ok(listing) => listing,
         Err(error) => return format!("{}: {error}\n", server.name),

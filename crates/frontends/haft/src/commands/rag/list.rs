@@ -1,10 +1,10 @@
 //! `haft rag list`.
 
-use haft_rag::{Collection, Kind, Status};
+use haft_rag::{Collection, CollectionKind, CollectionStatus};
 use serde_json::{Value, json};
 
 use crate::commands::rag::RagListArgs;
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 use crate::wiring::rag::Rag;
 
 pub(super) fn run(args: &RagListArgs) -> anyhow::Result<()> {
@@ -19,15 +19,15 @@ pub(super) fn run(args: &RagListArgs) -> anyhow::Result<()> {
     if rag.collections.is_empty() {
         return output::print("No collections yet. Add one with `haft rag add NAME DIR`.\n");
     }
-    let mut table = Table::new(&["NAME", "DESCRIPTION", "FROM", "FILES", "INDEX"]);
+    let mut table = TextTable::new(&["NAME", "DESCRIPTION", "FROM", "FILES", "INDEX"]);
     for collection in &rag.collections {
         let (from, files, index) = match &collection.kind {
-            Kind::Local(local) => {
+            CollectionKind::Local(local) => {
                 let from: Vec<_> = local.folders().iter().map(|folder| folder.display().to_string()).collect();
                 let status = local.status().unwrap_or_default();
                 (from.join(", "), status.files.to_string(), output::bytes(status.bytes))
             }
-            Kind::Remote(remote) => (remote.url().to_string(), "-".to_owned(), "-".to_owned()),
+            CollectionKind::Remote(remote) => (remote.url().to_string(), "-".to_owned(), "-".to_owned()),
         };
         table.row(vec![collection.name.clone(), collection.description.clone(), from, files, index]);
     }
@@ -37,14 +37,14 @@ pub(super) fn run(args: &RagListArgs) -> anyhow::Result<()> {
 fn as_json(collection: &Collection) -> Value {
     let mut value = json!({ "name": collection.name, "description": collection.description });
     match &collection.kind {
-        Kind::Local(local) => {
-            let Status { files, passages, bytes } = local.status().unwrap_or_default();
+        CollectionKind::Local(local) => {
+            let CollectionStatus { files, passages, bytes } = local.status().unwrap_or_default();
             value["folders"] = json!(local.folders());
             value["files"] = files.into();
             value["passages"] = passages.into();
             value["index_bytes"] = bytes.into();
         }
-        Kind::Remote(remote) => value["url"] = remote.url().as_str().into(),
+        CollectionKind::Remote(remote) => value["url"] = remote.url().as_str().into(),
     }
     value
 }

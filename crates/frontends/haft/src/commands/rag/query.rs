@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use haft_rag::{Answer, Passage};
+use haft_rag::{CollectionAnswer, Passage};
 use serde_json::{Value, json};
 
 use crate::commands::rag::RagQueryArgs;
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::wiring::rag::Rag;
 use crate::{output, wiring};
 
@@ -15,10 +15,10 @@ pub(super) fn run(args: &RagQueryArgs) -> anyhow::Result<()> {
     let rag = Rag::of(&places, &loaded.config);
     let collection = super::named(&rag, &args.name)?;
     if args.question.trim().is_empty() {
-        return Err(mistake("the question is empty"));
+        return Err(usage_error("the question is empty"));
     }
     let answer = wiring::runtime()?.block_on(collection.ask(&args.question, usize::from(args.top)))?;
-    if let Answer::Passages(found) = &answer {
+    if let CollectionAnswer::Passages(found) = &answer {
         for note in &found.notes {
             output::tell(&format!("note: {note}"));
         }
@@ -29,7 +29,7 @@ pub(super) fn run(args: &RagQueryArgs) -> anyhow::Result<()> {
     output::print(&haft_text::sanitise(&as_text(&answer)))
 }
 
-fn as_json(answer: &Answer) -> Value {
+fn as_json(answer: &CollectionAnswer) -> Value {
     let one = |passage: &Passage| {
         json!({
             "path": passage.path.display().to_string(),
@@ -40,26 +40,26 @@ fn as_json(answer: &Answer) -> Value {
         })
     };
     match answer {
-        Answer::Passages(found) => {
+        CollectionAnswer::Passages(found) => {
             json!({ "passages": found.passages.iter().map(one).collect::<Vec<_>>(), "notes": found.notes })
         }
-        Answer::Told { text, sources } => json!({ "text": text, "sources": sources }),
+        CollectionAnswer::Told { text, sources } => json!({ "text": text, "sources": sources }),
     }
 }
 
-fn as_text(answer: &Answer) -> String {
+fn as_text(answer: &CollectionAnswer) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     match answer {
-        Answer::Passages(found) if found.passages.is_empty() => {
+        CollectionAnswer::Passages(found) if found.passages.is_empty() => {
             text.push_str("Nothing was found. Try the words the documents would use.\n");
         }
-        Answer::Passages(found) => {
+        CollectionAnswer::Passages(found) => {
             for passage in &found.passages {
                 let _ = writeln!(text, "{}\n{}\n", passage.source(), passage.text.trim_end());
             }
         }
-        Answer::Told { text: told, sources } => {
+        CollectionAnswer::Told { text: told, sources } => {
             let _ = writeln!(text, "{}", told.trim_end());
             for source in sources {
                 let _ = writeln!(text, "- {source}");

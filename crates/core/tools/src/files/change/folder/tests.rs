@@ -15,8 +15,8 @@ fn home() -> Home {
 }
 
 impl Home {
-    fn open(&self, renames: Renames) -> Folder {
-        Folder { renames, ..Folder::open(&self.path).unwrap() }
+    fn open(&self, renames: Renames) -> OpenFolder {
+        OpenFolder { renames, ..OpenFolder::open(&self.path).unwrap() }
     }
 
     fn write(&self, name: &str, content: &str) {
@@ -62,11 +62,11 @@ fn missing_folders_are_named_and_made_but_never_through_a_link() {
     fs::create_dir(home.path.join("a")).unwrap();
     symlink(home.path.join("a"), home.path.join("link")).unwrap();
     let deep = home.path.join("a/b/c");
-    assert_eq!(Folder::missing(&deep), [home.path.join("a/b"), deep.clone()]);
-    Folder::open_or_make(&deep).unwrap();
+    assert_eq!(OpenFolder::missing(&deep), [home.path.join("a/b"), deep.clone()]);
+    OpenFolder::open_or_make(&deep).unwrap();
     assert!(deep.is_dir());
-    assert!(Folder::missing(&deep).is_empty());
-    assert!(Folder::open_or_make(&home.path.join("link/d")).is_err());
+    assert!(OpenFolder::missing(&deep).is_empty());
+    assert!(OpenFolder::open_or_make(&home.path.join("link/d")).is_err());
     assert!(!home.path.join("a/d").exists());
 }
 
