@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod context;
 pub(crate) mod conversations;
 pub(crate) mod count;
+pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod drive;
 pub(crate) mod events;
@@ -22,6 +23,7 @@ pub(crate) mod notes;
 pub(crate) mod permissions;
 #[cfg(feature = "rag")]
 pub(crate) mod rag;
+pub(crate) mod reference;
 pub(crate) mod review;
 pub(crate) mod run;
 pub(crate) mod sandbox;
@@ -34,29 +36,29 @@ pub(crate) mod workflows;
 
 use haft_agent::Places;
 use haft_agent::config::{LoadedConfig, Sources, load};
-use haft_project::Kind;
+use haft_project::KnowledgeKind;
 use interactive::InterfaceStyle;
 
 use crate::cli::{Cli, CliCommand, Common};
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::wiring;
 use crate::wiring::log;
 
 /// Does what the command line says.
-pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
+pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<ProcessExit> {
     match cli.command {
         Some(CliCommand::Run(args)) => run::run(&args),
         Some(CliCommand::Review(args)) => review::run(*args),
         #[cfg(feature = "workflows")]
         Some(CliCommand::Workflows(args)) => workflows::run(args.command),
         Some(CliCommand::Jobs(args)) => jobs::run(args.command),
-        Some(CliCommand::Demo(args)) => crate::demo::run(&args),
+        Some(CliCommand::Demo(args)) => demo::run(&args),
         Some(CliCommand::Conversations(args)) => conversations::run(args.command),
         Some(CliCommand::Context(args)) => context::run(args.command),
-        Some(CliCommand::Rules(args)) => catalogue::run(Kind::Rules, args.command),
-        Some(CliCommand::Skills(args)) => catalogue::run(Kind::Skills, args.command),
-        Some(CliCommand::Commands(args)) => catalogue::run(Kind::Commands, args.command),
-        Some(CliCommand::Agents(args)) => catalogue::run(Kind::Agents, args.command),
+        Some(CliCommand::Rules(args)) => catalogue::run(KnowledgeKind::Rules, args.command),
+        Some(CliCommand::Skills(args)) => catalogue::run(KnowledgeKind::Skills, args.command),
+        Some(CliCommand::Commands(args)) => catalogue::run(KnowledgeKind::Commands, args.command),
+        Some(CliCommand::Agents(args)) => catalogue::run(KnowledgeKind::Agents, args.command),
         Some(CliCommand::Lib(args)) => lib::run(args.command),
         #[cfg(feature = "rag")]
         Some(CliCommand::Rag(args)) => rag::run(args.command),

@@ -19,13 +19,13 @@ use haft_mcp::{
     ServerProblem, Servers, UseMcpTool, gather,
 };
 use haft_permission::PermissionRule;
-use haft_project::Standing;
+use haft_project::TrustState;
 use haft_sandbox::{SandboxConfig, Supervisor};
 use haft_tool::{Tool, ToolCatalogue};
 use haft_types::{Decision, ModelSpec, TokenCounter};
 use tokio::sync::OnceCell;
 
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::wiring::OfferedPrompt;
 use crate::wiring::prompts::PromptSource;
 
@@ -141,11 +141,11 @@ impl PromptSource for Mcp {
 }
 
 /// What is declared: the user's servers, and the project's if it is trusted.
-pub(crate) fn gathered(places: &Places, config: &Config, root: &Path, standing: &Standing) -> Gathered {
+pub(crate) fn gathered(places: &Places, config: &Config, root: &Path, standing: &TrustState) -> Gathered {
     let path = root.join(PROJECT_FILE);
     let text = match standing {
-        Standing::Trusted => read(&path),
-        Standing::Untrusted | Standing::Changed { .. } => Ok(None),
+        TrustState::Trusted => read(&path),
+        TrustState::Untrusted | TrustState::Changed { .. } => Ok(None),
     };
     let (text, problem) = match text {
         Ok(text) => (text, None),
@@ -184,7 +184,7 @@ pub(crate) fn named_tool(name: &str) -> anyhow::Result<(&str, &str)> {
     let parted = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once("__"));
     parted
         .filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
-        .ok_or_else(|| mistake(format!("`{name}` does not name a tool of a server; write `mcp__SERVER__TOOL`")))
+        .ok_or_else(|| usage_error(format!("`{name}` does not name a tool of a server; write `mcp__SERVER__TOOL`")))
 }
 
 /// What servers are given on this machine. Who approves calls also fills in forms.

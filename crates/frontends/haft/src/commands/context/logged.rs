@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use haft_agent::config::Config;
-use haft_model::{Encoding, O200k};
+use haft_model::{BodyEncoding, O200k};
 use haft_store::{Conversation, LoggedRequest, RequestOutline, Store};
 use haft_types::{Entry, LlmMetadata, Message, ModelSpec, Request, Role, Segment, ToolSet};
 
 use super::next;
 use crate::cli::Common;
 use crate::commands::{configuration, conversations};
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::{output, wiring};
 
 /// A conversation whose requests are looked at.
@@ -34,7 +34,7 @@ impl RequestLogReader {
         };
         let requests = store.requests(&conversation.id).await?.last().map_or(0, |last| last.number);
         if requests == 0 {
-            return Err(mistake(format!("conversation `{}` has no requests yet", conversation.id)));
+            return Err(usage_error(format!("conversation `{}` has no requests yet", conversation.id)));
         }
         Ok(Self { store, config: loaded.config, conversation, requests })
     }
@@ -57,11 +57,11 @@ impl RequestLogReader {
 
     pub(super) fn beyond(&self, number: u64) -> anyhow::Error {
         let requests = self.requests;
-        mistake(format!("there is no request {number}; conversation `{}` has {requests}", self.conversation.id))
+        usage_error(format!("there is no request {number}; conversation `{}` has {requests}", self.conversation.id))
     }
 
     /// How a request was encoded: as noted when it was sent, else as the model is declared now.
-    pub(super) fn encoding(&self, noted: Option<&str>, model: &str) -> anyhow::Result<Encoding> {
+    pub(super) fn encoding(&self, noted: Option<&str>, model: &str) -> anyhow::Result<BodyEncoding> {
         if let Some(encoding) = noted.and_then(|text| serde_json::from_str(text).ok()) {
             return Ok(encoding);
         }

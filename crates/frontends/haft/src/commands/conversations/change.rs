@@ -1,14 +1,14 @@
 //! `haft conversations new`, `use`, `rename`, `delete`, `restore` and `fork`.
 
 use haft_agent::RandomIds;
-use haft_store::{Conversation, NewConversation, NewFork, Scope, Store};
+use haft_store::{Conversation, ConversationScope, NewConversation, NewFork, Store};
 use haft_types::{ConversationId, IdSource, Message, MessageId, Metadata};
 use serde_json::Value;
 
 use super::list::listed;
 use super::{find, find_in, named_or_current, namespace, open};
 use crate::commands::conversations::{DeleteArgs, ForkArgs, NewArgs, RenameArgs, RestoreArgs, UseArgs};
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::output;
 
 pub(super) async fn new(args: NewArgs) -> anyhow::Result<()> {
@@ -30,7 +30,7 @@ fn given_or_fresh(id: Option<String>) -> ConversationId {
 fn metadata(pairs: &[String]) -> anyhow::Result<Metadata> {
     let pair = |pair: &String| {
         let (key, value) =
-            pair.split_once('=').ok_or_else(|| mistake(format!("`--metadata {pair}`: expected KEY=VALUE")))?;
+            pair.split_once('=').ok_or_else(|| usage_error(format!("`--metadata {pair}`: expected KEY=VALUE")))?;
         Ok((key.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| Value::from(value))))
     };
     pairs.iter().map(pair).collect()
@@ -63,7 +63,7 @@ pub(super) async fn rename(args: &RenameArgs) -> anyhow::Result<()> {
 
 pub(super) async fn delete(args: &DeleteArgs) -> anyhow::Result<()> {
     let store = open(&args.common)?;
-    for conversation in all(store.as_ref(), &args.ids, Scope::Everywhere).await? {
+    for conversation in all(store.as_ref(), &args.ids, ConversationScope::Everywhere).await? {
         store.delete(&conversation.id).await?;
         tell("deleted", &conversation)?;
     }
@@ -72,14 +72,14 @@ pub(super) async fn delete(args: &DeleteArgs) -> anyhow::Result<()> {
 
 pub(super) async fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
     let store = open(&args.common)?;
-    for conversation in all(store.as_ref(), &args.ids, Scope::Trash).await? {
+    for conversation in all(store.as_ref(), &args.ids, ConversationScope::Trash).await? {
         tell("restored", &store.restore(&conversation.id).await?)?;
     }
     Ok(())
 }
 
 /// Every conversation that is named, or an error before anything is done to one of them.
-async fn all(store: &dyn Store, names: &[String], scope: Scope<'_>) -> anyhow::Result<Vec<Conversation>> {
+async fn all(store: &dyn Store, names: &[String], scope: ConversationScope<'_>) -> anyhow::Result<Vec<Conversation>> {
     let mut found: Vec<Conversation> = Vec::with_capacity(names.len());
     for name in names {
         let conversation = find_in(store, name, scope).await?;
@@ -108,9 +108,9 @@ pub(crate) fn message(messages: &[Message], text: &str) -> anyhow::Result<Messag
         messages.iter().map(|message| message.message_id).filter(|id| id.to_string().starts_with(&wanted));
     match (fitting.next(), fitting.next()) {
         (Some(id), None) if !wanted.is_empty() => Ok(id),
-        (Some(_), Some(_)) => Err(mistake(format!("`{text}` could be several messages; give more of the id"))),
+        (Some(_), Some(_)) => Err(usage_error(format!("`{text}` could be several messages; give more of the id"))),
         (Some(_), None) | (None, _) => {
-            Err(mistake(format!("the conversation has no message `{text}`; `haft conversations show` names them")))
+            Err(usage_error(format!("the conversation has no message `{text}`; `haft conversations show` names them")))
         }
     }
 }

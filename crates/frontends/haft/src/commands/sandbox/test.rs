@@ -11,19 +11,19 @@ use haft_sandbox::{
     Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, Finding, Network, PROBE_ARG, ProbeKind,
     ProbeOutcome, ProbeSite, SandboxPolicy, Supervisor,
 };
-use haft_text::Limits;
+use haft_text::CutLimits;
 use serde::Serialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::sandbox::SandboxTestArgs;
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::{output, wiring};
 
 /// All attempts together take seconds; a machine may be slow.
 const PATIENCE: Duration = Duration::from_mins(10);
 /// What all of them say fits in here many times.
-const OUTPUT: Limits = Limits { lines: 100_000, bytes: 16 << 20 };
+const OUTPUT: CutLimits = CutLimits { lines: 100_000, bytes: 16 << 20 };
 
 /// What came of the attempts in one layer.
 #[derive(Debug, Serialize)]
@@ -50,7 +50,7 @@ impl SandboxTest {
 }
 
 /// Succeeds when no attempt succeeds in namespaces. Landlock is known to leave some open.
-pub(super) fn run(args: &SandboxTestArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &SandboxTestArgs) -> anyhow::Result<ProcessExit> {
     let (places, _) = crate::commands::configuration(&args.common)?;
     let tested = wiring::runtime()?.block_on(async {
         let mut tested = Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn run(args: &SandboxTestArgs) -> anyhow::Result<Exit> {
     } else {
         output::print(&haft_text::sanitise(&tested.iter().map(as_text).collect::<String>()))?;
     }
-    Ok(if ok { Exit::Completed } else { Exit::Failed })
+    Ok(if ok { ProcessExit::Completed } else { ProcessExit::Failed })
 }
 
 async fn test(places: &Places, method: ConfinementMethod) -> anyhow::Result<SandboxTest> {
@@ -101,7 +101,7 @@ async fn test(places: &Places, method: ConfinementMethod) -> anyhow::Result<Sand
             tested.noticed.extend(site.contacts()?);
         }
         Ok(finished) => {
-            let said = finished.stderr.text(Limits::default()).text;
+            let said = finished.stderr.text(CutLimits::default()).text;
             tested.unavailable = Some(format!("the attempts ended with {:?}: {said}", finished.exit));
         }
         Err(error) => tested.unavailable = Some(error.to_string()),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use haft_model::O200k;
 use haft_project::external::{self, ExternalTool};
-use haft_project::{Found, Kind};
+use haft_project::{KnowledgeKind, NamedItems};
 use haft_tool::{Access, Registry, Source, Tool};
 use haft_types::{TokenCounter as _, ToolSet};
 use serde_json::{Value, json};
@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::catalogue::{self, CatalogueContext};
 use crate::commands::tools::ToolListArgs;
-use crate::exit::mistake;
-use crate::output::{self, Table};
+use crate::exit::usage_error;
+use crate::output::{self, TextTable};
 
 /// A tool of the list.
 struct ToolRow<'a> {
@@ -33,13 +33,13 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
     let choice = &loaded.config.tools;
     let externals = Externals::find(args).await?;
     let wanted = haft_engine::wanted_tools(&choice.offer, &externals.place.ground);
-    offered.select(&wanted, &choice.profiles).map_err(|error| mistake(format!("`tools.offer`: {error}")))?;
+    offered.select(&wanted, &choice.profiles).map_err(|error| usage_error(format!("`tools.offer`: {error}")))?;
     let rows: Vec<_> = registry.iter().map(|tool| row(tool.as_ref(), &registry, &offered)).collect();
     if args.json {
         let built_in = rows.iter().map(as_json);
         return output::print_json(&built_in.chain(externals.json()).collect::<Vec<_>>().into());
     }
-    let mut table = Table::new(&["NAME", "GROUP", "DOES", "SOURCE", "TOKENS", "OFFERED"]);
+    let mut table = TextTable::new(&["NAME", "GROUP", "DOES", "SOURCE", "TOKENS", "OFFERED"]);
     for ToolRow { tool, source, offered, tokens } in &rows {
         table.row(vec![
             tool.spec().name.clone(),
@@ -63,7 +63,7 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
         );
     }
     if args.verbose {
-        told.push_str(&catalogue::details(Kind::Tools, &externals.found.shadowed, &externals.place));
+        told.push_str(&catalogue::details(KnowledgeKind::Tools, &externals.found.shadowed, &externals.place));
     }
     output::print(&haft_text::sanitise(&format!(
         "{table}\n{count} tools are offered: {total} tokens of every request. `[tools] offer` or `--allowed-tools` chooses \
@@ -75,7 +75,7 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
 /// The programs of the user's own.
 struct Externals {
     place: CatalogueContext,
-    found: Found<ExternalTool>,
+    found: NamedItems<ExternalTool>,
     /// Each with the tokens of what is known of it.
     tools: Vec<(ExternalTool, u32)>,
 }
