@@ -179,7 +179,7 @@ impl Session {
         self.refer_to_earlier(&call.name, &mut envelope);
         let event = call_result(call, &envelope);
         let tool = self.prompt.own_name(&call.name);
-        let changed = changes.iter().map(|change| self.config.workspace.display(&change.path)).collect();
+        let changed = changes.iter().map(|change| self.config.folders.workspace.display(&change.path)).collect();
         self.transcript.append_result(call, tool, ResultParts { envelope, images, changed }).await?;
         io.emit(event);
         for change in changes {
