@@ -25,7 +25,7 @@ use std::sync::Arc;
 use haft_store::versions::{CallName, Change, FileVersions, Step, StepId, StepKind, Version, VersionsError};
 use haft_types::{ContentHash, ConversationId, MessageId};
 
-use self::plan::{Fate, Planned, Surroundings};
+use self::plan::{Fate, PlannedUndo, Surroundings};
 
 pub(crate) use self::adopt::{Adoption, Held, NotAdopted, adopt};
 pub use self::plan::Conflict;
@@ -181,9 +181,9 @@ impl ChangeRecord {
         &self,
         kind: StepKind,
         by: Option<&CallName>,
-        planned: &[Planned],
+        planned: &[PlannedUndo],
     ) -> Result<Vec<apply::Failed>, VersionsError> {
-        let reversals: Vec<_> = planned.iter().filter_map(Planned::reversal).collect();
+        let reversals: Vec<_> = planned.iter().filter_map(PlannedUndo::reversal).collect();
         if reversals.is_empty() {
             return Ok(Vec::new());
         }
@@ -271,7 +271,7 @@ fn non_empty(selected: Selection) -> Result<Selection, UndoError> {
     if selected.is_empty() { Err(UndoError::NothingToUndo) } else { Ok(selected) }
 }
 
-fn report(steps: &[Step], selected: &Selection, planned: Vec<Planned>, failed: Vec<apply::Failed>) -> Report {
+fn report(steps: &[Step], selected: &Selection, planned: Vec<PlannedUndo>, failed: Vec<apply::Failed>) -> Report {
     let mut failed: HashMap<PathBuf, Conflict> = failed.into_iter().collect();
     let chosen: BTreeSet<StepId> = selected.values().flatten().copied().collect();
     // A redo reverses undos; the calls it brings back are those they took back.
@@ -279,7 +279,7 @@ fn report(steps: &[Step], selected: &Selection, planned: Vec<Planned>, failed: V
         |step: &Step| step.changes.iter().any(|change| change.taken_back.is_some_and(|by| chosen.contains(&by)));
     let concerned = |step: &&Step| step.kind == StepKind::Call && (chosen.contains(&step.id) || undone(step));
     let calls = steps.iter().filter(concerned).filter_map(|step| step.call.clone()).collect();
-    let paths = planned.into_iter().map(|Planned { path, now, fate, .. }| {
+    let paths = planned.into_iter().map(|PlannedUndo { path, now, fate, .. }| {
         let after = match (failed.remove(&path), fate) {
             (Some(conflict), _) | (None, Fate::Conflict(conflict)) => Err(conflict),
             (None, Fate::Restore { to, .. }) => Ok(to),

@@ -23,7 +23,7 @@ pub(super) enum Owner {
 }
 
 /// A document of a conversation or a project.
-pub(super) struct Document<T> {
+pub(super) struct KeptDocument<T> {
     store: Arc<dyn Store>,
     owner: Owner,
     copy: Mutex<T>,
@@ -31,7 +31,7 @@ pub(super) struct Document<T> {
     editing: tokio::sync::Mutex<()>,
 }
 
-impl<T: StateDocument + Clone + Default> Document<T> {
+impl<T: StateDocument + Clone + Default> KeptDocument<T> {
     /// Reads the document. One that cannot be understood is empty here; whoever reads or edits it is told.
     pub(super) async fn open(store: Arc<dyn Store>, owner: Owner) -> Result<Self, StoreError> {
         let document = Self::empty(store, owner);
