@@ -192,6 +192,7 @@ impl Session {
         let last = if resumed { last_sent(store, &transcript, &config, counter, &mut state).await? } else { None };
         let sent = SentState::restore(last, history, counter, &mut state);
         let meter = Meter::new(config.task.limits, budget, state.take().unwrap_or_default());
+        config.notices.extend(state.take_notices());
         let (events, relayed) = Relayed::new();
         let mut session = Self {
             config,

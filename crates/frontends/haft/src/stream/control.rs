@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
-use haft_engine::hub::{Hub, AgentMessage, USER};
+use haft_engine::hub::{AgentMessage, Hub, USER};
 use haft_engine::{Answer, Approval, Approver};
 use haft_types::{Decision, Filled, Form};
 use tokio::runtime::Handle;

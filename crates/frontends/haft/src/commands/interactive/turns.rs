@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_engine::hub::{Hub, AgentMessage, USER};
+use haft_engine::hub::{AgentMessage, Hub, USER};
 use haft_engine::{Compacted, MAIN, ModeSwitch, Which};
 use haft_tui::{Operation, UiMessage};
 use haft_types::PermissionMode;
