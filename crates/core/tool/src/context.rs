@@ -58,6 +58,7 @@ impl Default for OutputLimits {
 pub type ReadFilter = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 
 /// Everything a call is given besides its arguments.
+#[derive(Clone)]
 pub struct ToolContext {
     /// The folders it may work in.
     pub workspace: Workspace,

@@ -4,12 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_sandbox::Pause;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
-use schemars::JsonSchema;
-use serde::Deserialize;
 
-use crate::failure::ToolFailure;
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 use crate::running::session_start::Spoken;
 use crate::running::{Running, shell};
 
@@ -38,7 +34,7 @@ async fn run(
     running: Arc<Running>,
     context: &ToolContext,
     SessionStopParameters { session_id }: SessionStopParameters,
-) -> Result<ToolOutput, ToolFailure> {
+) -> CallResult {
     let session = running.sessions.find(&session_id)?;
     session.terminal.stop();
     session.terminal.ended().await;
