@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use haft_text::Limits;
 use tokio_util::sync::CancellationToken;
 
 use crate::ports::{
@@ -51,6 +52,12 @@ pub struct OutputLimits {
 impl Default for OutputLimits {
     fn default() -> Self {
         Self { lines: 2_000, bytes: 50 * 1024 }
+    }
+}
+
+impl From<OutputLimits> for Limits {
+    fn from(OutputLimits { lines, bytes }: OutputLimits) -> Self {
+        Self { lines, bytes }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `ac_mod_list`: the folders that have a module document.
 
-use haft_text::{Limits, cut_lines};
+use haft_text::cut_lines;
 
 use crate::files::walk;
 use crate::files::walk::GitFolder;
@@ -65,8 +65,7 @@ fn list(scope: &FileScope, parameters: &AcModListParameters) -> CallResult {
         None => format!("- `{path}`"),
     };
     let lines: Vec<_> = found.iter().map(line).collect();
-    let limits = Limits { lines: scope.limits.lines, bytes: scope.limits.bytes };
-    Ok(Envelope::success(cut_lines(&lines.join("\n"), limits).text).with_data(data).into())
+    Ok(Envelope::success(cut_lines(&lines.join("\n"), scope.limits.into()).text).with_data(data).into())
 }
 
 #[cfg(test)]

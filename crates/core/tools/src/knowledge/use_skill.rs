@@ -5,7 +5,7 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use haft_text::{Limits, cut_lines};
+use haft_text::cut_lines;
 use haft_tool::{OpenedSkill, SkillShelf};
 
 use crate::prelude::*;
@@ -42,6 +42,6 @@ fn run(shelf: &dyn SkillShelf, context: &ToolContext, UseSkillParameters { name 
         let lines: Vec<_> = files.iter().map(|file| format!("- {folder}/{file}")).collect();
         shown = format!("{shown}\n\nFiles of this skill:\n{}", lines.join("\n"));
     }
-    let cut = cut_lines(&shown, Limits { lines: context.limits.lines, bytes: context.limits.bytes });
+    let cut = cut_lines(&shown, context.limits.into());
     Ok(Envelope::success(cut.text).with_data(json!({ "name": name, "folder": folder, "files": files })).into())
 }

@@ -85,7 +85,7 @@ pub(crate) async fn speak(
         () = context.cancel.cancelled() => Pause::Busy,
     };
     let spoken = Spoken::new(session, pause, wait);
-    let envelope = spoken.envelope(shell::limits(context))?;
+    let envelope = spoken.envelope(context.limits.into())?;
     if let Some(how) = spoken.ending() {
         running.sessions.close(session, &how);
     }

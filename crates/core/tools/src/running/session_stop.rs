@@ -6,8 +6,8 @@ use std::time::Duration;
 use haft_sandbox::Pause;
 
 use crate::prelude::*;
+use crate::running::Running;
 use crate::running::session_start::Spoken;
-use crate::running::{Running, shell};
 
 const NAME: &str = "session_stop";
 
@@ -39,7 +39,7 @@ async fn run(
     session.terminal.stop();
     session.terminal.ended().await;
     let spoken = Spoken::new(&session, Pause::Ended, Duration::ZERO);
-    let envelope = spoken.envelope(shell::limits(context));
+    let envelope = spoken.envelope(context.limits.into());
     running.sessions.close(&session, &spoken.ending().unwrap_or_default());
     Ok(envelope?.into())
 }
