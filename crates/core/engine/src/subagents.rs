@@ -10,9 +10,9 @@ mod child;
 mod evidence;
 mod git;
 mod home;
-mod purse;
 mod relay;
 mod roster;
+mod shared_budget;
 #[cfg(test)]
 mod tests;
 mod worktree;
@@ -33,8 +33,8 @@ use crate::hub;
 pub(crate) use child::Rank;
 pub(crate) use evidence::evidence;
 pub(crate) use home::{Home, Kin};
-pub use purse::Purse;
 pub(crate) use relay::Relayed;
+pub use shared_budget::SharedBudget;
 
 /// The agents a session can start.
 pub(crate) struct Household {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use haft_agent::config::Config;
 use haft_agent::{Agent, Places, Project};
 use haft_engine::turn::Limits;
-use haft_engine::{Purse, RunReport};
+use haft_engine::{RunReport, SharedBudget};
 use haft_project::Found;
 use haft_project::agents::Agent as AgentFile;
 use haft_types::{ConversationId, Cost, Outcome, PermissionMode, TurnResult, Usage};
@@ -71,7 +71,7 @@ pub struct WorkflowReport {
 pub(crate) struct SharedRun {
     run: WorkflowRun,
     /// What all steps have used.
-    pub(crate) purse: Purse,
+    pub(crate) budget: SharedBudget,
     pub(crate) stream: SharedStream,
     held: RefCell<HeldRun>,
 }
@@ -108,7 +108,7 @@ impl WorkflowRun {
         observer: Box<dyn WorkflowObserver>,
     ) -> Result<WorkflowReport, WorkflowError> {
         let (stream, held) = (EventStream::shared(observer), RefCell::new(held));
-        let shared = Rc::new(SharedRun { run: self, purse: Purse::default(), stream, held });
+        let shared = Rc::new(SharedRun { run: self, budget: SharedBudget::default(), stream, held });
         let mut progress = Progress::new(Instant::now());
         let mut running = JoinSet::new();
         loop {
@@ -145,7 +145,7 @@ impl SharedRun {
         let done = record.steps.iter().filter(|(_, kept)| kept.is_done());
         let outputs: BTreeMap<_, _> =
             done.filter_map(|(name, kept)| Some((name.clone(), kept.result.as_ref()?.text.clone()))).collect();
-        let limit = self.limits.budget_usd.filter(|limit| self.purse.usd() >= *limit);
+        let limit = self.limits.budget_usd.filter(|limit| self.budget.usd() >= *limit);
         let time = self.limits.wall_time.map(|limit| limit.saturating_sub(progress.began.elapsed()));
         let used_up = match (limit, time) {
             (Some(limit), _) => Some(format!("the budget of ${limit} is used up")),

@@ -128,7 +128,7 @@ fn plan(shared: &SharedRun, step: &WorkflowStep, which: Which, time: Option<Dura
         roles,
         mode: shared.mode.unwrap_or(configured.mode),
         limits: Limits { wall_time: time, ..shared.limits },
-        step: Some(RunStep { name: step.name.clone(), purse: shared.purse.clone() }),
+        step: Some(RunStep { name: step.name.clone(), budget: shared.budget.clone() }),
         ..configured
     };
     if let Some(agent) = &step.agent {

@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod context;
 pub(crate) mod conversations;
 pub(crate) mod count;
+pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod drive;
 pub(crate) mod events;
@@ -22,6 +23,7 @@ pub(crate) mod notes;
 pub(crate) mod permissions;
 #[cfg(feature = "rag")]
 pub(crate) mod rag;
+pub(crate) mod reference;
 pub(crate) mod review;
 pub(crate) mod run;
 pub(crate) mod sandbox;
@@ -38,19 +40,19 @@ use haft_project::Kind;
 use interactive::InterfaceStyle;
 
 use crate::cli::{Cli, CliCommand, Common};
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::wiring;
 use crate::wiring::log;
 
 /// Does what the command line says.
-pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
+pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<ProcessExit> {
     match cli.command {
         Some(CliCommand::Run(args)) => run::run(&args),
         Some(CliCommand::Review(args)) => review::run(*args),
         #[cfg(feature = "workflows")]
         Some(CliCommand::Workflows(args)) => workflows::run(args.command),
         Some(CliCommand::Jobs(args)) => jobs::run(args.command),
-        Some(CliCommand::Demo(args)) => crate::demo::run(&args),
+        Some(CliCommand::Demo(args)) => demo::run(&args),
         Some(CliCommand::Conversations(args)) => conversations::run(args.command),
         Some(CliCommand::Context(args)) => context::run(args.command),
         Some(CliCommand::Rules(args)) => catalogue::run(Kind::Rules, args.command),

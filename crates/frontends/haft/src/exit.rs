@@ -9,7 +9,7 @@ use haft_types::Outcome;
 
 /// The documented exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub(crate) enum ProcessExit {
     /// The task is done.
     Completed,
     /// It could not go on.
@@ -24,20 +24,20 @@ pub(crate) enum Exit {
     Aborted,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<ProcessExit> for ExitCode {
+    fn from(exit: ProcessExit) -> Self {
         Self::from(match exit {
-            Exit::Completed => 0,
-            Exit::Failed => 1,
-            Exit::Usage => 2,
-            Exit::Waiting => 3,
-            Exit::Exhausted => 4,
-            Exit::Aborted => 130,
+            ProcessExit::Completed => 0,
+            ProcessExit::Failed => 1,
+            ProcessExit::Usage => 2,
+            ProcessExit::Waiting => 3,
+            ProcessExit::Exhausted => 4,
+            ProcessExit::Aborted => 130,
         })
     }
 }
 
-impl From<Outcome> for Exit {
+impl From<Outcome> for ProcessExit {
     fn from(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Completed => Self::Completed,
@@ -52,11 +52,11 @@ impl From<Outcome> for Exit {
 /// An error in usage or configuration, printed on one line.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Mistake(pub(crate) String);
+pub(crate) struct UsageError(pub(crate) String);
 
 /// An [`anyhow::Error`] that exits with the code for usage errors.
-pub(crate) fn mistake(message: impl Into<String>) -> anyhow::Error {
-    Mistake(message.into()).into()
+pub(crate) fn usage_error(message: impl Into<String>) -> anyhow::Error {
+    UsageError(message.into()).into()
 }
 
 /// Prints a panic like any failure: on one line, with secrets masked.
@@ -69,15 +69,15 @@ pub(crate) fn mask_panics() {
 }
 
 /// Prints a failure on stderr and gives its exit code.
-pub(crate) fn report(failure: &anyhow::Error) -> Exit {
+pub(crate) fn report(failure: &anyhow::Error) -> ProcessExit {
     let text = in_one_line(failure);
     drop(writeln!(std::io::stderr(), "haft: {}", haft_text::sanitise(&text)));
-    if failure.chain().any(is_usage) { Exit::Usage } else { Exit::Failed }
+    if failure.chain().any(is_usage) { ProcessExit::Usage } else { ProcessExit::Failed }
 }
 
 /// Whether the user can mend it in how haft was called or configured.
 fn is_usage(cause: &(dyn Error + 'static)) -> bool {
-    cause.is::<Mistake>()
+    cause.is::<UsageError>()
         || cause.is::<ConfigError>()
         || cause.is::<KeyError>()
         || cause.downcast_ref().is_some_and(FolderError::is_usage)

@@ -15,7 +15,7 @@ use anyhow::Context;
 use haft_types::{ConversationId, Event, EventBody, Outcome, Timestamp, TurnResult};
 use serde::{Deserialize, Serialize};
 
-use crate::exit::mistake;
+use crate::exit::usage_error;
 
 pub(crate) use follow::follow;
 pub(crate) use start::{become_job, start};
@@ -95,9 +95,9 @@ impl JobFolder {
         let mut fitting = self.all()?.into_iter().filter(|job| job.told.id.starts_with(text));
         match (fitting.next(), fitting.next()) {
             (Some(job), None) if !text.is_empty() => Ok(job),
-            (Some(_), Some(_)) => Err(mistake(format!("`{text}` could be several jobs; give more of the id"))),
+            (Some(_), Some(_)) => Err(usage_error(format!("`{text}` could be several jobs; give more of the id"))),
             (Some(_), None) | (None, _) => {
-                Err(mistake(format!("there is no job `{text}`; `haft jobs list` shows them")))
+                Err(usage_error(format!("there is no job `{text}`; `haft jobs list` shows them")))
             }
         }
     }

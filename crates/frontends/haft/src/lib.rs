@@ -4,10 +4,8 @@
 //! nothing else; `cli` is the literal command line, `commands` does what it says, `wiring` registers the
 //! extensions. It is a library only so that the workspace can build the binary with every feature.
 
-mod approve;
 mod cli;
 mod commands;
-mod demo;
 mod exit;
 mod jobs;
 mod output;
@@ -16,7 +14,7 @@ mod wiring;
 
 use std::process::ExitCode;
 
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 
 /// Runs this process as the command line says, and gives its exit code.
 pub fn run() -> ExitCode {
@@ -41,7 +39,7 @@ pub fn run() -> ExitCode {
         },
         Err(error) => {
             // clap prints help and version to stdout with success, usage errors to stderr.
-            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Completed };
+            let exit = if error.use_stderr() { ProcessExit::Usage } else { ProcessExit::Completed };
             drop(error.print());
             exit.into()
         }

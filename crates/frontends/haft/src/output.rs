@@ -15,7 +15,7 @@ use haft_types::{SandboxLayer, SandboxStatus};
 use serde::Serialize;
 
 pub(crate) use events::Printer;
-pub(crate) use table::Table;
+pub(crate) use table::TextTable;
 
 /// Prints to stdout.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {

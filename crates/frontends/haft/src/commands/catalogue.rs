@@ -17,41 +17,41 @@ use haft_project::{By, Ground, Kind, Problem, Shadowed, Standing};
 use serde_json::{Value, json};
 
 use crate::cli::Common;
-use crate::exit::{Exit, mistake};
-use crate::output::{self, Table};
+use crate::exit::{ProcessExit, usage_error};
+use crate::output::{self, TextTable};
 use crate::wiring::{self, OfferedPrompt, PromptSources};
 
 #[derive(Debug, Args)]
 pub(crate) struct CatalogueArgs {
-    /// A list when absent.
+    /// Lists when absent.
     #[command(subcommand)]
     pub(crate) command: Option<CatalogueCommand>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CatalogueCommand {
-    /// List what there is, and where it comes from.
+    /// List all entries and where they come from.
     List {
-        /// Show what is not used because another of the same name comes first, and the folders that are looked through.
+        /// Show shadowed entries (another of the same name takes precedence) and the folders searched.
         #[arg(short, long)]
         verbose: bool,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Show one whole.
+    /// Show an entry.
     Show {
         /// Its name.
         name: String,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Add one to this project, or to your own with `--user`.
+    /// Add an entry to this project, or for all your projects with `--user`.
     Add {
         /// Its name.
         name: String,
@@ -64,7 +64,7 @@ pub(crate) enum CatalogueCommand {
         #[command(flatten)]
         common: Common,
     },
-    /// Remove one that lies in a folder of haft's.
+    /// Remove an entry from a folder of haft's.
     Remove {
         /// Its name.
         name: String,
@@ -110,7 +110,7 @@ impl CatalogueContext {
     }
 }
 
-pub(super) fn run(kind: Kind, command: Option<CatalogueCommand>) -> anyhow::Result<Exit> {
+pub(super) fn run(kind: Kind, command: Option<CatalogueCommand>) -> anyhow::Result<ProcessExit> {
     let all = CatalogueCommand::List { verbose: false, json: false, common: Common::default() };
     match command.unwrap_or(all) {
         CatalogueCommand::List { verbose, json, common } => {
@@ -122,7 +122,7 @@ pub(super) fn run(kind: Kind, command: Option<CatalogueCommand>) -> anyhow::Resu
         }
         CatalogueCommand::Remove { name, common } => change::remove(kind, &name, &CatalogueContext::find(&common)?)?,
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 /// What is wrong with files, and why those of the project are missing.
@@ -154,7 +154,7 @@ fn list(kind: Kind, verbose: bool, json: bool, place: &CatalogueContext) -> anyh
         // Writing to a String cannot fail.
         let _ = writeln!(text, "No {0} yet. Add one with `haft {0} add NAME FILE`.", kind.folder());
     } else {
-        let mut table = Table::new(&["NAME", kind_column(kind), "FROM", "FILE"]);
+        let mut table = TextTable::new(&["NAME", kind_column(kind), "FROM", "FILE"]);
         for item in &found.list {
             table.row(vec![
                 item.name.clone(),
@@ -246,7 +246,7 @@ impl CatalogueListing {
             let names: Vec<_> = self.list.iter().map(|item| item.name.as_str()).collect();
             let there =
                 if names.is_empty() { "there are none".to_owned() } else { format!("there are {}", names.join(", ")) };
-            mistake(format!("no `{name}` among the {}; {there}", kind.folder()))
+            usage_error(format!("no `{name}` among the {}; {there}", kind.folder()))
         })
     }
 }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::conversations;
 use crate::cli::Common;
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::wiring;
 
 pub(super) use rewind::{RewindScope, go_back};
@@ -28,15 +28,15 @@ pub(crate) struct UndoArgs {
     /// An id, the beginning of one, or a name; the current conversation when absent.
     pub(crate) conversation: Option<String>,
 
-    /// Take back the changes of this call, as `haft changes` names it.
+    /// Undo the changes of this call, as `haft changes` names it.
     #[arg(long, value_name = "ID", conflicts_with_all = ["message", "session"])]
     pub(crate) call: Option<String>,
 
-    /// Take back what came of this message: of one of the model's, or of one of yours up to the next.
+    /// Undo the changes of this message: a reply of the model, or a prompt of yours up to the next one.
     #[arg(long, value_name = "ID", conflicts_with = "session")]
     pub(crate) message: Option<String>,
 
-    /// Take back everything the conversation changed.
+    /// Undo everything the conversation changed.
     #[arg(long)]
     pub(crate) session: bool,
 
@@ -55,15 +55,15 @@ pub(crate) struct RedoArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RewindArgs {
-    /// The message, as `haft conversations show` names it. One of yours goes, to be said anew; one of the model's stays, with
-    /// the results of its calls.
+    /// The message, as `haft conversations show` names it. A prompt of yours is removed, to be
+    /// entered again; a reply of the model is kept, with the results of its calls.
     pub(crate) message: String,
 
     /// An id, the beginning of one, or a name; the current conversation when absent.
     #[arg(long, value_name = "ID")]
     pub(crate) conversation: Option<String>,
 
-    /// Take back as well what was changed in files since.
+    /// Undo the file changes made since, too.
     #[arg(long)]
     pub(crate) files: bool,
 
@@ -74,11 +74,11 @@ pub(crate) struct RewindArgs {
 /// What undo, redo and rewind share.
 #[derive(Debug, Args)]
 pub(crate) struct ChangeOptions {
-    /// Only say what would be done.
+    /// Only show what would be done.
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -99,7 +99,7 @@ pub(crate) struct ChangesArgs {
     #[arg(long, requires = "json")]
     pub(crate) content: bool,
 
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -107,21 +107,21 @@ pub(crate) struct ChangesArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn undo(args: &UndoArgs) -> anyhow::Result<Exit> {
+pub(super) fn undo(args: &UndoArgs) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(undo::undo(args))
 }
 
-pub(super) fn redo(args: &RedoArgs) -> anyhow::Result<Exit> {
+pub(super) fn redo(args: &RedoArgs) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(undo::redo(args))
 }
 
-pub(super) fn rewind(args: &RewindArgs) -> anyhow::Result<Exit> {
+pub(super) fn rewind(args: &RewindArgs) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(rewind::rewind(args))
 }
 
-pub(super) fn changes(args: &ChangesArgs) -> anyhow::Result<Exit> {
+pub(super) fn changes(args: &ChangesArgs) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(show::show(args))?;
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 /// A conversation and what it changed.

@@ -3,11 +3,11 @@
 use clap_complete::Shell;
 
 use crate::cli::Cli;
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 
-pub(super) fn run(shell: Shell) -> anyhow::Result<Exit> {
+pub(super) fn run(shell: Shell) -> anyhow::Result<ProcessExit> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::definition(), "haft", &mut script);
     crate::output::print(&String::from_utf8(script)?)?;
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }

@@ -4,10 +4,10 @@ use haft_agent::config::LoadedConfig;
 use serde_json::json;
 
 use crate::cli::ConfigCommand;
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::output;
 
-pub(super) fn run(command: &ConfigCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: &ConfigCommand) -> anyhow::Result<ProcessExit> {
     match command {
         ConfigCommand::Show { origin, json, common } => {
             let (_, loaded) = super::configuration(common)?;
@@ -18,7 +18,7 @@ pub(super) fn run(command: &ConfigCommand) -> anyhow::Result<Exit> {
             }
         }
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 fn as_json(loaded: &LoadedConfig) -> anyhow::Result<serde_json::Value> {

@@ -48,9 +48,9 @@ pub(crate) enum ContextCommand {
     ///
     /// The newest `context.keep_rounds` rounds stay. Nothing is deleted: `recall` brings every message back.
     Compact(CompactArgs),
-    /// Replay a recorded conversation under other policies: tokens, cache, money, regret. Nothing is sent.
+    /// Replay a recorded conversation under other policies: tokens, cache, cost, regret
     ///
-    /// Every request is built again as the policy would have built it, and priced by a simulated cache.
+    /// Nothing is sent: every request is built again as the policy would have built it, and priced by a simulated cache.
     ///
     /// A policy is a place of the reminders, then changes of the rest:
     ///
@@ -71,9 +71,9 @@ pub(crate) enum ContextCommand {
     #[cfg(feature = "lab")]
     #[command(verbatim_doc_comment)]
     Replay(ReplayArgs),
-    /// Edit what is sent: drop, pin, mask or summarise messages, and take it back.
+    /// Edit what is sent: drop, pin, mask or summarise messages, and undo edits.
     ///
-    /// Stored messages never change. Every edit says first what it costs: the prefix behind it is written to the provider's
+    /// Stored messages never change. Every edit shows first what it costs: the prefix behind it is written to the provider's
     /// cache again.
     Edit(EditArgs),
 }
@@ -93,7 +93,7 @@ pub(crate) struct LookArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["conversation", "request"])]
     pub(crate) from_file: Option<PathBuf>,
 
-    /// What the user would say next.
+    /// The user's next prompt.
     #[arg(long, value_name = "TEXT")]
     pub(crate) input: Option<String>,
 
@@ -118,15 +118,15 @@ pub(crate) struct ShowArgs {
     #[arg(long, conflicts_with = "request")]
     pub(crate) next: bool,
 
-    /// Whole texts instead of first words.
+    /// Show whole texts instead of their beginnings.
     #[arg(long)]
     pub(crate) full: bool,
 
-    /// The body itself, byte for byte; secrets are masked.
+    /// Print the request body itself, byte for byte; secrets are masked.
     #[arg(long, conflicts_with_all = ["full", "json"])]
     pub(crate) raw: bool,
 
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -144,7 +144,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from_file", "next", "input"])]
     pub(crate) svg: Option<PathBuf>,
 
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -160,11 +160,11 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) request: Option<u64>,
 
-    /// The changes of texts, line by line.
+    /// Show changes of texts, line by line.
     #[arg(long)]
     pub(crate) full: bool,
 
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -177,11 +177,11 @@ pub(crate) struct WhyArgs {
     /// An id, the beginning of one, or a name; the current conversation when absent.
     pub(crate) conversation: Option<String>,
 
-    /// Only the break at this request.
+    /// Show only the break at this request.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) request: Option<u64>,
 
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -199,7 +199,7 @@ pub(crate) struct RecallArgs {
     #[arg(long, value_name = "CONVERSATION")]
     pub(crate) conversation: Option<String>,
 
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -212,15 +212,15 @@ pub(crate) struct CompactArgs {
     /// An id, the beginning of one, or a name; the current conversation when absent.
     pub(crate) conversation: Option<String>,
 
-    /// What the summary is to keep in particular.
-    #[arg(long, value_name = "WORDS")]
+    /// What the summary must keep.
+    #[arg(long, value_name = "TEXT")]
     pub(crate) focus: Option<String>,
 
     /// The model that is asked, unless one is configured for summaries.
     #[arg(short, long)]
     pub(crate) model: Option<String>,
 
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -253,10 +253,10 @@ mod why;
 #[cfg(feature = "mcp")]
 pub(super) use quoted::other_tools;
 
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::wiring;
 
-pub(super) fn run(command: ContextCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: ContextCommand) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(async {
         match command {
             ContextCommand::Show(args) => show::run(&args).await,
@@ -271,5 +271,5 @@ pub(super) fn run(command: ContextCommand) -> anyhow::Result<Exit> {
             ContextCommand::Edit(args) => edit::run(&args).await,
         }
     })?;
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }

@@ -20,7 +20,7 @@ use haft_imports::ImportFormat;
 use haft_store::{Conversation, Found, Scope, Store, StoreError};
 
 use crate::cli::Common;
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::wiring;
 
 pub(super) use change::message;
@@ -44,31 +44,31 @@ pub(crate) enum ConversationsCommand {
     Use(UseArgs),
     /// Show the current conversation of this project.
     Current(CurrentArgs),
-    /// Find messages by their words.
+    /// Search messages.
     ///
     /// All words must occur, in any order; "words in quotes" follow each other; a word that ends with * is the beginning of one.
     Search(SearchArgs),
-    /// Give a conversation another name.
+    /// Rename a conversation.
     Rename(RenameArgs),
-    /// Put conversations into the trash.
+    /// Move conversations to the trash.
     Delete(DeleteArgs),
-    /// Take conversations out of the trash.
+    /// Restore conversations from the trash.
     Restore(RestoreArgs),
-    /// Copy a conversation up to a message; the copy goes its own way from there.
+    /// Fork a conversation: copy it up to a message.
     Fork(ForkArgs),
-    /// Print a conversation as JSON, whole, or write all of them to a folder.
+    /// Export a conversation as JSON, or all of them to a folder.
     Export(ExportArgs),
-    /// Take conversations in from files: haft's own exports and those of other programs.
+    /// Import conversations from exports of haft and from files of other agents.
     ///
     /// Importing twice adds only what is new. A folder is read file by file; its `current_conversations.json` says which
     /// conversation is current in each namespace.
     #[cfg(feature = "imports")]
     Import(ImportArgs),
-    /// Count what is stored.
+    /// Show statistics of the store.
     Stats(StatsArgs),
     /// List the namespaces (projects) and their current conversations.
     Namespaces(NamespacesArgs),
-    /// Make, list and restore copies of the database.
+    /// Create, list and restore backups of the database.
     Backup(BackupArgs),
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct NamespaceArgs {
 pub(crate) struct NewArgs {
     /// Its name; `Conversation` and the beginning of its id when absent.
     pub(crate) name: Option<String>,
-    /// Its id; made up when absent.
+    /// Its id; generated when absent.
     #[arg(long)]
     pub(crate) id: Option<String>,
     /// What it is about.
@@ -95,7 +95,7 @@ pub(crate) struct NewArgs {
     pub(crate) metadata: Vec<String>,
     #[command(flatten)]
     pub(crate) place: NamespaceArgs,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -104,15 +104,15 @@ pub(crate) struct NewArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ListConversationsArgs {
-    /// Those of every project.
+    /// List those of every project.
     #[arg(long, conflicts_with = "namespace")]
     pub(crate) all: bool,
-    /// Those in the trash, of every project.
+    /// List those in the trash, of every project.
     #[arg(long, conflicts_with_all = ["all", "namespace"])]
     pub(crate) trash: bool,
     #[command(flatten)]
     pub(crate) place: NamespaceArgs,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -123,13 +123,13 @@ pub(crate) struct ListConversationsArgs {
 pub(crate) struct ShowConversationArgs {
     /// An id, the beginning of one, or a name; the current conversation when absent.
     pub(crate) id: Option<String>,
-    /// How many of the newest messages.
+    /// Show this many of the newest messages.
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) last: usize,
-    /// Every message.
+    /// Show every message.
     #[arg(long, conflicts_with = "last")]
     pub(crate) all: bool,
-    /// What each request cost, and all of them.
+    /// Show what each request cost, and the total.
     #[arg(long)]
     pub(crate) cost: bool,
     /// As JSON, whole.
@@ -153,7 +153,7 @@ pub(crate) struct UseArgs {
 pub(crate) struct CurrentArgs {
     #[command(flatten)]
     pub(crate) place: NamespaceArgs,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -162,21 +162,21 @@ pub(crate) struct CurrentArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SearchArgs {
-    /// The text.
+    /// The words to search for.
     #[arg(required = true)]
     pub(crate) words: Vec<String>,
-    /// In every project.
+    /// Search every project.
     #[arg(long, conflicts_with = "namespace")]
     pub(crate) all: bool,
-    /// In the trash.
+    /// Search the trash.
     #[arg(long, conflicts_with_all = ["all", "namespace"])]
     pub(crate) trash: bool,
     #[command(flatten)]
     pub(crate) place: NamespaceArgs,
-    /// At most so many.
+    /// The maximum number of results.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) limit: usize,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -221,10 +221,10 @@ pub(crate) struct ForkArgs {
     /// The name of the copy.
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// The id of the copy; made up when absent.
+    /// The id of the copy; generated when absent.
     #[arg(long, value_name = "ID")]
     pub(crate) new_id: Option<String>,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -236,7 +236,7 @@ pub(crate) struct ExportArgs {
     /// An id, the beginning of one, or a name.
     #[arg(required_unless_present = "all")]
     pub(crate) id: Option<String>,
-    /// Every conversation as a file of its own in this folder, and `current_conversations.json`.
+    /// Write every conversation to a file of its own in this folder, and `current_conversations.json`.
     #[arg(long, value_name = "DIR", conflicts_with = "id")]
     pub(crate) all: Option<PathBuf>,
     #[command(flatten)]
@@ -249,13 +249,13 @@ pub(crate) struct ImportArgs {
     /// Files or folders; `-` is standard input.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// What they are: document (haft's export), openai-chat, claude-code, codex or trajectory; told by their content when
+    /// The format: document (haft's export), openai-chat, claude-code, codex or trajectory; detected by content when
     /// absent.
     #[arg(long)]
     pub(crate) format: Option<ImportFormat>,
     #[command(flatten)]
     pub(crate) place: NamespaceArgs,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -264,7 +264,7 @@ pub(crate) struct ImportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -273,7 +273,7 @@ pub(crate) struct StatsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct NamespacesArgs {
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -290,24 +290,24 @@ pub(crate) struct BackupArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BackupCommand {
-    /// List the copies, oldest first.
+    /// List the backups, oldest first.
     List {
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Put a copy in the place of the database; what was there is kept as a copy.
+    /// Restore a backup; the present database is backed up first.
     Restore {
-        /// The name of a copy as `list` shows it, its path, or `newest`.
+        /// The name of a backup as `list` shows it, its path, or `newest`.
         name: String,
         #[command(flatten)]
         common: Common,
     },
 }
 
-pub(super) fn run(command: ConversationsCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: ConversationsCommand) -> anyhow::Result<ProcessExit> {
     let done = wiring::runtime()?.block_on(async {
         match command {
             #[cfg(feature = "imports")]
@@ -328,7 +328,7 @@ pub(super) fn run(command: ConversationsCommand) -> anyhow::Result<Exit> {
             ConversationsCommand::Namespaces(args) => list::namespaces(&args).await,
             ConversationsCommand::Backup(args) => backup::run(&args),
         }
-        .map(|()| Exit::Completed)
+        .map(|()| ProcessExit::Completed)
     });
     done.map_err(usage_errors)
 }
@@ -343,7 +343,7 @@ fn usage_errors(error: anyhow::Error) -> anyhow::Error {
             | StoreError::UnknownConversation { .. }
             | StoreError::UnknownMessage { .. }
             | StoreError::EmptySearch { .. },
-        ) => mistake(error.to_string()),
+        ) => usage_error(error.to_string()),
         Some(_) | None => error,
     }
 }
@@ -379,12 +379,12 @@ async fn find_in(store: &dyn Store, text: &str, scope: Scope<'_>) -> anyhow::Res
     };
     match store.find(text, scope).await? {
         Found::One(conversation) => Ok(*conversation),
-        Found::Nothing => {
-            Err(mistake(format!("there is no conversation `{text}`{place}; `haft conversations {list}` shows them")))
-        }
+        Found::Nothing => Err(usage_error(format!(
+            "there is no conversation `{text}`{place}; `haft conversations {list}` shows them"
+        ))),
         Found::Several(several) => {
             let ids: Vec<_> = several.iter().map(|one| one.id.to_string()).collect();
-            Err(mistake(format!("`{text}` could be any of {}; give more of the id", ids.join(", "))))
+            Err(usage_error(format!("`{text}` could be any of {}; give more of the id", ids.join(", "))))
         }
     }
 }
@@ -394,7 +394,7 @@ pub(super) async fn current(store: &dyn Store) -> anyhow::Result<Conversation> {
 }
 
 async fn current_of(store: &dyn Store, namespace: &str) -> anyhow::Result<Conversation> {
-    let none = || mistake("there is no current conversation in this project; give an id");
+    let none = || usage_error("there is no current conversation in this project; give an id");
     let id = store.current(namespace).await?.ok_or_else(none)?;
     store.get(&id).await?.ok_or_else(none)
 }

@@ -9,8 +9,8 @@ use haft_types::TokenCounter;
 use serde_json::json;
 
 use crate::cli::Common;
-use crate::exit::{Exit, mistake};
-use crate::output::{self, Table};
+use crate::exit::{ProcessExit, usage_error};
+use crate::output::{self, TextTable};
 use crate::wiring;
 
 #[derive(Debug, Args)]
@@ -21,7 +21,7 @@ pub(crate) struct CountArgs {
     /// Count for this model, as `provider/model`.
     #[arg(short, long)]
     pub(crate) model: Option<String>,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -34,7 +34,7 @@ struct FileCount {
     tokens: u64,
 }
 
-pub(super) fn run(args: &CountArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &CountArgs) -> anyhow::Result<ProcessExit> {
     let factor = factor(args)?;
     let mut counted = Vec::new();
     for file in &args.files {
@@ -48,7 +48,7 @@ pub(super) fn run(args: &CountArgs) -> anyhow::Result<Exit> {
             counted.iter().map(|one| json!({"file": one.name, "bytes": one.bytes, "tokens": one.tokens})).collect();
         output::print_json(&json!({"files": files, "total": total, "model": args.model, "factor": factor}))?;
     } else {
-        let mut table = Table::new(&["TOKENS", "BYTES", "FILE"]);
+        let mut table = TextTable::new(&["TOKENS", "BYTES", "FILE"]);
         for one in &counted {
             table.row(vec![one.tokens.to_string(), one.bytes.to_string(), one.name.clone()]);
         }
@@ -58,7 +58,7 @@ pub(super) fn run(args: &CountArgs) -> anyhow::Result<Exit> {
         }
         output::print(&table.to_string())?;
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 /// How many tokens of the model a counted one stands for; without a model, one.
@@ -76,6 +76,6 @@ fn read(file: &Path) -> anyhow::Result<String> {
     } else {
         std::fs::read(file).map(|read| bytes = read)
     };
-    read.map_err(|error| mistake(format!("cannot read `{}`: {error}", file.display())))?;
+    read.map_err(|error| usage_error(format!("cannot read `{}`: {error}", file.display())))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

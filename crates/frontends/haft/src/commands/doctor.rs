@@ -13,24 +13,24 @@ use haft_store::{Check, Health, Patient, examine};
 use serde_json::json;
 
 use crate::cli::Common;
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::{output, wiring};
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Write out every conversation that can still be read, even from a database that cannot be opened: one file each, into
-    /// this folder or into a new one beside the database.
+    /// Export every conversation that can still be read, even from a database that cannot be opened: one file each, into
+    /// this folder or into a new one next to the database.
     #[arg(long, value_name = "DIR", num_args = 0..=1)]
     #[expect(clippy::option_option, reason = "not given, given alone, given with a folder")]
     pub(crate) salvage: Option<Option<PathBuf>>,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }
 
-pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<ProcessExit> {
     if let Some(folder) = &args.salvage {
         return salvage::run(folder.as_deref(), args.json);
     }
@@ -61,7 +61,7 @@ pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<Exit> {
     } else {
         output::print(&haft_text::sanitise(&as_text(&checks)))?;
     }
-    Ok(if ok { Exit::Completed } else { Exit::Failed })
+    Ok(if ok { ProcessExit::Completed } else { ProcessExit::Failed })
 }
 
 fn patient(places: &Places, config: &Config) -> Patient {

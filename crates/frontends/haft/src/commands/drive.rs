@@ -7,13 +7,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::run::{cancel_on_signals, close, lower, printer, take_role, usage_errors};
 use crate::cli::{Compat, OutputFormat, RunArgs};
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::stream::{Dialect, StreamApprover, StreamControl};
 use crate::wiring;
 
-pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     if args.output_format != OutputFormat::StreamJson {
-        return Err(mistake(
+        return Err(usage_error(
             "`--input-format stream-json` needs `--output-format stream-json`: answers go to who asks",
         ));
     }
@@ -31,10 +31,12 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         if first.is_none() {
             tokio::select! {
                 heard = prompts.recv() => first = heard,
-                () = stop.cancelled() => return Ok(Exit::Aborted),
+                () = stop.cancelled() => return Ok(ProcessExit::Aborted),
             }
         }
-        let Some(first) = first else { return Err(mistake("standard input ended without a message of type `user`")) };
+        let Some(first) = first else {
+            return Err(usage_error("standard input ended without a message of type `user`"));
+        };
         let mut plan = lower(args, &loaded.config, Some(&first))?;
         take_role(&mut plan, args, &places)?;
         let mode = plan.mode;
@@ -45,13 +47,13 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         control.reach(Arc::clone(session.hub()));
         let mut printer = printer(args, &session, mode);
         let mut next = Some(first);
-        let mut exit = Exit::Completed;
+        let mut exit = ProcessExit::Completed;
         while let Some(text) = next {
             let turn = stop.child_token();
             control.begin(turn.clone());
             let report = session.run(Some(text), &mut printer, &turn).await;
             control.end();
-            exit = if report.never_valid { Exit::Usage } else { report.result.outcome.into() };
+            exit = if report.never_valid { ProcessExit::Usage } else { report.result.outcome.into() };
             if stop.is_cancelled() {
                 break;
             }

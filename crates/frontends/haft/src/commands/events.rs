@@ -8,10 +8,10 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use crate::cli::EventsArgs;
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::output;
 
-pub(super) fn run(args: &EventsArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &EventsArgs) -> anyhow::Result<ProcessExit> {
     if args.json {
         let schemas = json!({
             "event": schema::<Event>(LineDirection::Out),
@@ -22,7 +22,7 @@ pub(super) fn run(args: &EventsArgs) -> anyhow::Result<Exit> {
     } else {
         output::print(&page::page())?;
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 /// Whether haft writes a line or reads it: what may be absent differs.

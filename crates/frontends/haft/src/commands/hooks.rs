@@ -7,8 +7,8 @@ use haft_project::hooks::{self, Hook};
 use serde_json::{Value, json};
 
 use crate::cli::Common;
-use crate::exit::Exit;
-use crate::output::{self, Table};
+use crate::exit::ProcessExit;
+use crate::output::{self, TextTable};
 use crate::wiring;
 
 #[derive(Debug, Args)]
@@ -19,24 +19,24 @@ pub(crate) struct HooksArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HooksCommand {
-    /// List the hooks of yours and of the project, where each comes from, and whether it would run.
+    /// List your hooks and those of the project, where each comes from, and whether it would run.
     List(HookListArgs),
 }
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct HookListArgs {
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: Option<HooksCommand>) -> anyhow::Result<Exit> {
+pub(super) fn run(command: Option<HooksCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| HooksCommand::List(HookListArgs::default())) {
         HooksCommand::List(args) => list(&args)?,
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 fn list(args: &HookListArgs) -> anyhow::Result<()> {
@@ -60,7 +60,7 @@ fn list(args: &HookListArgs) -> anyhow::Result<()> {
     if found.is_empty() {
         return output::print("There are no hooks. `docs/hooks.md` says how to add one.\n");
     }
-    let mut table = Table::new(&["POINT", "MATCHER", "COMMAND", "SECONDS", "SOURCE", "RUNS"]);
+    let mut table = TextTable::new(&["POINT", "MATCHER", "COMMAND", "SECONDS", "SOURCE", "RUNS"]);
     for hook in &found {
         table.row(vec![
             hook.point.name().to_owned(),

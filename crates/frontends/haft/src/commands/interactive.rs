@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use super::permissions;
 use super::run::{lower, take_role, usage_errors};
 use crate::cli::{DemoArgs, RunArgs, at_a_terminal};
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::output;
 use crate::wiring::{self, PromptSources};
 
@@ -44,16 +44,16 @@ pub(super) enum InterfaceStyle {
     Plain,
 }
 
-pub(super) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<ProcessExit> {
     if !at_a_terminal() {
-        return Err(mistake("talking to the model needs a terminal; use `haft run \"…\"` or `haft -p \"…\"`"));
+        return Err(usage_error("talking to the model needs a terminal; use `haft run \"…\"` or `haft -p \"…\"`"));
     }
     let (places, mut loaded) = super::configuration(&args.common)?;
     if args.model.is_none() && haft_agent::configured_model(&loaded.config).is_none() {
         match setup::run(&places, &loaded.config)? {
             SetupOutcome::Model => loaded = super::configuration(&args.common)?.1,
-            SetupOutcome::Demo => return crate::demo::run(&DemoArgs::default()),
-            SetupOutcome::Left => return Ok(Exit::Completed),
+            SetupOutcome::Demo => return super::demo::run(&DemoArgs::default()),
+            SetupOutcome::Left => return Ok(ProcessExit::Completed),
         }
     }
     let config = loaded.config;
@@ -96,11 +96,11 @@ pub(super) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Exit>
             output::tell(&haft_text::sanitise(&format!("haft: {message}")));
         }
         match ended {
-            Ok(Ok(Ended::Left)) => Ok(Exit::Completed),
-            Ok(Ok(Ended::Signalled)) => Ok(Exit::Aborted),
+            Ok(Ok(Ended::Left)) => Ok(ProcessExit::Completed),
+            Ok(Ok(Ended::Signalled)) => Ok(ProcessExit::Aborted),
             Ok(Err(error)) => Err(error.into()),
             // The panic hook has printed the message.
-            Ok(Ok(Ended::Panicked)) | Err(_) => Ok(Exit::Failed),
+            Ok(Ok(Ended::Panicked)) | Err(_) => Ok(ProcessExit::Failed),
         }
     })
 }

@@ -8,7 +8,7 @@ use haft_engine::EventSink;
 use haft_types::Event;
 
 use crate::cli::{Common, OutputFormat};
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::jobs::{BackgroundJob, JobFolder, JobState, follow};
 use crate::output::{self, Printer};
 
@@ -20,23 +20,23 @@ pub(crate) struct JobsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobsCommand {
-    /// List runs in the background, newest first.
+    /// List background runs, newest first.
     List(ListJobsArgs),
-    /// Show one: how it stands, what it was told, what it answered.
+    /// Show a job: its state, task and answer.
     Show(ShowJobArgs),
-    /// Print what it did so far.
+    /// Print the output of a job so far.
     Logs(LogsArgs),
-    /// Watch it to its end, as if it were run here; Ctrl-C only stops watching.
+    /// Follow a job to its end, as if it ran here; Ctrl-C only stops following.
     ///
     /// The exit code is that of the run.
     Attach(AttachArgs),
-    /// End it. Its conversation stays and can be gone on with.
+    /// Stop jobs; their conversations can be resumed.
     Kill(KillArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ListJobsArgs {
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -45,9 +45,9 @@ pub(crate) struct ListJobsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowJobArgs {
-    /// The job's id, or the beginning of it.
+    /// The job's id, or a prefix of it.
     pub(crate) id: String,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -56,9 +56,9 @@ pub(crate) struct ShowJobArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
-    /// The job's id, or the beginning of it.
+    /// The job's id, or a prefix of it.
     pub(crate) id: String,
-    /// Go on printing until it ends.
+    /// Follow the output until the job ends.
     #[arg(short, long)]
     pub(crate) follow: bool,
     /// The events, one JSON object a line.
@@ -73,7 +73,7 @@ pub(crate) struct LogsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct AttachArgs {
-    /// The job's id, or the beginning of it.
+    /// The job's id, or a prefix of it.
     pub(crate) id: String,
     /// Show reasoning and whole tool results.
     #[arg(long)]
@@ -84,14 +84,14 @@ pub(crate) struct AttachArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct KillArgs {
-    /// The jobs' ids, or the beginnings of them.
+    /// The jobs' ids, or prefixes of them.
     #[arg(required = true)]
     pub(crate) ids: Vec<String>,
     #[command(flatten)]
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: JobsCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: JobsCommand) -> anyhow::Result<ProcessExit> {
     match command {
         JobsCommand::List(args) => show::list(&args)?,
         JobsCommand::Show(args) => show::show(&args)?,
@@ -99,7 +99,7 @@ pub(super) fn run(command: JobsCommand) -> anyhow::Result<Exit> {
         JobsCommand::Attach(args) => return attach(&args),
         JobsCommand::Kill(args) => kill::kill(&args)?,
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 /// The jobs of this user.
@@ -118,13 +118,13 @@ fn logs(args: &LogsArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn attach(args: &AttachArgs) -> anyhow::Result<Exit> {
+fn attach(args: &AttachArgs) -> anyhow::Result<ProcessExit> {
     let job = jobs(&args.common)?.find(&args.id)?;
     watch(&job, true, Printer::new(OutputFormat::Text, args.verbose))?;
     tell_death(&job);
     Ok(match job.state() {
         JobState::Ended(result) => result.outcome.into(),
-        JobState::Running | JobState::Died => Exit::Failed,
+        JobState::Running | JobState::Died => ProcessExit::Failed,
     })
 }
 

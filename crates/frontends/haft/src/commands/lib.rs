@@ -12,13 +12,13 @@ use haft_types::TokenCounter;
 use serde_json::json;
 
 use crate::cli::Common;
-use crate::exit::{Exit, mistake};
-use crate::output::{self, Table};
+use crate::exit::{ProcessExit, usage_error};
+use crate::output::{self, TextTable};
 use crate::wiring;
 
 #[derive(Debug, Args)]
 pub(crate) struct LibArgs {
-    /// A list when absent.
+    /// Lists when absent.
     #[command(subcommand)]
     pub(crate) command: Option<LibCommand>,
 }
@@ -32,7 +32,7 @@ pub(crate) enum LibCommand {
         #[command(flatten)]
         common: Common,
     },
-    /// Send it no longer.
+    /// Stop sending the documentation of a library.
     Remove {
         /// `library` or `user/library`.
         name: String,
@@ -41,7 +41,7 @@ pub(crate) enum LibCommand {
     },
     /// List the libraries this project uses, with what they cost in tokens.
     List {
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
@@ -60,7 +60,7 @@ pub(crate) enum LibCommand {
         #[command(flatten)]
         common: Common,
     },
-    /// Show where the documentation comes from, or take it from somewhere else.
+    /// Show or set the source of the documentation.
     Proxy {
         /// The URL or path of a git repository laid out `domain/user/library`.
         source: Option<String>,
@@ -69,7 +69,7 @@ pub(crate) enum LibCommand {
     },
 }
 
-pub(super) fn run(command: Option<LibCommand>) -> anyhow::Result<Exit> {
+pub(super) fn run(command: Option<LibCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or(LibCommand::List { json: false, common: Common::default() }) {
         LibCommand::Add { name, common } => add(&name, &common)?,
         LibCommand::Remove { name, common } => {
@@ -77,7 +77,7 @@ pub(super) fn run(command: Option<LibCommand>) -> anyhow::Result<Exit> {
             let told = match libraries.remove(&project.root, &name).map_err(|error| told(&error))? {
                 Change::Made => format!("Removed {name}\n"),
                 Change::None => {
-                    return Err(mistake(format!(
+                    return Err(usage_error(format!(
                         "this project does not use `{name}`; `haft lib list` shows what it uses"
                     )));
                 }
@@ -95,14 +95,14 @@ pub(super) fn run(command: Option<LibCommand>) -> anyhow::Result<Exit> {
             let (libraries, _) = place(&common)?;
             if let Some(source) = source {
                 if source.trim().is_empty() || source.starts_with('-') {
-                    return Err(mistake(format!("`{source}` is not the URL or path of a git repository")));
+                    return Err(usage_error(format!("`{source}` is not the URL or path of a git repository")));
                 }
                 libraries.set_source(&source).map_err(|error| told(&error))?;
             }
             output::print(&format!("{}\n", haft_text::sanitise(&libraries.source().map_err(|error| told(&error))?)))?;
         }
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 fn place(common: &Common) -> anyhow::Result<(Libraries, Project)> {
@@ -111,7 +111,7 @@ fn place(common: &Common) -> anyhow::Result<(Libraries, Project)> {
 }
 
 fn told(error: &LibraryError) -> anyhow::Error {
-    mistake(error.to_string())
+    usage_error(error.to_string())
 }
 
 fn add(name: &str, common: &Common) -> anyhow::Result<()> {
@@ -152,7 +152,7 @@ fn list(json: bool, common: &Common) -> anyhow::Result<()> {
     if counted.is_empty() {
         return output::print("This project uses no libraries yet. Add one with `haft lib add NAME`.\n");
     }
-    let mut table = Table::new(&["LIBRARY", "FILES", "TOKENS"]);
+    let mut table = TextTable::new(&["LIBRARY", "FILES", "TOKENS"]);
     for (name, files, tokens) in counted {
         table.row(vec![name.clone(), files.to_string(), tokens.to_string()]);
     }
@@ -166,7 +166,7 @@ fn docs(name: &str, common: &Common) -> anyhow::Result<()> {
     let library = libraries.find(name).map_err(|error| told(&error))?;
     let documents = libraries.documents_of(&library, &ground, &mut Vec::new());
     if documents.is_empty() {
-        return Err(mistake(format!("`{library}` has no Markdown files")));
+        return Err(usage_error(format!("`{library}` has no Markdown files")));
     }
     let texts: Vec<_> = documents.iter().map(|one| format!("# {}\n\n{}\n", one.heading, one.text.trim())).collect();
     output::print(&haft_text::sanitise(&texts.join("\n")))
@@ -208,13 +208,13 @@ fn git(folder: Option<&Path>, arguments: &[&str]) -> anyhow::Result<()> {
     let ran = command
         .stderr(Stdio::piped())
         .output()
-        .map_err(|error| mistake(format!("git is needed to fetch libraries and cannot be run: {error}")))?;
+        .map_err(|error| usage_error(format!("git is needed to fetch libraries and cannot be run: {error}")))?;
     if ran.status.success() {
         return Ok(());
     }
     let why = String::from_utf8_lossy(&ran.stderr);
     let why = why.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it did not say why");
-    Err(mistake(haft_text::sanitise(&format!(
+    Err(usage_error(haft_text::sanitise(&format!(
         "git could not fetch the libraries: {why}; `haft lib proxy` shows where they come from"
     ))))
 }

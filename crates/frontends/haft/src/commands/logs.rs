@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::cli::Common;
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::output;
 use crate::wiring::log::{Follower, LogLevel, LogLine, newest_lines};
 
@@ -14,10 +14,10 @@ const EVERY: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Args)]
 pub(crate) struct LogArgs {
-    /// Go on printing what is logged, until Ctrl-C.
+    /// Follow the log until Ctrl-C.
     #[arg(short, long)]
     follow: bool,
-    /// Only lines of this level and worse: error, warn, info, debug or trace.
+    /// Show only lines of this level and more severe ones: error, warn, info, debug or trace.
     #[arg(
         long,
         value_enum,
@@ -27,7 +27,7 @@ pub(crate) struct LogArgs {
         hide_default_value = true
     )]
     level: LogLevel,
-    /// How many lines of those that are there.
+    /// Start with this many of the newest lines.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     lines: usize,
     /// As JSON, one object a line.
@@ -37,7 +37,7 @@ pub(crate) struct LogArgs {
     common: Common,
 }
 
-pub(super) fn run(args: &LogArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &LogArgs) -> anyhow::Result<ProcessExit> {
     let (places, _) = super::configuration(&args.common)?;
     let folder = places.log();
     // Before the lines are read: one that comes in between is shown twice rather than never.
@@ -48,7 +48,7 @@ pub(super) fn run(args: &LogArgs) -> anyhow::Result<Exit> {
         output::tell(&format!("haft: nothing is logged in {}", folder.display()));
     }
     show(args, &lines)?;
-    let Some(mut follower) = follower else { return Ok(Exit::Completed) };
+    let Some(mut follower) = follower else { return Ok(ProcessExit::Completed) };
     loop {
         let lines: Vec<_> = follower.lines().into_iter().filter(|line| wanted(line)).collect();
         show(args, &lines)?;

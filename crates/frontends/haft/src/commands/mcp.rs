@@ -11,7 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use haft_types::Decision;
 
 use crate::cli::Common;
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::wiring;
 use crate::wiring::mcp::Mcp;
 
@@ -23,23 +23,23 @@ pub(crate) struct McpArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
-    /// List the MCP servers of this project and yours, with what is known of them. None of them is started.
+    /// List the MCP servers of this project and yours, without starting them.
     List(McpListArgs),
-    /// Declare a server in config.toml, and ask it what it offers.
+    /// Add an MCP server to config.toml, and test it.
     ///
     /// A program: `haft mcp add NAME -- COMMAND ARGS…`. A service: `haft mcp add NAME --url URL`.
     Add(Box<McpAddArgs>),
-    /// Take a server out of config.toml.
+    /// Remove an MCP server from config.toml.
     Remove(McpNameArgs),
-    /// Start a server, show what it offers, and keep that for the next run.
+    /// Start an MCP server, show its tools, prompts and resources, and cache the list.
     Test(McpTestArgs),
-    /// Log in to a server that wants it: shows a page to visit, and waits until you come back from it.
+    /// Log in to an MCP server in the browser.
     Login(McpNameArgs),
 }
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct McpListArgs {
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     /// The project folder.
@@ -52,7 +52,7 @@ pub(crate) struct McpListArgs {
 /// The protocol used with a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum McpTransport {
-    /// A program, over its input and output.
+    /// A program, over standard input and output.
     Stdio,
     /// A service, over HTTP.
     Http,
@@ -65,10 +65,10 @@ pub(crate) struct McpAddArgs {
     /// The program and its arguments, after `--`.
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
-    /// Where the service is.
+    /// The URL of the service.
     #[arg(long)]
     pub(crate) url: Option<String>,
-    /// What is spoken; found out from the rest when absent. With `http` the address may stand in place of the command.
+    /// The transport; derived from the other arguments when absent. With `http` the URL may take the place of the command.
     #[arg(short, long)]
     pub(crate) transport: Option<McpTransport>,
     /// A variable of the program's environment, as `KEY=VALUE`.
@@ -83,13 +83,13 @@ pub(crate) struct McpAddArgs {
     /// The folder the program runs in; the project when absent.
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<String>,
-    /// Seconds a call may be silent.
+    /// The timeout of a call without output, in seconds.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<u32>,
-    /// What becomes of its calls where no rule speaks: allow, ask or deny.
+    /// The decision for its calls that no rule matches: allow, ask or deny.
     #[arg(long, value_name = "DECISION", value_parser = decision)]
     pub(crate) permission: Option<Decision>,
-    /// Only declare it, without asking it what it offers.
+    /// Only add it, without a test.
     #[arg(long)]
     pub(crate) no_test: bool,
     #[command(flatten)]
@@ -115,7 +115,7 @@ pub(crate) struct McpNameArgs {
 pub(crate) struct McpTestArgs {
     /// The server's name; every server when absent.
     pub(crate) name: Option<String>,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     /// The project folder.
@@ -125,7 +125,7 @@ pub(crate) struct McpTestArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: Option<McpCommand>) -> anyhow::Result<Exit> {
+pub(super) fn run(command: Option<McpCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| McpCommand::List(McpListArgs::default())) {
         McpCommand::List(args) => list::run(&args),
         McpCommand::Add(args) => add::run(&args),
@@ -147,10 +147,10 @@ fn named<'a>(mcp: &'a Mcp, name: &str) -> anyhow::Result<&'a haft_mcp::ServerDef
         return Ok(server);
     }
     if let Some(problem) = mcp.problems.iter().find(|problem| problem.server == name) {
-        return Err(mistake(problem.to_string()));
+        return Err(usage_error(problem.to_string()));
     }
     let names: Vec<_> = mcp.servers.iter().map(|server| format!("`{}`", server.name)).collect();
     let known =
         if names.is_empty() { "there are none yet".to_owned() } else { format!("there are {}", names.join(", ")) };
-    Err(mistake(format!("there is no MCP server `{name}`; {known}")))
+    Err(usage_error(format!("there is no MCP server `{name}`; {known}")))
 }

@@ -13,7 +13,7 @@ use haft_model::Catalogue;
 use haft_types::Api;
 
 use crate::cli::{Common, positive};
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 
 pub(super) use list::usable;
 pub(super) use trial::ModelTrial;
@@ -26,24 +26,24 @@ pub(crate) struct ModelsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
-    /// List the models you declared and the built-in ones you have a key for.
+    /// List the models you added and the built-in ones you have a key for.
     List(ListArgs),
-    /// Show everything that is known of a model, and where it comes from.
+    /// Show a model's settings, and where each comes from.
     Show(ShowModelArgs),
-    /// List the roles models play and which model plays each.
+    /// List the roles of models and the model for each.
     Roles(RolesArgs),
-    /// Declare a model, and its provider if that is new, in config.toml.
+    /// Add a model, and its provider if that is new, to config.toml.
     Add(Box<AddArgs>),
-    /// Send one tiny request and report what came of it.
+    /// Test a model with one tiny request.
     Test(TestArgs),
 }
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct ListArgs {
-    /// Built-in models without a key too.
+    /// Include built-in models without a key.
     #[arg(long)]
     pub(crate) all: bool,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     /// The built-in catalogue as the page of the documentation.
@@ -55,7 +55,7 @@ pub(crate) struct ListArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RolesArgs {
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -66,7 +66,7 @@ pub(crate) struct RolesArgs {
 pub(crate) struct ShowModelArgs {
     /// The model, as `provider/model`.
     pub(crate) name: String,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -81,35 +81,35 @@ pub(crate) struct AddArgs {
     /// The provider's wire protocol: openai-chat, openai-responses, anthropic or gemini.
     #[arg(long)]
     pub(crate) api: Option<Api>,
-    /// Where the provider is.
+    /// The base URL of the provider.
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
     /// The environment variable that holds the provider's key.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["api_key_file", "api_key_command"])]
     pub(crate) api_key_env: Option<String>,
-    /// The file that holds it.
+    /// The file that holds the provider's key.
     #[arg(long, value_name = "PATH", conflicts_with = "api_key_command")]
     pub(crate) api_key_file: Option<String>,
-    /// The command that prints it.
+    /// The command that prints the provider's key.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) api_key_command: Option<String>,
 
-    /// Tokens that fit, input and output together.
+    /// The context window: input and output tokens together.
     #[arg(long, value_name = "TOKENS")]
     pub(crate) context_window: Option<u32>,
-    /// The most it may write in one reply.
+    /// The maximum tokens of one reply.
     #[arg(long, value_name = "TOKENS")]
     pub(crate) max_output_tokens: Option<u32>,
-    /// What input costs, in USD per million tokens.
+    /// The price of input, in USD per million tokens.
     #[arg(long, value_name = "USD", value_parser = positive, requires = "price_output")]
     pub(crate) price_input: Option<f64>,
-    /// What input costs that is read from the cache.
+    /// The price of input read from the cache.
     #[arg(long, value_name = "USD", value_parser = positive, requires = "price_input")]
     pub(crate) price_cached_input: Option<f64>,
-    /// What input costs that is written to the cache.
+    /// The price of input written to the cache.
     #[arg(long, value_name = "USD", value_parser = positive, requires = "price_input")]
     pub(crate) price_cache_write: Option<f64>,
-    /// What output costs.
+    /// The price of output.
     #[arg(long, value_name = "USD", value_parser = positive, requires = "price_input")]
     pub(crate) price_output: Option<f64>,
     /// Its tokens for each token of `o200k`.
@@ -128,14 +128,14 @@ pub(crate) struct TestArgs {
     /// Send two requests long enough for the prefix cache, and report what the second read from it.
     #[arg(long)]
     pub(crate) cache: bool,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: Option<ModelsCommand>) -> anyhow::Result<Exit> {
+pub(super) fn run(command: Option<ModelsCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| ModelsCommand::List(ListArgs::default())) {
         ModelsCommand::List(args) => list::run(&args),
         ModelsCommand::Show(args) => show::run(&args),
@@ -148,7 +148,7 @@ pub(super) fn run(command: Option<ModelsCommand>) -> anyhow::Result<Exit> {
 /// Everything that is declared and built in.
 fn catalogue(config: &Config) -> anyhow::Result<Catalogue> {
     Catalogue::with_built_in(config.providers.clone(), config.models.clone())
-        .map_err(|error| mistake(error.to_string()))
+        .map_err(|error| usage_error(error.to_string()))
 }
 
 /// A number as people write it: no zeros at its end.

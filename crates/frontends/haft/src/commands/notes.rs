@@ -9,13 +9,13 @@ use haft_engine::StoredNotes;
 use haft_tool::{Note, PortError, ProjectNotes};
 
 use crate::cli::Common;
-use crate::exit::{Exit, mistake};
-use crate::output::{self, Table};
+use crate::exit::{ProcessExit, usage_error};
+use crate::output::{self, TextTable};
 use crate::wiring;
 
 #[derive(Debug, Args)]
 pub(crate) struct NotesArgs {
-    /// A list when absent.
+    /// Lists when absent.
     #[command(subcommand)]
     pub(crate) command: Option<NotesCommand>,
 }
@@ -24,35 +24,35 @@ pub(crate) struct NotesArgs {
 pub(crate) enum NotesCommand {
     /// List all notes of this project.
     List {
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Show the notes on a path, on the folders above it and on everything below it, whole.
+    /// Show the notes on a path, on the folders above it and on everything below it.
     Show {
         /// A folder or file.
         path: String,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Write a note on a folder or file; the model is shown it when it works there.
+    /// Add a note on a folder or file; the model sees it when it works there.
     Add {
         /// The folder or file.
         path: String,
         /// The note.
         text: String,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Delete a note.
+    /// Remove a note.
     Remove {
         /// Its id, as `list` shows it.
         id: String,
@@ -61,7 +61,7 @@ pub(crate) enum NotesCommand {
     },
 }
 
-pub(super) fn run(command: Option<NotesCommand>) -> anyhow::Result<Exit> {
+pub(super) fn run(command: Option<NotesCommand>) -> anyhow::Result<ProcessExit> {
     let command = command.unwrap_or(NotesCommand::List { json: false, common: Common::default() });
     wiring::runtime()?.block_on(async {
         match command {
@@ -75,7 +75,7 @@ pub(super) fn run(command: Option<NotesCommand>) -> anyhow::Result<Exit> {
             }
         }
     })?;
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 async fn open(common: &Common) -> anyhow::Result<(Project, StoredNotes)> {
@@ -95,7 +95,7 @@ async fn list(json: bool, common: &Common) -> anyhow::Result<()> {
     if notes.is_empty() {
         return output::print("No notes yet. Add one with `haft notes add PATH TEXT`.\n");
     }
-    let mut table = Table::new(&["ID", "PATH", "NOTE", "UPDATED"]);
+    let mut table = TextTable::new(&["ID", "PATH", "NOTE", "UPDATED"]);
     for Note { id, path, note, updated_at } in notes {
         table.row(vec![id, path, note, updated_at.strftime("%Y-%m-%d %H:%M").to_string()]);
     }
@@ -125,10 +125,10 @@ async fn show(given: &str, json: bool, common: &Common) -> anyhow::Result<()> {
 async fn add(given: &str, text: &str, json: bool, common: &Common) -> anyhow::Result<()> {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if text.is_empty() {
-        return Err(mistake("the note is empty; say what is worth knowing"));
+        return Err(usage_error("the note is empty; say what is worth knowing"));
     }
     let (project, notes) = open(common).await?;
-    let missing = || mistake(format!("`{given}` does not exist; name a folder or file of the project"));
+    let missing = || usage_error(format!("`{given}` does not exist; name a folder or file of the project"));
     let path = inside(&project, given)?.ok_or_else(missing)?;
     let note = notes.add(&path, &text).await.map_err(told)?;
     if json {
@@ -142,9 +142,9 @@ fn inside(project: &Project, given: &str) -> anyhow::Result<Option<String>> {
     let path = match project.cwd.join(given).canonicalize() {
         Ok(path) => path,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(mistake(format!("cannot look at `{given}`: {error}"))),
+        Err(error) => return Err(usage_error(format!("cannot look at `{given}`: {error}"))),
     };
-    let outside = |_| mistake(format!("`{given}` is not part of the project `{}`", project.root.display()));
+    let outside = |_| usage_error(format!("`{given}` is not part of the project `{}`", project.root.display()));
     let relative = path.strip_prefix(&project.root).map_err(outside)?;
     Ok(Some(if relative.as_os_str().is_empty() { ".".to_owned() } else { relative.display().to_string() }))
 }
@@ -156,7 +156,7 @@ fn line(note: &Note) -> String {
 /// An unknown name is a usage error; the rest is a failure.
 pub(super) fn told(error: PortError) -> anyhow::Error {
     match error {
-        PortError::Unknown { .. } => mistake(format!("{error}; `list` shows what there is")),
+        PortError::Unknown { .. } => usage_error(format!("{error}; `list` shows what there is")),
         PortError::Store(_) => error.into(),
     }
 }

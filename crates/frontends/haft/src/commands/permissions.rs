@@ -12,8 +12,8 @@ use haft_types::PermissionMode;
 use serde_json::json;
 
 use crate::cli::Common;
-use crate::exit::Exit;
-use crate::output::{self, Table};
+use crate::exit::ProcessExit;
+use crate::output::{self, TextTable};
 use crate::wiring;
 
 pub(crate) use add::add;
@@ -26,15 +26,15 @@ pub(crate) struct PermissionsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PermissionsCommand {
-    /// List the mode and the rules in force, the strictest first.
+    /// List the permission mode and the rules in force, the strictest first.
     List {
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Add rules to your config.toml, which keeps its comments.
+    /// Add permission rules to your config.toml.
     ///
     /// A rule is `tool` or `tool(pattern)`: `execute_command(git status:*)` names the first words of a command, `:*` any further
     /// ones; `write_to_file(src/**)` names files by a glob.
@@ -42,14 +42,14 @@ pub(crate) enum PermissionsCommand {
         /// The rules.
         #[arg(required = true)]
         rules: Vec<String>,
-        /// Ask for what they name, even where it would be allowed.
+        /// Ask for what they match, even where it would be allowed.
         #[arg(long, conflicts_with = "deny")]
         ask: bool,
-        /// Deny what they name.
+        /// Deny what they match.
         #[arg(long)]
         deny: bool,
     },
-    /// Say what would happen with a command line or a call, and why. Nothing is run.
+    /// Explain whether a command line or a call would be allowed, and why, without running it.
     Explain(Box<ExplainArgs>),
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
 
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -83,7 +83,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: PermissionsCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: PermissionsCommand) -> anyhow::Result<ProcessExit> {
     match command {
         PermissionsCommand::List { json, common } => list(json, &common)?,
         PermissionsCommand::Add { rules, ask, deny } => {
@@ -96,7 +96,7 @@ pub(super) fn run(command: PermissionsCommand) -> anyhow::Result<Exit> {
         }
         PermissionsCommand::Explain(args) => explain::run(&args)?,
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 fn list(as_json: bool, common: &Common) -> anyhow::Result<()> {
@@ -118,7 +118,7 @@ fn list(as_json: bool, common: &Common) -> anyhow::Result<()> {
             config.mode
         ));
     }
-    let mut table = Table::new(&["DECISION", "FROM", "RULE"]);
+    let mut table = TextTable::new(&["DECISION", "FROM", "RULE"]);
     for rule in &rules {
         table.row(vec![rule.decision.to_string(), source(rule.of_project).to_owned(), rule.rule.to_owned()]);
     }

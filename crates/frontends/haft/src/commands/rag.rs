@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use haft_rag::Collection;
 
 use crate::cli::Common;
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::wiring::rag::Rag;
 
 #[derive(Debug, Args)]
@@ -24,24 +24,24 @@ pub(crate) struct RagArgs {
 pub(crate) enum RagCommand {
     /// List the collections.
     List(RagListArgs),
-    /// Make a collection of folders, or name a server that answers for one.
+    /// Add a collection made of folders, or one that a server answers for.
     Add(RagAddArgs),
-    /// Remove a collection and its index. The folders are not touched.
+    /// Remove a collection and its index, but not the folders.
     Remove {
         /// Its name.
         name: String,
         #[command(flatten)]
         common: Common,
     },
-    /// Ask a collection, as the model would.
+    /// Query a collection, as the model would.
     Query(RagQueryArgs),
-    /// Answer other programs of this machine as a chat server whose models are the collections.
+    /// Serve collections to other programs of this machine, as models of a chat server.
     Serve(RagServeArgs),
 }
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct RagListArgs {
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -50,21 +50,21 @@ pub(crate) struct RagListArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RagAddArgs {
-    /// Its name: letters, digits, `-` and `_`.
+    /// Its name: ASCII letters, digits, `-` and `_`.
     pub(crate) name: String,
     /// The folders.
     #[arg(value_name = "DIR", required_unless_present = "url", conflicts_with = "url")]
     pub(crate) folders: Vec<PathBuf>,
-    /// A server that speaks the chat protocol, up to and with its `/v1`.
+    /// The URL of a chat server, up to and including `/v1`.
     #[arg(long)]
     pub(crate) url: Option<String>,
-    /// The model to name to the server; the collection's name when absent.
+    /// The model name to send to the server; the collection's name when absent.
     #[arg(long, requires = "url")]
     pub(crate) model: Option<String>,
     /// The environment variable that holds the server's key.
     #[arg(long, value_name = "NAME", requires = "url")]
     pub(crate) api_key_env: Option<String>,
-    /// What it is about, in a sentence: the model chooses by it.
+    /// What it is about, in a sentence, for the model.
     #[arg(long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
     #[command(flatten)]
@@ -77,10 +77,10 @@ pub(crate) struct RagQueryArgs {
     pub(crate) name: String,
     /// The question.
     pub(crate) question: String,
-    /// So many passages at most.
+    /// The maximum number of passages.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) top: u16,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -92,17 +92,17 @@ pub(crate) struct RagServeArgs {
     /// The collections; all that are made of folders when absent.
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
-    /// Where to listen, on this machine; port 0 takes a free one.
+    /// The local address to listen on; port 0 chooses a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8107")]
     pub(crate) listen: std::net::SocketAddr,
-    /// The environment variable that holds the token clients must send; one is made and printed when absent.
+    /// The environment variable that holds the token clients must send; generated and printed when absent.
     #[arg(long, value_name = "NAME")]
     pub(crate) token_env: Option<String>,
     #[command(flatten)]
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: Option<RagCommand>) -> anyhow::Result<Exit> {
+pub(super) fn run(command: Option<RagCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| RagCommand::List(RagListArgs::default())) {
         RagCommand::List(args) => list::run(&args)?,
         RagCommand::Add(args) => change::add(&args)?,
@@ -110,7 +110,7 @@ pub(super) fn run(command: Option<RagCommand>) -> anyhow::Result<Exit> {
         RagCommand::Query(args) => query::run(&args)?,
         RagCommand::Serve(args) => serve::run(&args)?,
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 /// The collection of a name, or which there are.
@@ -118,11 +118,11 @@ fn named<'a>(rag: &'a Rag, name: &str) -> anyhow::Result<&'a Collection> {
     rag.collections.iter().find(|one| one.name == name).ok_or_else(|| {
         // What is wrong with it is of more use than that it is not there.
         if let Some(problem) = rag.problems.iter().find(|problem| problem.contains(&format!("`{name}`"))) {
-            return mistake(problem.clone());
+            return usage_error(problem.clone());
         }
         let names: Vec<_> = rag.collections.iter().map(|one| format!("`{}`", one.name)).collect();
         let there =
             if names.is_empty() { "there are none".to_owned() } else { format!("there are {}", names.join(", ")) };
-        mistake(format!("there is no collection `{name}`; {there}; `haft rag add` makes one"))
+        usage_error(format!("there is no collection `{name}`; {there}; `haft rag add` makes one"))
     })
 }

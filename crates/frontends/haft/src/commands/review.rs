@@ -8,12 +8,12 @@ use haft_types::PermissionMode;
 
 use super::run;
 use crate::cli::{Common, OutputFormat, RunArgs, positive};
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::wiring;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReviewArgs {
-    /// What to look at above all.
+    /// What to focus on.
     pub(crate) instructions: Option<String>,
 
     #[command(flatten)]
@@ -23,7 +23,7 @@ pub(crate) struct ReviewArgs {
     #[arg(short, long)]
     pub(crate) model: Option<String>,
 
-    /// What to print.
+    /// The output format.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) output_format: OutputFormat,
 
@@ -46,11 +46,11 @@ pub(crate) struct ReviewArgs {
 /// Which change is meant: what is not committed, unless one of these is given.
 #[derive(Debug, Args)]
 pub(crate) struct ReviewOf {
-    /// Everything since this branch left another one.
+    /// Review everything since this branch diverged from another one.
     #[arg(long, value_name = "BRANCH", conflicts_with = "commit")]
     pub(crate) base: Option<String>,
 
-    /// One commit.
+    /// Review one commit.
     #[arg(long, value_name = "COMMIT")]
     pub(crate) commit: Option<String>,
 }
@@ -61,14 +61,14 @@ const PROMPT: &str = include_str!("review/prompt.md");
 const TOOLS: [&str; 7] =
     ["read_file", "list_files", "glob", "search_files", "list_code_definition_names", "recall", "count_tokens"];
 
-pub(super) fn run(args: ReviewArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: ReviewArgs) -> anyhow::Result<ProcessExit> {
     let (places, _) = super::configuration(&args.common)?;
     let project = wiring::project(None)?;
     // git runs what a repository configures, so it is not run in one that nobody trusts.
     let (_, standing) = knowledge(&places, &project)?;
     if !standing.is_trusted() {
         let root = project.root.display();
-        return Err(mistake(format!("`{root}` is not trusted, and git is not run in it; `haft trust` trusts it")));
+        return Err(usage_error(format!("`{root}` is not trusted, and git is not run in it; `haft trust` trusts it")));
     }
     let change = diff::change(&project, &args.of)?;
     let wishes = args.instructions.as_deref().map(str::trim).filter(|wishes| !wishes.is_empty());

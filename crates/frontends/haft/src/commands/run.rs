@@ -1,5 +1,7 @@
 //! `haft run`.
 
+mod approve;
+
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,16 +14,16 @@ use haft_types::PermissionMode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::approve::TerminalApprover;
+use self::approve::TerminalApprover;
 use crate::cli::{Compat, InputFormat, OutputFormat, RunArgs};
 use crate::commands::slash;
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::jobs::{self, JobFolder};
 use crate::output::claude::{ClaudeMessages, Introduction, PartialMessages};
 use crate::output::{self, Printer};
 use crate::wiring::{self, PromptSources};
 
-pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     match args.input_format {
         InputFormat::Text => {}
         InputFormat::StreamJson => return super::drive::run(args),
@@ -46,12 +48,17 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         let mut printer = printer(args, &session, mode);
         let report = session.run(task, &mut printer, &cancel).await;
         close(&mut session).await;
-        Ok(if report.never_valid { Exit::Usage } else { report.result.outcome.into() })
+        Ok(if report.never_valid { ProcessExit::Usage } else { report.result.outcome.into() })
     })
 }
 
 /// Starts the run as a job, and says how to look after it. The id alone goes to stdout.
-fn in_background(args: &RunArgs, jobs: &JobFolder, task: Option<&str>, piped: Option<&str>) -> anyhow::Result<Exit> {
+fn in_background(
+    args: &RunArgs,
+    jobs: &JobFolder,
+    task: Option<&str>,
+    piped: Option<&str>,
+) -> anyhow::Result<ProcessExit> {
     let job = jobs::start(jobs, task, piped)?;
     let id = &job.told.id;
     match args.output_format {
@@ -65,7 +72,7 @@ fn in_background(args: &RunArgs, jobs: &JobFolder, task: Option<&str>, piped: Op
             output::print_json(&json!({ "job": id, "conversation_id": job.conversation() }))?;
         }
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 /// Ends a session; what its hooks have to say about that comes too late to be an event.
@@ -97,15 +104,19 @@ pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyh
     let project = wiring::project(args.cwd.as_deref())?;
     let which = match (&args.resume, args.resume_current) {
         (Some(id), _) if id.is_empty() => {
-            return Err(mistake("which conversation? Give `-r ID` (`haft conversations list` shows them), or `-c`"));
+            return Err(usage_error(
+                "which conversation? Give `-r ID` (`haft conversations list` shows them), or `-c`",
+            ));
         }
         (Some(id), _) => Which::Named(id.clone()),
         (None, true) => Which::Current { or_new: task.map(str::to_owned) },
         (None, false) if args.fork_session => {
-            return Err(mistake("`--fork-session` copies a conversation; say which one with `-c` or `-r ID`"));
+            return Err(usage_error("`--fork-session` copies a conversation; say which one with `-c` or `-r ID`"));
         }
         (None, false) => Which::New {
-            title: task.ok_or_else(|| mistake("what should the model do? Give a prompt, or pipe one in"))?.to_owned(),
+            title: task
+                .ok_or_else(|| usage_error("what should the model do? Give a prompt, or pipe one in"))?
+                .to_owned(),
         },
     };
     let which = if args.fork_session { Which::Fork(Box::new(which)) } else { which };
@@ -141,10 +152,10 @@ pub(super) fn take_role(plan: &mut RunPlan, args: &RunArgs, places: &Places) -> 
 fn goal(args: &RunArgs) -> anyhow::Result<bool> {
     let limited = args.max_turns.is_some() || args.max_budget_usd.is_some() || args.max_wall_time.is_some();
     if args.goal && !limited {
-        return Err(mistake("`--goal` needs a limit: `--max-budget-usd`, `--max-turns` or `--max-wall-time`"));
+        return Err(usage_error("`--goal` needs a limit: `--max-budget-usd`, `--max-turns` or `--max-wall-time`"));
     }
     if args.goal && args.permission_mode == Some(PermissionMode::Plan) {
-        return Err(mistake(
+        return Err(usage_error(
             "a goal cannot be reached in plan mode, where nothing may change; leave out one of the two",
         ));
     }
@@ -156,20 +167,22 @@ fn answer_schema(given: &str) -> anyhow::Result<AnswerSchema> {
     let text = if given.trim_start().starts_with(['{', '[']) {
         given.to_owned()
     } else {
-        std::fs::read_to_string(given).map_err(|error| mistake(format!("`--json-schema {given}`: {error}")))?
+        std::fs::read_to_string(given).map_err(|error| usage_error(format!("`--json-schema {given}`: {error}")))?
     };
-    let schema = serde_json::from_str(&text).map_err(|error| mistake(format!("`--json-schema`: {error}")))?;
-    AnswerSchema::new(schema).map_err(|error| mistake(format!("`--json-schema`: {error}")))
+    let schema = serde_json::from_str(&text).map_err(|error| usage_error(format!("`--json-schema`: {error}")))?;
+    AnswerSchema::new(schema).map_err(|error| usage_error(format!("`--json-schema`: {error}")))
 }
 
 fn main_model(args: &RunArgs, config: &Config) -> anyhow::Result<String> {
     args.model.clone().or_else(|| haft_agent::configured_model(config)).ok_or_else(|| {
-        mistake("no model is chosen; use `-m provider/model`, or set `model` in config.toml (`haft demo` needs none)")
+        usage_error(
+            "no model is chosen; use `-m provider/model`, or set `model` in config.toml (`haft demo` needs none)",
+        )
     })
 }
 
 fn added_folder(folder: &Path) -> anyhow::Result<PathBuf> {
-    folder.canonicalize().map_err(|error| mistake(format!("`--add-dir {}`: {error}", folder.display())))
+    folder.canonicalize().map_err(|error| usage_error(format!("`--add-dir {}`: {error}", folder.display())))
 }
 
 /// The roles of the configuration with what flags say in their place.
@@ -186,7 +199,7 @@ fn roles(args: &RunArgs, config: &RolesConfig) -> anyhow::Result<Roles> {
 fn task(args: &RunArgs, places: &Places, config: &Config, piped: Option<&str>) -> anyhow::Result<Option<String>> {
     let mut prompt = args.prompt.clone().filter(|prompt| !prompt.trim().is_empty());
     if args.prompt.is_some() && prompt.is_none() {
-        return Err(mistake("the prompt is empty"));
+        return Err(usage_error("the prompt is empty"));
     }
     if let Some(called) = prompt.take_if(|prompt| prompt.starts_with('/')) {
         let project = wiring::project(args.cwd.as_deref())?;
@@ -226,8 +239,11 @@ fn piped_input() -> anyhow::Result<Option<String>> {
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    stdin.lock().read_to_end(&mut bytes).map_err(|error| mistake(format!("cannot read standard input: {error}")))?;
-    let text = String::from_utf8(bytes).map_err(|_| mistake("standard input is not UTF-8 text"))?;
+    stdin
+        .lock()
+        .read_to_end(&mut bytes)
+        .map_err(|error| usage_error(format!("cannot read standard input: {error}")))?;
+    let text = String::from_utf8(bytes).map_err(|_| usage_error("standard input is not UTF-8 text"))?;
     Ok(Some(text).filter(|text| !text.trim().is_empty()))
 }
 
@@ -248,7 +264,7 @@ fn input_is_ready(stdin: &std::io::Stdin) -> bool {
 
 /// Errors that another choice of conversation or tools can fix become usage errors.
 pub(super) fn usage_errors(error: SetupError) -> anyhow::Error {
-    if error.is_choice() { mistake(format!("{:#}", anyhow::Error::from(error))) } else { error.into() }
+    if error.is_choice() { usage_error(format!("{:#}", anyhow::Error::from(error))) } else { error.into() }
 }
 
 /// The first interrupt cancels the turn; a second one does not wait for it.

@@ -11,7 +11,7 @@ use haft_types::PermissionMode;
 use serde_json::json;
 
 use crate::cli::Common;
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::{output, wiring};
 
 #[derive(Debug, Args)]
@@ -22,18 +22,18 @@ pub(crate) struct SandboxArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SandboxCommand {
-    /// Show what holds commands in here, and why it is no more.
+    /// Show sandbox status: the layer in use, and why no stronger one.
     Status(SandboxStatusArgs),
-    /// Try to leave it, in every way haft knows, and show what holds.
+    /// Test the sandbox with every known way to escape, and show what is blocked.
     ///
-    /// Each attempt is made on a place of its own and harms nothing. Exit code 0 when namespaces can be had and no attempt succeeds
+    /// Each attempt uses files of its own and does no harm. Exit code 0 when namespaces are available and no attempt succeeds
     /// in them, else 1; what Landlock leaves open is shown.
     Test(SandboxTestArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SandboxTestArgs {
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -42,16 +42,16 @@ pub(crate) struct SandboxTestArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SandboxStatusArgs {
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: &SandboxCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: &SandboxCommand) -> anyhow::Result<ProcessExit> {
     match command {
-        SandboxCommand::Status(args) => status(args).map(|()| Exit::Completed),
+        SandboxCommand::Status(args) => status(args).map(|()| ProcessExit::Completed),
         SandboxCommand::Test(args) => test::run(args),
     }
 }

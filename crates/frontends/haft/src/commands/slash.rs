@@ -5,7 +5,7 @@ use std::path::Path;
 use haft_project::{Ground, commands};
 use haft_text::NameRule;
 
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::output;
 
 /// The prompt with a command in front put in its place. What only looks like one, as a path does, stays as it is.
@@ -40,5 +40,5 @@ pub(crate) fn expand_and_tell(prompt: String, ground: &Ground) -> anyhow::Result
         [] => "those of a project count once it is trusted (`haft trust`)".to_owned(),
         names => format!("there are {}", names.join(", ")),
     };
-    Err(mistake(format!("there is no command `/{name}`; {there}")))
+    Err(usage_error(format!("there is no command `/{name}`; {there}")))
 }

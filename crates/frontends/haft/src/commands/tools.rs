@@ -17,7 +17,7 @@ use super::catalogue;
 use crate::cli::Common;
 use crate::commands::catalogue::CatalogueCommand;
 use crate::commands::useful::OfConversation;
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::wiring;
 
 #[derive(Debug, Args)]
@@ -30,19 +30,19 @@ pub(crate) struct ToolsArgs {
 pub(crate) enum ToolsCommand {
     /// List the tools, where they come from, and how many tokens each costs in every request.
     List(ToolListArgs),
-    /// Show what the model is told of a tool: description, schema, example, other names; of an external one, its help.
+    /// Show a tool as the model sees it: description, schema, example, aliases; the help of an external one.
     Show {
-        /// The tool, by its name or one of its other names.
+        /// The tool's name or one of its aliases.
         name: String,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Add a program of your own, which the model runs as a command, to this project or to your own with `--user`.
+    /// Add a program of your own, which the model runs as a command; for all your projects with `--user`.
     Add {
-        /// Its file name: without an ending, or with the one of its language, such as `lint.py`.
+        /// Its file name, without an extension or with that of its language, such as `lint.py`.
         name: String,
         /// The program to copy; standard input when absent.
         #[arg(value_name = "FILE")]
@@ -53,18 +53,18 @@ pub(crate) enum ToolsCommand {
         #[command(flatten)]
         common: Common,
     },
-    /// Remove a program that lies in a folder of haft's.
+    /// Remove a program from a folder of haft's.
     Remove {
         /// Its file name.
         name: String,
         #[command(flatten)]
         common: Common,
     },
-    /// Show how often each tool was called in a conversation, how often it failed, and what its results cost in tokens.
+    /// Show the calls, errors and result tokens of each tool in a conversation.
     Stats {
         #[command(flatten)]
         of: OfConversation,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
@@ -74,10 +74,10 @@ pub(crate) enum ToolsCommand {
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct ToolListArgs {
-    /// Show what is not used because another of the same name comes first, and the folders that are looked through.
+    /// Show shadowed entries (another of the same name takes precedence) and the folders searched.
     #[arg(short, long)]
     pub(crate) verbose: bool,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     /// The reference as the page of the documentation.
@@ -87,7 +87,7 @@ pub(crate) struct ToolListArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: Option<ToolsCommand>) -> anyhow::Result<Exit> {
+pub(super) fn run(command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| ToolsCommand::List(ToolListArgs::default())) {
         ToolsCommand::List(args) => wiring::runtime()?.block_on(list::run(&args))?,
         ToolsCommand::Show { name, json, common } => wiring::runtime()?.block_on(show::run(&name, json, &common))?,
@@ -99,7 +99,7 @@ pub(super) fn run(command: Option<ToolsCommand>) -> anyhow::Result<Exit> {
         }
         ToolsCommand::Stats { of, json, common } => wiring::runtime()?.block_on(stats::run(&of, json, &common))?,
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 /// Every tool there is.

@@ -8,10 +8,10 @@ use haft_types::Clock as _;
 use serde_json::json;
 
 use crate::cli::TrustArgs;
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::{output, wiring};
 
-pub(super) fn run(args: &TrustArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &TrustArgs) -> anyhow::Result<ProcessExit> {
     let places = wiring::places()?;
     let project = wiring::project(args.folder.as_deref())?;
     let list = TrustList::at(places.trust_file());
@@ -34,7 +34,7 @@ pub(super) fn run(args: &TrustArgs) -> anyhow::Result<Exit> {
             }
         ))?;
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 fn show(project: &Project, standing: &Standing, json: bool) -> anyhow::Result<()> {

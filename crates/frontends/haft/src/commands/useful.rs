@@ -11,58 +11,58 @@ use haft_tool::{Added, NewUseful, OutputLimits, UsefulInfo, UsefulItem};
 use super::conversations;
 use super::notes::told;
 use crate::cli::Common;
-use crate::exit::{Exit, mistake};
-use crate::output::{self, Table};
+use crate::exit::{ProcessExit, usage_error};
+use crate::output::{self, TextTable};
 use crate::wiring;
 
 #[derive(Debug, Args)]
 pub(crate) struct UsefulArgs {
-    /// A list when absent.
+    /// Lists when absent.
     #[command(subcommand)]
     pub(crate) command: Option<UsefulCommand>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UsefulCommand {
-    /// List the file ranges the model keeps in view.
+    /// List the file ranges in the context.
     List {
         #[command(flatten)]
         of: OfConversation,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Show a file range as the model sees it: its current lines.
+    /// Show the current lines of a file range, as the model sees them.
     Show {
         /// Its number, as `list` shows it.
         number: u32,
         #[command(flatten)]
         of: OfConversation,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Keep a file range in view: its current lines are shown to the model in every request.
+    /// Add a file range: its current lines are sent with every request.
     Add {
         /// The file.
         path: String,
         /// Its lines, such as `10-20` or `7`.
         lines: LineSpan,
-        /// Why it matters, in a few words.
+        /// Why it matters, in short.
         description: String,
         #[command(flatten)]
         of: OfConversation,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Take a file range out of view. The file is not touched.
+    /// Remove a file range from the context, but not the file.
     Remove {
         /// Its number, as `list` shows it.
         number: u32,
@@ -100,7 +100,7 @@ impl FromStr for LineSpan {
     }
 }
 
-pub(super) fn run(command: Option<UsefulCommand>) -> anyhow::Result<Exit> {
+pub(super) fn run(command: Option<UsefulCommand>) -> anyhow::Result<ProcessExit> {
     let all = UsefulCommand::List { of: OfConversation::default(), json: false, common: Common::default() };
     let command = command.unwrap_or(all);
     wiring::runtime()?.block_on(async {
@@ -120,7 +120,7 @@ pub(super) fn run(command: Option<UsefulCommand>) -> anyhow::Result<Exit> {
             }
         }
     })?;
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 async fn open(of: &OfConversation, common: &Common) -> anyhow::Result<(Conversation, StoredUseful)> {
@@ -143,7 +143,7 @@ async fn list(of: &OfConversation, json: bool, common: &Common) -> anyhow::Resul
     if items.is_empty() {
         return output::print("Nothing is kept in view. Add a range with `haft useful add PATH LINES DESCRIPTION`.\n");
     }
-    let mut table = Table::new(&["NUMBER", "FILE", "LINES", "DESCRIPTION"]);
+    let mut table = TextTable::new(&["NUMBER", "FILE", "LINES", "DESCRIPTION"]);
     for UsefulItem { number, path, start_line, end_line, description } in items {
         table.row(vec![number.to_string(), path, format!("{start_line}-{end_line}"), description]);
     }
@@ -155,7 +155,7 @@ async fn show(number: u32, of: &OfConversation, json: bool, common: &Common) -> 
     let items = useful.list().await.map_err(told)?;
     let found = items.into_iter().find(|item| item.number == number);
     let item = found
-        .ok_or_else(|| mistake(format!("nothing in view has the number {number}; `haft useful list` shows all")))?;
+        .ok_or_else(|| usage_error(format!("nothing in view has the number {number}; `haft useful list` shows all")))?;
     let path = Path::new(&conversation.namespace).join(&item.path);
     let range = item.start_line as usize..=item.end_line as usize;
     let text = haft_tools::excerpt(&path, range, OutputLimits::default());
@@ -172,13 +172,13 @@ async fn show(number: u32, of: &OfConversation, json: bool, common: &Common) -> 
 fn locate(conversation: &Conversation, given: &str, lines: LineSpan, description: &str) -> anyhow::Result<NewUseful> {
     let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
     if description.is_empty() {
-        return Err(mistake("the description is empty; say why the range matters"));
+        return Err(usage_error("the description is empty; say why the range matters"));
     }
     let project = wiring::project(None)?;
-    let path = project.cwd.join(given).canonicalize().map_err(|error| mistake(format!("`{given}`: {error}")))?;
+    let path = project.cwd.join(given).canonicalize().map_err(|error| usage_error(format!("`{given}`: {error}")))?;
     let range = lines.start as usize..=lines.end as usize;
     let text = haft_tools::excerpt(&path, range, OutputLimits::default())
-        .map_err(|error| mistake(format!("lines of `{given}` cannot be kept in view: {error}")))?;
+        .map_err(|error| usage_error(format!("lines of `{given}` cannot be kept in view: {error}")))?;
     // Fewer lines than asked for: the file ends before.
     let shown = u32::try_from(text.lines().count())?;
     Ok(NewUseful {

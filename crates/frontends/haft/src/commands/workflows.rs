@@ -21,19 +21,19 @@ use super::catalogue;
 use super::run::cancel_on_signals;
 use crate::cli::{Common, OutputFormat, positive, seconds};
 use crate::commands::catalogue::CatalogueCommand;
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkflowsArgs {
-    /// A list when absent.
+    /// Lists when absent.
     #[command(subcommand)]
     pub(crate) command: Option<WorkflowsCommand>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkflowsCommand {
-    /// Run one, or go on with a run of it.
+    /// Run a workflow, or continue a run of it.
     ///
     /// Steps that do not need each other run at the same time. A step that fails stops those that need it, and no others.
     Run(Box<WorkflowRunArgs>),
@@ -46,11 +46,11 @@ pub(crate) struct WorkflowRunArgs {
     /// Its name.
     pub(crate) name: String,
 
-    /// Tell it an input; may be repeated.
+    /// Set an input; may be repeated.
     #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = input)]
     pub(crate) inputs: Vec<(String, String)>,
 
-    /// Go on with its last run in this project: only steps that are not done are run.
+    /// Continue its last run in this project: only steps that are not done run.
     #[arg(short = 'c', long = "continue", conflicts_with = "inputs")]
     pub(crate) resume: bool,
 
@@ -58,11 +58,11 @@ pub(crate) struct WorkflowRunArgs {
     #[arg(short, long)]
     pub(crate) model: Option<String>,
 
-    /// What to print.
+    /// The output format.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) output_format: OutputFormat,
 
-    /// How much may happen without asking: plan, ask, accept-edits, auto or yolo.
+    /// The permission mode: plan, ask, accept-edits, auto or yolo.
     #[arg(long, value_name = "MODE")]
     pub(crate) permission_mode: Option<PermissionMode>,
 
@@ -95,7 +95,7 @@ fn input(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.to_owned()))
 }
 
-pub(super) fn run(command: Option<WorkflowsCommand>) -> anyhow::Result<Exit> {
+pub(super) fn run(command: Option<WorkflowsCommand>) -> anyhow::Result<ProcessExit> {
     match command {
         None => catalogue::run(Kind::Workflows, None),
         Some(WorkflowsCommand::Catalogue(command)) => catalogue::run(Kind::Workflows, Some(command)),
@@ -103,7 +103,7 @@ pub(super) fn run(command: Option<WorkflowsCommand>) -> anyhow::Result<Exit> {
     }
 }
 
-fn run_one(args: WorkflowRunArgs) -> anyhow::Result<Exit> {
+fn run_one(args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
     let (places, loaded) = super::configuration(&args.common)?;
     let project = wiring::project(args.cwd.as_deref())?;
     let (ground, standing) = knowledge(&places, &project)?;
@@ -145,7 +145,7 @@ fn run_one(args: WorkflowRunArgs) -> anyhow::Result<Exit> {
     };
     // Steps are not moved between threads: one is enough to wait for models.
     let report = wiring::runtime()?.block_on(tokio::task::LocalSet::new().run_until(work))?;
-    let exit = if report.never_valid { Exit::Usage } else { report.result.outcome.into() };
+    let exit = if report.never_valid { ProcessExit::Usage } else { report.result.outcome.into() };
     report::print(report, &workflow, args.output_format);
     Ok(exit)
 }
@@ -153,9 +153,11 @@ fn run_one(args: WorkflowRunArgs) -> anyhow::Result<Exit> {
 /// What a person can mend is told with what to do.
 fn run_error(error: WorkflowError, name: &str) -> anyhow::Error {
     match error {
-        WorkflowError::NoRun(_) => mistake(format!("{error}; start one with `haft workflows run {name}`")),
-        WorkflowError::Changed { .. } => mistake(format!("{error}; start a new one with `haft workflows run {name}`")),
-        WorkflowError::Busy(_) => mistake(error.to_string()),
+        WorkflowError::NoRun(_) => usage_error(format!("{error}; start one with `haft workflows run {name}`")),
+        WorkflowError::Changed { .. } => {
+            usage_error(format!("{error}; start a new one with `haft workflows run {name}`"))
+        }
+        WorkflowError::Busy(_) => usage_error(error.to_string()),
         WorkflowError::File { .. } | WorkflowError::Panicked(_) => error.into(),
     }
 }
@@ -172,7 +174,7 @@ fn find(ground: &Ground, name: &str, untrusted: &str) -> anyhow::Result<(Workflo
         }
         let names: Vec<_> = found.items.iter().map(|workflow| workflow.name.as_str()).collect();
         let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        return Err(mistake(format!("there is no workflow `{name}`; there are: {there}{untrusted}")));
+        return Err(usage_error(format!("there is no workflow `{name}`; there are: {there}{untrusted}")));
     };
     let agents = agents::load(ground, &mut Vec::new());
     let wrong = workflow.wrong_agents(&agents);
@@ -193,10 +195,10 @@ fn check_models(
         let named = step.model(agents, args.model.as_deref()).or_else(|| haft_agent::configured_model(config));
         let known = match named {
             Some(name) => wiring::declared(config, &name).map(drop).map_err(anyhow::Error::from),
-            None => Err(mistake("no model is chosen; use `-m provider/model`, or set `model` in config.toml")),
+            None => Err(usage_error("no model is chosen; use `-m provider/model`, or set `model` in config.toml")),
         };
         known.map_err(|error| {
-            mistake(format!("the step `{}` cannot be run: {error}; nothing was started", step.name))
+            usage_error(format!("the step `{}` cannot be run: {error}; nothing was started", step.name))
         })?;
     }
     Ok(())
@@ -208,7 +210,7 @@ fn refused(ground: &Ground, name: &str, problems: &[&Problem]) -> anyhow::Error 
         let line = problem.line.map_or_else(String::new, |line| format!(", line {line}"));
         output::tell(&format!("haft: {}{line}: {}", ground.shown(&problem.path), problem.what));
     }
-    mistake(format!("the workflow `{name}` cannot be run; nothing was started"))
+    usage_error(format!("the workflow `{name}` cannot be run; nothing was started"))
 }
 
 /// What was told, and for the rest what the file says.
@@ -216,12 +218,12 @@ fn inputs(workflow: &Workflow, told: &[(String, String)]) -> anyhow::Result<BTre
     let declared = || workflow.inputs.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     if let Some((name, _)) = told.iter().find(|(name, _)| !workflow.inputs.contains_key(name)) {
         let there = if workflow.inputs.is_empty() { "none".to_owned() } else { declared() };
-        return Err(mistake(format!("`{}` has no input `{name}`; there are: {there}", workflow.name)));
+        return Err(usage_error(format!("`{}` has no input `{name}`; there are: {there}", workflow.name)));
     }
     let told: BTreeMap<_, _> = told.iter().cloned().collect();
     let value = |(name, otherwise): (&String, &Option<String>)| match told.get(name).or(otherwise.as_ref()) {
         Some(value) => Ok((name.clone(), value.clone())),
-        None => Err(mistake(format!("`{}` must be told `--input {name}=VALUE`", workflow.name))),
+        None => Err(usage_error(format!("`{}` must be told `--input {name}=VALUE`", workflow.name))),
     };
     workflow.inputs.iter().map(value).collect()
 }

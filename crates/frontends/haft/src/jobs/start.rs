@@ -13,7 +13,7 @@ use haft_agent::{RandomIds, WallClock};
 use haft_types::{Clock, IdSource};
 
 use super::{BackgroundJob, JobFolder, JobRequest};
-use crate::exit::mistake;
+use crate::exit::usage_error;
 
 /// How long a job has to store its task. After that it may still begin; nobody waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -44,7 +44,7 @@ pub(crate) fn start(jobs: &JobFolder, task: Option<&str>, piped: Option<&str>) -
         if process.try_wait()?.is_some() && job.events().metadata()?.len() == 0 {
             let why = job.error_output();
             drop(std::fs::remove_dir_all(&job.folder));
-            return Err(mistake(why.strip_prefix("haft: ").unwrap_or(&why)));
+            return Err(usage_error(why.strip_prefix("haft: ").unwrap_or(&why)));
         }
         if begun.elapsed() > PATIENCE {
             return Ok(job);

@@ -5,11 +5,11 @@ use std::fmt;
 const WIDEST: usize = 48;
 
 /// A table with headings.
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     /// An empty table.
     pub(crate) fn new(headings: &[&str]) -> Self {
         Self { rows: vec![headings.iter().map(|heading| (*heading).to_owned()).collect()] }
@@ -24,7 +24,7 @@ impl Table {
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for TextTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns = self.rows.first().map_or(0, Vec::len);
         let width =
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn columns_line_up_by_width_not_by_bytes() {
-        let mut table = Table::new(&["NAME", "N"]);
+        let mut table = TextTable::new(&["NAME", "N"]);
         table.row(vec!["漢字".into(), "1".into()]);
         table.row(vec!["a".into(), "22".into()]);
         assert_eq!(table.to_string(), "NAME  N\n漢字  1\na     22\n");

@@ -24,7 +24,7 @@ pub(super) enum StreamInput {
     ToAgent {
         /// Its name.
         agent: String,
-        /// The text.
+        /// The words to search for.
         text: String,
     },
     /// The running turn is to end.

@@ -25,7 +25,7 @@ use haft_tool::{Tool, ToolCatalogue};
 use haft_types::{Decision, ModelSpec, TokenCounter};
 use tokio::sync::OnceCell;
 
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::wiring::OfferedPrompt;
 use crate::wiring::prompts::PromptSource;
 
@@ -185,7 +185,7 @@ pub(crate) fn named_tool(name: &str) -> anyhow::Result<(&str, &str)> {
     let parted = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once("__"));
     parted
         .filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
-        .ok_or_else(|| mistake(format!("`{name}` does not name a tool of a server; write `mcp__SERVER__TOOL`")))
+        .ok_or_else(|| usage_error(format!("`{name}` does not name a tool of a server; write `mcp__SERVER__TOOL`")))
 }
 
 /// What servers are given on this machine. Who approves calls also fills in forms.

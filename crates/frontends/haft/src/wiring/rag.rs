@@ -10,7 +10,7 @@ use haft_engine::Notice;
 use haft_rag::{Collection, CollectionConfig, CollectionKind, CollectionSource, Local, Remote, use_rag_tool};
 use haft_tool::Tool;
 
-use crate::exit::mistake;
+use crate::exit::usage_error;
 
 /// The section, and the code of its notices.
 const NAME: &str = "rag";
@@ -99,7 +99,7 @@ pub(crate) fn source(
     name: &str,
     section: &CollectionConfig,
 ) -> anyhow::Result<CollectionSource> {
-    section.source(name, environment.home().as_deref()).map_err(|error| mistake(error.to_string()))
+    section.source(name, environment.home().as_deref()).map_err(|error| usage_error(error.to_string()))
 }
 
 /// The collection over these folders, with its index where haft keeps them.
@@ -113,7 +113,7 @@ fn index_of(folder: &Path, name: &str) -> PathBuf {
 
 fn key(environment: &HostEnvironment, name: &str, variable: &str) -> anyhow::Result<String> {
     environment.word(variable).ok_or_else(|| {
-        mistake(format!(
+        usage_error(format!(
             "no key for the collection `{name}`: the environment variable `{variable}` is not set; export it, or change `rag.{name}.api_key_env`"
         ))
     })

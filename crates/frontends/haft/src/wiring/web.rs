@@ -7,7 +7,7 @@ use haft_agent::{Contribution, Extension, ExtensionContext, HostEnvironment};
 use haft_engine::Notice;
 use haft_web::{Fetcher, Searcher, WebConfig, web_crawl, web_search};
 
-use crate::exit::mistake;
+use crate::exit::usage_error;
 
 /// The section, and the code of its notices.
 const NAME: &str = "web";
@@ -49,7 +49,7 @@ fn add(given: &mut Contribution, config: &WebConfig, environment: &HostEnvironme
 
 fn key(environment: &HostEnvironment, variable: &str) -> anyhow::Result<String> {
     environment.word(variable).ok_or_else(|| {
-        mistake(format!(
+        usage_error(format!(
             "no key for the search service: the environment variable `{variable}` is not set; export it, or change `web.api_key_env`"
         ))
     })

@@ -12,7 +12,7 @@ use haft_types::Clock;
 
 use super::items::CatalogueListing;
 use super::{CatalogueContext, items};
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::output;
 
 /// The most that is read of a file or of standard input.
@@ -29,14 +29,14 @@ pub(super) fn add(
     place: &CatalogueContext,
 ) -> anyhow::Result<()> {
     if !is_name(kind, name) {
-        return Err(mistake(format!("`{name}` is not a name: use letters, digits, `-` and `_`")));
+        return Err(usage_error(format!("`{name}` is not a name: use letters, digits, `-` and `_`")));
     }
     let content = content(kind, file)?;
     let folder = if user { place.ground.users(kind) } else { place.ground.own(kind) };
     let path = file_of(kind, &folder, name);
     let was_trusted = place.standing.is_trusted();
     let existed = folder.is_dir();
-    let failed = |error: std::io::Error| mistake(format!("cannot write {}: {error}", path.display()));
+    let failed = |error: std::io::Error| usage_error(format!("cannot write {}: {error}", path.display()));
     fs::create_dir_all(path.parent().unwrap_or(&folder)).map_err(failed)?;
     let mut out = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
     out.write_all(&content).and_then(|()| out.sync_all()).map_err(failed)?;
@@ -50,7 +50,7 @@ pub(super) fn add(
     if let Some(what) = unusable(&checked, &path) {
         take_away(kind, &path, existed);
         let given = file.unwrap_or(Path::new("standard input"));
-        return Err(mistake(format!("{}: {what}; nothing was added", given.display())));
+        return Err(usage_error(format!("{}: {what}; nothing was added", given.display())));
     }
     if !user && was_trusted {
         trust_again(place)?;
@@ -88,7 +88,7 @@ pub(super) fn remove(kind: Kind, name: &str, place: &CatalogueContext) -> anyhow
     let own = [place.ground.own(kind), place.ground.users(kind)];
     let shown = place.ground.shown(&item.path);
     if !own.iter().any(|folder| item.path.starts_with(folder)) {
-        return Err(mistake(format!(
+        return Err(usage_error(format!(
             "`{name}` is {shown}, which belongs to another program; remove that file yourself"
         )));
     }
@@ -96,10 +96,10 @@ pub(super) fn remove(kind: Kind, name: &str, place: &CatalogueContext) -> anyhow
         let folder = item.path.parent().unwrap_or(&item.path);
         if fs::read_dir(folder)?.count() > 1 {
             let folder = place.ground.shown(folder);
-            return Err(mistake(format!("`{name}` is more than one file; remove the folder {folder} yourself")));
+            return Err(usage_error(format!("`{name}` is more than one file; remove the folder {folder} yourself")));
         }
     }
-    fs::remove_file(&item.path).map_err(|error| mistake(format!("cannot remove {shown}: {error}")))?;
+    fs::remove_file(&item.path).map_err(|error| usage_error(format!("cannot remove {shown}: {error}")))?;
     if kind == Kind::Skills {
         // Empty by now.
         let _ = fs::remove_dir(item.path.parent().unwrap_or(&item.path));
@@ -149,7 +149,7 @@ fn content(kind: Kind, file: Option<&Path>) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match file {
         Some(path) => {
-            let failed = |error| mistake(format!("cannot read {}: {error}", path.display()));
+            let failed = |error| usage_error(format!("cannot read {}: {error}", path.display()));
             fs::File::open(path).and_then(|file| file.take(largest + 1).read_to_end(&mut bytes)).map_err(failed)?;
         }
         None => {
@@ -157,13 +157,13 @@ fn content(kind: Kind, file: Option<&Path>) -> anyhow::Result<Vec<u8>> {
         }
     }
     if bytes.len() as u64 > largest {
-        return Err(mistake(format!("that is more than {} KB; make it shorter", largest / 1024)));
+        return Err(usage_error(format!("that is more than {} KB; make it shorter", largest / 1024)));
     }
     if kind != Kind::Tools && std::str::from_utf8(&bytes).is_err() {
-        return Err(mistake("that is not UTF-8 text"));
+        return Err(usage_error("that is not UTF-8 text"));
     }
     if bytes.trim_ascii().is_empty() {
-        return Err(mistake("there is nothing in it; give a file, or its text on standard input"));
+        return Err(usage_error("there is nothing in it; give a file, or its text on standard input"));
     }
     Ok(bytes)
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{ConversationChanges, conversations, undo};
 use crate::commands::changes::RewindArgs;
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::output;
 
 /// What goes back.
@@ -68,7 +68,7 @@ pub(in crate::commands) async fn go_back(
     Ok(RewindResult { rewound, kept: (kept, messages.len()), prompt, report, mode })
 }
 
-pub(super) async fn rewind(args: &RewindArgs) -> anyhow::Result<Exit> {
+pub(super) async fn rewind(args: &RewindArgs) -> anyhow::Result<ProcessExit> {
     let opened = ConversationChanges::new(args.conversation.as_deref(), &args.how.common).await?;
     let scope = if args.files { RewindScope::ConversationAndFiles } else { RewindScope::Conversation };
     let gone = go_back(&opened, &args.message, scope, undo::mode(&args.how)).await?;
@@ -90,7 +90,7 @@ pub(super) async fn rewind(args: &RewindArgs) -> anyhow::Result<Exit> {
         }
         output::print(&haft_text::sanitise(&text))?;
     }
-    Ok(if report.is_clean() { Exit::Completed } else { Exit::Waiting })
+    Ok(if report.is_clean() { ProcessExit::Completed } else { ProcessExit::Waiting })
 }
 
 /// How many messages stay: up to the user's prompt, which is to be entered again, or up to the model's reply with all its results.
@@ -102,7 +102,7 @@ fn kept(messages: &[Message], wanted: MessageId) -> anyhow::Result<usize> {
         Some(Role::Assistant) => Ok(at + 1 + results(at + 1)),
         Some(Role::Tool) => Ok(at + results(at)),
         Some(Role::System | Role::Summary) | None => {
-            Err(mistake("give one of your messages or of the model's; `haft conversations show` names them"))
+            Err(usage_error("give one of your messages or of the model's; `haft conversations show` names them"))
         }
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{ConversationChanges, call_as_json};
 use crate::commands::changes::ChangesArgs;
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 
 pub(super) async fn show(args: &ChangesArgs) -> anyhow::Result<()> {
     let opened = ConversationChanges::new(args.conversation.as_deref(), &args.common).await?;
@@ -36,7 +36,7 @@ pub(super) async fn show(args: &ChangesArgs) -> anyhow::Result<()> {
         let text = steps.collect::<anyhow::Result<Vec<_>>>()?.join("\n");
         return output::print(&haft_text::sanitise(&text));
     }
-    let mut table = Table::new(&["CHANGE", "FILE", "LINES"]);
+    let mut table = TextTable::new(&["CHANGE", "FILE", "LINES"]);
     for file in &summary.files {
         let difference = difference(&opened, file)?;
         let lines = difference.count().map_or_else(String::new, |(added, removed)| format!("+{added} -{removed}"));

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{ConversationChanges, call_as_json};
 use crate::commands::changes::{ChangeOptions, RedoArgs, UndoArgs};
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::output;
 
 /// What is reversed, as the report names it.
@@ -39,7 +39,7 @@ pub(in crate::commands) fn described(
     }
 }
 
-pub(super) async fn undo(args: &UndoArgs) -> anyhow::Result<Exit> {
+pub(super) async fn undo(args: &UndoArgs) -> anyhow::Result<ProcessExit> {
     let opened = ConversationChanges::new(args.conversation.as_deref(), &args.how.common).await?;
     let target = match (&args.call, &args.message, args.session) {
         (Some(id), _, _) => Target::Call(id.clone()),
@@ -54,7 +54,7 @@ pub(super) async fn undo(args: &UndoArgs) -> anyhow::Result<Exit> {
     tell(&opened, report, &args.how, Direction::Back)
 }
 
-pub(super) async fn redo(args: &RedoArgs) -> anyhow::Result<Exit> {
+pub(super) async fn redo(args: &RedoArgs) -> anyhow::Result<ProcessExit> {
     let opened = ConversationChanges::new(args.conversation.as_deref(), &args.how.common).await?;
     let report = opened.record.redo(mode(&args.how));
     tell(&opened, report, &args.how, Direction::Forth)
@@ -68,7 +68,8 @@ pub(super) fn mode(how: &ChangeOptions) -> Mode {
 fn replies_to(messages: &[Message], id: &str) -> anyhow::Result<Vec<MessageId>> {
     let is_it =
         |message: &Message| message.message_id.to_string() == id || message.message_id.short().to_string() == id;
-    let unknown = || mistake(format!("this conversation has no message `{id}`; `haft conversations show` lists them"));
+    let unknown =
+        || usage_error(format!("this conversation has no message `{id}`; `haft conversations show` lists them"));
     let at = messages.iter().position(is_it).ok_or_else(unknown)?;
     let reply = |message: &Message| (message.role == Role::Assistant).then_some(message.message_id);
     match messages[at].role {
@@ -77,7 +78,7 @@ fn replies_to(messages: &[Message], id: &str) -> anyhow::Result<Vec<MessageId>> 
             let rest = messages.iter().skip(at + 1).take_while(|message| !message.opens_round());
             Ok(rest.filter_map(reply).collect())
         }
-        Role::System | Role::Tool | Role::Summary => Err(mistake(format!(
+        Role::System | Role::Tool | Role::Summary => Err(usage_error(format!(
             "message `{id}` is neither the model's nor yours; give the message that holds the call, or `--call`"
         ))),
     }
@@ -88,7 +89,7 @@ fn tell(
     report: Result<Report, UndoError>,
     how: &ChangeOptions,
     direction: Direction,
-) -> anyhow::Result<Exit> {
+) -> anyhow::Result<ProcessExit> {
     let report = match report {
         Ok(report) => report,
         Err(error @ (UndoError::NothingToUndo | UndoError::NothingToRedo)) => {
@@ -97,10 +98,10 @@ fn tell(
             } else {
                 output::tell(&format!("haft: {error}"));
             }
-            return Ok(Exit::Completed);
+            return Ok(ProcessExit::Completed);
         }
         Err(error @ (UndoError::UnknownCall(_) | UndoError::AlreadyUndone(_) | UndoError::UnchangedFile(_))) => {
-            return Err(mistake(error.to_string()));
+            return Err(usage_error(error.to_string()));
         }
         Err(error @ UndoError::Versions(_)) => return Err(error.into()),
     };
@@ -110,7 +111,7 @@ fn tell(
         output::print(&haft_text::sanitise(&as_text(opened, &report, mode(how), direction)))?;
     }
     // What was left needs somebody to look at it.
-    Ok(if report.is_clean() { Exit::Completed } else { Exit::Waiting })
+    Ok(if report.is_clean() { ProcessExit::Completed } else { ProcessExit::Waiting })
 }
 
 pub(super) fn as_json(opened: &ConversationChanges, report: &Report, how: &ChangeOptions) -> Value {

@@ -15,7 +15,7 @@ use super::logged::RequestLogReader;
 use super::segments::{RequestView, SegmentView, TextExtent};
 use super::text::{count, opening, whole_text};
 use crate::commands::context::DiffArgs;
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::output;
 
 pub(super) async fn run(args: &DiffArgs) -> anyhow::Result<()> {
@@ -49,11 +49,11 @@ impl<'a> DiffTarget<'a> {
         };
         let number = |text: &String| {
             let number = text.parse().ok().filter(|number| *number > 0);
-            number.ok_or_else(|| mistake(format!("`{text}` is not the number of a request")))
+            number.ok_or_else(|| usage_error(format!("`{text}` is not the number of a request")))
         };
         let mut numbers = numbers.iter().map(number).collect::<Result<Vec<u64>, _>>()?;
         match args.request {
-            Some(_) if !numbers.is_empty() => return Err(mistake("give `--request` or numbers, not both")),
+            Some(_) if !numbers.is_empty() => return Err(usage_error("give `--request` or numbers, not both")),
             Some(number) => numbers.push(number),
             None => {}
         }
@@ -61,7 +61,7 @@ impl<'a> DiffTarget<'a> {
     }
 
     fn pair(&self, requests: u64) -> anyhow::Result<(u64, u64)> {
-        let first = || mistake("request 1 has none before it to be compared with");
+        let first = || usage_error("request 1 has none before it to be compared with");
         match self.numbers.as_slice() {
             [from, to, ..] => Ok((*from, *to)),
             [to] if *to > 1 => Ok((to - 1, *to)),

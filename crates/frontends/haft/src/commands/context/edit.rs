@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 use super::text::{count, money};
 use crate::cli::{Common, OutputFormat, RunArgs};
 use crate::commands::{configuration, conversations, run};
-use crate::exit::mistake;
-use crate::output::{self, Printer, Table};
+use crate::exit::usage_error;
+use crate::output::{self, Printer, TextTable};
 use crate::wiring;
 
 #[derive(Debug, Args)]
@@ -30,22 +30,22 @@ pub(crate) struct EditArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EditCommand {
-    /// List every message: id, layer, tokens, age, cache state, the price of removing it now, and what that saves.
+    /// List every message with its tokens, age, cache state, and the price of removing it.
     List(EditHow),
-    /// Send these messages no more. A call goes with its results, a result with its call.
+    /// Drop these messages; a call goes with its results, a result with its call.
     Drop(EditIds),
-    /// Never prune, compress or archive these messages.
+    /// Pin these messages: never prune, compress or archive them.
     Pin(EditIds),
-    /// Send only the names of these messages; calls and results stay in their places.
+    /// Mask these messages: send only their names.
     Mask(EditIds),
-    /// Send these messages as they are again.
+    /// Restore these messages: send them as they are.
     Restore(EditIds),
-    /// Send a summary in place of these messages.
+    /// Summarise these messages: send a summary in their place.
     ///
-    /// The model of summaries is asked, and its words must hold what has to be kept: else that alone stands there, word for word.
+    /// The summary model writes it. A summary that lacks what must be kept is replaced by that, verbatim.
     #[command(visible_alias = "summarize")]
     Summarise(SummariseArgs),
-    /// Take back the newest edits.
+    /// Undo the newest edits.
     Undo(UndoEditsArgs),
 }
 
@@ -60,11 +60,11 @@ pub(crate) struct EditHow {
     #[arg(short, long)]
     pub(crate) model: Option<String>,
 
-    /// Only say what it would cost.
+    /// Only show what it would cost.
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -88,11 +88,11 @@ pub(crate) struct SummariseArgs {
     #[arg(required = true, value_name = "A..B")]
     pub(crate) ids: Vec<String>,
 
-    /// The summary, in your own words.
-    #[arg(long, value_name = "WORDS")]
+    /// The text of the summary.
+    #[arg(long, value_name = "TEXT")]
     pub(crate) text: Option<String>,
 
-    /// Ask no model: keep what has to be kept, word for word.
+    /// Ask no model: keep only what must be kept, verbatim.
     #[arg(long, conflicts_with = "text")]
     pub(crate) no_model: bool,
 
@@ -102,7 +102,7 @@ pub(crate) struct SummariseArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct UndoEditsArgs {
-    /// How many.
+    /// How many edits to undo.
     #[arg(default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) number: u32,
 
@@ -178,13 +178,13 @@ async fn summarise(args: &SummariseArgs) -> anyhow::Result<()> {
 
 /// Errors that other arguments can fix become usage errors.
 fn told(error: &EditError) -> anyhow::Error {
-    mistake(error.to_string())
+    usage_error(error.to_string())
 }
 
 fn refused(error: EditContextError) -> anyhow::Error {
     match error {
         EditContextError::Edit(error) => told(&error),
-        EditContextError::NotWorthIt => mistake(error.to_string()),
+        EditContextError::NotWorthIt => usage_error(error.to_string()),
         EditContextError::Context(_) | EditContextError::Store(_) | EditContextError::Unreadable(_) => error.into(),
     }
 }
@@ -355,7 +355,7 @@ async fn list(how: &EditHow) -> anyhow::Result<()> {
         }));
     }
     let headings = ["ID", "ROLE", "LAYER", "TOKENS", "AGE", "CACHE", "REMOVING", "SAVES", "EDITED", "TEXT"];
-    let mut table = Table::new(&headings);
+    let mut table = TextTable::new(&headings);
     for line in &lines {
         let removal = line.removal.as_ref();
         table.row(vec![

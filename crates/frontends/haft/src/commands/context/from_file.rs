@@ -9,7 +9,7 @@ use haft_imports::{SourceText, read_conversations};
 use haft_types::{ConversationId, Message, Role, Timestamp};
 use serde_json::Value;
 
-use crate::exit::mistake;
+use crate::exit::usage_error;
 
 /// What a file says.
 #[derive(Debug)]
@@ -29,8 +29,8 @@ pub(super) fn read(path: &Path) -> anyhow::Result<ConversationFile> {
     } else {
         std::fs::read_to_string(path)
     };
-    let text = text.map_err(|error| mistake(format!("cannot read the conversation `{shown}`: {error}")))?;
-    parse(&text).map_err(|problem| mistake(format!("`{shown}` is not a conversation: {problem}")))
+    let text = text.map_err(|error| usage_error(format!("cannot read the conversation `{shown}`: {error}")))?;
+    parse(&text).map_err(|problem| usage_error(format!("`{shown}` is not a conversation: {problem}")))
 }
 
 fn parse(text: &str) -> Result<ConversationFile, String> {

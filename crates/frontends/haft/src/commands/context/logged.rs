@@ -11,7 +11,7 @@ use haft_types::{Entry, LlmMetadata, Message, ModelSpec, Request, Role, Segment,
 use super::next;
 use crate::cli::Common;
 use crate::commands::{configuration, conversations};
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::{output, wiring};
 
 /// A conversation whose requests are looked at.
@@ -34,7 +34,7 @@ impl RequestLogReader {
         };
         let requests = store.requests(&conversation.id).await?.last().map_or(0, |last| last.number);
         if requests == 0 {
-            return Err(mistake(format!("conversation `{}` has no requests yet", conversation.id)));
+            return Err(usage_error(format!("conversation `{}` has no requests yet", conversation.id)));
         }
         Ok(Self { store, config: loaded.config, conversation, requests })
     }
@@ -57,7 +57,7 @@ impl RequestLogReader {
 
     pub(super) fn beyond(&self, number: u64) -> anyhow::Error {
         let requests = self.requests;
-        mistake(format!("there is no request {number}; conversation `{}` has {requests}", self.conversation.id))
+        usage_error(format!("there is no request {number}; conversation `{}` has {requests}", self.conversation.id))
     }
 
     /// How a request was encoded: as noted when it was sent, else as the model is declared now.

@@ -14,7 +14,7 @@ use super::from_file::{self, ConversationFile};
 use crate::cli::RunArgs;
 use crate::commands::context::LookArgs;
 use crate::commands::{configuration, conversations, run};
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::{output, wiring};
 
 /// The stand-in for the user's next prompt.
@@ -30,7 +30,7 @@ pub(super) struct NextRequest {
 pub(super) fn is_meant(look: &LookArgs, next: bool) -> anyhow::Result<bool> {
     let next = next || look.from_file.is_some() || look.input.is_some();
     if !next && (look.model.is_some() || look.api.is_some()) {
-        return Err(mistake("`--model` and `--api` are for requests not sent yet; add `--next`, or use `render`"));
+        return Err(usage_error("`--model` and `--api` are for requests not sent yet; add `--next`, or use `render`"));
     }
     Ok(next)
 }
@@ -71,7 +71,7 @@ fn read_file(path: &Path) -> anyhow::Result<(ConversationId, Option<String>, Vec
 
 #[cfg(not(feature = "imports"))]
 fn read_file(_: &Path) -> anyhow::Result<(ConversationId, Option<String>, Vec<Message>)> {
-    Err(mistake("`--from-file` is not in this build; build it with `--features imports`"))
+    Err(usage_error("`--from-file` is not in this build; build it with `--features imports`"))
 }
 
 /// The model to ask. Over an API that its provider does not speak it is as another provider would serve it.
@@ -79,7 +79,7 @@ fn choose(config: &mut Config, look: &LookArgs) -> anyhow::Result<String> {
     let name = look.model.clone().or_else(|| config.model.clone());
     let Some(api) = look.api else {
         return name.ok_or_else(|| {
-            mistake("no model is chosen; use `-m provider/model` or `--api NAME`, or set `model` in config.toml")
+            usage_error("no model is chosen; use `-m provider/model` or `--api NAME`, or set `model` in config.toml")
         });
     };
     let name = name.unwrap_or_else(|| format!("{api}/model"));

@@ -23,8 +23,8 @@ use serde_json::json;
 use super::next;
 use crate::cli::Common;
 use crate::commands::configuration;
-use crate::exit::mistake;
-use crate::output::Table;
+use crate::exit::usage_error;
+use crate::output::TextTable;
 use crate::{output, wiring};
 
 /// What was really sent, as a policy.
@@ -74,7 +74,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "FILE", value_parser = plot)]
     pub(crate) plot: Option<PathBuf>,
 
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -153,7 +153,7 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
         let picture = haft_lab::draw_plot(&title, &outcomes);
         let html = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
         let text = if html { haft_lab::outcome_page(&title, &outcomes, &encoding.spec, &picture) } else { picture };
-        let wrong = || mistake(format!("cannot write `{}`", path.display()));
+        let wrong = || usage_error(format!("cannot write `{}`", path.display()));
         std::fs::write(path, text).with_context(wrong)?;
         output::tell(&format!("haft: wrote {}", path.display()));
     }
@@ -170,7 +170,7 @@ fn variant(name: &str, config: &Config) -> anyhow::Result<Option<Variant>> {
     }
     match Variant::parse(name, &config.context) {
         Ok(variant) => Ok(Some(variant)),
-        Err(error) => Err(mistake(format!("{error}; or `{RECORDED}`"))),
+        Err(error) => Err(usage_error(format!("{error}; or `{RECORDED}`"))),
     }
 }
 
@@ -200,7 +200,7 @@ fn imagined(mut encoding: Encoding, cache: Option<CacheRule>, prices: Option<(f6
 /// A cache by the name of its rule, with what its provider documents.
 fn rule(name: &str) -> anyhow::Result<CacheRule> {
     let unknown = |_| {
-        mistake(format!(
+        usage_error(format!(
             "`{name}` is no rule of a cache; use anthropic, openai, openai-breakpoints, gemini, deepseek, vllm, llama-cpp, \
              automatic or none"
         ))
@@ -231,7 +231,8 @@ impl BodyWriter {
     fn new(folder: Option<&Path>, policy: &str) -> anyhow::Result<Self> {
         let folder = folder.map(|folder| folder.join(policy));
         if let Some(folder) = &folder {
-            std::fs::create_dir_all(folder).with_context(|| mistake(format!("cannot make `{}`", folder.display())))?;
+            std::fs::create_dir_all(folder)
+                .with_context(|| usage_error(format!("cannot make `{}`", folder.display())))?;
         }
         Ok(Self { folder, written: 0, failed: None })
     }
@@ -244,7 +245,9 @@ impl BodyWriter {
 
     fn finish(self) -> anyhow::Result<()> {
         match (self.failed, self.folder) {
-            (Some(error), Some(folder)) => Err(mistake(format!("cannot write into `{}`: {error}", folder.display()))),
+            (Some(error), Some(folder)) => {
+                Err(usage_error(format!("cannot write into `{}`: {error}", folder.display())))
+            }
             _ => Ok(()),
         }
     }
@@ -252,7 +255,7 @@ impl BodyWriter {
 
 /// The table for people.
 fn table(title: &str, outcomes: &[PolicyOutcome], model: &ModelSpec) -> String {
-    let mut table = Table::new(&OUTCOME_HEADINGS);
+    let mut table = TextTable::new(&OUTCOME_HEADINGS);
     for cells in haft_lab::outcome_rows(outcomes) {
         table.row(cells);
     }

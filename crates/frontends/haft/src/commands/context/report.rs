@@ -13,7 +13,7 @@ use super::picture::{self, RequestColumn};
 use super::text::{money, percent};
 use super::why::breaks;
 use crate::commands::context::ReportArgs;
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::output;
 
 /// A request with what is known of it.
@@ -50,7 +50,7 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
         let models = log.models(&outlines)?;
         let columns = RequestColumn::of(&outlines, &replies, &models, &breaks(&outlines, &models, &messages));
         std::fs::write(path, picture::draw(&log.conversation.name, &columns))
-            .map_err(|error| mistake(format!("cannot write `{}`: {error}", path.display())))?;
+            .map_err(|error| usage_error(format!("cannot write `{}`: {error}", path.display())))?;
         output::tell(&format!("haft: wrote a picture of {} requests to {}", columns.len(), path.display()));
     }
     print(&BudgetReport { title, number: Some(number), model, budget, reply }, Some(&log), args)

@@ -10,7 +10,7 @@ use super::segments::{RequestView, TextExtent};
 use super::text::{count, opening, whole_text};
 use super::{next, render};
 use crate::commands::context::ShowArgs;
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 
 pub(super) async fn run(args: &ShowArgs) -> anyhow::Result<()> {
     let look = &args.look;
@@ -64,7 +64,7 @@ fn print(shown: &RequestView<'_>, log: Option<&RequestLogReader>, args: &ShowArg
 const BOUNDARY: &str = "|";
 
 fn table(shown: &RequestView<'_>) -> String {
-    let mut table = Table::new(&["#", "LAYER", "OWNER", "ID", "ROLE", "TOKENS", "CACHE", "TEXT"]);
+    let mut table = TextTable::new(&["#", "LAYER", "OWNER", "ID", "ROLE", "TOKENS", "CACHE", "TEXT"]);
     for (index, segment) in shown.segments.iter().enumerate() {
         table.row(vec![
             (index + 1).to_string(),

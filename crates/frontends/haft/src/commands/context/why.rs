@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::logged::RequestLogReader;
 use super::text::{count, money};
 use crate::commands::context::WhyArgs;
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 
 /// One break.
 pub(super) struct PrefixBreakReport {
@@ -134,7 +134,7 @@ fn as_text(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> String {
     if breaks.is_empty() {
         return format!("No breaks: each of the {requests} of `{}` begins with the one before.\n", log.conversation.id);
     }
-    let mut table = Table::new(&["REQUEST", "CAUSE", "FIRST DIFFERENCE", "SENT AGAIN", "COST"]);
+    let mut table = TextTable::new(&["REQUEST", "CAUSE", "FIRST DIFFERENCE", "SENT AGAIN", "COST"]);
     for one in breaks {
         let first = &one.found.first;
         table.row(vec![

@@ -8,8 +8,8 @@ use haft_store::Backups;
 
 use crate::cli::Common;
 use crate::commands::conversations::{BackupArgs, BackupCommand};
-use crate::exit::mistake;
-use crate::output::{self, Table};
+use crate::exit::usage_error;
+use crate::output::{self, TextTable};
 
 pub(super) fn run(args: &BackupArgs) -> anyhow::Result<()> {
     match &args.command {
@@ -22,7 +22,7 @@ pub(super) fn run(args: &BackupArgs) -> anyhow::Result<()> {
 fn backups(common: &Common) -> anyhow::Result<Backups> {
     let (places, loaded) = super::super::configuration(common)?;
     if loaded.config.store.url.is_some() {
-        return Err(mistake(
+        return Err(usage_error(
             "conversations are kept on a server (`store.url`); back it up by its own means, such as `pg_dump`",
         ));
     }
@@ -33,7 +33,7 @@ fn create(common: &Common) -> anyhow::Result<()> {
     let backups = backups(common)?;
     let (places, _) = super::super::configuration(common)?;
     if !places.database().exists() {
-        return Err(mistake("there are no conversations to back up yet"));
+        return Err(usage_error("there are no conversations to back up yet"));
     }
     let backup = backups.create()?;
     output::print(&format!("{} ({})\n", backup.path.display(), output::bytes(backup.bytes)))
@@ -49,7 +49,7 @@ fn list(json: bool, common: &Common) -> anyhow::Result<()> {
             "No backups yet. `haft run` makes one when it starts, `haft conversations backup` now.\n",
         );
     }
-    let mut table = Table::new(&["NAME", "MADE", "SIZE"]);
+    let mut table = TextTable::new(&["NAME", "MADE", "SIZE"]);
     for backup in backups {
         let made = backup.made_at.strftime("%Y-%m-%d %H:%M:%S").to_string();
         table.row(vec![backup.name, made, output::bytes(backup.bytes)]);
@@ -65,8 +65,9 @@ fn restore(name: &str, common: &Common) -> anyhow::Result<()> {
         name => all.iter().find(|backup| backup.name == name).map(|backup| backup.path.clone()),
     };
     let path = path.or_else(|| Some(PathBuf::from(name)).filter(|path| path.exists()));
-    let path = path
-        .ok_or_else(|| mistake(format!("there is no backup `{name}`; `haft conversations backup list` shows them")))?;
+    let path = path.ok_or_else(|| {
+        usage_error(format!("there is no backup `{name}`; `haft conversations backup list` shows them"))
+    })?;
     backups.restore(&path)?;
     output::print(&format!("restored {}; what was there before is the newest backup now\n", path.display()))
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::list::listed;
 use super::{find, find_in, named_or_current, namespace, open};
 use crate::commands::conversations::{DeleteArgs, ForkArgs, NewArgs, RenameArgs, RestoreArgs, UseArgs};
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::output;
 
 pub(super) async fn new(args: NewArgs) -> anyhow::Result<()> {
@@ -30,7 +30,7 @@ fn given_or_fresh(id: Option<String>) -> ConversationId {
 fn metadata(pairs: &[String]) -> anyhow::Result<Metadata> {
     let pair = |pair: &String| {
         let (key, value) =
-            pair.split_once('=').ok_or_else(|| mistake(format!("`--metadata {pair}`: expected KEY=VALUE")))?;
+            pair.split_once('=').ok_or_else(|| usage_error(format!("`--metadata {pair}`: expected KEY=VALUE")))?;
         Ok((key.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| Value::from(value))))
     };
     pairs.iter().map(pair).collect()
@@ -108,9 +108,9 @@ pub(crate) fn message(messages: &[Message], text: &str) -> anyhow::Result<Messag
         messages.iter().map(|message| message.message_id).filter(|id| id.to_string().starts_with(&wanted));
     match (fitting.next(), fitting.next()) {
         (Some(id), None) if !wanted.is_empty() => Ok(id),
-        (Some(_), Some(_)) => Err(mistake(format!("`{text}` could be several messages; give more of the id"))),
+        (Some(_), Some(_)) => Err(usage_error(format!("`{text}` could be several messages; give more of the id"))),
         (Some(_), None) | (None, _) => {
-            Err(mistake(format!("the conversation has no message `{text}`; `haft conversations show` names them")))
+            Err(usage_error(format!("the conversation has no message `{text}`; `haft conversations show` names them")))
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{named_or_current, open};
 use crate::commands::conversations::ShowConversationArgs;
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 
 /// A request, by what its reply says of it.
 struct PricedRequest<'a> {
@@ -77,7 +77,7 @@ fn table(asked: &[PricedRequest<'_>], total: &CostTotal) -> String {
         "MESSAGE", "ROUND", "MODEL", "INPUT", "CACHED", "WRITTEN", "OUTPUT", "USD IN", "CACHED", "WRITTEN", "OUT",
         "TOTAL",
     ];
-    let mut table = Table::new(&headings);
+    let mut table = TextTable::new(&headings);
     for one in asked {
         let names = [
             one.message.message_id.short().to_string(),

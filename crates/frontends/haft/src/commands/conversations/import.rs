@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::transfer::{CURRENT, NAMESPACES};
 use super::{namespace, open};
 use crate::commands::conversations::ImportArgs;
-use crate::exit::{Exit, mistake};
-use crate::output::{self, Table};
+use crate::exit::{ProcessExit, usage_error};
+use crate::output::{self, TextTable};
 
 /// What became of one conversation.
 struct ImportRow {
@@ -47,7 +47,7 @@ struct ImportReport {
     failed: Vec<String>,
 }
 
-pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
+pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ProcessExit> {
     let store = open(&args.common)?;
     let namespace = namespace(&args.place)?;
     let mut report = ImportReport::default();
@@ -67,7 +67,7 @@ pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
         output::tell(&format!("haft: {problem}"));
     }
     print(&report, args.json)?;
-    Ok(if report.failed.is_empty() { Exit::Completed } else { Exit::Failed })
+    Ok(if report.failed.is_empty() { ProcessExit::Completed } else { ProcessExit::Failed })
 }
 
 /// The files of a path: itself, or what a folder of conversations holds.
@@ -89,7 +89,7 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     files.sort();
     if files.is_empty() {
-        return Err(mistake(format!("there are no JSON files in `{}`", path.display())));
+        return Err(usage_error(format!("there are no JSON files in `{}`", path.display())));
     }
     Ok(files)
 }
@@ -112,7 +112,7 @@ fn namespaces(path: &Path, args: &ImportArgs) -> anyhow::Result<BTreeMap<Convers
     if args.place.namespace.is_some() || !file.is_file() {
         return Ok(BTreeMap::new());
     }
-    let wrong = |problem: String| mistake(format!("{}: {problem}", file.display()));
+    let wrong = |problem: String| usage_error(format!("{}: {problem}", file.display()));
     let text = std::fs::read(&file).map_err(|error| wrong(error.to_string()))?;
     serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))
 }
@@ -155,7 +155,7 @@ fn read(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ImportedConversati
         let modified = std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
         now = modified.and_then(|time| Timestamp::try_from(time).ok()).unwrap_or(now);
     }
-    let text = String::from_utf8(bytes).map_err(|_| mistake("it is not UTF-8 text"))?;
+    let text = String::from_utf8(bytes).map_err(|_| usage_error("it is not UTF-8 text"))?;
     Ok(read_conversations(SourceText { text: &text, now }, args.format)?)
 }
 
@@ -163,8 +163,9 @@ fn read(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ImportedConversati
 async fn import_current(store: &dyn Store, path: &Path) -> anyhow::Result<()> {
     let current: BTreeMap<String, Value> = serde_json::from_slice(&std::fs::read(path)?)?;
     for (namespace, id) in current {
-        let id =
-            id.as_str().ok_or_else(|| mistake(format!("`{namespace}` is `{id}`, which is not a conversation id")))?;
+        let id = id
+            .as_str()
+            .ok_or_else(|| usage_error(format!("`{namespace}` is `{id}`, which is not a conversation id")))?;
         let id = ConversationId::new(id);
         if store.get(&id).await?.is_some() {
             store.set_current(&namespace, &id).await?;
@@ -193,7 +194,7 @@ fn print(report: &ImportReport, as_json: bool) -> anyhow::Result<()> {
     if report.lines.is_empty() {
         return Ok(());
     }
-    let mut table = Table::new(&["ID", "NAME", "MESSAGES", "STATE", "SKIPPED"]);
+    let mut table = TextTable::new(&["ID", "NAME", "MESSAGES", "STATE", "SKIPPED"]);
     for line in &report.lines {
         let skipped = if line.skipped == 0 { "-".to_owned() } else { line.skipped.to_string() };
         let id = line.id.short().to_owned();

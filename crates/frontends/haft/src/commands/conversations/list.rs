@@ -4,7 +4,7 @@ use haft_store::{Conversation, Listed, Namespace, Scope};
 
 use super::{current_of, namespace, open};
 use crate::commands::conversations::{CurrentArgs, ListConversationsArgs, NamespacesArgs};
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 
 pub(super) async fn list(args: &ListConversationsArgs) -> anyhow::Result<()> {
     let store = open(&args.common)?;
@@ -31,7 +31,7 @@ fn as_table(rows: &[Listed], of_several_projects: bool) -> String {
     if of_several_projects {
         headings.push("PROJECT");
     }
-    let mut table = Table::new(&headings);
+    let mut table = TextTable::new(&headings);
     for row in rows {
         let mut cells = vec![
             row.id.short().to_owned(),
@@ -70,7 +70,7 @@ pub(super) async fn namespaces(args: &NamespacesArgs) -> anyhow::Result<()> {
     if namespaces.is_empty() {
         return output::print("No namespaces yet. Each project becomes one with its first conversation.\n");
     }
-    let mut table = Table::new(&["NAMESPACE", "CONVERSATIONS", "CURRENT"]);
+    let mut table = TextTable::new(&["NAMESPACE", "CONVERSATIONS", "CURRENT"]);
     for Namespace { namespace, conversations, current } in namespaces {
         let current = current.map_or_else(|| "-".to_owned(), |id| id.short().to_owned());
         table.row(vec![namespace, conversations.to_string(), current]);

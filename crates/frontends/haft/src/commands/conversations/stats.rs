@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::open;
 use crate::commands::conversations::StatsArgs;
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 
 pub(super) async fn run(args: &StatsArgs) -> anyhow::Result<()> {
     let store = open(&args.common)?;
@@ -16,7 +16,7 @@ pub(super) async fn run(args: &StatsArgs) -> anyhow::Result<()> {
         return output::print_json(&all);
     }
     let Totals { conversations, in_trash, namespaces, messages, revisions, requests, bytes } = totals;
-    let mut table = Table::new(&["WHAT", "COUNT"]);
+    let mut table = TextTable::new(&["WHAT", "COUNT"]);
     let counts = [
         ("conversations", conversations),
         ("in the trash", in_trash),

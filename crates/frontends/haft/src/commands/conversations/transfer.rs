@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::{find, open};
 use crate::commands::conversations::ExportArgs;
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::output;
 
 /// Which conversation is current in each namespace.
@@ -33,7 +33,7 @@ pub(super) async fn export(args: &ExportArgs) -> anyhow::Result<()> {
             print_document(store.as_ref(), &conversation).await
         }
         // The command line does not let this through.
-        (None, None) => Err(mistake("which conversation? Give an id, or `--all DIR`")),
+        (None, None) => Err(usage_error("which conversation? Give an id, or `--all DIR`")),
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) async fn print_document(store: &dyn Store, conversation: &Conversatio
 }
 
 async fn document(store: &dyn Store, id: &ConversationId) -> anyhow::Result<ConversationDocument> {
-    store.export(id).await?.ok_or_else(|| mistake(format!("there is no conversation `{id}`")))
+    store.export(id).await?.ok_or_else(|| usage_error(format!("there is no conversation `{id}`")))
 }
 
 async fn export_all(store: &dyn Store, folder: &Path) -> anyhow::Result<()> {
@@ -95,7 +95,7 @@ impl ExportFolder {
 }
 
 fn failed(path: &Path, error: &io::Error) -> anyhow::Error {
-    mistake(format!("cannot write `{}`: {error}", path.display()))
+    usage_error(format!("cannot write `{}`: {error}", path.display()))
 }
 
 /// A file name for any id: what is not a plain character is written as its code.

@@ -10,14 +10,14 @@ use haft_types::Clock;
 use serde_json::{Value, json};
 
 use super::super::conversations::transfer::ExportFolder;
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
-pub(super) fn run(folder: Option<&Path>, as_json: bool) -> anyhow::Result<Exit> {
+pub(super) fn run(folder: Option<&Path>, as_json: bool) -> anyhow::Result<ProcessExit> {
     let places = wiring::places()?;
     let database = places.database();
     if !database.exists() {
-        return Err(mistake(format!("there is nothing to salvage: {} does not exist", database.display())));
+        return Err(usage_error(format!("there is nothing to salvage: {} does not exist", database.display())));
     }
     let folder = folder.map_or_else(|| beside(&places), Path::to_owned);
     let mut all = salvage_into(&database, &folder)?;
@@ -37,7 +37,7 @@ pub(super) fn run(folder: Option<&Path>, as_json: bool) -> anyhow::Result<Exit> 
     } else {
         output::print(&as_text(&all.report, &database, &folder, &copies))?;
     }
-    Ok(if ok { Exit::Completed } else { Exit::Failed })
+    Ok(if ok { ProcessExit::Completed } else { ProcessExit::Failed })
 }
 
 /// What was salvaged of one database or several.

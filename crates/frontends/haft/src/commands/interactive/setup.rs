@@ -16,7 +16,7 @@ use haft_types::Api;
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use crate::commands::models::ModelTrial;
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::{output, wiring};
 
 /// The provider's name where the user gave an address.
@@ -293,7 +293,7 @@ fn write(places: &Places, config: &Config, provider: &str, model: &str, key: &Ke
 }
 
 fn keep_key(file: &Path, key: &str) -> anyhow::Result<PathBuf> {
-    let told = |error: std::io::Error| mistake(format!("cannot write the key to `{}`: {error}", file.display()));
+    let told = |error: std::io::Error| usage_error(format!("cannot write the key to `{}`: {error}", file.display()));
     let folder = file.parent().unwrap_or(Path::new("."));
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(told)?;
     // A file with other rights would keep them.
@@ -315,12 +315,12 @@ fn with_model(
     own: Option<&ProviderConfig>,
     key: Option<&Path>,
 ) -> anyhow::Result<String> {
-    let unreadable = |error: toml_edit::TomlError| mistake(format!("{}: {error}", file.display()));
+    let unreadable = |error: toml_edit::TomlError| usage_error(format!("{}: {error}", file.display()));
     let mut document: DocumentMut = before.parse().map_err(unreadable)?;
     document.insert("model", value(model));
     if own.is_some() || key.is_some() {
         let table = provider_table(&mut document, provider).ok_or_else(|| {
-            mistake(format!("`providers` in `{}` is not a table; add the model by hand", file.display()))
+            usage_error(format!("`providers` in `{}` is not a table; add the model by hand", file.display()))
         })?;
         if let Some(own) = own {
             table.insert("api", value(own.api.to_string()));

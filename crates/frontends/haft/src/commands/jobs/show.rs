@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{death, jobs};
 use crate::commands::jobs::{ListJobsArgs, ShowJobArgs};
 use crate::jobs::{BackgroundJob, JobState};
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 
 pub(super) fn list(args: &ListJobsArgs) -> anyhow::Result<()> {
     let all = jobs(&args.common)?.all()?;
@@ -17,7 +17,7 @@ pub(super) fn list(args: &ListJobsArgs) -> anyhow::Result<()> {
     if all.is_empty() {
         return output::print("No runs in the background yet. Start one with `haft run --bg \"…\"`.\n");
     }
-    let mut table = Table::new(&["ID", "STATE", "STARTED", "TIME", "COST", "FOLDER", "TASK"]);
+    let mut table = TextTable::new(&["ID", "STATE", "STARTED", "TIME", "COST", "FOLDER", "TASK"]);
     for job in &all {
         let state = job.state();
         table.row(vec![

@@ -11,12 +11,12 @@ use super::test;
 use crate::cli::Common;
 use crate::commands::context;
 use crate::commands::mcp::{McpAddArgs, McpTransport};
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
 const SECTION: &str = "mcp_servers";
 
-pub(super) fn run(args: &McpAddArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &McpAddArgs) -> anyhow::Result<ProcessExit> {
     let file = wiring::places()?.config_file();
     tell_price(&args.common)?;
     config::edit(&file, |before| with_server(&file, before, args))?;
@@ -32,14 +32,14 @@ pub(super) fn run(args: &McpAddArgs) -> anyhow::Result<Exit> {
         });
         output::print(&haft_text::sanitise(&test::as_text(server, &answer)))?;
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
-pub(super) fn remove(name: &str) -> anyhow::Result<Exit> {
+pub(super) fn remove(name: &str) -> anyhow::Result<ProcessExit> {
     let file = wiring::places()?.config_file();
     config::edit(&file, |before| without_server(&file, before, name))?;
     output::print(&format!("Took `{name}` out of `{}`.\n", file.display()))?;
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 /// Says first what other tools cost the conversation that is going on.
@@ -53,7 +53,7 @@ fn tell_price(common: &Common) -> anyhow::Result<()> {
 /// The text of the file with the server in it. Everything else stays as it is.
 fn with_server(file: &Path, before: &str, args: &McpAddArgs) -> anyhow::Result<String> {
     if !NameRule::Server.allows(&args.name) {
-        return Err(mistake(format!(
+        return Err(usage_error(format!(
             "`{}` cannot be the name of a server; use letters, digits, `-`, `.` and single `_`",
             args.name
         )));
@@ -62,7 +62,7 @@ fn with_server(file: &Path, before: &str, args: &McpAddArgs) -> anyhow::Result<S
     let mut document = parse(file, before)?;
     let servers = section(&mut document, file)?;
     if servers.contains_key(&args.name) {
-        return Err(mistake(format!(
+        return Err(usage_error(format!(
             "`{}` is declared in `{}` already; `haft mcp remove {}` takes it out",
             args.name,
             file.display(),
@@ -79,7 +79,7 @@ fn without_server(file: &Path, before: &str, name: &str) -> anyhow::Result<Strin
     let mut document = parse(file, before)?;
     let removed = document.get_mut(SECTION).and_then(Item::as_table_like_mut).and_then(|servers| servers.remove(name));
     if removed.is_none() {
-        return Err(mistake(format!(
+        return Err(usage_error(format!(
             "`{}` declares no MCP server `{name}`; `haft mcp list` shows them",
             file.display()
         )));
@@ -89,7 +89,7 @@ fn without_server(file: &Path, before: &str, name: &str) -> anyhow::Result<Strin
 
 fn parse(file: &Path, text: &str) -> anyhow::Result<DocumentMut> {
     wiring::check_config(file, text)?;
-    text.parse().map_err(|error: toml_edit::TomlError| mistake(format!("{}: {error}", file.display())))
+    text.parse().map_err(|error: toml_edit::TomlError| usage_error(format!("{}: {error}", file.display())))
 }
 
 /// The section of servers, made if it is not there; its own heading is not printed.
@@ -99,8 +99,9 @@ fn section<'a>(document: &'a mut DocumentMut, file: &Path) -> anyhow::Result<&'a
         table.set_implicit(true);
         document.insert(SECTION, Item::Table(table));
     }
-    let inline =
-        || mistake(format!("`{SECTION}` in `{}` is not a table of its own; add the server by hand", file.display()));
+    let inline = || {
+        usage_error(format!("`{SECTION}` in `{}` is not a table of its own; add the server by hand", file.display()))
+    };
     document.get_mut(SECTION).and_then(Item::as_table_mut).ok_or_else(inline)
 }
 
@@ -115,7 +116,7 @@ fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
     match (url, command) {
         (Some(url), []) if args.transport != Some(McpTransport::Stdio) => {
             if !is_address(&url) {
-                return Err(mistake(format!("`{url}` is not an address; it begins with `http://` or `https://`")));
+                return Err(usage_error(format!("`{url}` is not an address; it begins with `http://` or `https://`")));
             }
             refuse("--env", !args.env.is_empty(), "a program")?;
             refuse("--folder", args.folder.is_some(), "a program")?;
@@ -139,7 +140,7 @@ fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
         }
         _ => {
             let message = "give either a program, as `haft mcp add NAME -- COMMAND ARGS`, or `--url URL`";
-            return Err(mistake(message));
+            return Err(usage_error(message));
         }
     }
     if let Some(seconds) = args.timeout {
@@ -152,7 +153,7 @@ fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
 }
 
 fn refuse(flag: &str, given: bool, of: &str) -> anyhow::Result<()> {
-    if given { Err(mistake(format!("`{flag}` is for {of}"))) } else { Ok(()) }
+    if given { Err(usage_error(format!("`{flag}` is for {of}"))) } else { Ok(()) }
 }
 
 fn pairs(table: &mut Table, key: &str, given: &[String], between: char) -> anyhow::Result<()> {
@@ -161,7 +162,7 @@ fn pairs(table: &mut Table, key: &str, given: &[String], between: char) -> anyho
         let (name, text) = pair
             .split_once(between)
             .filter(|(name, _)| !name.trim().is_empty())
-            .ok_or_else(|| mistake(format!("`{pair}` is not a name and a value with `{between}` between them")))?;
+            .ok_or_else(|| usage_error(format!("`{pair}` is not a name and a value with `{between}` between them")))?;
         all.insert(name.trim(), Value::from(if between == ':' { text.trim() } else { text }));
     }
     if !all.is_empty() {

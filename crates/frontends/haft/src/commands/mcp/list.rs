@@ -4,8 +4,8 @@ use haft_mcp::{ServerDefinition, ServerEndpoint, ServerOrigin};
 use serde_json::{Value, json};
 
 use crate::commands::mcp::McpListArgs;
-use crate::exit::Exit;
-use crate::output::{self, Table};
+use crate::exit::ProcessExit;
+use crate::output::{self, TextTable};
 use crate::wiring::mcp::Mcp;
 
 /// It is declared and not used.
@@ -13,7 +13,7 @@ const OFF: &str = "switched off";
 /// It cannot be used as it is declared.
 const BROKEN: &str = "cannot be used";
 
-pub(super) fn run(args: &McpListArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &McpListArgs) -> anyhow::Result<ProcessExit> {
     let (mcp, disabled) = super::servers(&args.common, args.cwd.as_deref())?;
     if args.json {
         let mut all: Vec<Value> = mcp.servers.iter().map(|server| as_json(&mcp, server)).collect();
@@ -23,13 +23,13 @@ pub(super) fn run(args: &McpListArgs) -> anyhow::Result<Exit> {
             json!({ "name": problem.server, "state": BROKEN, "problem": message })
         }));
         output::print_json(&Value::Array(all))?;
-        return Ok(Exit::Completed);
+        return Ok(ProcessExit::Completed);
     }
     if mcp.servers.iter().next().is_none() && disabled.is_empty() && mcp.problems.is_empty() {
         output::print("There are no MCP servers. `haft mcp add NAME -- COMMAND` adds one.\n")?;
-        return Ok(Exit::Completed);
+        return Ok(ProcessExit::Completed);
     }
-    let mut table = Table::new(&["NAME", "FROM", "STATE", "TOOLS", "REACHED BY"]);
+    let mut table = TextTable::new(&["NAME", "FROM", "STATE", "TOOLS", "REACHED BY"]);
     for server in mcp.servers.iter() {
         let tools = mcp.servers.known(&server.name).map_or("-".to_owned(), |listing| {
             listing.tools.iter().filter(|tool| server.filter.admits(&tool.name)).count().to_string()
@@ -47,7 +47,7 @@ pub(super) fn run(args: &McpListArgs) -> anyhow::Result<Exit> {
     for problem in &mcp.problems {
         output::tell(&format!("haft: {problem}"));
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 /// What is known of a server without starting it.

@@ -6,22 +6,22 @@ use haft_mcp::McpError;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::mcp::McpNameArgs;
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
 /// How long a person may take on the page.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-pub(super) async fn run(args: &McpNameArgs) -> anyhow::Result<Exit> {
+pub(super) async fn run(args: &McpNameArgs) -> anyhow::Result<ProcessExit> {
     let (mcp, _) = super::servers(&args.common, None)?;
     let server = super::named(&mcp, &args.name)?;
-    let failed = |reason: String| mistake(format!("cannot log in to `{}`: {reason}", server.name));
+    let failed = |reason: String| usage_error(format!("cannot log in to `{}`: {reason}", server.name));
     let challenge = match mcp.servers.ask_anew(&args.name, &CancellationToken::new()).await {
         Err(McpError::Login { challenge, .. }) => challenge,
         Err(error) => return Err(failed(error.to_string())),
         Ok(_) => {
             output::print(&format!("`{}` answers; there is no login to be made.\n", server.name))?;
-            return Ok(Exit::Completed);
+            return Ok(ProcessExit::Completed);
         }
     };
     let tokens = wiring::places()?.mcp_tokens();
@@ -30,5 +30,5 @@ pub(super) async fn run(args: &McpNameArgs) -> anyhow::Result<Exit> {
     let finished = tokio::time::timeout(PATIENCE, login.finish()).await;
     finished.map_err(|_| failed("nobody came back from the page within 10 minutes".into()))?.map_err(failed)?;
     output::print(&format!("Logged in to `{}`. `haft mcp test {}` tries it.\n", server.name, server.name))?;
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }

@@ -9,11 +9,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::list;
 use crate::commands::mcp::McpTestArgs;
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::output;
 use crate::wiring::mcp::Mcp;
 
-pub(super) async fn run(args: &McpTestArgs) -> anyhow::Result<Exit> {
+pub(super) async fn run(args: &McpTestArgs) -> anyhow::Result<ProcessExit> {
     let (mcp, _) = super::servers(&args.common, args.cwd.as_deref())?;
     let wanted: Vec<&ServerDefinition> = match &args.name {
         Some(name) => vec![super::named(&mcp, name)?],
@@ -33,7 +33,7 @@ pub(super) async fn run(args: &McpTestArgs) -> anyhow::Result<Exit> {
         mcp.problems.iter().for_each(|problem| output::tell(&format!("haft: {problem}")));
     }
     mcp.servers.close().await;
-    Ok(if failed { Exit::Failed } else { Exit::Completed })
+    Ok(if failed { ProcessExit::Failed } else { ProcessExit::Completed })
 }
 
 fn as_json(mcp: &Mcp, server: &ServerDefinition, answer: &Result<Arc<ServerListing>, McpError>) -> Value {

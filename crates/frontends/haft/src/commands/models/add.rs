@@ -7,10 +7,10 @@ use toml_edit::{DocumentMut, InlineTable, Item, Table, Value, value};
 use haft_agent::config;
 
 use crate::commands::models::AddArgs;
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
-pub(super) fn run(args: &AddArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &AddArgs) -> anyhow::Result<ProcessExit> {
     let file = wiring::places()?.config_file();
     config::edit(&file, |before| with_model(&file, before, args))?;
     output::print(&format!(
@@ -19,24 +19,28 @@ pub(super) fn run(args: &AddArgs) -> anyhow::Result<Exit> {
         file.display(),
         args.name
     ))?;
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 /// The text of the file with the model in it. Everything else stays as it is.
 fn with_model(file: &Path, before: &str, args: &AddArgs) -> anyhow::Result<String> {
     wiring::check_config(file, before)?;
-    let unreadable = |error: toml_edit::TomlError| mistake(format!("{}: {error}", file.display()));
+    let unreadable = |error: toml_edit::TomlError| usage_error(format!("{}: {error}", file.display()));
     let mut document: DocumentMut = before.parse().map_err(unreadable)?;
     let (provider, model) = args
         .name
         .split_once('/')
         .filter(|(provider, model)| !provider.is_empty() && !model.is_empty())
-        .ok_or_else(|| mistake(format!("`{}` is not a model name; write `provider/model`", args.name)))?;
+        .ok_or_else(|| usage_error(format!("`{}` is not a model name; write `provider/model`", args.name)))?;
     let _ = model;
     add_provider(&mut document, file, provider, args)?;
     let models = section(&mut document, "models", file)?;
     if models.contains_key(&args.name) {
-        return Err(mistake(format!("`{}` is declared in `{}` already; change it there", args.name, file.display())));
+        return Err(usage_error(format!(
+            "`{}` is declared in `{}` already; change it there",
+            args.name,
+            file.display()
+        )));
     }
     models.insert(&args.name, Item::Table(model_table(args)));
     if args.main {
@@ -64,13 +68,13 @@ fn add_provider(document: &mut DocumentMut, file: &Path, name: &str, args: &AddA
     if known {
         let Some((key, _)) = told.iter().find(|(_, value)| value.is_some()) else { return Ok(()) };
         let flag = key.replace('_', "-");
-        return Err(mistake(format!(
+        return Err(usage_error(format!(
             "provider `{name}` exists already; leave `--{flag}` out, or set `providers.{name}.{key}` in `{}`",
             file.display()
         )));
     }
     if args.api.is_none() || args.base_url.is_none() {
-        return Err(mistake(format!("provider `{name}` is new; give its `--api` and `--base-url`")));
+        return Err(usage_error(format!("provider `{name}` is new; give its `--api` and `--base-url`")));
     }
     let mut table = Table::new();
     for (key, told) in told {
@@ -119,7 +123,7 @@ fn section<'a>(document: &'a mut DocumentMut, name: &str, file: &Path) -> anyhow
         document.insert(name, Item::Table(table));
     }
     let inline =
-        || mistake(format!("`{name}` in `{}` is not a table of its own; add the model by hand", file.display()));
+        || usage_error(format!("`{name}` in `{}` is not a table of its own; add the model by hand", file.display()));
     document.get_mut(name).and_then(Item::as_table_mut).ok_or_else(inline)
 }
 

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::number;
 use crate::commands::models::ListArgs;
-use crate::exit::{Exit, mistake};
-use crate::output::{self, Table};
+use crate::exit::{ProcessExit, usage_error};
+use crate::output::{self, TextTable};
 use crate::wiring;
 
 /// A model of the list.
@@ -23,10 +23,10 @@ struct ModelRow {
     built_in: bool,
 }
 
-pub(super) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &ListArgs) -> anyhow::Result<ProcessExit> {
     if args.markdown {
         output::print(&as_page()?)?;
-        return Ok(Exit::Completed);
+        return Ok(ProcessExit::Completed);
     }
     let (places, loaded) = super::super::configuration(&args.common)?;
     let rows = rows(&loaded.config, if args.all { ModelFilter::All } else { ModelFilter::Usable })?;
@@ -42,7 +42,7 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     } else {
         output::print(&as_table(&rows))?;
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 /// Which models are listed.
@@ -67,7 +67,7 @@ fn rows(config: &Config, wanted: ModelFilter) -> anyhow::Result<Vec<ModelRow>> {
     names.extend(main.clone());
     let mut rows = Vec::new();
     for name in names {
-        let declared = catalogue.resolve(&name).map_err(|error| mistake(error.to_string()))?;
+        let declared = catalogue.resolve(&name).map_err(|error| usage_error(error.to_string()))?;
         let key = wiring::key_state(&declared.provider);
         let is_main = main.as_ref() == Some(&name);
         let built_in = !config.models.contains_key(&name) && !is_main;
@@ -99,7 +99,7 @@ const UNKNOWN: &str = "-";
 
 fn as_table(rows: &[ModelRow]) -> String {
     let headings = ["MODEL", "API", "KEY", "WINDOW", "OUTPUT", "USD/M IN", "CACHED", "OUT"];
-    let mut table = Table::new(&headings);
+    let mut table = TextTable::new(&headings);
     for row in rows {
         let model = &row.declared.spec;
         let mark = if row.main { " (main)" } else { "" };
@@ -125,7 +125,7 @@ fn prices(model: &ModelSpec) -> [String; 3] {
 
 /// `docs/models.md`.
 fn as_page() -> anyhow::Result<String> {
-    let catalogue = Catalogue::with_built_in([].into(), [].into()).map_err(|error| mistake(error.to_string()))?;
+    let catalogue = Catalogue::with_built_in([].into(), [].into()).map_err(|error| usage_error(error.to_string()))?;
     let mut page = include_str!("page.md").to_owned();
     // Writing to a String cannot fail.
     let _ = writeln!(page, "\n## Providers\n\n| provider | API | address | key |\n| --- | --- | --- | --- |");

@@ -4,10 +4,10 @@ use haft_agent::config::ModelRole;
 use serde_json::json;
 
 use crate::commands::models::RolesArgs;
-use crate::exit::Exit;
-use crate::output::{self, Table};
+use crate::exit::ProcessExit;
+use crate::output::{self, TextTable};
 
-pub(super) fn run(args: &RolesArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &RolesArgs) -> anyhow::Result<ProcessExit> {
     let (_, loaded) = super::super::configuration(&args.common)?;
     let config = &loaded.config;
     // A name that leads to no model is reported here, not when the role is first needed.
@@ -21,9 +21,9 @@ pub(super) fn run(args: &RolesArgs) -> anyhow::Result<Exit> {
             .map(|role| json!({"role": role.name(), "models": config.models_of(role), "set": config.is_set(role)}))
             .into();
         output::print_json(&rows.into())?;
-        return Ok(Exit::Completed);
+        return Ok(ProcessExit::Completed);
     }
-    let mut table = Table::new(&["ROLE", "MODEL", "THEN"]);
+    let mut table = TextTable::new(&["ROLE", "MODEL", "THEN"]);
     for role in ModelRole::ALL {
         let models = config.models_of(role);
         let (first, rest) = models.split_first().map_or(("-", &[][..]), |(first, rest)| (first.as_str(), rest));
@@ -31,5 +31,5 @@ pub(super) fn run(args: &RolesArgs) -> anyhow::Result<Exit> {
         table.row(vec![role.name().to_owned(), first, rest.join(", ")]);
     }
     output::print(&table.to_string())?;
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }

@@ -7,7 +7,7 @@ use haft_model::{BuiltIn, Declared};
 use serde_json::{Map, Value, json};
 
 use crate::commands::models::ShowModelArgs;
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
 /// A value and where it comes from.
@@ -18,17 +18,17 @@ struct ModelSetting {
     origin: String,
 }
 
-pub(super) fn run(args: &ShowModelArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &ShowModelArgs) -> anyhow::Result<ProcessExit> {
     let (_, loaded) = super::super::configuration(&args.common)?;
     let catalogue = super::catalogue(&loaded.config)?;
-    let declared = catalogue.resolve(&args.name).map_err(|error| mistake(error.to_string()))?;
+    let declared = catalogue.resolve(&args.name).map_err(|error| usage_error(error.to_string()))?;
     let lines = lines(&declared, &loaded)?;
     if args.json {
         output::print_json(&as_json(&declared, &lines)?)?;
     } else {
         output::print(&haft_text::sanitise(&as_text(&declared, &lines)))?;
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 /// The model and its provider as the configuration would write them.

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::number;
 use crate::commands::models::TestArgs;
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
 /// Enough for a word, and for a model that reasons first.
@@ -31,17 +31,17 @@ struct ModelTest {
     failure: Option<ModelError>,
 }
 
-pub(super) fn run(args: &TestArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &TestArgs) -> anyhow::Result<ProcessExit> {
     let (_, loaded) = super::super::configuration(&args.common)?;
     let main = || haft_agent::configured_model(&loaded.config);
     let name = args.name.clone().or_else(main);
-    let name = name.ok_or_else(|| mistake("which model? Give its name as `provider/model`, or set `model`"))?;
+    let name = name.ok_or_else(|| usage_error("which model? Give its name as `provider/model`, or set `model`"))?;
     let declared = wiring::declared(&loaded.config, &name)?;
     let key = wiring::key_of(&declared)?;
     let (spec, url) = (declared.spec.clone(), declared.provider.base_url.clone());
     // Whoever tests wants to know about the first failure.
     let retry = RetryConfig { attempts: 0, ..loaded.config.retry.clone() };
-    let client = Client::new(declared, key, retry).map_err(|error| mistake(error.to_string()))?;
+    let client = Client::new(declared, key, retry).map_err(|error| usage_error(error.to_string()))?;
     let outcome = wiring::runtime()?.block_on(try_it(client, spec, url, args.cache));
     if args.json {
         output::print_json(&as_json(&outcome))?;
@@ -49,9 +49,9 @@ pub(super) fn run(args: &TestArgs) -> anyhow::Result<Exit> {
         output::print(&haft_text::sanitise(&as_text(&outcome)))?;
     }
     Ok(match &outcome.failure {
-        None => Exit::Completed,
-        Some(failure) if failure.never_valid() => Exit::Usage,
-        Some(_) => Exit::Failed,
+        None => ProcessExit::Completed,
+        Some(failure) if failure.never_valid() => ProcessExit::Usage,
+        Some(_) => ProcessExit::Failed,
     })
 }
 

@@ -5,7 +5,7 @@ use haft_model::{Client, ModelError, ProviderConfig, RetryConfig, Secret};
 use tokio_util::sync::CancellationToken;
 
 use super::{catalogue, number, test};
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::wiring;
 
 /// Asks with this configuration, once.
@@ -16,7 +16,7 @@ impl ModelTrial<'_> {
     pub(in crate::commands) fn provider(&self, name: &str) -> anyhow::Result<ProviderConfig> {
         let catalogue = catalogue(self.0)?;
         let found = catalogue.providers().find(|provider| provider.0 == name).map(|provider| provider.1.clone());
-        found.ok_or_else(|| mistake(format!("there is no provider `{name}`")))
+        found.ok_or_else(|| usage_error(format!("there is no provider `{name}`")))
     }
 
     /// Whether the model says anything.
@@ -50,6 +50,6 @@ impl ModelTrial<'_> {
     fn client(&self, model: &str, key: Option<Secret>) -> anyhow::Result<Client> {
         // Somebody waits, and can try again.
         let retry = RetryConfig { attempts: 0, ..self.0.retry.clone() };
-        Client::new(wiring::declared(self.0, model)?, key, retry).map_err(|error| mistake(error.to_string()))
+        Client::new(wiring::declared(self.0, model)?, key, retry).map_err(|error| usage_error(error.to_string()))
     }
 }

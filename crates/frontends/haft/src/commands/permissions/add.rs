@@ -7,7 +7,7 @@ use haft_permission::PermissionRule;
 use haft_types::Decision;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::{output, wiring};
 
 pub(super) fn run(decision: Decision, rules: &[String]) -> anyhow::Result<()> {
@@ -37,12 +37,12 @@ fn with_rules(file: &Path, before: &str, decision: Decision, rules: &[String]) -
     wiring::check_config(file, before)?;
     let home = wiring::environment().home();
     for rule in rules {
-        PermissionRule::parse(rule, home.as_deref()).map_err(|error| mistake(error.to_string()))?;
+        PermissionRule::parse(rule, home.as_deref()).map_err(|error| usage_error(error.to_string()))?;
     }
     let mut document: DocumentMut =
-        before.parse().map_err(|error: toml_edit::TomlError| mistake(format!("{}: {error}", file.display())))?;
+        before.parse().map_err(|error: toml_edit::TomlError| usage_error(format!("{}: {error}", file.display())))?;
     let list = list(&mut document, decision).ok_or_else(|| {
-        mistake(format!(
+        usage_error(format!(
             "`permissions.{decision}` in `{}` is not a list of its own; add the rule by hand",
             file.display()
         ))

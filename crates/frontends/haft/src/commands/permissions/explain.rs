@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::commands::permissions::ExplainArgs;
 use crate::commands::tools;
-use crate::exit::mistake;
-use crate::output::{self, Table};
+use crate::exit::usage_error;
+use crate::output::{self, TextTable};
 use crate::wiring;
 #[cfg(feature = "mcp")]
 use crate::wiring::mcp;
@@ -53,14 +53,15 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
         }
         (None, tool) => {
             let name = tool.as_deref().unwrap_or_default();
-            let arguments = args.args.as_deref().ok_or_else(|| mistake("`--tool` needs `--args`, a JSON object"))?;
+            let arguments =
+                args.args.as_deref().ok_or_else(|| usage_error("`--tool` needs `--args`, a JSON object"))?;
             let registry = tools::registry();
             let found = registry
                 .resolve(name)
-                .ok_or_else(|| mistake(format!("there is no tool `{name}`; `haft tools list` shows them")))?;
-            let arguments: Value =
-                serde_json::from_str(arguments).map_err(|error| mistake(format!("`--args` is not JSON: {error}")))?;
-            let Value::Object(arguments) = arguments else { return Err(mistake("`--args` is not a JSON object")) };
+                .ok_or_else(|| usage_error(format!("there is no tool `{name}`; `haft tools list` shows them")))?;
+            let arguments: Value = serde_json::from_str(arguments)
+                .map_err(|error| usage_error(format!("`--args` is not JSON: {error}")))?;
+            let Value::Object(arguments) = arguments else { return Err(usage_error("`--args` is not a JSON object")) };
             let arguments = match found.alias {
                 Some(alias) => (alias.translate)(arguments),
                 None => arguments,
@@ -78,7 +79,7 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
 fn as_text(verdict: &Verdict) -> String {
     let mut text = format!("{}: {}\n", verdict.decision, verdict.reason);
     if verdict.parts.len() > 1 {
-        let mut table = Table::new(&["DECISION", "PART", "RULE"]);
+        let mut table = TextTable::new(&["DECISION", "PART", "RULE"]);
         for part in &verdict.parts {
             let rule = part.rule.clone().unwrap_or_else(|| "(none)".to_owned());
             table.row(vec![part.decision.to_string(), haft_text::reveal(&part.command).into_owned(), rule]);

@@ -8,7 +8,7 @@ use toml_edit::{Array, DocumentMut, Item, Table, value};
 
 use crate::cli::Common;
 use crate::commands::rag::RagAddArgs;
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::wiring::rag::{self, Rag};
 use crate::{output, wiring};
 
@@ -57,12 +57,12 @@ pub(super) fn remove(name: &str, common: &Common) -> anyhow::Result<()> {
 
 fn section_of(args: &RagAddArgs) -> anyhow::Result<CollectionConfig> {
     let folders = args.folders.iter().map(|folder| {
-        let whole = folder.canonicalize().map_err(|error| mistake(format!("`{}`: {error}", folder.display())))?;
+        let whole = folder.canonicalize().map_err(|error| usage_error(format!("`{}`: {error}", folder.display())))?;
         if !whole.is_dir() {
-            return Err(mistake(format!("`{}` is not a folder", folder.display())));
+            return Err(usage_error(format!("`{}` is not a folder", folder.display())));
         }
         let text = whole.into_os_string().into_string();
-        text.map_err(|_| mistake(format!("`{}` is not UTF-8, and cannot be written down", folder.display())))
+        text.map_err(|_| usage_error(format!("`{}` is not UTF-8, and cannot be written down", folder.display())))
     });
     Ok(CollectionConfig {
         description: args.description.clone().unwrap_or_default(),
@@ -82,11 +82,14 @@ fn with_collection(file: &Path, before: &str, name: &str, section: &CollectionCo
         document.insert(SECTION, Item::Table(table));
     }
     let inline = || {
-        mistake(format!("`{SECTION}` in `{}` is not a table of its own; add the collection by hand", file.display()))
+        usage_error(format!(
+            "`{SECTION}` in `{}` is not a table of its own; add the collection by hand",
+            file.display()
+        ))
     };
     let collections = document.get_mut(SECTION).and_then(Item::as_table_mut).ok_or_else(inline)?;
     if collections.contains_key(name) {
-        return Err(mistake(format!(
+        return Err(usage_error(format!(
             "`{name}` is declared in `{}` already; change it there, or take it out with `haft rag remove {name}`",
             file.display()
         )));
@@ -113,7 +116,7 @@ fn without_collection(file: &Path, before: &str, name: &str) -> anyhow::Result<S
     let mut document = parse(file, before)?;
     let removed = document.get_mut(SECTION).and_then(Item::as_table_like_mut).and_then(|all| all.remove(name));
     if removed.is_none() {
-        return Err(mistake(format!(
+        return Err(usage_error(format!(
             "`{}` declares no collection `{name}`; `haft rag list` shows them",
             file.display()
         )));
@@ -123,7 +126,7 @@ fn without_collection(file: &Path, before: &str, name: &str) -> anyhow::Result<S
 
 fn parse(file: &Path, text: &str) -> anyhow::Result<DocumentMut> {
     wiring::check_config(file, text)?;
-    text.parse().map_err(|error: toml_edit::TomlError| mistake(format!("{}: {error}", file.display())))
+    text.parse().map_err(|error: toml_edit::TomlError| usage_error(format!("{}: {error}", file.display())))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use haft_rag::{Collection, CollectionKind, CollectionStatus};
 use serde_json::{Value, json};
 
 use crate::commands::rag::RagListArgs;
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 use crate::wiring::rag::Rag;
 
 pub(super) fn run(args: &RagListArgs) -> anyhow::Result<()> {
@@ -19,7 +19,7 @@ pub(super) fn run(args: &RagListArgs) -> anyhow::Result<()> {
     if rag.collections.is_empty() {
         return output::print("No collections yet. Add one with `haft rag add NAME DIR`.\n");
     }
-    let mut table = Table::new(&["NAME", "DESCRIPTION", "FROM", "FILES", "INDEX"]);
+    let mut table = TextTable::new(&["NAME", "DESCRIPTION", "FROM", "FILES", "INDEX"]);
     for collection in &rag.collections {
         let (from, files, index) = match &collection.kind {
             CollectionKind::Local(local) => {

@@ -6,7 +6,7 @@ use haft_rag::{CollectionAnswer, Passage};
 use serde_json::{Value, json};
 
 use crate::commands::rag::RagQueryArgs;
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::wiring::rag::Rag;
 use crate::{output, wiring};
 
@@ -15,7 +15,7 @@ pub(super) fn run(args: &RagQueryArgs) -> anyhow::Result<()> {
     let rag = Rag::of(&places, &loaded.config);
     let collection = super::named(&rag, &args.name)?;
     if args.question.trim().is_empty() {
-        return Err(mistake("the question is empty"));
+        return Err(usage_error("the question is empty"));
     }
     let answer = wiring::runtime()?.block_on(collection.ask(&args.question, usize::from(args.top)))?;
     if let CollectionAnswer::Passages(found) = &answer {

@@ -7,13 +7,13 @@ use haft_rag::{Collection, CollectionKind, Serving, Token, serve};
 use uuid::Uuid;
 
 use crate::commands::rag::RagServeArgs;
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::wiring::rag::Rag;
 use crate::{output, wiring};
 
 pub(super) fn run(args: &RagServeArgs) -> anyhow::Result<()> {
     if !args.listen.ip().is_loopback() {
-        return Err(mistake(format!(
+        return Err(usage_error(format!(
             "`{}` is not an address of this machine alone; use 127.0.0.1 or [::1]",
             args.listen
         )));
@@ -25,7 +25,7 @@ pub(super) fn run(args: &RagServeArgs) -> anyhow::Result<()> {
     let (token, shown) = token(args.token_env.as_deref())?;
     wiring::runtime()?.block_on(async {
         let listener = tokio::net::TcpListener::bind(args.listen).await;
-        let listener = listener.map_err(|error| mistake(format!("cannot listen on `{}`: {error}", args.listen)))?;
+        let listener = listener.map_err(|error| usage_error(format!("cannot listen on `{}`: {error}", args.listen)))?;
         let shown = shown.map_or(String::new(), |word| format!("Token: {word}\n"));
         output::print(&format!("Serving {} at http://{}/v1\n{shown}", names.join(", "), listener.local_addr()?))?;
         let end = async {
@@ -49,7 +49,7 @@ fn chosen(rag: &Rag, names: &[String]) -> anyhow::Result<Vec<Collection>> {
     for name in names {
         let collection = super::named(rag, name)?;
         if !is_local(collection) {
-            return Err(mistake(format!("`{name}` is a server already; only collections of folders are served")));
+            return Err(usage_error(format!("`{name}` is a server already; only collections of folders are served")));
         }
         chosen.push(collection.clone());
     }
@@ -57,7 +57,7 @@ fn chosen(rag: &Rag, names: &[String]) -> anyhow::Result<Vec<Collection>> {
         chosen.extend(rag.collections.iter().filter(|one| is_local(one)).cloned());
     }
     if chosen.is_empty() {
-        return Err(mistake("there is no collection of folders to serve; `haft rag add NAME DIR` makes one"));
+        return Err(usage_error("there is no collection of folders to serve; `haft rag add NAME DIR` makes one"));
     }
     Ok(chosen)
 }
@@ -70,7 +70,7 @@ fn token(variable: Option<&str>) -> anyhow::Result<(Token, Option<String>)> {
     };
     let word = wiring::environment().word(variable);
     let missing = || {
-        mistake(format!(
+        usage_error(format!(
             "the environment variable `{variable}` is not set; export the token, or leave `--token-env` out"
         ))
     };

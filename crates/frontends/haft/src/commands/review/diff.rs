@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use haft_agent::Project;
 
 use crate::commands::review::ReviewOf;
-use crate::exit::mistake;
+use crate::exit::usage_error;
 
 /// More of a diff is not sent: the reviewer reads the files instead.
 const LONGEST: usize = 400_000;
@@ -42,7 +42,7 @@ pub(super) fn change(project: &Project, of: &ReviewOf) -> anyhow::Result<Reviewe
         }
     };
     if diff.trim().is_empty() && new.is_empty() {
-        return Err(mistake(format!("there is nothing to review: {what} is empty")));
+        return Err(usage_error(format!("there is nothing to review: {what} is empty")));
     }
     let mut text = fenced(&diff);
     if !new.is_empty() {
@@ -87,10 +87,10 @@ fn git<S: AsRef<OsStr>>(project: &Project, arguments: impl IntoIterator<Item = S
         .env("GIT_TERMINAL_PROMPT", "0")
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| mistake(format!("git cannot be run: {error}")))?;
+        .map_err(|error| usage_error(format!("git cannot be run: {error}")))?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
-        return Err(mistake(format!("git: {}", stderr.trim().trim_start_matches("fatal: "))));
+        return Err(usage_error(format!("git: {}", stderr.trim().trim_start_matches("fatal: "))));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::sandbox::SandboxTestArgs;
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::{output, wiring};
 
 /// All attempts together take seconds; a machine may be slow.
@@ -50,7 +50,7 @@ impl SandboxTest {
 }
 
 /// Succeeds when no attempt succeeds in namespaces. Landlock is known to leave some open.
-pub(super) fn run(args: &SandboxTestArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &SandboxTestArgs) -> anyhow::Result<ProcessExit> {
     let (places, _) = crate::commands::configuration(&args.common)?;
     let tested = wiring::runtime()?.block_on(async {
         let mut tested = Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn run(args: &SandboxTestArgs) -> anyhow::Result<Exit> {
     } else {
         output::print(&haft_text::sanitise(&tested.iter().map(as_text).collect::<String>()))?;
     }
-    Ok(if ok { Exit::Completed } else { Exit::Failed })
+    Ok(if ok { ProcessExit::Completed } else { ProcessExit::Failed })
 }
 
 async fn test(places: &Places, method: ConfinementMethod) -> anyhow::Result<SandboxTest> {

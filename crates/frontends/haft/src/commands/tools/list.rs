@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::catalogue::{self, CatalogueContext};
 use crate::commands::tools::ToolListArgs;
-use crate::exit::mistake;
-use crate::output::{self, Table};
+use crate::exit::usage_error;
+use crate::output::{self, TextTable};
 
 /// Where a tool of the registry comes from.
 pub(super) const SOURCE: &str = "built-in";
@@ -35,13 +35,13 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
     let choice = &loaded.config.tools;
     let externals = Externals::find(args).await?;
     let wanted = haft_engine::wanted_tools(&choice.offer, &externals.place.ground);
-    offered.select(&wanted, &choice.profiles).map_err(|error| mistake(format!("`tools.offer`: {error}")))?;
+    offered.select(&wanted, &choice.profiles).map_err(|error| usage_error(format!("`tools.offer`: {error}")))?;
     let rows: Vec<_> = registry.iter().map(|tool| row(tool.as_ref(), &offered)).collect();
     if args.json {
         let built_in = rows.iter().map(as_json);
         return output::print_json(&built_in.chain(externals.json()).collect::<Vec<_>>().into());
     }
-    let mut table = Table::new(&["NAME", "GROUP", "DOES", "SOURCE", "TOKENS", "OFFERED"]);
+    let mut table = TextTable::new(&["NAME", "GROUP", "DOES", "SOURCE", "TOKENS", "OFFERED"]);
     for ToolRow { tool, offered, tokens } in &rows {
         table.row(vec![
             tool.spec().name.clone(),

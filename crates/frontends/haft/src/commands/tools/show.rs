@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::list::{SOURCE, access_name};
 use crate::cli::Common;
 use crate::commands::catalogue::{self, CatalogueContext};
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::output;
 
 /// An external tool. Here somebody waits for its answer, so it is asked for it.
@@ -17,7 +17,7 @@ async fn external(name: &str, json: bool, common: &Common) -> anyhow::Result<()>
     let place = CatalogueContext::find(common)?;
     let found = external::load(&place.ground, &|name| place.is_built_in(name), &mut Vec::new());
     let tool = found.get(name);
-    let tool = tool.ok_or_else(|| mistake(format!("there is no tool `{name}`; `haft tools list` shows them")))?;
+    let tool = tool.ok_or_else(|| usage_error(format!("there is no tool `{name}`; `haft tools list` shows them")))?;
     place.help.ask(tool, &CancellationToken::new()).await;
     catalogue::show(Kind::Tools, name, json, &place)
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::cli::Common;
 use crate::commands::conversations;
 use crate::commands::useful::OfConversation;
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 use crate::wiring;
 
 /// The use of one tool.
@@ -38,7 +38,7 @@ pub(super) async fn run(of: &OfConversation, json: bool, common: &Common) -> any
     }
     let mut rows: Vec<_> = used.into_iter().collect();
     rows.sort_by_key(|(_, used)| std::cmp::Reverse(used.tokens));
-    let mut table = Table::new(&["TOOL", "CALLS", "ERRORS", "TOKENS"]);
+    let mut table = TextTable::new(&["TOOL", "CALLS", "ERRORS", "TOKENS"]);
     for (name, ToolUsage { calls, errors, tokens }) in rows {
         table.row(vec![name, calls.to_string(), errors.to_string(), tokens.to_string()]);
     }

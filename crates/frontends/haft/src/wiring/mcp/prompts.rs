@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::{Mcp, PREFIX, named_tool};
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::wiring::OfferedPrompt;
 
 /// A prompt of a server, as a command.
@@ -50,7 +50,7 @@ pub(super) async fn expand(mcp: &Mcp, called: &str) -> anyhow::Result<String> {
     let called = called.trim_start_matches('/');
     let (name, given) = called.split_once(char::is_whitespace).unwrap_or((called, ""));
     let (server, prompt) = named_tool(name)?;
-    let failed = |error: &dyn std::fmt::Display| mistake(format!("cannot use `/{name}`: {error}"));
+    let failed = |error: &dyn std::fmt::Display| usage_error(format!("cannot use `/{name}`: {error}"));
     let cancel = CancellationToken::new();
     let listing = mcp.servers.listing(server, &cancel).await.map_err(|error| failed(&error))?;
     let Some(found) = listing.prompts.iter().find(|one| plain(&one.name) == prompt) else {

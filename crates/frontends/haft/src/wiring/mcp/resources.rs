@@ -8,7 +8,7 @@ use haft_text::{Limits, cut_lines, sanitise};
 use tokio_util::sync::CancellationToken;
 
 use super::Mcp;
-use crate::exit::mistake;
+use crate::exit::usage_error;
 
 /// What is attached of one resource, as of any tool's output.
 const LIMITS: Limits = Limits { lines: 2_000, bytes: 50 * 1024 };
@@ -54,7 +54,7 @@ pub(super) async fn attach(text: &str, mentioned: &[ResourceMention], mcp: &Mcp)
     let cancel = CancellationToken::new();
     for ResourceMention { server, uri } in mentioned {
         let read = mcp.servers.read(server, uri, &cancel).await;
-        let answer = read.map_err(|error| mistake(format!("cannot read `@{server}:{uri}`: {error}")))?;
+        let answer = read.map_err(|error| usage_error(format!("cannot read `@{server}:{uri}`: {error}")))?;
         let content = answer.text();
         let cut = cut_lines(&sanitise(&content), LIMITS);
         // Writing to a String cannot fail.

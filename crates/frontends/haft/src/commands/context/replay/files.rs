@@ -12,7 +12,7 @@ use haft_model::O200k;
 use haft_types::Timestamp;
 
 use super::ReplayArgs;
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::output;
 
 const LONGEST_LINE: u64 = 64 << 20;
@@ -26,7 +26,7 @@ pub(super) fn read(args: &ReplayArgs) -> anyhow::Result<Vec<RecordedConversation
     let all = match (&args.from_file, &args.import) {
         (Some(file), _) => {
             let read = conversations(file);
-            read.map_err(|problem| mistake(format!("`{}` is not a conversation: {problem}", file.display())))?
+            read.map_err(|problem| usage_error(format!("`{}` is not a conversation: {problem}", file.display())))?
         }
         (None, Some(folder)) => in_folder(folder)?,
         (None, None) => Vec::new(),
@@ -37,7 +37,7 @@ pub(super) fn read(args: &ReplayArgs) -> anyhow::Result<Vec<RecordedConversation
         recorded.extend(RecordedConversation::of_messages(name, messages, imagined, &O200k)?);
     }
     if recorded.is_empty() {
-        return Err(mistake("no conversation there has a request: a user's message that an assistant answered"));
+        return Err(usage_error("no conversation there has a request: a user's message that an assistant answered"));
     }
     Ok(recorded)
 }
@@ -46,7 +46,7 @@ pub(super) fn read(args: &ReplayArgs) -> anyhow::Result<Vec<RecordedConversation
 fn in_folder(folder: &Path) -> anyhow::Result<Vec<ImportedConversation>> {
     let mut files = Vec::new();
     list(folder, DEEPEST, &mut files)
-        .map_err(|error| mistake(format!("cannot read the folder `{}`: {error}", folder.display())))?;
+        .map_err(|error| usage_error(format!("cannot read the folder `{}`: {error}", folder.display())))?;
     files.sort();
     let mut all = Vec::new();
     for file in &files {
@@ -57,7 +57,7 @@ fn in_folder(folder: &Path) -> anyhow::Result<Vec<ImportedConversation>> {
     }
     if all.is_empty() {
         let files = files.len();
-        return Err(mistake(format!(
+        return Err(usage_error(format!(
             "there is no conversation in `{}`: {files} files ending in .json, .jsonl or .jsonl.gz were looked at",
             folder.display()
         )));

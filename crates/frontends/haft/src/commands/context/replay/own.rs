@@ -12,7 +12,7 @@ use haft_types::{Entry, Layer, MessageId, ToolSet};
 
 use super::super::logged::{RequestLogReader, rebuild, replies};
 use super::ReplayArgs;
-use crate::exit::mistake;
+use crate::exit::usage_error;
 
 /// Reads it, with how its last request was encoded.
 pub(super) async fn read(args: &ReplayArgs) -> anyhow::Result<(RecordedConversation, Encoding)> {
@@ -34,7 +34,7 @@ pub(super) async fn read(args: &ReplayArgs) -> anyhow::Result<(RecordedConversat
         asides.push(aside);
         last = Some(encoding);
     }
-    let encoding = last.ok_or_else(|| mistake("the conversation has no requests yet"))?;
+    let encoding = last.ok_or_else(|| usage_error("the conversation has no requests yet"))?;
     Ok((RecordedConversation { name: log.conversation.name, history, steps, asides, counted, bodies }, encoding))
 }
 

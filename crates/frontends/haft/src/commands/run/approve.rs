@@ -13,7 +13,7 @@ use haft_text::reveal;
 use haft_types::{Decision, Filled, Form};
 
 use crate::commands::permissions;
-use crate::exit::mistake;
+use crate::exit::usage_error;
 
 /// The terminal haft was started from, wherever its input and output go.
 pub(crate) struct TerminalApprover {
@@ -25,7 +25,7 @@ impl TerminalApprover {
     /// Opens the terminal.
     pub(crate) fn open(config_file: PathBuf) -> anyhow::Result<Self> {
         let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").map_err(|error| {
-            mistake(format!("`--ask` needs a terminal to ask on, and there is none ({error}); leave it out, or allow what is needed with `haft permissions add`"))
+            usage_error(format!("`--ask` needs a terminal to ask on, and there is none ({error}); leave it out, or allow what is needed with `haft permissions add`"))
         })?;
         Ok(Self { terminal: Arc::new(terminal), config_file })
     }

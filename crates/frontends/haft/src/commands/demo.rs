@@ -20,7 +20,7 @@ use haft_types::{CacheKind, CacheRule, Clock as _, Event, EventBody, Outcome, Pe
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{DemoArgs, OutputFormat};
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::output::{self, Printer};
 use crate::wiring;
 
@@ -33,7 +33,7 @@ const SAMPLE: [(&str, &str, u32); 3] = [
 ];
 
 /// Runs the demo.
-pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ProcessExit> {
     let folder = tempfile::Builder::new().prefix("haft-demo-").tempdir()?;
     let project = folder.path().join("greet");
     write_sample(&project)?;
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<Exit> {
         output::print(&format!("\nThe sample project and its conversation are kept in {}.\n", kept.display()))?;
     }
     let fixed = failed_before && passes_after && result.outcome == Outcome::Completed;
-    Ok(if fixed { Exit::Completed } else { Exit::Failed })
+    Ok(if fixed { ProcessExit::Completed } else { ProcessExit::Failed })
 }
 
 fn write_sample(project: &Path) -> anyhow::Result<()> {

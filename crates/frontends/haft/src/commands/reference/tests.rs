@@ -1,0 +1,166 @@
+//! The README's table and `docs/commands.md`, compared with the command line. `UPDATE_DOCS=1` writes them instead.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, Command};
+
+use super::*;
+use crate::cli::Cli;
+
+/// Pages that say more about a command.
+const PAGES: [(&str, &str); 26] = [
+    ("run", "runs"),
+    ("review", "runs"),
+    ("workflows", "workflows"),
+    ("jobs", "runs"),
+    ("conversations", "conversations"),
+    ("rewind", "undo"),
+    ("context", "context"),
+    ("rules", "knowledge"),
+    ("skills", "knowledge"),
+    ("commands", "knowledge"),
+    ("agents", "agents"),
+    ("lib", "knowledge"),
+    ("rag", "rag"),
+    ("useful", "context"),
+    ("notes", "knowledge"),
+    ("tools", "tools"),
+    ("mcp", "mcp"),
+    ("trust", "security"),
+    ("changes", "undo"),
+    ("undo", "undo"),
+    ("redo", "undo"),
+    ("permissions", "permissions"),
+    ("sandbox", "security"),
+    ("hooks", "hooks"),
+    ("models", "models"),
+    ("events", "events"),
+];
+
+const BEGIN: &str = "<!-- commands: written by a test, see docs/commands.md -->\n";
+const END: &str = "<!-- end of commands -->\n";
+
+fn grouped() -> impl Iterator<Item = &'static str> {
+    GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).filter(|name| *name != "help")
+}
+
+#[test]
+fn every_command_stands_in_one_group() {
+    let haft = Cli::definition();
+    for command in haft.get_subcommands() {
+        let name = command.get_name();
+        assert_eq!(grouped().filter(|grouped| *grouped == name).count(), 1, "`{name}` belongs in one group");
+    }
+}
+
+#[test]
+fn help_lines_are_one_short_sentence() {
+    fn check(command: &Command, path: &str) {
+        let path = format!("{path} {}", command.get_name());
+        let line = line(command);
+        let first = line.chars().next();
+        assert!(first.is_some_and(char::is_uppercase) && !line.ends_with('.'), "{path}: {line}");
+        command.get_subcommands().for_each(|inner| check(inner, &path));
+    }
+    for command in Cli::definition().get_subcommands() {
+        check(command, "haft");
+        assert!(line(command).len() <= 80, "{}", line(command));
+    }
+}
+
+/// The pages are those of the build with the extensions that have commands.
+#[cfg(all(feature = "imports", feature = "lab", feature = "mcp", feature = "rag", feature = "workflows"))]
+#[test]
+fn readme_and_reference_say_what_the_help_says() {
+    let readme = root().join("README.md");
+    let text = std::fs::read_to_string(&readme).unwrap();
+    let (front, rest) = text.split_once(BEGIN).expect("the README has a table of commands");
+    let (_, behind) = rest.split_once(END).expect("the table ends");
+    compare(&readme, &format!("{front}{BEGIN}{}{END}{behind}", rows()));
+    compare(&root().join("docs/commands.md"), &page());
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
+}
+
+fn compare(path: &Path, text: &str) {
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        return std::fs::write(path, text).unwrap();
+    }
+    let committed = std::fs::read_to_string(path).unwrap_or_default();
+    let again = "run `UPDATE_DOCS=1 cargo test -p haft --lib reference`";
+    assert!(committed == text, "{} differs from the command line; {again}", path.display());
+}
+
+/// The README's table.
+fn rows() -> String {
+    let haft = Cli::definition();
+    let mut text = "\n| command | what it does |\n| --- | --- |\n".to_owned();
+    for name in grouped() {
+        let command = haft.find_subcommand(name).unwrap();
+        let page = PAGES.iter().find(|(of, _)| *of == name);
+        let link = page.map_or_else(String::new, |(_, page)| format!(" ([docs](docs/{page}.md))"));
+        let _ = writeln!(text, "| `haft {name}` | {}{link} |", line(command));
+    }
+    text.push('\n');
+    text
+}
+
+/// `docs/commands.md`.
+fn page() -> String {
+    let mut haft = Cli::definition();
+    haft.build();
+    let mut page = "# Commands\n\nEvery command of haft, as `haft help COMMAND` shows it. Written by a test: run \
+                    `UPDATE_DOCS=1 cargo test -p haft --lib reference` after a change of the command line.\n\n\
+                    `haft` without a command opens the [terminal interface](terminal.md); it takes the options of `haft run`. \
+                    `haft -p PROMPT` is `haft run PROMPT`.\n\n"
+        .to_owned();
+    for (title, names) in GROUPS {
+        let _ = write!(page, "## {title}\n\n");
+        for name in names.iter().filter(|name| **name != "help") {
+            section(&mut page, haft.find_subcommand(name).unwrap(), &format!("haft {name}"), 3);
+        }
+    }
+    page.push_str(EXIT_CODES);
+    page.push('\n');
+    page
+}
+
+fn section(page: &mut String, command: &Command, path: &str, depth: usize) {
+    let _ = write!(page, "{} {path}\n\n{}.\n\n", "#".repeat(depth), line(command));
+    let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
+    if let Some((_, more)) = long.split_once("\n\n") {
+        let more = if more.contains("\n  ") { format!("```text\n{more}\n```") } else { more.to_owned() };
+        let _ = write!(page, "{more}\n\n");
+    }
+    let arguments: Vec<_> = command.get_arguments().filter(|arg| is_shown(arg)).collect();
+    if !arguments.is_empty() {
+        page.push_str("| argument | meaning |\n| --- | --- |\n");
+        for argument in arguments {
+            let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(page, "| `{}` | {} |", name_of(argument), help.replace('|', "\\|"));
+        }
+        page.push('\n');
+    }
+    for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help" && !inner.is_hide_set()) {
+        section(page, inner, &format!("{path} {}", inner.get_name()), depth + 1);
+    }
+}
+
+/// Whether it is listed: `--help` is everywhere, and `--set` is described with the configuration.
+fn is_shown(argument: &Arg) -> bool {
+    !argument.is_hide_set() && !["help", "set"].contains(&argument.get_id().as_str())
+}
+
+fn name_of(argument: &Arg) -> String {
+    let values = argument.get_value_names().unwrap_or_default().join(" ").replace('|', "\\|");
+    let takes_value = argument.get_action().takes_values();
+    let names = [argument.get_short().map(|c| format!("-{c}")), argument.get_long().map(|name| format!("--{name}"))];
+    let names = names.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    match (names.is_empty(), takes_value) {
+        (true, _) => values,
+        (false, true) => format!("{names} {values}"),
+        (false, false) => names,
+    }
+}
