@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_text::Limits;
+use haft_text::CutLimits;
 use tokio_util::sync::CancellationToken;
 
 use crate::ports::{
@@ -55,7 +55,7 @@ impl Default for OutputLimits {
     }
 }
 
-impl From<OutputLimits> for Limits {
+impl From<OutputLimits> for CutLimits {
     fn from(OutputLimits { lines, bytes }: OutputLimits) -> Self {
         Self { lines, bytes }
     }

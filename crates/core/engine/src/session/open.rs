@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haft_context::ContextError;
-use haft_project::{Ground, modules};
-use haft_store::{Conversation, Found, NewFork, Scope, StoreError};
+use haft_project::{KnowledgePaths, modules};
+use haft_store::{Conversation, ConversationMatch, ConversationScope, NewFork, StoreError};
 use haft_tool::{CaseDocument, Registry, Tool, UnknownChoice};
 use haft_tools::{Running, plan_mode_respond, run_named_subagents, talk_to, talk_to_group, use_skill};
 use haft_types::{ConversationId, Message, Metadata, PermissionMode};
@@ -326,7 +326,7 @@ pub(super) fn skills_now(config: &SessionConfig, running: &Arc<Running>) -> Opti
 }
 
 /// What the choice of tools means in a project: where modules are described, the default set has the tools about them.
-pub fn wanted_tools(chosen: &[String], ground: &Ground) -> Vec<String> {
+pub fn wanted_tools(chosen: &[String], ground: &KnowledgePaths) -> Vec<String> {
     let default = "default".to_owned();
     let mut wanted = if chosen.is_empty() { vec![default.clone()] } else { chosen.to_vec() };
     if wanted.contains(&default) && modules::any(ground) {
@@ -382,10 +382,10 @@ async fn find_or_plan(
             or_new.ok_or(OpenError::NothingToContinue)?
         }
         Which::Named(name) => {
-            return match store.find(&name, Scope::Everywhere).await? {
-                Found::One(found) => Ok((*found, true)),
-                Found::Nothing => Err(OpenError::Unknown(name)),
-                Found::Several(several) => {
+            return match store.find(&name, ConversationScope::Everywhere).await? {
+                ConversationMatch::One(found) => Ok((*found, true)),
+                ConversationMatch::Nothing => Err(OpenError::Unknown(name)),
+                ConversationMatch::Several(several) => {
                     let ids: Vec<_> = several.iter().map(|one| format!("{} ({})", one.id, one.name)).collect();
                     Err(OpenError::Ambiguous { name, candidates: ids.join(", ") })
                 }

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use haft_sandbox::{CapturedOutput, CommandExit};
-use haft_text::{Cut, Limits, sanitise_bytes};
+use haft_text::{Cut, CutLimits, sanitise_bytes};
 use serde_json::Value;
 
 /// What of an output is kept as data; later rounds keep fewer lines still.
-pub(crate) const DATA: Limits = Limits { lines: 200, bytes: 8 * 1024 };
+pub(crate) const DATA: CutLimits = CutLimits { lines: 200, bytes: 8 * 1024 };
 
 /// How a command ended, as the rest of a sentence.
 pub(crate) fn ending(exit: CommandExit) -> String {

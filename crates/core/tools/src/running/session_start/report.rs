@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haft_sandbox::{AwaitedInput, CapturedOutput, Pause, TypeError};
-use haft_text::Limits;
+use haft_text::CutLimits;
 use haft_types::Envelope;
 use serde_json::json;
 
@@ -35,7 +35,7 @@ impl<'a> Spoken<'a> {
 
     /// The result. A command that could not be run is a failure, one that ended with another status than 0 is none: what it
     /// did is in the output, as it would be for a person at the terminal.
-    pub(crate) fn envelope(&self, limits: Limits) -> Result<Envelope, ToolFailure> {
+    pub(crate) fn envelope(&self, limits: CutLimits) -> Result<Envelope, ToolFailure> {
         let id = self.session.id();
         let ended = self.session.terminal.ending();
         let mut data = json!({ "session_id": id, "state": if ended.is_some() { "ended" } else { "running" } });
