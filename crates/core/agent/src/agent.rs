@@ -129,8 +129,8 @@ impl Agent {
         let sandbox = sandbox::set_up_sandbox(places, &config.sandbox, plan.mode, projects).await?;
         let asking = tool_help(places, config, &plan.project);
         let (mut session, services) = wiring::prepare(self, plan, store, sandbox, (declared, key))?;
-        session.tool_help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
-        session.notices.splice(0..0, wiring::recovered(&session.workspace.journal));
+        session.knowledge.tool_help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
+        session.notices.splice(0..0, wiring::recovered(&session.folders.workspace.journal));
         Ok(Box::pin(Session::open(session, services, which)).await?)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use haft_engine::{Models, Standby};
+use haft_engine::{ModelOpener, Standby};
 use haft_model::{Catalogue, Client, Declared, RetryConfig};
 
 use crate::config::{Config, ModelRole};
@@ -44,11 +44,11 @@ fn client(environment: &HostEnvironment, declared: Declared, retry: RetryConfig)
 }
 
 /// The models sub-agents ask, by name.
-pub(crate) fn models(environment: &HostEnvironment, config: &Config) -> Models {
+pub(crate) fn models(environment: &HostEnvironment, config: &Config) -> ModelOpener {
     let (known, environment) = (config.clone(), environment.clone());
     let open = move |name: &str| {
         let declared = declared_model(&environment, &known, name).map_err(|error| error.to_string())?;
         client(&environment, declared, known.retry.clone())
     };
-    Models::new(open).for_sub_agents(config.model_roles.own(ModelRole::SubAgent).first().cloned())
+    ModelOpener::new(open).for_sub_agents(config.model_roles.own(ModelRole::SubAgent).first().cloned())
 }

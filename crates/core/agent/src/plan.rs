@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_engine::turn::Limits;
-use haft_engine::{AnswerSchema, Approver, Leftovers, Purse, Roles, Which};
+use haft_engine::{AnswerSchema, Approver, Leftovers, Roles, SharedBudget, Which};
 use haft_types::PermissionMode;
 
 use crate::config::{Config, RolesConfig};
@@ -53,7 +53,7 @@ pub struct RunStep {
     /// The name its events carry.
     pub name: String,
     /// What all of them have used.
-    pub purse: Purse,
+    pub budget: SharedBudget,
 }
 
 impl RunPlan {

@@ -5,7 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haft_engine::hub::Hub;
-use haft_engine::{Notice, ProjectRules, Purse, Services, SessionConfig, ToolHelp};
+use haft_engine::{
+    Delegation, KnowledgeSettings, ModelServices, Notice, ProjectRules, PromptSettings, SafetySettings, Services,
+    SessionConfig, SessionFolders, SharedBudget, TaskSettings, ToolHelp, ToolSettings,
+};
 use haft_model::{Client, Declared, O200k, Secret};
 use haft_permission::{Confinement, PermissionRule, PermissionRules, Permissions, PermissionsConfig};
 use haft_project::external::HelpCache;
@@ -67,23 +70,22 @@ pub(crate) fn prepare(
     let permissions = permissions(host, &config.permissions, plan.mode, sandbox::confinement(&sandbox))?;
     let permissions = with_rules(permissions, given.rules);
     let namespace = plan.project.namespace();
-    let (name, purse, conversations) = match plan.step {
-        Some(RunStep { name, purse }) => (name, purse, format!("{namespace}{STEPS}")),
-        None => (haft_engine::MAIN.to_owned(), Purse::default(), namespace.clone()),
+    let (name, budget, conversations) = match plan.step {
+        Some(RunStep { name, budget }) => (name, budget, format!("{namespace}{STEPS}")),
+        None => (haft_engine::MAIN.to_owned(), SharedBudget::default(), namespace.clone()),
     };
+    let code_models = config.models_of(ModelRole::Code);
+    let fallbacks = code_models.iter().filter(|name| **name != plan.model);
     let services = Services {
         store,
         versions: agent.file_versions.clone().unwrap_or_else(|| store::versions(places, &config)),
-        fallbacks: models::standby(
-            host,
-            &config,
-            config.models_of(ModelRole::Code).iter().filter(|name| **name != plan.model),
-        )?,
-        summarisers: models::standby(host, &config, config.model_roles.own(ModelRole::Summary).iter())?,
-        models: models::models(host, &config),
-        client: Client::new(declared, key, config.retry).map_err(SetupError::Client)?,
-        hub: Arc::new(Hub::with_groups(config.groups)),
-        purse,
+        models: ModelServices {
+            fallbacks: models::standby(host, &config, fallbacks)?,
+            summarisers: models::standby(host, &config, config.model_roles.own(ModelRole::Summary).iter())?,
+            opener: models::models(host, &config),
+            client: Client::new(declared, key, config.retry).map_err(SetupError::Client)?,
+        },
+        delegation: Delegation { hub: Arc::new(Hub::with_groups(config.groups)), budget },
         counter,
         running: Arc::new(
             Running::new(Arc::clone(&supervisor), config.limits).held_in(sandbox).with_readers(given.readers),
@@ -92,48 +94,47 @@ pub(crate) fn prepare(
         clock: Arc::clone(&agent.clock),
         ids: Arc::clone(&agent.ids),
     };
+    let callbacks = hooks::callbacks(found, &supervisor, &child_environment);
+    let untrusted = knowledge::untrusted(&standing, &plan.project.root);
     let session = SessionConfig {
         agent: name,
-        rules: ProjectRules::Told,
-        environment: machine::described(host, &plan.project),
-        policy: config.context,
-        roles: plan.roles,
-        workspace: Workspace {
-            root: plan.project.root.clone(),
-            extra: plan.added_folders,
-            cwd: plan.project.cwd.clone(),
-            spill: places.spill(),
-            journal: places.journal(),
-        },
-        private: vec![places.data.clone(), places.state.clone(), places.cache.clone()],
-        worktrees: places.worktrees(),
-        child_environment: Arc::clone(&child_environment),
-        masker,
-        ground,
-        tool_help: ToolHelp::new(HelpCache::at(places.tool_help()), None),
-        libraries: Libraries::at(places.libraries()),
-        permissions,
-        further_tools: given.tools,
-        offered_tools: plan.offered_tools,
-        tool_profiles: plan.tool_profiles,
-        plugins: agent.plugins.clone(),
-        callbacks: hooks::callbacks(found, &supervisor, &child_environment)
-            .into_iter()
-            .chain(given.callbacks)
-            .collect(),
-        focus_files: plan.focus_files,
-        limits: plan.limits,
-        goal: plan.goal,
-        answer: plan.answer,
-        leftovers: plan.leftovers,
-        namespace: conversations,
-        notes: namespace,
-        notices: knowledge::untrusted(&standing, &plan.project.root)
-            .into_iter()
-            .chain(given.notices)
-            .chain(problems)
-            .collect(),
         model,
+        policy: config.context,
+        prompt: PromptSettings {
+            roles: plan.roles,
+            environment: machine::described(host, &plan.project),
+            rules: ProjectRules::Told,
+            focus_files: plan.focus_files,
+        },
+        folders: SessionFolders {
+            workspace: Workspace {
+                root: plan.project.root,
+                extra: plan.added_folders,
+                cwd: plan.project.cwd,
+                spill: places.spill(),
+                journal: places.journal(),
+            },
+            private: vec![places.data.clone(), places.state.clone(), places.cache.clone()],
+            worktrees: places.worktrees(),
+        },
+        knowledge: KnowledgeSettings {
+            ground,
+            libraries: Libraries::at(places.libraries()),
+            tool_help: ToolHelp::new(HelpCache::at(places.tool_help()), None),
+            notes: namespace,
+        },
+        tools: ToolSettings {
+            further: given.tools,
+            offered: plan.offered_tools,
+            profiles: plan.tool_profiles,
+            plugins: agent.plugins.clone(),
+            child_environment,
+        },
+        safety: SafetySettings { masker, permissions },
+        task: TaskSettings { limits: plan.limits, goal: plan.goal, answer: plan.answer, leftovers: plan.leftovers },
+        callbacks: callbacks.into_iter().chain(given.callbacks).collect(),
+        namespace: conversations,
+        notices: untrusted.into_iter().chain(given.notices).chain(problems).collect(),
     };
     Ok((session, services))
 }

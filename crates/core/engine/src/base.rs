@@ -27,7 +27,7 @@ use crate::names;
 use crate::resume;
 use crate::session::AdvertisedTools;
 use crate::stored_state::TokenizerFactors;
-use crate::subagents::Purse;
+use crate::subagents::SharedBudget;
 use crate::turn::{Input, Limits, Position, ToolsDone, Turn, Unfinished};
 use crate::turn_io::{EventSink, TurnIo, call_result};
 
@@ -66,7 +66,7 @@ impl BaseLoop {
             registry,
             advertised,
             history: Vec::new(),
-            meter: Meter::new(Limits::default(), Purse::default(), TokenizerFactors::default()),
+            meter: Meter::new(Limits::default(), SharedBudget::default(), TokenizerFactors::default()),
             folder: PathBuf::from("/"),
             clock,
             ids,

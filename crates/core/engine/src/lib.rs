@@ -44,9 +44,10 @@ pub use external::{Asking, HelpCell, ToolHelp};
 pub use names::MAIN;
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};
 pub use session::{
-    CacheState, Compacted, ContextLine, EditContextError, EditNews, EngineError, Leftovers, ModeSwitch, Models, Notice,
-    OpenError, ProjectRules, RangeSummary, Roles, RunReport, Services, Session, SessionConfig, Standby, SwitchError,
-    Which, all_tools, prefix_cache_of, sent_of, wanted_tools,
+    CacheState, Compacted, ContextLine, Delegation, EditContextError, EditNews, EngineError, KnowledgeSettings,
+    Leftovers, ModeSwitch, ModelOpener, ModelServices, Notice, OpenError, ProjectRules, PromptSettings, RangeSummary,
+    Roles, RunReport, SafetySettings, Services, Session, SessionConfig, SessionFolders, Standby, SwitchError,
+    TaskSettings, ToolSettings, Which, all_tools, prefix_cache_of, sent_of, wanted_tools,
 };
-pub use subagents::Purse;
+pub use subagents::SharedBudget;
 pub use turn_io::EventSink;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use haft_types::{Cost, Price, Usage};
 
 use crate::stored_state::TokenizerFactors;
-use crate::subagents::Purse;
+use crate::subagents::SharedBudget;
 use crate::turn::{Limits, Spent};
 
 /// How much of the newest reply's ratio goes into a factor.
@@ -22,7 +22,7 @@ const BELIEVABLE: std::ops::RangeInclusive<f64> = 0.5..=2.5;
 pub(crate) struct Meter {
     limits: Limits,
     /// What all turns have used, with their sub-agents.
-    budget: Purse,
+    budget: SharedBudget,
     /// When this turn began.
     since: Instant,
     /// Of this turn, with its sub-agents.
@@ -35,7 +35,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    pub(crate) fn new(limits: Limits, budget: Purse, factors: TokenizerFactors) -> Self {
+    pub(crate) fn new(limits: Limits, budget: SharedBudget, factors: TokenizerFactors) -> Self {
         let usage = Usage::default();
         Self { limits, budget, since: Instant::now(), usage, cost: None, saved_tokens: 0, factors }
     }
@@ -81,7 +81,7 @@ impl Meter {
     }
 
     /// The budget that is shared with sub-agents.
-    pub(crate) fn budget(&self) -> &Purse {
+    pub(crate) fn budget(&self) -> &SharedBudget {
         &self.budget
     }
 

@@ -10,9 +10,9 @@ mod child;
 mod evidence;
 mod git;
 mod home;
-mod purse;
 mod relay;
 mod roster;
+mod shared_budget;
 #[cfg(test)]
 mod tests;
 mod worktree;
@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
-use haft_project::agents::{self, Agent};
-use haft_project::{Found, Ground};
+use haft_project::agents::{self, AgentDefinition};
+use haft_project::{KnowledgePaths, NamedItems};
 use haft_text::Masker;
 use haft_tool::{AgentReport, Assignment, CaseDocument, SubAgents, ToolContext, UnknownAgent, WorkOrder};
 use haft_types::{ConversationId, Hasher, MessageId};
@@ -33,14 +33,14 @@ use crate::hub;
 pub(crate) use child::Rank;
 pub(crate) use evidence::evidence;
 pub(crate) use home::{Home, Kin};
-pub use purse::Purse;
 pub(crate) use relay::Relayed;
+pub use shared_budget::SharedBudget;
 
 /// The agents a session can start.
 pub(crate) struct Household {
-    ground: Ground,
+    ground: KnowledgePaths,
     masker: Masker,
-    found: Found<Agent>,
+    found: NamedItems<AgentDefinition>,
     home: OnceLock<Arc<Home>>,
     now: Mutex<Now>,
 }
@@ -60,7 +60,7 @@ pub(crate) struct Now {
 
 impl Household {
     /// Looks for agents; none when there are none.
-    pub(crate) fn look(ground: &Ground, masker: &Masker) -> Option<Arc<Self>> {
+    pub(crate) fn look(ground: &KnowledgePaths, masker: &Masker) -> Option<Arc<Self>> {
         // What is wrong with one is told by `haft agents list`.
         let found = agents::load(ground, &mut Vec::new());
         if found.items.is_empty() {
@@ -87,7 +87,7 @@ impl Household {
     }
 
     /// The agent as its file says now.
-    fn find(&self, name: &str) -> Option<Agent> {
+    fn find(&self, name: &str) -> Option<AgentDefinition> {
         agents::load(&self.ground, &mut Vec::new()).get(name).cloned()
     }
 }

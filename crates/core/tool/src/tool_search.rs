@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::future::join_all;
-use haft_text::{Limits, cut_lines, sanitise};
+use haft_text::{CutLimits, cut_lines, sanitise};
 use haft_types::{Envelope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -138,7 +138,7 @@ impl Tool for ToolSearch {
         // The best first; of equals the first stays first.
         found.sort_by_key(|result| std::cmp::Reverse(result.relevance));
         let text = shown(all, &found, &failed);
-        let limits = Limits { lines: context.limits.lines, bytes: context.limits.bytes };
+        let limits = CutLimits { lines: context.limits.lines, bytes: context.limits.bytes };
         let named = |result: &SearchResult<'_>| json!({ "server": result.source.1, "tool": result.tool.name });
         let best: Vec<_> = found.iter().take(SHOWN).map(named).collect();
         Envelope::success(cut_lines(&text, limits).text)

@@ -3,15 +3,17 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use haft_context::{Environment, Policy};
+use haft_context::Policy;
 use haft_engine::hub::Hub;
 use haft_engine::turn::Limits;
 use haft_engine::{
-    Leftovers, MAIN, Models, ProjectRules, Purse, Roles, Services, Session, SessionConfig, ToolHelp, Which,
+    Delegation, KnowledgeSettings, Leftovers, MAIN, ModelOpener, ModelServices, ProjectRules, PromptSettings,
+    SafetySettings, Services, Session, SessionConfig, SessionFolders, SharedBudget, TaskSettings, ToolHelp,
+    ToolSettings, Which,
 };
 use haft_model::{Catalogue, Client, O200k, RetryConfig};
 use haft_permission::Permissions;
-use haft_project::Ground;
+use haft_project::KnowledgePaths;
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_sandbox::Supervisor;
@@ -69,12 +71,13 @@ impl Desk {
         let services = Services {
             store: Arc::clone(&self.store),
             versions: Arc::new(SqliteVersions::at(&at("versions"), &StoreConfig::default(), Arc::clone(&clock))),
-            client: Client::new(declared, None, retry)?,
-            fallbacks: [].into(),
-            summarisers: [].into(),
-            models: Models::new(|name| Err(format!("there is no model `{name}`"))),
-            hub: Arc::new(Hub::with_groups([])),
-            purse: Purse::default(),
+            models: ModelServices {
+                client: Client::new(declared, None, retry)?,
+                fallbacks: [].into(),
+                summarisers: [].into(),
+                opener: ModelOpener::new(|name| Err(format!("there is no model `{name}`"))),
+            },
+            delegation: Delegation { hub: Arc::new(Hub::with_groups([])), budget: SharedBudget::default() },
             counter: Arc::new(O200k),
             running: Arc::new(Running::new(supervisor, haft_tools::LimitsConfig::default())),
             approver: None,
@@ -87,30 +90,26 @@ impl Desk {
             agent: MAIN.to_owned(),
             model: spec,
             policy,
-            roles: Roles::default(),
-            environment: Environment::default(),
-            workspace: Workspace { root: root.clone(), extra: Vec::new(), cwd: cwd.clone(), spill, journal },
-            private: Vec::new(),
-            worktrees: at("worktrees"),
-            child_environment: Arc::default(),
-            ground: Ground { root, cwd, obeyed: false, user: at("user"), home: None },
-            tool_help: ToolHelp::new(HelpCache::at(at("help")), None),
-            libraries: Libraries::at(at("libraries")),
-            rules: ProjectRules::LeftOut,
-            masker: Masker::default(),
-            permissions: Permissions { mode: PermissionMode::Yolo, ..Permissions::default() },
-            further_tools: Vec::new(),
-            offered_tools: vec!["read_file".into(), "recall".into()],
-            tool_profiles: [].into(),
-            plugins: Vec::new(),
-            answer: None,
+            prompt: PromptSettings { rules: ProjectRules::LeftOut, ..PromptSettings::default() },
+            folders: SessionFolders {
+                workspace: Workspace { root: root.clone(), extra: Vec::new(), cwd: cwd.clone(), spill, journal },
+                private: Vec::new(),
+                worktrees: at("worktrees"),
+            },
+            knowledge: KnowledgeSettings {
+                ground: KnowledgePaths { root, cwd, trusted: false, user: at("user"), home: None },
+                libraries: Libraries::at(at("libraries")),
+                tool_help: ToolHelp::new(HelpCache::at(at("help")), None),
+                notes: "p".into(),
+            },
+            tools: ToolSettings { offered: vec!["read_file".into(), "recall".into()], ..ToolSettings::default() },
+            safety: SafetySettings {
+                masker: Masker::default(),
+                permissions: Permissions { mode: PermissionMode::Yolo, ..Permissions::default() },
+            },
+            task: TaskSettings { limits: Limits::default(), goal: false, answer: None, leftovers: Leftovers::Keep },
             callbacks: Vec::new(),
-            focus_files: Vec::new(),
-            limits: Limits::default(),
-            goal: false,
-            leftovers: Leftovers::Keep,
             namespace: "p".into(),
-            notes: "p".into(),
             notices: Vec::new(),
         };
         Ok(Box::pin(Session::open(config, services, Which::Named(CONVERSATION.into()))).await?)

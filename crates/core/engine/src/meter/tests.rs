@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn meter(limits: Limits) -> (Meter, Purse) {
-    let budget = Purse::default();
+fn meter(limits: Limits) -> (Meter, SharedBudget) {
+    let budget = SharedBudget::default();
     (Meter::new(limits, budget.clone(), TokenizerFactors::default()), budget)
 }
 

@@ -46,8 +46,8 @@ impl Knowledge {
         let Shared { useful, notes } = if let Some(shared) = shared {
             shared.clone()
         } else {
-            let root = config.workspace.root.clone();
-            let notes = StoredNotes::open(store(), &config.notes, root, Arc::clone(services.clock)).await?;
+            let root = config.folders.workspace.root.clone();
+            let notes = StoredNotes::open(store(), &config.knowledge.notes, root, Arc::clone(services.clock)).await?;
             let useful = StoredUseful::restored(store(), conversation.clone(), state);
             Shared { useful: Arc::new(useful), notes: Arc::new(notes) }
         };

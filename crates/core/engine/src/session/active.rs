@@ -82,8 +82,8 @@ impl Active {
 
 /// The descriptions as they are on disk.
 fn current(config: &SessionConfig) -> Option<String> {
-    let found = active::load(&config.ground, &mut Vec::new());
-    active::text(&found).map(|text| config.masker.mask(&text).into_owned())
+    let found = active::load(&config.knowledge.ground, &mut Vec::new());
+    active::text(&found).map(|text| config.safety.masker.mask(&text).into_owned())
 }
 
 impl Session {
@@ -104,11 +104,11 @@ impl Session {
             // Nobody wants to wait or to pay for more.
             Outcome::Aborted | Outcome::Exhausted | Outcome::Failed => false,
         };
-        let may_write = self.config.ground.obeyed && self.mode() != PermissionMode::Plan;
+        let may_write = self.config.knowledge.ground.trusted && self.mode() != PermissionMode::Plan;
         if !self.config.policy.active || !wanted || !may_write {
             return;
         }
-        changed.retain(|folder, _| self.config.ground.root.join(folder).is_dir());
+        changed.retain(|folder, _| self.config.knowledge.ground.root.join(folder).is_dir());
         let until = Instant::now() + Duration::from_secs(self.config.policy.summary_timeout.into());
         for (folder, files) in changed.into_iter().take(MOST_FOLDERS) {
             let left = until.saturating_duration_since(Instant::now());
@@ -127,9 +127,9 @@ impl Session {
         limit: Duration,
         io: &mut TurnIo<'_>,
     ) -> Result<(), String> {
-        let masker = self.config.masker.clone();
+        let masker = self.config.safety.masker.clone();
         let masked = |text: &str| masker.mask(text).into_owned();
-        let ground = self.config.ground.clone();
+        let ground = self.config.knowledge.ground.clone();
         let before = active::load(&ground, &mut Vec::new()).into_iter().find(|one| one.folder == folder);
         let before = before.map(|one| masked(&one.text));
         let names = names_in(&ground.root.join(folder));

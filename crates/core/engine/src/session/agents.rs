@@ -20,7 +20,7 @@ use crate::turn_io::TurnIo;
 impl Session {
     /// Where the agents of this process are written to: a front end sends the user's words through it.
     pub fn hub(&self) -> &Arc<Hub> {
-        &self.services.hub
+        &self.services.delegation.hub
     }
 
     /// Gives those it can start what they have from it.
@@ -35,15 +35,15 @@ impl Session {
             counter: Arc::clone(&services.counter),
             clock: Arc::clone(&services.clock),
             ids: Arc::clone(&services.ids),
-            models: services.models.clone(),
-            hub: Arc::clone(&services.hub),
+            models: services.models.opener.clone(),
+            hub: Arc::clone(&services.delegation.hub),
             running: Arc::clone(&services.running),
             todo: Arc::clone(self.prompt.todo()),
             knowledge: self.prompt.knowledge().shared(),
             children: Arc::clone(&self.prompt.knowledge().children),
             permit: Arc::clone(&self.permit),
             watch: Arc::clone(&self.watch),
-            purse: self.meter.budget().clone(),
+            budget: self.meter.budget().clone(),
             events,
             merging: tokio::sync::Mutex::default(),
         });
@@ -60,7 +60,7 @@ impl Session {
         });
     }
 
-    /// Adds what sub-agents used to what the run has used. Their money is in the purse already.
+    /// Adds what sub-agents used to what the run has used. Their money is in the budget already.
     pub(super) fn take_relayed_usage(&mut self) {
         let (usage, costs) = self.relayed.take_used();
         self.meter.add_relayed(usage, costs);
@@ -86,7 +86,7 @@ impl Session {
         let letters = self.mailbox.as_ref().map(Mailbox::take).unwrap_or_default();
         for letter in letters.into_iter().filter(|letter| letter.from != USER) {
             // It was in the box a moment ago: there is room for it.
-            drop(self.services.hub.send(letter).await);
+            drop(self.services.delegation.hub.send(letter).await);
         }
     }
 
@@ -148,7 +148,7 @@ impl Session {
         let begun: HashSet<Begun> = store.facts(id).await?.into_iter().filter_map(begun).collect();
         let found = resumption(&history, &begun, None);
         let seen: Vec<_> = evidence(&history).into_iter().map(|one| format!("{} ({})", one.id, one.what)).collect();
-        let copy = self.config.worktrees.join(id.as_str());
+        let copy = self.config.folders.worktrees.join(id.as_str());
         let copy = if copy.is_dir() {
             format!(
                 "\n\nWhat it changed is NOT in the project; it is in `{}`, and is merged when the agent is named again with this `conversation` and completes.",

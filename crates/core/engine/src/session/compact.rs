@@ -195,7 +195,7 @@ impl Session {
 
     /// What must survive, with what stands beside the messages: open items of the list, and whatever runs.
     pub(super) fn ledger_of(&self, plan: &CompactionPlan) -> Vec<LedgerItem> {
-        let masked = |text: String| self.config.masker.mask(&text).into_owned();
+        let masked = |text: String| self.config.safety.masker.mask(&text).into_owned();
         let items = match self.rank {
             Rank::Main => self.prompt.todo().items(),
             // The list is the main agent's.
@@ -241,7 +241,7 @@ impl Session {
             if self.summariser.is_none() {
                 self.open_summariser(io);
             }
-            let client = self.summariser.as_deref_mut().unwrap_or(&mut self.services.client);
+            let client = self.summariser.as_deref_mut().unwrap_or(&mut self.services.models.client);
             let by = client.spec().clone();
             let request = request(&by, self.services.counter.as_ref()).map_err(|error| error.to_string())?;
             let cancel = io.cancel;
@@ -256,6 +256,7 @@ impl Session {
                 Err(error) if error.is_overload() && self.summariser.take().is_some() => {
                     let to = self
                         .services
+                        .models
                         .summarisers
                         .front()
                         .map_or_else(|| self.config.model.full_name(), |next| next.name().to_owned());
@@ -269,7 +270,7 @@ impl Session {
     /// Opens the next model that is to write summaries; one that cannot be opened is told of and left out.
     fn open_summariser(&mut self, io: &mut TurnIo<'_>) {
         while self.summariser.is_none()
-            && let Some(next) = self.services.summarisers.pop_front()
+            && let Some(next) = self.services.models.summarisers.pop_front()
         {
             match next.open() {
                 (_, Ok(client)) => self.summariser = Some(Box::new(client)),

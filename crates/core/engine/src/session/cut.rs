@@ -27,7 +27,7 @@ impl Session {
                 break;
             }
             let more = self.continuation(request, &reply);
-            match self.services.client.stream(&more, io.cancel, &mut |delta| io.delta(delta)).await {
+            match self.services.models.client.stream(&more, io.cancel, &mut |delta| io.delta(delta)).await {
                 Ok(next) => join(&mut reply, next),
                 Err(error) => return (reply, Some(error)),
             }

@@ -162,7 +162,7 @@ impl Session {
     /// Makes an edit: from the next request on it applies.
     pub async fn edit_context(&mut self, mut edit: ContextEdit) -> Result<EditNews, EditContextError> {
         if let ContextEdit::Summarise { text, .. } = &mut edit {
-            *text = self.config.masker.mask(text).into_owned();
+            *text = self.config.safety.masker.mask(text).into_owned();
         }
         let news = self.quote_edit(&edit).await?;
         self.sent.edit(edit, self.services.store.as_ref(), &self.transcript).await?;

@@ -53,9 +53,9 @@ impl Hooked {
         Self {
             callbacks: Callbacks::new(config.callbacks.clone()),
             conversation_id: String::new(),
-            cwd: config.workspace.cwd.clone(),
-            root: config.workspace.root.clone(),
-            mode: config.permissions.mode,
+            cwd: config.folders.workspace.cwd.clone(),
+            root: config.folders.workspace.root.clone(),
+            mode: config.safety.permissions.mode,
             open: Arc::default(),
         }
     }

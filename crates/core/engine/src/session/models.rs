@@ -1,6 +1,6 @@
 //! The models of a session: who is asked when one cannot answer, and how many tokens a text has for them.
 //!
-//! Invariant: `config.model` is what `services.client` asks, with the factor that its replies have taught so far.
+//! Invariant: `config.model` is what `services.models.client` asks, with the factor that its replies have taught so far.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ type Opener = dyn Fn(&str) -> Result<Client, String> + Send + Sync;
 
 /// How models are opened by their names.
 #[derive(Clone)]
-pub struct Models {
+pub struct ModelOpener {
     open: Arc<Opener>,
     /// The model of sub-agents whose file names none; that of whoever starts them when absent.
     pub(crate) for_sub_agents: Option<String>,
 }
 
-impl Models {
+impl ModelOpener {
     /// Models that are opened in this way; the error is for people.
     pub fn new(open: impl Fn(&str) -> Result<Client, String> + Send + Sync + 'static) -> Self {
         Self { open: Arc::new(open), for_sub_agents: None }
@@ -84,7 +84,7 @@ impl Session {
     pub(super) fn remember_factor(&mut self) {
         if let Some(factor) = self.meter.factor(&self.config.model.full_name()) {
             self.config.model.tokenizer_factor = factor;
-            self.services.client.set_tokenizer_factor(factor);
+            self.services.models.client.set_tokenizer_factor(factor);
         }
     }
 
@@ -102,13 +102,13 @@ impl Session {
     /// Asks this model from the next request on.
     pub fn use_model(&mut self, name: &str) -> Result<(), SwitchError> {
         let unusable = |problem| SwitchError::Unusable { name: name.to_owned(), problem };
-        let client = self.services.models.open(name).map_err(unusable)?;
+        let client = self.services.models.opener.open(name).map_err(unusable)?;
         let spec = client.spec().clone();
-        let before = std::mem::replace(&mut self.services.client, client);
+        let before = std::mem::replace(&mut self.services.models.client, client);
         if let Err(error) = self.stand_before(spec) {
             // The one before can still be asked.
             let spec = before.spec().clone();
-            self.services.client = before;
+            self.services.models.client = before;
             self.stand_before(spec)?;
             return Err(error.into());
         }
@@ -120,7 +120,7 @@ impl Session {
     /// Speaks to this model: its window, its protocol, its words for tools.
     fn stand_before(&mut self, model: ModelSpec) -> Result<(), ContextError> {
         let zone = self.config.policy.safe_zone.tokens(model.context_window)?;
-        self.config.environment.safe_zone_tokens = Some(zone);
+        self.config.prompt.environment.safe_zone_tokens = Some(zone);
         self.config.model = model;
         self.prompt.render(&self.config)
     }
@@ -140,7 +140,7 @@ impl Session {
 
     /// Goes over to the next model of the chain that can be used. `false` when there is none.
     pub(super) fn switch_model(&mut self, error: &ModelError, io: &mut TurnIo<'_>) -> Result<bool, ContextError> {
-        while let Some(next) = self.services.fallbacks.pop_front() {
+        while let Some(next) = self.services.models.fallbacks.pop_front() {
             let (name, opened) = next.open();
             let zone = |client: &Client| self.config.policy.safe_zone.tokens(client.spec().context_window);
             let usable = opened.and_then(|client| match zone(&client) {
@@ -150,8 +150,8 @@ impl Session {
             match usable {
                 Ok((client, zone)) => {
                     let from = std::mem::replace(&mut self.config.model, client.spec().clone()).full_name();
-                    self.services.client = client;
-                    self.config.environment.safe_zone_tokens = Some(zone);
+                    self.services.models.client = client;
+                    self.config.prompt.environment.safe_zone_tokens = Some(zone);
                     self.sent.lift_limit();
                     self.remember_factor();
                     self.prompt.render(&self.config)?;

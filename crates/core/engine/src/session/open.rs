@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haft_context::ContextError;
-use haft_project::{Ground, modules};
-use haft_store::{Conversation, Found, NewFork, Scope, StoreError};
+use haft_project::{KnowledgePaths, modules};
+use haft_store::{Conversation, ConversationMatch, ConversationScope, NewFork, StoreError};
 use haft_tool::{CaseDocument, Registry, Source, Tool, UnknownChoice};
 use haft_tools::{Running, plan_mode_respond, run_named_subagents, talk_to, talk_to_group, use_skill};
 use haft_types::{ConversationId, Message, Metadata, PermissionMode};
@@ -78,7 +78,7 @@ impl Session {
     pub async fn open(mut config: SessionConfig, services: Services, which: Which) -> Result<Self, OpenError> {
         let (hooked, cancel) = (Hooked::new(&config), CancellationToken::new());
         hooked.call(Moment::PreToolsLoaded {}, &cancel).await;
-        let household = Household::look(&config.ground, &config.masker);
+        let household = Household::look(&config.knowledge.ground, &config.safety.masker);
         let registry = offered(&mut config, &services, Company::Household(household.as_ref()))?;
         let tools = registry.iter().map(|tool| tool.spec().name.clone()).collect();
         hooked.call(Moment::PostToolsLoaded { tools }, &cancel).await;
@@ -93,7 +93,10 @@ impl Session {
             services.store.set_current(&config.namespace, &conversation.id).await?;
             hooked.call(Moment::PostConversationResumed { messages: messages.len() }, &cancel).await;
         }
-        let mailbox = services.hub.register(&config.agent, config.roles.main.as_deref().unwrap_or(THE_USERS_AGENT));
+        let mailbox = services
+            .delegation
+            .hub
+            .register(&config.agent, config.prompt.roles.main.as_deref().unwrap_or(THE_USERS_AGENT));
         let found = FoundConversation { conversation, resumed, messages, lock: Some(lock) };
         let opened = Opened { found, hooked };
         let descent = Descent { household, mailbox: Some(mailbox), kin: None };
@@ -108,7 +111,7 @@ impl Session {
         conversation: Conversation,
         messages: Vec<Message>,
     ) -> Result<Self, OpenError> {
-        let household = Household::look(&config.ground, &config.masker);
+        let household = Household::look(&config.knowledge.ground, &config.safety.masker);
         let registry = offered(&mut config, &services, Company::Household(household.as_ref()))?;
         let descent = Descent { household, mailbox: None, kin: None };
         let hooked = Hooked::silent(&config);
@@ -141,14 +144,14 @@ impl Session {
         Descent { household, mailbox, kin }: Descent,
     ) -> Result<Self, OpenError> {
         let safe_zone = config.policy.safe_zone.tokens(config.model.context_window).map_err(ContextError::from)?;
-        config.environment.safe_zone_tokens = Some(safe_zone);
+        config.prompt.environment.safe_zone_tokens = Some(safe_zone);
         let resumed = found.resumed;
         let mut state = if resumed {
             StoredState::read(services.store.as_ref(), &found.conversation.id).await?
         } else {
             StoredState::default()
         };
-        let skills = SkillWatch::of(&config.ground);
+        let skills = SkillWatch::of(&config.knowledge.ground);
         let unkept_descriptions = restore_descriptions(&mut registry, &mut state);
         let (rank, on_creation) = match &kin {
             Some(_) => (Rank::Sub, OnCreation::LeaveCurrent),
@@ -164,15 +167,21 @@ impl Session {
         let knowledge = Knowledge::open(known_by, &config, transcript.id(), shared.as_ref(), &mut state).await?;
         let watch = || {
             let versions = Arc::clone(&services.versions);
-            Arc::new(Watch::new(versions, transcript.id().clone(), config.workspace.clone(), &config.private))
+            Arc::new(Watch::new(
+                versions,
+                transcript.id().clone(),
+                config.folders.workspace.clone(),
+                &config.folders.private,
+            ))
         };
-        let (todo, permit, watch, purse, mailbox) = if let Some(kin) = kin {
-            (kin.todo, kin.permit, kin.watch.unwrap_or_else(watch), kin.purse, Some(kin.mailbox))
+        let (todo, permit, watch, budget, mailbox) = if let Some(kin) = kin {
+            (kin.todo, kin.permit, kin.watch.unwrap_or_else(watch), kin.budget, Some(kin.mailbox))
         } else {
             let todo = StoredTodo::restored(Arc::clone(&services.store), transcript.id().clone(), &mut state);
-            let (permissions, approver) = (config.permissions.clone(), hooked.notifying(services.approver.clone()));
-            let permit = Arc::new(Permit::new(permissions, approver, config.workspace.clone()));
-            (Arc::new(todo), permit, watch(), services.purse.clone(), mailbox)
+            let (permissions, approver) =
+                (config.safety.permissions.clone(), hooked.notifying(services.approver.clone()));
+            let permit = Arc::new(Permit::new(permissions, approver, config.folders.workspace.clone()));
+            (Arc::new(todo), permit, watch(), services.delegation.budget.clone(), mailbox)
         };
         registry.set_guard(Arc::clone(&permit) as _);
         let offered = OfferedContext { registry, unkept_descriptions, skills, todo, knowledge };
@@ -181,7 +190,7 @@ impl Session {
         let (store, counter) = (services.store.as_ref(), services.counter.as_ref());
         let last = if resumed { last_sent(store, &transcript, &config, counter, &mut state).await? } else { None };
         let sent = SentState::restore(last, history, counter, &mut state);
-        let meter = Meter::new(config.limits, purse, state.take().unwrap_or_default());
+        let meter = Meter::new(config.task.limits, budget, state.take().unwrap_or_default());
         let (events, relayed) = Relayed::new();
         let mut session = Self {
             config,
@@ -248,18 +257,18 @@ pub fn all_tools(running: &Arc<Running>) -> Registry {
 /// Every tool the session could be offered.
 fn every_tool(config: &SessionConfig, services: &Services, company: Company<'_>) -> Registry {
     let mut registry = all_tools(&services.running);
-    if let Some(skills) = FoundSkills::look(&config.ground, &config.masker) {
+    if let Some(skills) = FoundSkills::look(&config.knowledge.ground, &config.safety.masker) {
         registry.set_case(skills.listed());
         registry.register(Arc::new(use_skill(Arc::new(skills))), Source::BuiltIn);
     }
-    if config.permissions.mode == PermissionMode::Plan {
+    if config.safety.permissions.mode == PermissionMode::Plan {
         registry.register(Arc::new(plan_mode_respond()), Source::BuiltIn);
     }
-    for tool in &config.further_tools {
+    for tool in &config.tools.further {
         registry.register(Arc::clone(tool), Source::BuiltIn);
     }
-    add_company(&mut registry, config, &services.hub, company);
-    for plugin in &config.plugins {
+    add_company(&mut registry, config, &services.delegation.hub, company);
+    for plugin in &config.tools.plugins {
         registry.add_plugin(Arc::clone(plugin));
     }
     registry
@@ -290,9 +299,9 @@ fn add_company(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, 
 
 fn offered(config: &mut SessionConfig, services: &Services, company: Company<'_>) -> Result<Registry, OpenError> {
     let mut registry = every_tool(config, services, company);
-    registry.select(&wanted_tools(&config.offered_tools, &config.ground), &config.tool_profiles)?;
+    registry.select(&wanted_tools(&config.tools.offered, &config.knowledge.ground), &config.tools.profiles)?;
     // Sub-agents choose among the same tools: what is narrowed here is narrowed for them.
-    for tool in &mut config.further_tools {
+    for tool in &mut config.tools.further {
         if let Some(chosen) = registry.get(&tool.spec().name) {
             *tool = Arc::clone(chosen);
         }
@@ -302,7 +311,7 @@ fn offered(config: &mut SessionConfig, services: &Services, company: Company<'_>
 
 /// The skills there are now: the tool to read them with and what is told of them, if the choice of tools has it.
 pub(super) fn skills_now(config: &SessionConfig, running: &Arc<Running>) -> Option<(Arc<dyn Tool>, CaseDocument)> {
-    let skills = FoundSkills::look(&config.ground, &config.masker)?;
+    let skills = FoundSkills::look(&config.knowledge.ground, &config.safety.masker)?;
     let listed = skills.listed();
     let tool: Arc<dyn Tool> = Arc::new(use_skill(Arc::new(skills)));
     let mut registry = all_tools(running);
@@ -310,14 +319,14 @@ pub(super) fn skills_now(config: &SessionConfig, running: &Arc<Running>) -> Opti
     // One after another: what else is chosen may be a tool that is not among these.
     let has_it = |choice: &String| {
         let mut chosen = registry.clone();
-        chosen.select(std::slice::from_ref(choice), &config.tool_profiles).is_ok()
+        chosen.select(std::slice::from_ref(choice), &config.tools.profiles).is_ok()
             && chosen.get(names::USE_SKILL).is_some()
     };
-    wanted_tools(&config.offered_tools, &config.ground).iter().any(has_it).then_some((tool, listed))
+    wanted_tools(&config.tools.offered, &config.knowledge.ground).iter().any(has_it).then_some((tool, listed))
 }
 
 /// What the choice of tools means in a project: where modules are described, the default set has the tools about them.
-pub fn wanted_tools(chosen: &[String], ground: &Ground) -> Vec<String> {
+pub fn wanted_tools(chosen: &[String], ground: &KnowledgePaths) -> Vec<String> {
     let default = "default".to_owned();
     let mut wanted = if chosen.is_empty() { vec![default.clone()] } else { chosen.to_vec() };
     if wanted.contains(&default) && modules::any(ground) {
@@ -333,17 +342,17 @@ fn offered_to_sub(config: &mut SessionConfig, services: &Services, starter: &str
     for of_main in [names::TODO_WRITE, names::PLAN] {
         registry.remove(of_main);
     }
-    let is_known = |name: &String| registry.clone().select(std::slice::from_ref(name), &config.tool_profiles).is_ok();
-    let (known, unknown): (Vec<_>, Vec<_>) = config.offered_tools.iter().cloned().partition(is_known);
+    let is_known = |name: &String| registry.clone().select(std::slice::from_ref(name), &config.tools.profiles).is_ok();
+    let (known, unknown): (Vec<_>, Vec<_>) = config.tools.offered.iter().cloned().partition(is_known);
     if known.is_empty() {
-        registry.select(&config.offered_tools, &config.tool_profiles)?;
+        registry.select(&config.tools.offered, &config.tools.profiles)?;
     }
     if !unknown.is_empty() {
         let message =
             format!("the agent `{}` is not given {}: there are no such tools", config.agent, unknown.join(", "));
         config.notices.push(Notice { code: "agent_tools", message });
     }
-    registry.select(&known, &config.tool_profiles)?;
+    registry.select(&known, &config.tools.profiles)?;
     Ok(registry)
 }
 
@@ -373,10 +382,10 @@ async fn find_or_plan(
             or_new.ok_or(OpenError::NothingToContinue)?
         }
         Which::Named(name) => {
-            return match store.find(&name, Scope::Everywhere).await? {
-                Found::One(found) => Ok((*found, true)),
-                Found::Nothing => Err(OpenError::Unknown(name)),
-                Found::Several(several) => {
+            return match store.find(&name, ConversationScope::Everywhere).await? {
+                ConversationMatch::One(found) => Ok((*found, true)),
+                ConversationMatch::Nothing => Err(OpenError::Unknown(name)),
+                ConversationMatch::Several(several) => {
                     let ids: Vec<_> = several.iter().map(|one| format!("{} ({})", one.id, one.name)).collect();
                     Err(OpenError::Ambiguous { name, candidates: ids.join(", ") })
                 }
@@ -385,7 +394,7 @@ async fn find_or_plan(
     };
     let id = ConversationId::from(services.ids.uuid());
     let now = services.clock.now();
-    let title = config.masker.mask(&title_of(&title)).into_owned();
+    let title = config.safety.masker.mask(&title_of(&title)).into_owned();
     Ok((
         Conversation {
             name: if title.is_empty() { format!("Conversation {}", id.short()) } else { title },

@@ -77,16 +77,16 @@ impl PromptContext {
         let counter = Arc::clone(counter);
         let advertised = AdvertisedTools::of(&config.model, &registry, counter.as_ref());
         let (reads, mut mentions) = (Reads::from_history(history), Mentions::default());
-        mentions.look(history, &config.ground);
+        mentions.look(history, &config.knowledge.ground);
         let mut documents = StandingDocuments::new(
-            config.ground.clone(),
-            config.libraries.clone(),
-            config.masker.clone(),
-            config.rules,
+            config.knowledge.ground.clone(),
+            config.knowledge.libraries.clone(),
+            config.safety.masker.clone(),
+            config.prompt.rules,
         );
         let external = registry.get(names::EXECUTE).map(|_| {
             let built_in = open::all_tools(running).iter().map(|tool| tool.spec().name.clone()).collect();
-            ExternalShelf::new(config.ground.clone(), config.tool_help.clone(), built_in)
+            ExternalShelf::new(config.knowledge.ground.clone(), config.knowledge.tool_help.clone(), built_in)
         });
         hooked.before_documents().await;
         documents.look(Touched { reads: &reads, mentions: &mentions }, external.as_ref(), counter.as_ref());
@@ -94,7 +94,7 @@ impl PromptContext {
         let active = Active::open(config, state);
         let system = system_of(config, &advertised, &documents, active.text(), counter.as_ref())?;
         // Where nothing was said since, the system message speaks.
-        let planning = config.permissions.mode == PermissionMode::Plan;
+        let planning = config.safety.permissions.mode == PermissionMode::Plan;
         Ok(Self {
             registry,
             advertised,
@@ -176,7 +176,7 @@ impl PromptContext {
 
     /// Whether the project's documents would be read anew now.
     pub(super) fn is_stale(&mut self, config: &SessionConfig, history: &[Arc<Entry>]) -> bool {
-        self.mentions.look(history, &config.ground);
+        self.mentions.look(history, &config.knowledge.ground);
         let touched = Touched { reads: &self.reads, mentions: &self.mentions };
         self.documents.is_stale(touched, self.external.as_ref())
     }
@@ -193,13 +193,13 @@ impl PromptContext {
         if cold && self.active.refresh(config) {
             self.render(config)?;
         }
-        self.mentions.look(history, &config.ground);
+        self.mentions.look(history, &config.knowledge.ground);
         let touched = Touched { reads: &self.reads, mentions: &self.mentions };
         if let Some(external) = &mut self.external {
             external.look();
         }
         let changed = self.documents.look(touched, self.external.as_ref(), self.counter.as_ref());
-        if changed && config.roles.main.is_some() {
+        if changed && config.prompt.roles.main.is_some() {
             self.render(config)?;
         }
         let mut problems = self.documents.take_problems();
@@ -210,7 +210,7 @@ impl PromptContext {
 
     /// Looks whether skills were added, changed or removed, and lists them as they are now.
     fn refresh_skills(&mut self, config: &SessionConfig) -> Result<(), ContextError> {
-        if !self.skills.changed(&config.ground) {
+        if !self.skills.changed(&config.knowledge.ground) {
             return Ok(());
         }
         let before: Vec<_> = self.registry.cases().cloned().collect();
@@ -244,12 +244,12 @@ impl PromptContext {
         };
         let todo: Vec<_> =
             items.iter().map(|item| Todo { content: &item.content, progress: progress(item.status) }).collect();
-        let masked = |text: String| config.masker.mask(&text).into_owned();
+        let masked = |text: String| config.safety.masker.mask(&text).into_owned();
         let notes = self.knowledge.notes.reminder(self.reads.paths().iter().map(PathBuf::as_path));
         Reminders {
             role: assembled_role(config, &self.documents),
             todo: Some(masked(todo_text(&todo, owner))),
-            useful: Some(masked(self.knowledge.useful.useful_reminder(&config.workspace.root))),
+            useful: Some(masked(self.knowledge.useful.useful_reminder(&config.folders.workspace.root))),
             folder_notes: Some(masked(notes)),
             clock: Some(now.to_string()),
         }
@@ -301,16 +301,16 @@ impl PromptContext {
 
 /// The role of the agent with what belongs to it; none when none is configured.
 fn assembled_role(config: &SessionConfig, documents: &StandingDocuments) -> Option<String> {
-    let role = config.roles.main.as_deref()?;
+    let role = config.prompt.roles.main.as_deref()?;
     let environment = format!(
         "Working directory: {}\nOperating system: {}\nShell: {}",
-        config.environment.cwd, config.environment.os, config.environment.shell
+        config.prompt.environment.cwd, config.prompt.environment.os, config.prompt.environment.shell
     );
     let parts = RoleParts {
         role: Some(role),
         agents_md: documents.agents_md(),
         environment: Some(&environment),
-        completion: config.roles.completion.as_deref(),
+        completion: config.prompt.roles.completion.as_deref(),
         ..RoleParts::default()
     };
     Some(parts.join())
@@ -322,22 +322,22 @@ fn system_input<'a>(
     role: Option<&'a str>,
     descriptions: Option<&'a str>,
 ) -> SystemInput<'a> {
-    let role = match (&config.roles.system_prompt, role) {
+    let role = match (&config.prompt.roles.system_prompt, role) {
         (Some(prompt), _) => RoleText::Custom(prompt),
         (None, Some(role)) => RoleText::Role(role),
         (None, None) => RoleText::BuiltIn,
     };
     SystemInput {
         role,
-        append: config.roles.append.as_deref(),
+        append: config.prompt.roles.append.as_deref(),
         tools: &advertised.tools.specs,
         protocol: config.model.tool_protocol,
         call_format: advertised.call_format.as_deref(),
         examples: &advertised.examples,
         guidelines: &advertised.guidelines,
         cases: &advertised.cases,
-        environment: &config.environment,
-        focus_files: &config.focus_files,
+        environment: &config.prompt.environment,
+        focus_files: &config.prompt.focus_files,
         package_context: descriptions,
     }
 }

@@ -52,7 +52,7 @@ impl Session {
 
     /// How one turn of this session is watched and stopped.
     pub(super) fn turn_io<'a>(&self, sink: &'a mut dyn EventSink, cancel: &'a CancellationToken) -> TurnIo<'a> {
-        let (id, masker) = (self.transcript.id().clone(), self.config.masker.clone());
+        let (id, masker) = (self.transcript.id().clone(), self.config.safety.masker.clone());
         TurnIo::new(sink, cancel, id, masker, self.config.agent.clone()).after(self.seq)
     }
 
@@ -82,7 +82,7 @@ impl Session {
             resumed: self.resumed,
             name: self.transcript.conversation().name.clone(),
             model: self.config.model.full_name(),
-            cwd: self.config.workspace.cwd.display().to_string(),
+            cwd: self.config.folders.workspace.cwd.display().to_string(),
             sandbox: Some(self.services.running.sandbox().status().clone()),
         });
         for Notice { code, message } in std::mem::take(&mut self.config.notices) {
@@ -125,7 +125,7 @@ impl Session {
                 self.take_words(&text, Origin::User, io).await?;
             }
         }
-        if let Some(schema) = &self.config.answer {
+        if let Some(schema) = &self.config.task.answer {
             let instruction = schema.instruction();
             self.transcript.append_user(instruction, Origin::Engine).await?;
         }
@@ -141,7 +141,7 @@ impl Session {
 
     /// The user's words with what is said of the files they mention.
     pub(super) fn treated(&self, text: &str) -> String {
-        let folder = &self.config.workspace.cwd;
+        let folder = &self.config.folders.workspace.cwd;
         treat_input(text, self.config.policy.mentions as usize, &|path| folder.join(path).exists())
     }
 
@@ -156,7 +156,7 @@ impl Session {
 
     /// Whether only the model's own report ends a turn.
     fn pursues_goal(&self) -> bool {
-        self.config.goal && self.prompt.completes()
+        self.config.task.goal && self.prompt.completes()
     }
 
     /// What a reply without calls would leave to be done.
@@ -195,8 +195,8 @@ impl Session {
         let mut result = turn_result(end, turn, &self.meter);
         io.emit(EventBody::Result(result.clone()));
         // Whoever is given it may keep it or put it before another model.
-        mask_text(&self.config.masker, &mut result.message);
-        mask_text(&self.config.masker, &mut result.text);
+        mask_text(&self.config.safety.masker, &mut result.message);
+        mask_text(&self.config.safety.masker, &mut result.text);
         self.seq = io.seq();
         self.resumed = true;
         RunReport { result, never_valid: never_valid && turn.replies() == 0 }

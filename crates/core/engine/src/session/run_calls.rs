@@ -147,12 +147,12 @@ impl Session {
         shown: &Shown,
     ) -> ToolContext {
         ToolContext {
-            workspace: self.config.workspace.clone(),
+            workspace: self.config.folders.workspace.clone(),
             readable: self.permit.readable(),
             call_id: call.id.clone(),
             cancel: cancel.clone(),
             limits: self.services.running.limits().output(),
-            environment: Arc::clone(&self.config.child_environment),
+            environment: Arc::clone(&self.config.tools.child_environment),
             progress: shown.of(call),
             todo: Arc::clone(self.prompt.todo()) as _,
             reads: Arc::clone(self.prompt.reads()) as _,
@@ -174,15 +174,18 @@ impl Session {
         io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
         let ToolOutput { mut envelope, images, changes, flow: _, health: _ } = output;
-        secrets::mask_envelope(&self.config.masker, &mut envelope);
+        secrets::mask_envelope(&self.config.safety.masker, &mut envelope);
         self.refer_to_earlier(&call.name, &mut envelope);
         let event = call_result(call, &envelope);
         let tool = self.prompt.own_name(&call.name);
         self.transcript.append_result(call, tool, envelope, images).await?;
         io.emit(event);
         for change in changes {
-            self.prompt.note_change(&self.config.workspace, &change);
-            io.emit(EventBody::FileChanged { path: self.config.workspace.display(&change.path), change: change.kind });
+            self.prompt.note_change(&self.config.folders.workspace, &change);
+            io.emit(EventBody::FileChanged {
+                path: self.config.folders.workspace.display(&change.path),
+                change: change.kind,
+            });
         }
         Ok(())
     }

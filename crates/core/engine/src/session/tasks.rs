@@ -58,7 +58,7 @@ impl Session {
     /// The turn is over: ends what is left running, where nobody will look after it, and writes down what became of it.
     pub(super) async fn leave_tasks(&self, io: &mut TurnIo<'_>) {
         self.tell_tasks(io);
-        match self.config.leftovers {
+        match self.config.task.leftovers {
             Leftovers::Keep => return,
             Leftovers::End => {}
         }

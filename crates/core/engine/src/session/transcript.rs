@@ -37,7 +37,7 @@ impl TranscriptServices {
             counter: Arc::clone(&services.counter),
             clock: Arc::clone(&services.clock),
             ids: Arc::clone(&services.ids),
-            masker: config.masker.clone(),
+            masker: config.safety.masker.clone(),
         }
     }
 }

@@ -54,13 +54,13 @@ impl<'a> SessionTurn<'a> {
             model: session.config.model.full_name(),
             api: session.config.model.api,
             request: Arc::clone(request),
-            encoding: Some(session.services.client.encoding()),
+            encoding: Some(session.services.models.client.encoding()),
             cause: self.cause.take(),
         };
         // The log must not delay the request: it is written while the model thinks.
         drop(session.services.store.log_request(session.transcript.id(), sent));
         let (mut teller, listener) = session.hooked.generation(session.prompt.registry());
-        let client = &mut session.services.client;
+        let client = &mut session.services.models.client;
         let (cancel, shown) = (io.cancel, &mut *io);
         let arriving = async {
             let mut tell = move |delta: Delta| {
@@ -204,7 +204,7 @@ impl TurnHost for SessionTurn<'_> {
 
     async fn conclude(&self, end: &End, objections: u32, io: &mut TurnIo<'_>) -> Conclusion {
         let session = &*self.session;
-        let answer = session.config.answer.as_ref();
+        let answer = session.config.task.answer.as_ref();
         let looked_at = answer.map_or(Conclusion::Accepted { output: None }, |schema| schema.conclude(&end.text));
         let Conclusion::Accepted { output } = looked_at else { return looked_at };
         let (stop_hook_active, last_assistant_message) = (objections > 0, end.text.clone());

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use haft_context::check_subagent_role;
 use haft_model::Client;
-use haft_project::agents::{Agent, AgentTools};
+use haft_project::agents::{AgentDefinition, AgentTools};
 use haft_store::Conversation;
 use haft_tool::{AgentReport, Assignment, FileHistory, WorkPlace};
 use haft_types::{ConversationId, Metadata, ModelSpec, Outcome, TurnResult, Usage};
@@ -24,7 +24,10 @@ use super::relay::Relay;
 use super::worktree::{Merged, Worktree};
 
 use crate::hub::{Letter, Mailbox};
-use crate::session::{Leftovers, OpenError, ProjectRules, Roles, Services, Session, SessionConfig, title_of};
+use crate::session::{
+    Delegation, Leftovers, ModelServices, OpenError, ProjectRules, PromptSettings, Roles, Services, Session,
+    SessionConfig, TaskSettings, ToolSettings, title_of,
+};
 use crate::stored_state::ChildConversation;
 use crate::turn::Limits;
 
@@ -42,7 +45,7 @@ pub(crate) enum Rank {
 
 /// What is to be started.
 pub(super) struct Start {
-    pub(super) agent: Agent,
+    pub(super) agent: AgentDefinition,
     pub(super) assignment: Assignment,
     /// The name events and approvals know it by.
     pub(super) running_as: String,
@@ -195,7 +198,7 @@ fn report(name: &str, session: &Session, result: TurnResult, out_of_time: Option
 
 async fn open(home: &Arc<Home>, start: Start) -> Result<(Session, Option<Worktree>), Refusal> {
     let Start { agent, assignment, running_as, mailbox, conversation, call_id, model, turns, .. } = start;
-    let file = home.config.ground.shown(&agent.path);
+    let file = home.config.knowledge.ground.shown(&agent.path);
     check_subagent_role(&agent.name, Some(&agent.role), &file).map_err(|error| Refusal::new("no_role", &error))?;
     let model = agent.model.clone().or_else(|| home.models.for_sub_agents.clone()).unwrap_or(model);
     let client = home.models.open(&model).map_err(|why| {
@@ -217,17 +220,18 @@ async fn open(home: &Arc<Home>, start: Start) -> Result<(Session, Option<Worktre
     };
     let mut services = services(home, client);
     if let Some(worktree) = &worktree {
-        config.workspace = worktree.workspace(&home.config.workspace);
-        config.environment.cwd = config.workspace.cwd.display().to_string();
-        let folders = std::iter::once(&config.workspace.root).chain(&config.workspace.extra).cloned().collect();
+        config.folders.workspace = worktree.workspace(&home.config.folders.workspace);
+        config.prompt.environment.cwd = config.folders.workspace.cwd.display().to_string();
+        let folders =
+            std::iter::once(&config.folders.workspace.root).chain(&config.folders.workspace.extra).cloned().collect();
         services.running = Arc::new(home.running.anew_in(folders));
     }
     let kin = Kin {
         todo: Arc::clone(&home.todo),
         knowledge: home.knowledge.clone(),
-        permit: Arc::new(home.permit.for_agent(&running_as, config.workspace.clone())),
+        permit: Arc::new(home.permit.for_agent(&running_as, config.folders.workspace.clone())),
         watch: worktree.is_none().then(|| Arc::clone(&home.watch)),
-        purse: home.purse.clone(),
+        budget: home.budget.clone(),
         mailbox: mailbox.unwrap_or_else(|| home.hub.register(&running_as, &agent.role)),
         starter: home.config.agent.clone(),
     };
@@ -258,29 +262,42 @@ async fn copy(home: &Arc<Home>, conversation: &ConversationId) -> Result<Worktre
 }
 
 /// The starting session's configuration, with what the agent's file says.
-fn configuration(home: &Home, agent: &Agent, name: &str, model: ModelSpec, turns: Option<u32>) -> SessionConfig {
+fn configuration(
+    home: &Home,
+    agent: &AgentDefinition,
+    name: &str,
+    model: ModelSpec,
+    turns: Option<u32>,
+) -> SessionConfig {
+    let parent = &home.config;
+    let offered = match &agent.tools {
+        AgentTools::All => vec!["*".to_owned()],
+        AgentTools::Only(names) if names.is_empty() => vec!["none".to_owned()],
+        AgentTools::Only(names) => names.clone(),
+    };
     SessionConfig {
         model,
         agent: name.to_owned(),
-        roles: Roles {
-            main: Some(home.config.masker.mask(&agent.role).into_owned()),
-            system_prompt: agent.system_prompt.clone(),
-            completion: Some(COMPLETION.trim_end().to_owned()),
-            append: home.config.roles.append.clone(),
+        prompt: PromptSettings {
+            roles: Roles {
+                main: Some(parent.safety.masker.mask(&agent.role).into_owned()),
+                system_prompt: agent.system_prompt.clone(),
+                completion: Some(COMPLETION.trim_end().to_owned()),
+                append: parent.prompt.roles.append.clone(),
+            },
+            environment: parent.prompt.environment.clone(),
+            rules: if agent.include_rules { ProjectRules::Told } else { ProjectRules::LeftOut },
+            focus_files: Vec::new(),
         },
-        rules: if agent.include_rules { ProjectRules::Told } else { ProjectRules::LeftOut },
-        offered_tools: match &agent.tools {
-            AgentTools::All => vec!["*".to_owned()],
-            AgentTools::Only(names) if names.is_empty() => vec!["none".to_owned()],
-            AgentTools::Only(names) => names.clone(),
+        tools: ToolSettings { offered, ..parent.tools.clone() },
+        task: TaskSettings {
+            limits: Limits { turns, ..parent.task.limits },
+            goal: false,
+            answer: None,
+            leftovers: Leftovers::End,
         },
-        focus_files: Vec::new(),
-        limits: Limits { turns, ..home.config.limits },
-        goal: false,
-        answer: None,
-        leftovers: Leftovers::End,
         notices: Vec::new(),
-        ..home.config.clone()
+        ..parent.clone()
     }
 }
 
@@ -288,12 +305,13 @@ fn services(home: &Home, client: Client) -> Services {
     Services {
         store: Arc::clone(&home.store),
         versions: Arc::clone(&home.versions),
-        client,
-        fallbacks: VecDeque::new(),
-        summarisers: VecDeque::new(),
-        models: home.models.clone(),
-        hub: Arc::clone(&home.hub),
-        purse: home.purse.clone(),
+        models: ModelServices {
+            client,
+            fallbacks: VecDeque::new(),
+            summarisers: VecDeque::new(),
+            opener: home.models.clone(),
+        },
+        delegation: Delegation { hub: Arc::clone(&home.hub), budget: home.budget.clone() },
         counter: Arc::clone(&home.counter),
         running: Arc::new(home.running.anew()),
         // Whoever is asked is asked by the permit.
@@ -316,7 +334,7 @@ async fn earlier(home: &Home, agent: &str, wanted: &str) -> Result<Conversation,
 
 fn planned(home: &Home, agent: &str, task: &str, id: ConversationId, call_id: &str) -> Conversation {
     let now = home.clock.now();
-    let title = home.config.masker.mask(&title_of(task)).into_owned();
+    let title = home.config.safety.masker.mask(&title_of(task)).into_owned();
     let about: [(&str, Value); 3] =
         [("parent", json!(home.conversation)), ("call_id", json!(call_id)), ("agent", json!(agent))];
     Conversation {

@@ -8,12 +8,12 @@ use haft_tools::Running;
 use haft_types::{Clock, ConversationId, Event, IdSource, TokenCounter};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::purse::Purse;
+use super::shared_budget::SharedBudget;
 use crate::files::Watch;
 use crate::hub::{Hub, Mailbox};
 use crate::permit::Permit;
 use crate::ports::{Children, Shared, StoredTodo};
-use crate::session::{Models, SessionConfig};
+use crate::session::{ModelOpener, SessionConfig};
 
 /// What a session gives to each of its sub-agents.
 pub(crate) struct Home {
@@ -24,7 +24,7 @@ pub(crate) struct Home {
     pub(crate) counter: Arc<dyn TokenCounter>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
-    pub(crate) models: Models,
+    pub(crate) models: ModelOpener,
     pub(crate) hub: Arc<Hub>,
     /// Only to make another of its kind: what a sub-agent has running is its own.
     pub(crate) running: Arc<Running>,
@@ -33,7 +33,7 @@ pub(crate) struct Home {
     pub(crate) children: Arc<Children>,
     pub(crate) permit: Arc<Permit>,
     pub(crate) watch: Arc<Watch>,
-    pub(crate) purse: Purse,
+    pub(crate) budget: SharedBudget,
     pub(crate) events: UnboundedSender<Event>,
     /// Held while the work of one is merged into the project.
     pub(crate) merging: tokio::sync::Mutex<()>,
@@ -46,7 +46,7 @@ pub(crate) struct Kin {
     pub(crate) permit: Arc<Permit>,
     /// The change record of whoever started it; its own where it works elsewhere.
     pub(crate) watch: Option<Arc<Watch>>,
-    pub(crate) purse: Purse,
+    pub(crate) budget: SharedBudget,
     pub(crate) mailbox: Mailbox,
     /// Who started it.
     pub(crate) starter: String,

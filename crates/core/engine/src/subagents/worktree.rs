@@ -58,29 +58,29 @@ pub(super) struct Merged {
 impl Worktree {
     /// The copy that belongs to this conversation: the one it had before, or a new one.
     pub(super) fn open(config: &SessionConfig, conversation: &ConversationId) -> Result<Self, String> {
-        let root = &config.workspace.root;
-        if !config.ground.obeyed {
+        let root = &config.folders.workspace.root;
+        if !config.knowledge.ground.trusted {
             return Err(format!(
                 "it works in a git worktree, but `{}` is not trusted, so git is not run in it",
                 root.display()
             ));
         }
-        let project = Git::at(root, &config.child_environment);
+        let project = Git::at(root, &config.tools.child_environment);
         let prefix = project.line(["rev-parse", "--show-prefix"]).map_err(|why| {
             format!("it works in a git worktree, and `{}` is not in a git repository ({why})", root.display())
         })?;
-        let at = config.worktrees.join(conversation.as_str());
-        let beside = |ending: &str| config.worktrees.join(format!("{conversation}.{ending}"));
+        let at = config.folders.worktrees.join(conversation.as_str());
+        let beside = |ending: &str| config.folders.worktrees.join(format!("{conversation}.{ending}"));
         let notes = Notes { base: beside("base"), index: beside("index") };
-        let copy = Git::at(&at, &config.child_environment);
+        let copy = Git::at(&at, &config.tools.child_environment);
         let known = fs::read_to_string(&notes.base).ok().filter(|_| at.is_dir());
         let mut worktree =
             Self { project, copy, root: root.clone(), at, prefix: prefix.into(), base: String::new(), notes };
         worktree.base = match known {
             Some(base) => base,
-            None => {
-                worktree.make(&config.worktrees).map_err(|why| format!("its git worktree cannot be made: {why}"))?
-            }
+            None => worktree
+                .make(&config.folders.worktrees)
+                .map_err(|why| format!("its git worktree cannot be made: {why}"))?,
         };
         Ok(worktree)
     }

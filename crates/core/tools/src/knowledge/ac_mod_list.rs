@@ -1,6 +1,6 @@
 //! `ac_mod_list`: the folders that have a module document.
 
-use haft_text::{Limits, cut_lines};
+use haft_text::{CutLimits, cut_lines};
 use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput};
 use haft_types::Envelope;
 use schemars::JsonSchema;
@@ -72,7 +72,7 @@ fn list(scope: &FileScope, parameters: &AcModListParameters) -> Result<ToolOutpu
         None => format!("- `{path}`"),
     };
     let lines: Vec<_> = found.iter().map(line).collect();
-    let limits = Limits { lines: scope.limits.lines, bytes: scope.limits.bytes };
+    let limits = CutLimits { lines: scope.limits.lines, bytes: scope.limits.bytes };
     Ok(Envelope::success(cut_lines(&lines.join("\n"), limits).text).with_data(data).into())
 }
 

@@ -1,6 +1,6 @@
 //! `conversation_message_ids_read`: the messages of the conversation with their ids.
 
-use haft_text::{Limits, cut_lines};
+use haft_text::{CutLimits, cut_lines};
 use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput, TranscriptLine};
 use haft_types::Envelope;
 use schemars::JsonSchema;
@@ -34,7 +34,7 @@ async fn run(context: &ToolContext, _: ConversationMessageIdsReadParameters) -> 
     let marked = lines.iter().filter(|line| line.marked).count();
     let shown: Vec<_> = lines.iter().map(show).collect();
     // One line is kept for the totals.
-    let limits = Limits { lines: context.limits.lines.saturating_sub(1), bytes: context.limits.bytes };
+    let limits = CutLimits { lines: context.limits.lines.saturating_sub(1), bytes: context.limits.bytes };
     let cut = cut_lines(&shown.join("\n"), limits);
     let totals = format!("{} messages, {tokens} tokens, {marked} marked for deletion.", lines.len());
     let text = if cut.text.is_empty() { totals } else { format!("{}\n{totals}", cut.text) };

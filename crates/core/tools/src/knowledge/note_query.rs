@@ -1,6 +1,6 @@
 //! `note_query`: the notes of the project.
 
-use haft_text::{Limits, cut_lines};
+use haft_text::{CutLimits, cut_lines};
 use haft_tool::{Access, Intent, Note, OutputLimits, Tool, ToolContext, ToolDefinition, ToolOutput};
 use haft_types::Envelope;
 use schemars::JsonSchema;
@@ -55,7 +55,7 @@ fn show(notes: &[Note], path: Option<&str>, limits: OutputLimits) -> Envelope {
         return Envelope::success(format!("There are no notes {about}.")).with_data(data);
     }
     let lines: Vec<_> = notes.iter().map(line).collect();
-    let cut = cut_lines(&lines.join("\n"), Limits { lines: limits.lines, bytes: limits.bytes });
+    let cut = cut_lines(&lines.join("\n"), CutLimits { lines: limits.lines, bytes: limits.bytes });
     Envelope::success(cut.text).with_data(data)
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use haft_text::{Limits, cut_lines};
+use haft_text::{CutLimits, cut_lines};
 use haft_tool::{Access, Intent, OutputLimits, Recalled, Tool, ToolContext, ToolDefinition, ToolOutput};
 use haft_types::{Envelope, ToolStatus};
 use schemars::JsonSchema;
@@ -52,7 +52,7 @@ fn show(message: &Recalled, scope: &FileScope) -> Envelope {
     let heading = heading(message);
     // One line is for the heading, one for where the whole is.
     let OutputLimits { lines, bytes } = scope.limits;
-    let cut = cut_lines(&message.text, Limits { lines: lines.saturating_sub(2), bytes });
+    let cut = cut_lines(&message.text, CutLimits { lines: lines.saturating_sub(2), bytes });
     let mut text = format!("{heading}\n{}", cut.text);
     let mut data = json!({ "message_id": message.id.to_string(), "role": message.role, "tools": message.tools });
     if cut.is_cut() {

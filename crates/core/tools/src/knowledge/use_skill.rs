@@ -5,7 +5,7 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use haft_text::{Limits, cut_lines};
+use haft_text::{CutLimits, cut_lines};
 use haft_tool::{Access, Intent, OpenedSkill, SkillShelf, Tool, ToolContext, ToolDefinition, ToolOutput};
 use haft_types::Envelope;
 use schemars::JsonSchema;
@@ -63,6 +63,6 @@ fn run(
         let lines: Vec<_> = files.iter().map(|file| format!("- {folder}/{file}")).collect();
         shown = format!("{shown}\n\nFiles of this skill:\n{}", lines.join("\n"));
     }
-    let cut = cut_lines(&shown, Limits { lines: context.limits.lines, bytes: context.limits.bytes });
+    let cut = cut_lines(&shown, CutLimits { lines: context.limits.lines, bytes: context.limits.bytes });
     Ok(Envelope::success(cut.text).with_data(json!({ "name": name, "folder": folder, "files": files })).into())
 }

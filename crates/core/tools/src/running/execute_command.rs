@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use haft_sandbox::{Capture, FinishedCommand, LiveCommand, SandboxError};
-use haft_text::Limits;
+use haft_text::CutLimits;
 use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -101,8 +101,8 @@ async fn watch(
 
 /// Each stream is kept in memory and spilled as if it got half the room: together they may exceed it when neither does, and
 /// then the whole must be in a file too. Head and tail of half the room each are still enough for a stream that gets it all.
-fn capture(running: &Running, limits: Limits, folder: Option<&TempDir>) -> Capture {
-    let half = Limits { lines: limits.lines / 2, bytes: limits.bytes.div_ceil(2) };
+fn capture(running: &Running, limits: CutLimits, folder: Option<&TempDir>) -> Capture {
+    let half = CutLimits { lines: limits.lines / 2, bytes: limits.bytes.div_ceil(2) };
     Capture {
         limits: half,
         spill: folder.map(|folder| folder.path().join("output")),

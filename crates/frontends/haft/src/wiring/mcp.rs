@@ -19,7 +19,7 @@ use haft_mcp::{
     ServerProblem, Servers, UseMcpTool, gather,
 };
 use haft_permission::PermissionRule;
-use haft_project::Standing;
+use haft_project::TrustState;
 use haft_sandbox::{SandboxConfig, Supervisor};
 use haft_tool::{Tool, ToolCatalogue};
 use haft_types::{Decision, ModelSpec, TokenCounter};
@@ -141,11 +141,11 @@ impl PromptSource for Mcp {
 }
 
 /// What is declared: the user's servers, and the project's if it is trusted.
-pub(crate) fn gathered(places: &Places, config: &Config, root: &Path, standing: &Standing) -> Gathered {
+pub(crate) fn gathered(places: &Places, config: &Config, root: &Path, standing: &TrustState) -> Gathered {
     let path = root.join(PROJECT_FILE);
     let text = match standing {
-        Standing::Trusted => read(&path),
-        Standing::Untrusted | Standing::Changed { .. } => Ok(None),
+        TrustState::Trusted => read(&path),
+        TrustState::Untrusted | TrustState::Changed { .. } => Ok(None),
     };
     let (text, problem) = match text {
         Ok(text) => (text, None),

@@ -2,19 +2,20 @@
 
 use std::path::Path;
 
-use haft_context::{Environment, Policy};
+use haft_context::Policy;
 use haft_model::{Catalogue, O200k};
-use haft_permission::Permissions;
-use haft_project::Ground;
+use haft_project::KnowledgePaths;
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_sandbox::Supervisor;
 use haft_testkit::test::FakeClock;
-use haft_text::Masker;
 use haft_types::{ChangeKind, Clock, ModelSpec, Origin};
 
 use super::super::transcript::tests::transcript;
-use super::super::{Leftovers, ProjectRules, Roles};
+use super::super::{
+    KnowledgeSettings, Leftovers, ProjectRules, PromptSettings, Roles, SafetySettings, SessionFolders, TaskSettings,
+    ToolSettings,
+};
 use super::*;
 use crate::external::ToolHelp;
 use crate::ports::KnowledgeServices;
@@ -34,36 +35,33 @@ fn config(folder: &Path) -> SessionConfig {
         agent: crate::MAIN.to_owned(),
         model: model(),
         policy: Policy::default(),
-        roles: Roles { main: Some("You test.".into()), ..Roles::default() },
-        environment: Environment::default(),
-        workspace: Workspace {
-            root: root.clone(),
-            extra: Vec::new(),
-            cwd: cwd.clone(),
-            spill: at("spill"),
-            journal: at("journal"),
+        prompt: PromptSettings {
+            roles: Roles { main: Some("You test.".into()), ..Roles::default() },
+            rules: ProjectRules::LeftOut,
+            ..PromptSettings::default()
         },
-        private: Vec::new(),
-        worktrees: at("worktrees"),
-        child_environment: Arc::default(),
-        ground: Ground { root, cwd, obeyed: false, user: at("user"), home: None },
-        tool_help: ToolHelp::new(HelpCache::at(at("help")), None),
-        libraries: Libraries::at(at("libraries")),
-        rules: ProjectRules::LeftOut,
-        masker: Masker::default(),
-        permissions: Permissions::default(),
-        further_tools: Vec::new(),
-        offered_tools: vec!["read_file".into()],
-        tool_profiles: [].into(),
-        plugins: Vec::new(),
-        answer: None,
+        folders: SessionFolders {
+            workspace: Workspace {
+                root: root.clone(),
+                extra: Vec::new(),
+                cwd: cwd.clone(),
+                spill: at("spill"),
+                journal: at("journal"),
+            },
+            private: Vec::new(),
+            worktrees: at("worktrees"),
+        },
+        knowledge: KnowledgeSettings {
+            ground: KnowledgePaths { root, cwd, trusted: false, user: at("user"), home: None },
+            libraries: Libraries::at(at("libraries")),
+            tool_help: ToolHelp::new(HelpCache::at(at("help")), None),
+            notes: "p".into(),
+        },
+        tools: ToolSettings { offered: vec!["read_file".into()], ..ToolSettings::default() },
+        safety: SafetySettings::default(),
+        task: TaskSettings { limits: Limits::default(), goal: false, answer: None, leftovers: Leftovers::Keep },
         callbacks: Vec::new(),
-        focus_files: Vec::new(),
-        limits: Limits::default(),
-        goal: false,
-        leftovers: Leftovers::Keep,
         namespace: "p".into(),
-        notes: "p".into(),
         notices: Vec::new(),
     }
 }
@@ -75,11 +73,11 @@ async fn open(config: &SessionConfig, transcript: &Transcript, store: &Arc<dyn h
     let mut state = StoredState::read(store.as_ref(), transcript.id()).await.unwrap();
     let services = KnowledgeServices { store, counter: &counter, clock: &clock };
     let mut registry = open::all_tools(&running);
-    registry.select(&config.offered_tools, &config.tool_profiles).unwrap();
+    registry.select(&config.tools.offered, &config.tools.profiles).unwrap();
     let offered = OfferedContext {
         registry,
         unkept_descriptions: None,
-        skills: SkillWatch::of(&config.ground),
+        skills: SkillWatch::of(&config.knowledge.ground),
         todo: Arc::new(StoredTodo::restored(Arc::clone(store), transcript.id().clone(), &mut state)),
         knowledge: Knowledge::open(services, config, transcript.id(), None, &mut state).await.unwrap(),
     };
@@ -97,7 +95,7 @@ async fn the_system_message_follows_what_it_is_made_of() {
     let before = prompt.system().hash;
     prompt.render(&config).unwrap();
     assert_eq!(prompt.system().hash, before, "nothing has changed");
-    config.focus_files = vec!["src/lib.rs".into()];
+    config.prompt.focus_files = vec!["src/lib.rs".into()];
     prompt.render(&config).unwrap();
     assert!(prompt.system().message.joined_text().contains("src/lib.rs"));
 }
@@ -109,7 +107,7 @@ async fn what_changed_last_is_part_of_the_execution_state() {
     let mut prompt = open(&config, &transcript, &store).await;
     assert_eq!(prompt.execution(PermissionMode::Plan).last_write, None);
     let change = FileChange { path: folder.path().join("a.rs"), kind: ChangeKind::Added };
-    prompt.note_change(&config.workspace, &change);
+    prompt.note_change(&config.folders.workspace, &change);
     assert_eq!(prompt.execution(PermissionMode::Plan).last_write.as_deref(), Some("a.rs"));
 }
 

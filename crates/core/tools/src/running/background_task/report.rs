@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use haft_sandbox::CommandExit;
-use haft_text::Limits;
+use haft_text::CutLimits;
 use haft_types::{Envelope, TaskPhase};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::running::words::{add_section, last_lines, millis};
 use crate::running::{Task, TaskReport};
 
 /// What is kept as data; later rounds keep fewer lines still.
-const DATA: Limits = Limits { lines: 200, bytes: 8 * 1024 };
+const DATA: CutLimits = CutLimits { lines: 200, bytes: 8 * 1024 };
 
 pub(super) fn started(task: &Task) -> Envelope {
     let mut text = format!("Task {} was started. You will be told when it has ended.", task.id);

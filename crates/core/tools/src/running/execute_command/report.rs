@@ -7,14 +7,14 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use haft_sandbox::{Aftermath, AwaitedInput, CapturedOutput, CommandExit, FinishedCommand};
-use haft_text::{Cut, Limits};
+use haft_text::{Cut, CutLimits};
 use haft_types::{Envelope, ToolError, ToolStatus};
 use serde_json::{Value, json};
 
 use crate::running::words::{millis, section, signal_name, whereabouts};
 
 /// What is kept as data; later rounds keep fewer lines still.
-const DATA: Limits = Limits { lines: 200, bytes: 8 * 1024 };
+const DATA: CutLimits = CutLimits { lines: 200, bytes: 8 * 1024 };
 
 /// A command that ran.
 pub(super) struct CommandRun {
@@ -33,7 +33,7 @@ pub(super) struct CommandReport {
 }
 
 impl CommandRun {
-    pub(super) fn report(&self, limits: Limits) -> CommandReport {
+    pub(super) fn report(&self, limits: CutLimits) -> CommandReport {
         let FinishedCommand { stdout, stderr, aftermath, .. } = &self.finished;
         let (out, err) = share(stdout, stderr, limits);
         let (headline, error) = self.verdict();
@@ -136,7 +136,7 @@ impl CommandRun {
 }
 
 /// Both streams within the limits: what one does not need the other may have, and neither gets less than half.
-fn share(stdout: &CapturedOutput, stderr: &CapturedOutput, limits: Limits) -> (Cut, Cut) {
+fn share(stdout: &CapturedOutput, stderr: &CapturedOutput, limits: CutLimits) -> (Cut, Cut) {
     let (out, err) = (stdout.text(limits), stderr.text(limits));
     let (out_size, err_size) = (size(&out), size(&err));
     let rest = |all: usize, other: usize| all.saturating_sub(other).max(all / 2);
@@ -144,7 +144,7 @@ fn share(stdout: &CapturedOutput, stderr: &CapturedOutput, limits: Limits) -> (C
         return (out, err);
     }
     let room =
-        |other: Limits| Limits { lines: rest(limits.lines, other.lines), bytes: rest(limits.bytes, other.bytes) };
+        |other: CutLimits| CutLimits { lines: rest(limits.lines, other.lines), bytes: rest(limits.bytes, other.bytes) };
     (stdout.text(room(err_size)), stderr.text(room(out_size)))
 }
 
@@ -159,6 +159,6 @@ fn wants_terminal(text: &str) -> bool {
     SAID.iter().any(|said| text.contains(said))
 }
 
-fn size(cut: &Cut) -> Limits {
-    Limits { lines: cut.text.lines().count(), bytes: cut.text.len() }
+fn size(cut: &Cut) -> CutLimits {
+    CutLimits { lines: cut.text.lines().count(), bytes: cut.text.len() }
 }

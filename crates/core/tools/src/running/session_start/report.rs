@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haft_sandbox::{AwaitedInput, CapturedOutput, CommandExit, Pause, TypeError};
-use haft_text::Limits;
+use haft_text::CutLimits;
 use haft_types::Envelope;
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::running::PtySession;
 use crate::running::words::{ending, section, span, whereabouts};
 
 /// What is kept as data; later rounds keep fewer lines still.
-const DATA: Limits = Limits { lines: 200, bytes: 8 * 1024 };
+const DATA: CutLimits = CutLimits { lines: 200, bytes: 8 * 1024 };
 
 /// How a session stands after it was spoken to.
 pub(crate) struct Spoken<'a> {
@@ -38,7 +38,7 @@ impl<'a> Spoken<'a> {
 
     /// The result. A command that could not be run is a failure, one that ended with another status than 0 is none: what it
     /// did is in the output, as it would be for a person at the terminal.
-    pub(crate) fn envelope(&self, limits: Limits) -> Result<Envelope, ToolFailure> {
+    pub(crate) fn envelope(&self, limits: CutLimits) -> Result<Envelope, ToolFailure> {
         let id = self.session.id();
         let ended = self.session.terminal.ending();
         let mut data = json!({ "session_id": id, "state": if ended.is_some() { "ended" } else { "running" } });

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use haft_engine::files::{Mode, Report, TakenBack, Target, UndoError};
-use haft_store::versions::Version;
+use haft_store::versions::FileVersion;
 use haft_types::{Message, MessageId, Role};
 use serde_json::{Value, json};
 
@@ -157,8 +157,8 @@ fn action(taken: &TakenBack) -> &'static str {
     match (&taken.before, &taken.after) {
         (_, Err(_)) => "left",
         (before, Ok(after)) if before == after => "unchanged",
-        (_, Ok(Version::Absent)) => "removed",
-        (Version::Absent, Ok(_)) => "recreated",
+        (_, Ok(FileVersion::Absent)) => "removed",
+        (FileVersion::Absent, Ok(_)) => "recreated",
         (_, Ok(_)) => "restored",
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use haft_model::O200k;
 use haft_project::external::{self, ExternalTool};
-use haft_project::{Found, Kind};
+use haft_project::{KnowledgeKind, NamedItems};
 use haft_tool::{Access, Registry, Source, Tool};
 use haft_types::{TokenCounter as _, ToolSet};
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
         );
     }
     if args.verbose {
-        told.push_str(&catalogue::details(Kind::Tools, &externals.found.shadowed, &externals.place));
+        told.push_str(&catalogue::details(KnowledgeKind::Tools, &externals.found.shadowed, &externals.place));
     }
     output::print(&haft_text::sanitise(&format!(
         "{table}\n{count} tools are offered: {total} tokens of every request. `[tools] offer` or `--allowed-tools` chooses \
@@ -75,7 +75,7 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
 /// The programs of the user's own.
 struct Externals {
     place: CatalogueContext,
-    found: Found<ExternalTool>,
+    found: NamedItems<ExternalTool>,
     /// Each with the tokens of what is known of it.
     tools: Vec<(ExternalTool, u32)>,
 }

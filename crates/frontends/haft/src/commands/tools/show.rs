@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use haft_project::{Kind, external};
+use haft_project::{KnowledgeKind, external};
 use haft_tool::Source;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -20,7 +20,7 @@ async fn external(name: &str, json: bool, common: &Common) -> anyhow::Result<()>
     let tool = found.get(name);
     let tool = tool.ok_or_else(|| usage_error(format!("there is no tool `{name}`; `haft tools list` shows them")))?;
     place.help.ask(tool, &CancellationToken::new()).await;
-    catalogue::show(Kind::Tools, name, json, &place)
+    catalogue::show(KnowledgeKind::Tools, name, json, &place)
 }
 
 pub(super) async fn run(name: &str, json: bool, common: &Common) -> anyhow::Result<()> {

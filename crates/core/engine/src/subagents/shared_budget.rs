@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What was used so far. Clones are the same purse: sessions that have one share their limits of tokens and money.
+/// What was used so far. Clones are the same budget: sessions that have one share their limits of tokens and money.
 #[derive(Clone, Default)]
-pub struct Purse(Arc<Mutex<Used>>);
+pub struct SharedBudget(Arc<Mutex<Used>>);
 
 #[derive(Clone, Copy, Default)]
 struct Used {
@@ -12,7 +12,7 @@ struct Used {
     usd: f64,
 }
 
-impl Purse {
+impl SharedBudget {
     /// Adds what a request used; its money where the price is known.
     pub(crate) fn spend(&self, tokens: u64, usd: f64) {
         let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,0 +1,204 @@
+//! What a session is opened with: the values it is told ([`SessionConfig`]) and the ports it works through ([`Services`]).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use haft_context::Policy;
+use haft_model::Client;
+use haft_permission::Permissions;
+use haft_project::KnowledgePaths;
+use haft_project::library::Libraries;
+use haft_store::Store;
+use haft_store::versions::FileVersions;
+use haft_text::Masker;
+use haft_tool::{Plugin, Tool, Workspace};
+use haft_tools::Running;
+use haft_types::{Clock, IdSource, ModelSpec, TokenCounter};
+
+use super::models::{ModelOpener, Standby};
+use super::tasks::Leftovers;
+use crate::answer::AnswerSchema;
+use crate::approval::Approver;
+use crate::callbacks::Callback;
+use crate::external::ToolHelp;
+use crate::hub::Hub;
+use crate::subagents::SharedBudget;
+use crate::turn::Limits;
+
+/// What a session works with.
+pub struct Services {
+    /// Where conversations are kept.
+    pub store: Arc<dyn Store>,
+    /// Where files are saved before they are changed.
+    pub versions: Arc<dyn FileVersions>,
+    /// Who is asked.
+    pub models: ModelServices,
+    /// What is shared with other sessions of this process.
+    pub delegation: Delegation,
+    /// Counts tokens.
+    pub counter: Arc<dyn TokenCounter>,
+    /// What this conversation has running beside its calls.
+    pub running: Arc<Running>,
+    /// Who is asked before a call runs; without one, asking means no.
+    pub approver: Option<Arc<dyn Approver>>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Makes ids.
+    pub ids: Arc<dyn IdSource>,
+}
+
+/// The models of a session.
+pub struct ModelServices {
+    /// The main model.
+    pub client: Client,
+    /// Who is asked in its place while it has too much to do, in order.
+    pub fallbacks: VecDeque<Standby>,
+    /// Who writes summaries, in order; the main model when there is none.
+    pub summarisers: VecDeque<Standby>,
+    /// How other models are opened, for sub-agents.
+    pub opener: ModelOpener,
+}
+
+/// What a session shares with those it starts and those that run beside it.
+pub struct Delegation {
+    /// The agents that run in this process, and the groups they are in.
+    pub hub: Arc<Hub>,
+    /// What is used, where several sessions share their limits.
+    pub budget: SharedBudget,
+}
+
+/// What a session is told by flags and configuration.
+#[derive(Clone)]
+pub struct SessionConfig {
+    /// The name events, approvals and other agents know it by: [`MAIN`](crate::MAIN) for the one the user talks to.
+    pub agent: String,
+    /// The model.
+    pub model: ModelSpec,
+    /// How requests are built.
+    pub policy: Policy,
+    /// What the system message says beside tools and documents.
+    pub prompt: PromptSettings,
+    /// Where it works.
+    pub folders: SessionFolders,
+    /// What it knows of the project.
+    pub knowledge: KnowledgeSettings,
+    /// What the model can call.
+    pub tools: ToolSettings,
+    /// What may not happen.
+    pub safety: SafetySettings,
+    /// When a turn ends.
+    pub task: TaskSettings,
+    /// Who is called at the points of a run, in order.
+    pub callbacks: Vec<Arc<dyn Callback>>,
+    /// Under which current conversations are kept, usually the project's path.
+    pub namespace: String,
+    /// What the user must be told first, once.
+    pub notices: Vec<Notice>,
+}
+
+/// What the model is told of itself and its surroundings.
+#[derive(Clone, Debug, Default)]
+pub struct PromptSettings {
+    /// Who the model is told to be.
+    pub roles: Roles,
+    /// The machine as the model is told of it.
+    pub environment: haft_context::Environment,
+    /// Whether the project's rules are told.
+    pub rules: ProjectRules,
+    /// Paths named as the focus of the task.
+    pub focus_files: Vec<String>,
+}
+
+/// Who the model is told to be: the `[roles]` section, with the files it names already read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Roles {
+    /// The role definition of the main agent; a built-in one when absent.
+    pub main: Option<String>,
+    /// A system prompt that stands in place of the role.
+    pub system_prompt: Option<String>,
+    /// Text added as the last section.
+    pub append: Option<String>,
+    /// How to finish, for a sub-agent.
+    pub completion: Option<String>,
+}
+
+/// Whether the model is told the project's rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProjectRules {
+    /// It is.
+    #[default]
+    Told,
+    /// It is not: a sub-agent whose file does not ask for them.
+    LeftOut,
+}
+
+/// The folders of a session.
+#[derive(Clone)]
+pub struct SessionFolders {
+    /// Those tools work in.
+    pub workspace: Workspace,
+    /// Those of haft's own, which no scan for changes looks into.
+    pub private: Vec<PathBuf>,
+    /// Where copies of the project lie in which sub-agents work.
+    pub worktrees: PathBuf,
+}
+
+/// Where a session's knowledge comes from.
+#[derive(Clone)]
+pub struct KnowledgeSettings {
+    /// Where knowledge of the project is looked for, and whether its own files are obeyed.
+    pub ground: KnowledgePaths,
+    /// Documentation of libraries the project uses.
+    pub libraries: Libraries,
+    /// How external tools are used.
+    pub tool_help: ToolHelp,
+    /// The namespace of the project's notes, usually that of its conversations.
+    pub notes: String,
+}
+
+/// What the model can call.
+#[derive(Clone, Default)]
+pub struct ToolSettings {
+    /// Tools beside the built-in ones, after them in order.
+    pub further: Vec<Arc<dyn Tool>>,
+    /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when empty.
+    pub offered: Vec<String>,
+    /// The user's profiles of tools.
+    pub profiles: BTreeMap<String, Vec<String>>,
+    /// Who looks over the shoulder of every call.
+    pub plugins: Vec<Arc<dyn Plugin>>,
+    /// The environment of child processes.
+    pub child_environment: Arc<Vec<(String, String)>>,
+}
+
+/// What may not be kept, and what may not happen.
+#[derive(Clone, Default)]
+pub struct SafetySettings {
+    /// Finds secrets that may not be kept.
+    pub masker: Masker,
+    /// What may happen without asking.
+    pub permissions: Permissions,
+}
+
+/// What is asked of a turn, and how far it may go.
+#[derive(Clone)]
+pub struct TaskSettings {
+    /// What the run may use up.
+    pub limits: Limits,
+    /// Whether the task is a goal: only the model's report that it is reached ends a turn.
+    pub goal: bool,
+    /// What the final answer must look like.
+    pub answer: Option<AnswerSchema>,
+    /// What becomes of what is still running when a turn is over.
+    pub leftovers: Leftovers,
+}
+
+/// Something that happened before the session was opened; told as an `error` event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// A stable name for programs.
+    pub code: &'static str,
+    /// The sentence for people.
+    pub message: String,
+}
