@@ -49,10 +49,10 @@ pub enum Which {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// There is nothing to go on with.
-    #[error("there is no conversation to continue here; start one with `haft run \"…\"`")]
+    #[error("there is no conversation to continue here")]
     NothingToContinue,
     /// No conversation has this id or name.
-    #[error("there is no conversation `{0}`; `haft conversations list --all` shows them")]
+    #[error("there is no conversation `{0}`")]
     Unknown(String),
     /// Several conversations fit.
     #[error("`{name}` could be any of {candidates}; give more of the id")]
