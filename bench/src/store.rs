@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use haft_store::{NewConversation, Scope, SearchQuery, SqliteStore, Store, StoreConfig};
+use haft_store::{ConversationScope, NewConversation, SearchQuery, SqliteStore, Store, StoreConfig};
 use haft_types::{Clock, ConversationId, Message, Role, Timestamp};
 
 use crate::figures;
@@ -147,7 +147,7 @@ async fn searches(folder: &Path, conversations: usize) -> anyhow::Result<()> {
         store.create(new).await?;
     }
     let begun = Instant::now();
-    let query = |text: &'static str| SearchQuery { text, scope: Scope::Everywhere, limit: 20 };
+    let query = |text: &'static str| SearchQuery { text, scope: ConversationScope::Everywhere, limit: 20 };
     store.search(query("nothing")).await?;
     figures::print(
         &format!("indexing {} messages of {conversations} conversations", conversations * 10),

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use haft_context::{Policy, Reminders, RoleText, SystemInput, render_system, system_entry};
-use haft_lab::{Beside, Coverage, Recording, Step, Variant, coverage, replay};
+use haft_lab::{Coverage, RecordedStep, Recording, RequestSurroundings, Variant, coverage, replay};
 use haft_model::O200k;
 use haft_types::{CacheKind, CacheRule, ModelSpec, Price, Usage};
 
@@ -147,7 +147,7 @@ pub(super) fn costs(conversation: &Conversation, experiments: &[Experiment]) -> 
     let step = |messages: usize| {
         let at = conversation.time(conversation.message(messages) - 1);
         clock = at.unwrap_or(clock + Duration::from_secs(7)).max(clock);
-        Step { messages, at: clock }
+        RecordedStep { messages, at: clock }
     };
     let steps: Vec<_> = conversation.requests().map(step).collect();
     if steps.len() < 2 {
@@ -159,7 +159,7 @@ pub(super) fn costs(conversation: &Conversation, experiments: &[Experiment]) -> 
     let system = system_entry(render_system(&input)?, &O200k);
     let said: Vec<_> = (0..=steps.len() / CHANGES).map(reminders).collect();
     let sum = |experiment: &Experiment| {
-        let beside = |step: usize| Beside {
+        let beside = |step: usize| RequestSurroundings {
             system: &system,
             system_input: Some(&input),
             tools: &conversation.tools,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use haft_engine::{Approver, Callback, Notice};
 use haft_permission::PermissionRule;
-use haft_project::Standing;
+use haft_project::TrustState;
 use haft_sandbox::Supervisor;
 use haft_store::{Store, StoreConfig, StoreError};
 use haft_tool::{Tool, ToolCatalogue};
@@ -51,7 +51,7 @@ pub struct ExtensionContext<'a> {
     /// The project.
     pub project: &'a Project,
     /// Whether the project's own files may be obeyed.
-    pub standing: &'a Standing,
+    pub standing: &'a TrustState,
     /// Starts and ends child processes.
     pub supervisor: &'a Arc<Supervisor>,
     /// What child processes are given of the environment.

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use haft_engine::{Callback, CommandHook, Notice};
-use haft_project::Ground;
+use haft_project::KnowledgePaths;
 use haft_project::hooks::{self, Hook, HooksConfig};
 use haft_sandbox::Supervisor;
 
 use crate::places::Places;
 
 /// The hooks that are to be called, and what is wrong with others.
-pub(crate) fn found(places: &Places, config: &HooksConfig, ground: &Ground) -> (Vec<Hook>, Vec<Notice>) {
+pub(crate) fn found(places: &Places, config: &HooksConfig, ground: &KnowledgePaths) -> (Vec<Hook>, Vec<Notice>) {
     let mut problems = Vec::new();
     let found = hooks::load(ground, config, &places.config_file(), &mut problems);
-    let notice = |problem: haft_project::Problem| Notice { code: "hooks", message: problem.to_string() };
+    let notice = |problem: haft_project::FileProblem| Notice { code: "hooks", message: problem.to_string() };
     (found, problems.into_iter().map(notice).collect())
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use haft_engine::{Asking, HelpCell};
-use haft_project::{Kind, TrustList};
+use haft_project::{KnowledgeKind, TrustList};
 use haft_sandbox::{ConfinementSpec, Sandbox, SandboxConfig};
 use haft_types::Clock as _;
 use tokio::sync::OnceCell;
@@ -59,7 +59,7 @@ impl HelpCell for SandboxCell {
         // Where there is no sandbox to be had, what the files say has to do.
         let set_up = async || {
             let (ground, _) = knowledge(&self.places, &self.project).ok()?;
-            let folders = ground.folders(Kind::Tools).into_iter().map(|folder| folder.path);
+            let folders = ground.folders(KnowledgeKind::Tools).into_iter().map(|folder| folder.path);
             let seen = std::iter::once(ground.root.clone()).chain(folders);
             sandbox::for_help(&self.places, &self.config, seen).await.ok()
         };
@@ -67,7 +67,7 @@ impl HelpCell for SandboxCell {
     }
 
     fn is_trusted(&self) -> bool {
-        let standing = TrustList::at(self.places.trust_file()).standing(&self.project.root);
+        let standing = TrustList::at(self.places.trust_file()).state(&self.project.root);
         standing.is_ok_and(|standing| standing.is_trusted())
     }
 }

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use haft_context::{Document, DocumentKind, Documents, Need};
 use haft_project::instructions::Instructions;
 use haft_project::library::Libraries;
-use haft_project::rules::{Applies, Rule};
-use haft_project::{Ground, Kind, Problem, instructions, rules};
+use haft_project::rules::{Applies, RuleFile};
+use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, instructions, rules};
 use haft_text::Masker;
 use haft_types::TokenCounter;
 
@@ -28,7 +28,7 @@ const FURTHER: &str = "Further rules";
 
 /// The project's documents as they were last seen.
 pub(crate) struct StandingDocuments {
-    ground: Ground,
+    ground: KnowledgePaths,
     libraries: Libraries,
     masker: Masker,
     told: ProjectRules,
@@ -42,13 +42,13 @@ pub(crate) struct StandingDocuments {
     documents: Vec<Document>,
     agents_md: Option<String>,
     /// What people have not been told yet.
-    problems: Vec<Problem>,
+    problems: Vec<FileProblem>,
     layer: Documents,
 }
 
 impl StandingDocuments {
     /// The documents that are looked for there.
-    pub(crate) fn new(ground: Ground, libraries: Libraries, masker: Masker, told: ProjectRules) -> Self {
+    pub(crate) fn new(ground: KnowledgePaths, libraries: Libraries, masker: Masker, told: ProjectRules) -> Self {
         Self {
             ground,
             libraries,
@@ -123,10 +123,11 @@ impl StandingDocuments {
         let mut problems = Vec::new();
         let folders = instructions::folders(ground, self.touched.iter().map(PathBuf::as_path));
         // Stamps come before what they stand for: what changes in between is read again.
-        let mut watched: Vec<PathBuf> = ground.folders(Kind::Rules).into_iter().map(|folder| folder.path).collect();
+        let mut watched: Vec<PathBuf> =
+            ground.folders(KnowledgeKind::Rules).into_iter().map(|folder| folder.path).collect();
         watched.extend(instructions::files(ground, &folders));
         watched.push(self.libraries.list());
-        if ground.obeyed {
+        if ground.trusted {
             watched.push(ground.root.clone());
         }
         self.watched = Stamps::of(watched);
@@ -136,7 +137,7 @@ impl StandingDocuments {
             ProjectRules::Told => rules::load(ground, &mut problems),
             ProjectRules::LeftOut => Vec::new(),
         };
-        let law = ground.obeyed.then(|| instructions::code_law(ground, &mut problems)).flatten();
+        let law = ground.trusted.then(|| instructions::code_law(ground, &mut problems)).flatten();
         let libraries = self.libraries.documents(ground, &mut problems);
         let standing = told.iter().chain(&law).map(|one| &one.path);
         let found = standing.chain(rules.iter().map(|rule| &rule.path)).chain(libraries.iter().map(|one| &one.path));
@@ -168,7 +169,7 @@ impl StandingDocuments {
     }
 
     /// What is sent of a rule now.
-    fn text_of(&self, rule: &Rule) -> Option<String> {
+    fn text_of(&self, rule: &RuleFile) -> Option<String> {
         match &rule.applies {
             Applies::Always => Some(rule.text.clone()),
             Applies::Index => Some(format!("{}\n\n{READ_THE_INDEX}", rule.text)),
@@ -183,11 +184,11 @@ impl StandingDocuments {
 }
 
 /// The rules that only their files hold, unless an index lists them.
-fn further(ground: &Ground, rules: &[Rule]) -> Option<String> {
+fn further(ground: &KnowledgePaths, rules: &[RuleFile]) -> Option<String> {
     if rules.iter().any(|rule| matches!(rule.applies, Applies::Index)) {
         return None;
     }
-    let line = |rule: &Rule| match rule.description.as_str() {
+    let line = |rule: &RuleFile| match rule.description.as_str() {
         "" => format!("- `{}`", ground.shown(&rule.path)),
         description => format!("- `{}`: {description}", ground.shown(&rule.path)),
     };

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use haft_project::Level;
-use haft_project::external::{Asked, ExternalTool, Help, HelpCache};
+use haft_project::external::{ExternalTool, Help, HelpAnswer, HelpCache};
 use haft_sandbox::{Capture, CommandExit, CommandSpec, ConfinementSpec, FinishedCommand, Supervisor};
-use haft_text::Limits;
+use haft_text::CutLimits;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +23,7 @@ pub(crate) use shelf::{ExternalShelf, Late};
 /// So many tools are asked at once.
 const AT_ONCE: usize = 4;
 /// So much is taken of what one says.
-const LIMITS: Limits = Limits { lines: 120, bytes: 6 * 1024 };
+const LIMITS: CutLimits = CutLimits { lines: 120, bytes: 6 * 1024 };
 /// The ways to ask, in order.
 const WAYS: [&str; 3] = ["help", "-h", "--help"];
 
@@ -69,8 +69,8 @@ impl ToolHelp {
     /// What is known of a tool without running it.
     pub fn known(&self, tool: &ExternalTool) -> Help {
         match self.cache.get(tool) {
-            Some(Asked::Told(text)) => Help::Told(text),
-            Some(Asked::Silent | Asked::Begun) | None => match tool.header() {
+            Some(HelpAnswer::Told(text)) => Help::Told(text),
+            Some(HelpAnswer::Silent | HelpAnswer::Begun) | None => match tool.header() {
                 Some(text) => Help::Header(cut(&text)),
                 None => Help::Nothing,
             },
@@ -88,7 +88,7 @@ impl ToolHelp {
         let Some(asking) = &self.asking else { return };
         // Three ways, and what ending it takes.
         let all = asking.timeout * (WAYS.len() as u32) + Duration::from_secs(5);
-        if matches!(self.cache.get(tool), None | Some(Asked::Begun)) {
+        if matches!(self.cache.get(tool), None | Some(HelpAnswer::Begun)) {
             self.run(asking, vec![tool.clone()], all, cancel).await;
         }
     }
@@ -104,8 +104,8 @@ impl ToolHelp {
         for tool in tools.iter().filter(|tool| tool.command().is_some()) {
             match self.cache.get(tool) {
                 None => fresh.push(tool.clone()),
-                Some(Asked::Begun) => again.push(tool.clone()),
-                Some(Asked::Silent | Asked::Told(_)) => {}
+                Some(HelpAnswer::Begun) => again.push(tool.clone()),
+                Some(HelpAnswer::Silent | HelpAnswer::Told(_)) => {}
             }
         }
         self.run(asking, fresh, wait, cancel).await;
@@ -134,7 +134,7 @@ impl ToolHelp {
             asked.spawn(async move {
                 let Ok(_room) = room.acquire().await else { return };
                 // What cannot be remembered is asked again: that costs time, nothing else.
-                let _ = cache.put(&tool, Asked::Begun);
+                let _ = cache.put(&tool, HelpAnswer::Begun);
                 let answer = ask(&asking, &tool, confined).await;
                 let _ = cache.put(&tool, answer);
             });
@@ -152,8 +152,8 @@ impl ToolHelp {
 }
 
 /// Asks one tool in all ways; the first that ends well and says something counts.
-async fn ask(asking: &Asking, tool: &ExternalTool, confined: Arc<ConfinementSpec>) -> Asked {
-    let Some(words) = tool.command() else { return Asked::Silent };
+async fn ask(asking: &Asking, tool: &ExternalTool, confined: Arc<ConfinementSpec>) -> HelpAnswer {
+    let Some(words) = tool.command() else { return HelpAnswer::Silent };
     for way in WAYS {
         let argv = words.iter().cloned().chain([way.into()]).collect();
         let command = CommandSpec { argv, ..CommandSpec::shell("", tool.folder()) }
@@ -165,11 +165,11 @@ async fn ask(asking: &Asking, tool: &ExternalTool, confined: Arc<ConfinementSpec
         if let Ok(FinishedCommand { exit: CommandExit::Code(0), stdout, stderr, .. }) = ran {
             let said = [stdout, stderr].into_iter().map(|stream| stream.text(LIMITS).text);
             if let Some(text) = said.map(|text| text.trim().to_owned()).find(|text| !text.is_empty()) {
-                return Asked::Told(text);
+                return HelpAnswer::Told(text);
             }
         }
     }
-    Asked::Silent
+    HelpAnswer::Silent
 }
 
 fn cut(text: &str) -> String {

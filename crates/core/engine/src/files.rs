@@ -22,7 +22,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_store::versions::{CallName, Change, FileVersions, Step, StepId, StepKind, Version, VersionsError};
+use haft_store::versions::{
+    CallName, FileStep, FileVersion, FileVersions, PathChange, StepId, StepKind, VersionsError,
+};
 use haft_types::{ContentHash, ConversationId, MessageId};
 
 use self::plan::{Fate, PlannedUndo, Surroundings};
@@ -64,9 +66,9 @@ pub struct TakenBack {
     /// The path.
     pub path: PathBuf,
     /// What it held.
-    pub before: Version,
+    pub before: FileVersion,
     /// What it holds now, or why it was left as it is.
-    pub after: Result<Version, Conflict>,
+    pub after: Result<FileVersion, Conflict>,
 }
 
 /// What came of an undo or a redo.
@@ -95,7 +97,7 @@ pub enum UndoError {
     #[error("there is nothing to redo: no undo is left to be reversed")]
     NothingToRedo,
     /// No call has this id.
-    #[error("no call `{0}` changed files; `haft changes` lists those that did")]
+    #[error("no call `{0}` changed files")]
     UnknownCall(String),
     /// The call's changes were taken back.
     #[error("the changes of call `{0}` were taken back already")]
@@ -122,7 +124,7 @@ impl ChangeRecord {
     }
 
     /// Every step, in order.
-    pub fn steps(&self) -> Result<Vec<Step>, VersionsError> {
+    pub fn steps(&self) -> Result<Vec<FileStep>, VersionsError> {
         if self.versions.exists() { self.versions.steps(&self.conversation) } else { Ok(Vec::new()) }
     }
 
@@ -132,7 +134,7 @@ impl ChangeRecord {
     }
 
     /// The content of a version, if it has one and it is still stored.
-    pub fn content(&self, version: &Version) -> Result<Option<Vec<u8>>, VersionsError> {
+    pub fn content(&self, version: &FileVersion) -> Result<Option<Vec<u8>>, VersionsError> {
         match version.hash().map(|hash| self.versions.content(hash)) {
             None | Some(Err(VersionsError::Gone { .. })) => Ok(None),
             Some(content) => content.map(Some),
@@ -147,7 +149,7 @@ impl ChangeRecord {
     /// Brings back what the last undo took back that is not brought back yet.
     pub fn redo(&self, mode: Mode) -> Result<Report, UndoError> {
         self.reverse(StepKind::Redo, None, mode, |steps| {
-            let undone = |step: &&Step| step.kind == StepKind::Undo && !active(steps, step).is_empty();
+            let undone = |step: &&FileStep| step.kind == StepKind::Undo && !active(steps, step).is_empty();
             let step = steps.iter().rev().find(undone).ok_or(UndoError::NothingToRedo)?;
             Ok(selection([(step, active(steps, step))]))
         })
@@ -158,7 +160,7 @@ impl ChangeRecord {
         kind: StepKind,
         by: Option<&CallName>,
         mode: Mode,
-        select: impl Fn(&[Step]) -> Result<Selection, UndoError>,
+        select: impl Fn(&[FileStep]) -> Result<Selection, UndoError>,
     ) -> Result<Report, UndoError> {
         if !self.versions.exists() {
             return Err(select(&[]).err().unwrap_or(UndoError::NothingToUndo));
@@ -197,7 +199,7 @@ impl ChangeRecord {
 
     /// Finishes an undo or redo that was killed.
     pub fn recover(&self) -> Result<(), VersionsError> {
-        let begun = |steps: &[Step]| steps.iter().any(|step| !step.done);
+        let begun = |steps: &[FileStep]| steps.iter().any(|step| !step.done);
         if !begun(&self.steps()?) {
             return Ok(());
         }
@@ -209,7 +211,7 @@ impl ChangeRecord {
 /// The steps whose change of a path is to be taken back, by path.
 type Selection = BTreeMap<PathBuf, BTreeSet<StepId>>;
 
-fn selection<'a>(chosen: impl IntoIterator<Item = (&'a Step, Vec<&'a Change>)>) -> Selection {
+fn selection<'a>(chosen: impl IntoIterator<Item = (&'a FileStep, Vec<&'a PathChange>)>) -> Selection {
     let mut selected = Selection::new();
     for (step, changes) in chosen {
         for change in changes {
@@ -220,8 +222,8 @@ fn selection<'a>(chosen: impl IntoIterator<Item = (&'a Step, Vec<&'a Change>)>) 
 }
 
 /// The changes of a step that are in effect: not taken back, or brought back since.
-fn active<'a>(steps: &[Step], step: &'a Step) -> Vec<&'a Change> {
-    let in_effect = |change: &&Change| match change.taken_back {
+fn active<'a>(steps: &[FileStep], step: &'a FileStep) -> Vec<&'a PathChange> {
+    let in_effect = |change: &&PathChange| match change.taken_back {
         None => true,
         Some(undo) => {
             let undo = steps.binary_search_by_key(&undo, |step| step.id).ok().and_then(|at| steps.get(at));
@@ -232,9 +234,9 @@ fn active<'a>(steps: &[Step], step: &'a Step) -> Vec<&'a Change> {
     step.changes.iter().filter(in_effect).collect()
 }
 
-fn select(steps: &[Step], target: &Target) -> Result<Selection, UndoError> {
+fn select(steps: &[FileStep], target: &Target) -> Result<Selection, UndoError> {
     let calls = || steps.iter().rev().filter(|step| step.kind == StepKind::Call);
-    let with_changes = |step: &'_ Step| !active(steps, step).is_empty();
+    let with_changes = |step: &'_ FileStep| !active(steps, step).is_empty();
     let whole = |step| selection([(step, active(steps, step))]);
     match target {
         Target::LastCall => calls().find(|step| with_changes(step)).map(whole).ok_or(UndoError::NothingToUndo),
@@ -247,7 +249,7 @@ fn select(steps: &[Step], target: &Target) -> Result<Selection, UndoError> {
             named.find(|step| with_changes(step)).map(whole).ok_or_else(|| UndoError::AlreadyUndone(id.clone()))
         }
         Target::Messages(ids) => {
-            let of = |step: &&Step| step.call.as_ref().is_some_and(|call| ids.contains(&call.message_id));
+            let of = |step: &&FileStep| step.call.as_ref().is_some_and(|call| ids.contains(&call.message_id));
             non_empty(selection(calls().filter(of).map(|step| (step, active(steps, step)))))
         }
         Target::Session => non_empty(selection(calls().map(|step| (step, active(steps, step))))),
@@ -255,15 +257,15 @@ fn select(steps: &[Step], target: &Target) -> Result<Selection, UndoError> {
             let found = calls().find(|step| active(steps, step).iter().any(|change| change.path == *path));
             let step = found.ok_or_else(|| UndoError::UnchangedFile(path.clone()))?;
             // The folders the call made for it go with it, if nothing else is in them.
-            let concerns = |change: &&Change| change.path == *path || made_for(change, path);
+            let concerns = |change: &&PathChange| change.path == *path || made_for(change, path);
             Ok(selection([(step, active(steps, step).into_iter().filter(concerns).collect())]))
         }
     }
 }
 
-fn made_for(change: &Change, path: &Path) -> bool {
-    change.before == Version::Absent
-        && matches!(change.after, Some(Version::Folder { .. }))
+fn made_for(change: &PathChange, path: &Path) -> bool {
+    change.before == FileVersion::Absent
+        && matches!(change.after, Some(FileVersion::Folder { .. }))
         && path.starts_with(&change.path)
 }
 
@@ -271,13 +273,13 @@ fn non_empty(selected: Selection) -> Result<Selection, UndoError> {
     if selected.is_empty() { Err(UndoError::NothingToUndo) } else { Ok(selected) }
 }
 
-fn report(steps: &[Step], selected: &Selection, planned: Vec<PlannedUndo>, failed: Vec<apply::Failed>) -> Report {
+fn report(steps: &[FileStep], selected: &Selection, planned: Vec<PlannedUndo>, failed: Vec<apply::Failed>) -> Report {
     let mut failed: HashMap<PathBuf, Conflict> = failed.into_iter().collect();
     let chosen: BTreeSet<StepId> = selected.values().flatten().copied().collect();
     // A redo reverses undos; the calls it brings back are those they took back.
     let undone =
-        |step: &Step| step.changes.iter().any(|change| change.taken_back.is_some_and(|by| chosen.contains(&by)));
-    let concerned = |step: &&Step| step.kind == StepKind::Call && (chosen.contains(&step.id) || undone(step));
+        |step: &FileStep| step.changes.iter().any(|change| change.taken_back.is_some_and(|by| chosen.contains(&by)));
+    let concerned = |step: &&FileStep| step.kind == StepKind::Call && (chosen.contains(&step.id) || undone(step));
     let calls = steps.iter().filter(concerned).filter_map(|step| step.call.clone()).collect();
     let paths = planned.into_iter().map(|PlannedUndo { path, now, fate, .. }| {
         let after = match (failed.remove(&path), fate) {
@@ -294,7 +296,7 @@ fn report(steps: &[Step], selected: &Selection, planned: Vec<PlannedUndo>, faile
 struct Disk<'a>(&'a dyn FileVersions);
 
 impl Surroundings for Disk<'_> {
-    fn version(&self, path: &Path) -> Version {
+    fn version(&self, path: &Path) -> FileVersion {
         disk::version_at(path)
     }
 

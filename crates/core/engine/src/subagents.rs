@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
-use haft_project::agents::{self, Agent};
-use haft_project::{Found, Ground};
+use haft_project::agents::{self, AgentDefinition};
+use haft_project::{KnowledgePaths, NamedItems};
 use haft_text::Masker;
 use haft_tool::{AgentReport, Assignment, CaseDocument, SubAgents, ToolContext, UnknownAgent, WorkOrder};
 use haft_types::{ConversationId, Hasher, MessageId};
@@ -38,9 +38,9 @@ pub use shared_budget::SharedBudget;
 
 /// The agents a session can start.
 pub(crate) struct SubagentRoster {
-    ground: Ground,
+    ground: KnowledgePaths,
     masker: Masker,
-    found: Found<Agent>,
+    found: NamedItems<AgentDefinition>,
     parent: OnceLock<Arc<ParentSession>>,
     now: Mutex<ParentProgress>,
 }
@@ -60,7 +60,7 @@ pub(crate) struct ParentProgress {
 
 impl SubagentRoster {
     /// Looks for agents; none when there are none.
-    pub(crate) fn look(ground: &Ground, masker: &Masker) -> Option<Arc<Self>> {
+    pub(crate) fn look(ground: &KnowledgePaths, masker: &Masker) -> Option<Arc<Self>> {
         // What is wrong with one is told by `haft agents list`.
         let found = agents::load(ground, &mut Vec::new());
         if found.items.is_empty() {
@@ -87,7 +87,7 @@ impl SubagentRoster {
     }
 
     /// The agent as its file says now.
-    fn find(&self, name: &str) -> Option<Agent> {
+    fn find(&self, name: &str) -> Option<AgentDefinition> {
         agents::load(&self.ground, &mut Vec::new()).get(name).cloned()
     }
 }

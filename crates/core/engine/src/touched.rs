@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use haft_project::Ground;
+use haft_project::KnowledgePaths;
 use haft_types::{Entry, Origin, Role};
 
 use crate::ports::Reads;
@@ -22,7 +22,7 @@ pub(crate) struct Mentions {
 
 impl Mentions {
     /// Looks through the messages that are new.
-    pub(crate) fn look(&mut self, history: &[Arc<Entry>], ground: &Ground) {
+    pub(crate) fn look(&mut self, history: &[Arc<Entry>], ground: &KnowledgePaths) {
         // After a compaction there are fewer, and what was mentioned stays mentioned.
         let new = history.get(self.seen..).unwrap_or(history);
         self.seen = history.len();
@@ -54,7 +54,7 @@ impl Touched<'_> {
 }
 
 /// The words that look like a path, as paths of the project.
-fn paths_in(text: &str, ground: &Ground) -> Vec<PathBuf> {
+fn paths_in(text: &str, ground: &KnowledgePaths) -> Vec<PathBuf> {
     let punctuation = |letter: char| "\"'`()[]{}<>,;:!?@".contains(letter);
     let words = text.split_whitespace().map(|word| word.trim_matches(punctuation).trim_end_matches('.'));
     let mut found = Vec::new();
@@ -89,7 +89,8 @@ mod tests {
 
     #[test]
     fn words_that_look_like_paths_are_mentions() {
-        let ground = Ground { root: "/p".into(), cwd: "/p/sub".into(), obeyed: true, user: "/u".into(), home: None };
+        let ground =
+            KnowledgePaths { root: "/p".into(), cwd: "/p/sub".into(), trusted: true, user: "/u".into(), home: None };
         let mut found =
             paths_in("Fix @src/a.rs, (b.py) and ../up.md. Not this; /etc/passwd ../../x.rs e.g. done.", &ground);
         found.sort();

@@ -240,11 +240,11 @@ fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Option<St
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, letter) in from.chars().enumerate() {
+    for (i, c) in from.chars().enumerate() {
         let mut diagonal = row[0];
         row[0] = i + 1;
         for (j, other) in to.iter().enumerate() {
-            let change = diagonal + usize::from(letter != *other);
+            let change = diagonal + usize::from(c != *other);
             diagonal = row[j + 1];
             row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
         }

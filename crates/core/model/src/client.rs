@@ -12,13 +12,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::catalogue::Declared;
 use crate::config::RetryConfig;
-use crate::encoding::Encoding;
+use crate::encoding::BodyEncoding;
 use crate::error::ModelError;
 use crate::protocol::read_calls;
 use crate::reply::{Delta, Reply};
 use crate::retry::Backoff;
 use crate::secret::Secret;
-use crate::transport::{Failure, Transport};
+use crate::transport::{ExchangeFailure, HttpTransport};
 use crate::wire::{self, CallIds, Encoder};
 
 /// While it is open whether the server exists at all, patience ends here: 3 tries within 5 s.
@@ -31,9 +31,9 @@ pub struct Client {
     spec: ModelSpec,
     encoder: Encoder,
     /// What its bodies depend on, and the same as JSON.
-    encoding: Box<Encoding>,
+    encoding: Box<BodyEncoding>,
     described: Arc<str>,
-    transport: Transport,
+    transport: HttpTransport,
     retry: RetryConfig,
     /// Whether the server ever answered like the API it is declared to be.
     proven: bool,
@@ -42,7 +42,7 @@ pub struct Client {
 impl Client {
     /// Makes a client; nothing is sent. For `http://` addresses no certificates are loaded, so this takes no time to speak of.
     pub fn new(declared: Declared, key: Option<Secret>, retry: RetryConfig) -> Result<Self, ModelError> {
-        let transport = Transport::new(&declared, key, &retry)?;
+        let transport = HttpTransport::new(&declared, key, &retry)?;
         let encoding = declared.encoding();
         let encoder = Encoder::new(encoding.settings());
         let described = describe(&encoding);
@@ -67,7 +67,7 @@ impl Client {
         self.proven
     }
 
-    /// What its bodies depend on besides the request: an [`Encoding`](crate::Encoding) as JSON, to be kept with what is sent.
+    /// What its bodies depend on besides the request: an [`BodyEncoding`](crate::BodyEncoding) as JSON, to be kept with what is sent.
     pub fn encoding(&self) -> Arc<str> {
         Arc::clone(&self.described)
     }
@@ -144,7 +144,7 @@ impl Client {
     /// How long to wait before the next try; `None` when there is to be none.
     fn next_wait(
         &mut self,
-        failure: &Failure,
+        failure: &ExchangeFailure,
         retries: u32,
         elapsed: Duration,
         backoff: &mut Backoff,
@@ -166,7 +166,7 @@ impl Client {
         (elapsed + wait < PROBE_TIME).then_some(wait)
     }
 
-    fn limit(&self, failure: &Failure) -> Option<u32> {
+    fn limit(&self, failure: &ExchangeFailure) -> Option<u32> {
         let limit = self.retry.limit();
         if self.is_doubtful(failure) {
             Some(limit.map_or(PROBE_RETRIES, |limit| limit.min(PROBE_RETRIES)))
@@ -175,7 +175,7 @@ impl Client {
         }
     }
 
-    fn is_doubtful(&self, failure: &Failure) -> bool {
+    fn is_doubtful(&self, failure: &ExchangeFailure) -> bool {
         !self.proven && failure.error.doubts_the_server()
     }
 
@@ -190,7 +190,7 @@ impl Client {
     }
 }
 
-fn describe(encoding: &Encoding) -> Arc<str> {
+fn describe(encoding: &BodyEncoding) -> Arc<str> {
     // Plain names and numbers; should it fail nevertheless, nothing reads back as an encoding.
     serde_json::to_string(encoding).unwrap_or_default().into()
 }

@@ -15,7 +15,7 @@ use crate::wire::{Encoder, Settings};
 /// key nor headers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Encoding {
+pub struct BodyEncoding {
     /// The model.
     pub spec: ModelSpec,
     /// Fields added to every body.
@@ -29,9 +29,9 @@ pub struct Encoding {
 
 impl Declared {
     /// How requests to this model are encoded.
-    pub fn encoding(&self) -> Encoding {
+    pub fn encoding(&self) -> BodyEncoding {
         let host = Url::parse(self.provider.base_url.trim()).ok().and_then(|url| url.host_str().map(str::to_owned));
-        Encoding {
+        BodyEncoding {
             spec: self.spec.clone(),
             extra_body: self.extra_body.clone(),
             stream: self.provider.stream,
@@ -40,7 +40,7 @@ impl Declared {
     }
 }
 
-impl Encoding {
+impl BodyEncoding {
     /// The body of a request: the exact bytes a [`Client`](crate::Client) with this encoding posts.
     pub fn encode(&self, request: &Request) -> Bytes {
         Encoder::new(self.settings()).body(request).into()
@@ -79,7 +79,7 @@ mod tests {
     use crate::catalogue::Catalogue;
     use crate::config::{ModelConfig, ProviderConfig};
 
-    fn encoding(api: Api) -> Encoding {
+    fn encoding(api: Api) -> BodyEncoding {
         let mut provider = ProviderConfig::new(api, "https://api.openai.com/v1");
         provider.extra_body.insert("zeta".into(), 1.into());
         provider.extra_body.insert("alpha".into(), 2.into());
@@ -92,7 +92,7 @@ mod tests {
     fn it_reads_back_as_it_was_written() {
         for api in Api::ALL {
             let text = serde_json::to_string(&encoding(api)).unwrap();
-            let read: Encoding = serde_json::from_str(&text).unwrap();
+            let read: BodyEncoding = serde_json::from_str(&text).unwrap();
             assert_eq!(read, encoding(api));
             assert!(text.find("zeta") < text.find("alpha"), "extra fields keep their order: {text}");
         }

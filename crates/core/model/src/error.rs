@@ -131,21 +131,14 @@ impl ModelError {
         matches!(self, Self::Cancelled)
     }
 
+    /// The failure itself, however often it was tried.
+    fn cause(&self) -> &Self {
+        if let Self::Exhausted { last, .. } | Self::NeverValid { last } = self { last.cause() } else { self }
+    }
+
     /// Whether the provider has too much to do or is out of order, so that another one may answer instead.
     pub fn is_overload(&self) -> bool {
-        match self {
-            Self::Status { status, .. } => matches!(status, 429 | 500..=599),
-            Self::Exhausted { last, .. } | Self::NeverValid { last } => last.is_overload(),
-            Self::Config { .. }
-            | Self::Unreachable { .. }
-            | Self::NotAnApi { .. }
-            | Self::Unauthorized { .. }
-            | Self::SpendLimit { .. }
-            | Self::BadReply { .. }
-            | Self::Dropped { .. }
-            | Self::Timeout { .. }
-            | Self::Cancelled => false,
-        }
+        matches!(self.cause(), Self::Status { status: 429 | 500..=599, .. })
     }
 
     /// Whether the provider refused the request because it is longer than the model's window.
@@ -155,23 +148,9 @@ impl ModelError {
             "context length", "context window", "context size", "prompt is too long", "input is too long",
             "too many tokens", "maximum number of tokens", "input token count", "reduce the length",
         ];
-        match self {
-            Self::Status { status: 400 | 413 | 422, code, message } => {
-                let message = message.to_lowercase();
-                CODES.contains(&code.as_str()) || PHRASES.iter().any(|phrase| message.contains(phrase))
-            }
-            Self::Exhausted { last, .. } | Self::NeverValid { last } => last.is_too_long(),
-            Self::Status { .. }
-            | Self::Config { .. }
-            | Self::Unreachable { .. }
-            | Self::NotAnApi { .. }
-            | Self::Unauthorized { .. }
-            | Self::SpendLimit { .. }
-            | Self::BadReply { .. }
-            | Self::Dropped { .. }
-            | Self::Timeout { .. }
-            | Self::Cancelled => false,
-        }
+        let Self::Status { status: 400 | 413 | 422, code, message } = self.cause() else { return false };
+        let message = message.to_lowercase();
+        CODES.contains(&code.as_str()) || PHRASES.iter().any(|phrase| message.contains(phrase))
     }
 
     /// Whether the same request may succeed later.

@@ -34,7 +34,7 @@ mod wire;
 pub use catalogue::{BuiltIn, Catalogue, CatalogueError, Declared, Provenance};
 pub use client::Client;
 pub use config::{ModelConfig, ProviderConfig, RetryConfig};
-pub use encoding::Encoding;
+pub use encoding::BodyEncoding;
 pub use error::ModelError;
 pub use protocol::{TextEvent, TextParser, call_format, was_left_open, written_call};
 pub use reply::{Delta, Reply};

@@ -20,7 +20,7 @@ mod tests;
 
 use haft_types::{ToolCall, ToolProtocol, ToolSpec};
 
-pub(crate) use lower::{Joined, Maker, lower};
+pub(crate) use lower::{Joined, ThoughtMaker, lower};
 pub use prompt::{call_format, written_call};
 pub(crate) use reply::read_calls;
 
@@ -58,7 +58,7 @@ pub enum TextEvent {
 }
 
 /// Takes what was found.
-type Found<'a> = &'a mut dyn FnMut(TextEvent);
+type TextEventSink<'a> = &'a mut dyn FnMut(TextEvent);
 
 /// Reads text and calls out of a reply while it arrives.
 ///
@@ -83,41 +83,41 @@ type Found<'a> = &'a mut dyn FnMut(TextEvent);
 ///     TextEvent::CallClosed { arguments: r#"{"path":"a<b.rs"}"#.into() },
 /// ]);
 /// ```
-pub struct TextParser(Parser);
+pub struct TextParser(ProtocolParser);
 
-enum Parser {
+enum ProtocolParser {
     /// With the API's own tool calling text is text.
     Plain,
-    Xml(xml::Parser),
-    React(react::Parser),
+    Xml(xml::XmlParser),
+    React(react::ReactParser),
 }
 
 impl TextParser {
     /// A parser for one reply of a model that was offered these tools.
     pub fn new(protocol: ToolProtocol, tools: &[ToolSpec]) -> Self {
         Self(match protocol {
-            ToolProtocol::Native => Parser::Plain,
-            ToolProtocol::Xml => Parser::Xml(xml::Parser::new(tools)),
-            ToolProtocol::React => Parser::React(react::Parser::new(tools)),
+            ToolProtocol::Native => ProtocolParser::Plain,
+            ToolProtocol::Xml => ProtocolParser::Xml(xml::XmlParser::new(tools)),
+            ToolProtocol::React => ProtocolParser::React(react::ReactParser::new(tools)),
         })
     }
 
     /// Takes the next piece of text.
     pub fn feed(&mut self, piece: &str, found: &mut dyn FnMut(TextEvent)) {
         match &mut self.0 {
-            Parser::Plain if piece.is_empty() => {}
-            Parser::Plain => found(TextEvent::Text(piece.to_owned())),
-            Parser::Xml(parser) => parser.feed(piece, found),
-            Parser::React(parser) => parser.feed(piece, found),
+            ProtocolParser::Plain if piece.is_empty() => {}
+            ProtocolParser::Plain => found(TextEvent::Text(piece.to_owned())),
+            ProtocolParser::Xml(parser) => parser.feed(piece, found),
+            ProtocolParser::React(parser) => parser.feed(piece, found),
         }
     }
 
     /// Ends the reply: gives out what was held back, and the call that was left open.
     pub fn finish(self, found: &mut dyn FnMut(TextEvent)) {
         match self.0 {
-            Parser::Plain => {}
-            Parser::Xml(parser) => parser.finish(found),
-            Parser::React(parser) => parser.finish(found),
+            ProtocolParser::Plain => {}
+            ProtocolParser::Xml(parser) => parser.finish(found),
+            ProtocolParser::React(parser) => parser.finish(found),
         }
     }
 
@@ -125,9 +125,9 @@ impl TextParser {
     #[cfg(test)]
     fn examined(&self) -> usize {
         match &self.0 {
-            Parser::Plain => 0,
-            Parser::Xml(parser) => parser.examined,
-            Parser::React(parser) => parser.examined,
+            ProtocolParser::Plain => 0,
+            ProtocolParser::Xml(parser) => parser.examined,
+            ProtocolParser::React(parser) => parser.examined,
         }
     }
 }
@@ -140,13 +140,13 @@ pub fn was_left_open(call: &ToolCall) -> bool {
 
 /// Collects characters that go out together: one event for a run of text within a piece.
 #[derive(Default)]
-struct Run {
+struct CharRun {
     text: String,
     thinking: bool,
 }
 
-impl Run {
-    fn push(&mut self, text: &str, thinking: bool, found: Found<'_>) {
+impl CharRun {
+    fn push(&mut self, text: &str, thinking: bool, found: TextEventSink<'_>) {
         if self.thinking != thinking {
             self.flush(found);
             self.thinking = thinking;
@@ -154,7 +154,7 @@ impl Run {
         self.text.push_str(text);
     }
 
-    fn flush(&mut self, found: Found<'_>) {
+    fn flush(&mut self, found: TextEventSink<'_>) {
         if self.text.is_empty() {
             return;
         }

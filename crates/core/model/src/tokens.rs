@@ -18,7 +18,7 @@ mod tests;
 
 use haft_types::TokenCounter;
 use merge::Merger;
-use split::Pieces;
+use split::TokenPieces;
 
 /// Counts tokens as OpenAI's current models do; for others it is a close estimate.
 ///
@@ -34,6 +34,6 @@ pub struct O200k;
 impl TokenCounter for O200k {
     fn text(&self, text: &str) -> u32 {
         let mut merger = Merger::default();
-        Pieces::new(text).fold(0, |tokens: u32, piece| tokens.saturating_add(merger.count(piece.as_bytes())))
+        TokenPieces::new(text).fold(0, |tokens: u32, piece| tokens.saturating_add(merger.count(piece.as_bytes())))
     }
 }

@@ -16,7 +16,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName
 use reqwest::{Response, Url};
 use tokio::time::timeout;
 
-pub(crate) use failure::Failure;
+pub(crate) use failure::ExchangeFailure;
 
 use crate::catalogue::Declared;
 use crate::config::RetryConfig;
@@ -30,7 +30,7 @@ use connector::Connector;
 const PROBE_CONNECT: Duration = Duration::from_millis(1_300);
 
 /// A provider's endpoint with everything needed to post to it.
-pub(crate) struct Transport {
+pub(crate) struct HttpTransport {
     http: reqwest::Client,
     patient: bool,
     connect_timeout: Duration,
@@ -44,7 +44,7 @@ pub(crate) struct Transport {
     idle: Duration,
 }
 
-impl Transport {
+impl HttpTransport {
     pub(crate) fn new(declared: &Declared, key: Option<Secret>, retry: &RetryConfig) -> Result<Self, ModelError> {
         let provider = &declared.provider;
         let problem = |problem: String| ModelError::Config { provider: declared.spec.provider.clone(), problem };
@@ -91,7 +91,7 @@ impl Transport {
         body: Bytes,
         mut decoder: Box<dyn Decode>,
         sink: Sink<'_>,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, ExchangeFailure> {
         let started = Instant::now();
         let request = self.http.post(self.url.clone()).headers(self.headers.clone()).body(body);
         let response = self.answer(request).await?;
@@ -121,7 +121,7 @@ impl Transport {
     }
 
     /// The provider's own list of models.
-    pub(crate) async fn list_models(&self) -> Result<Vec<String>, Failure> {
+    pub(crate) async fn list_models(&self) -> Result<Vec<String>, ExchangeFailure> {
         let response = self.answer(self.http.get(self.models_url.clone()).headers(self.headers.clone())).await?;
         let body = self.whole_body(response).await?;
         let list: serde_json::Value = serde_json::from_slice(&body).map_err(|_| self.not_an_api(None, &body))?;
@@ -134,10 +134,12 @@ impl Transport {
     }
 
     /// Sends a request and takes the head of the answer; anything but success is a failure.
-    async fn answer(&self, request: reqwest::RequestBuilder) -> Result<Response, Failure> {
+    async fn answer(&self, request: reqwest::RequestBuilder) -> Result<Response, ExchangeFailure> {
         let sent = timeout(self.first_byte, request.send()).await;
         let response = sent
-            .map_err(|_| Failure::from(ModelError::Timeout { waited: self.first_byte, awaited: "the first byte" }))?
+            .map_err(|_| {
+                ExchangeFailure::from(ModelError::Timeout { waited: self.first_byte, awaited: "the first byte" })
+            })?
             .map_err(|error| self.unreachable(error))?;
         if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
     }

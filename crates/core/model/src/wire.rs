@@ -11,6 +11,7 @@ mod fragments;
 pub(crate) mod gemini;
 pub(crate) mod json;
 pub(crate) mod names;
+mod openai;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
 
@@ -22,9 +23,9 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-pub(crate) use assembly::{CallIds, Decoded};
+pub(crate) use assembly::{CallIds, DecodedReply};
 pub(crate) use encoder::Encoder;
-pub(crate) use fragments::{Fragment, Mark, Turn};
+pub(crate) use fragments::{CacheMark, Fragment, WireTurn};
 
 use crate::reply::Delta;
 
@@ -83,28 +84,34 @@ pub(crate) trait Wire: Send + Sync {
     /// The opening brace and every field before the tools, without a comma after the last.
     fn front(&self, request: &Request) -> Vec<u8>;
 
-    /// The field with the tools; empty without tools. `mark` asks for a cache marker on the last one.
-    fn tools(&self, tools: &[ToolSpec], mark: Mark) -> Vec<u8>;
+    /// What the field `tools` holds, of which there is at least one. `mark` asks for a cache marker on the last one.
+    fn tools(&self, tools: &[ToolSpec], mark: CacheMark) -> Value;
 
     /// How the system text is framed, or `None` where it is the first message of the list.
-    fn system_frame(&self) -> Option<Frame>;
+    fn system_frame(&self) -> Option<WireFrame> {
+        None
+    }
 
     /// One system message, to be put into the frame.
-    fn system(&self, message: &Message, mark: Mark) -> Vec<u8>;
+    fn system(&self, _message: &Message, _mark: CacheMark) -> Vec<u8> {
+        Vec::new()
+    }
 
     /// The key and bracket that open the list of messages.
     fn list(&self) -> &'static str;
 
     /// One message.
-    fn message(&self, message: &Message, mark: Mark) -> Fragment;
+    fn message(&self, message: &Message, mark: CacheMark) -> Fragment;
 
     /// How the fragments of one turn are wrapped, where the API demands alternating turns.
-    fn turn(&self, turn: Turn) -> Option<Frame>;
+    fn turn(&self, _turn: WireTurn) -> Option<WireFrame> {
+        None
+    }
 }
 
 /// What stands before, between and after a list of pieces.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame {
+pub(crate) struct WireFrame {
     pub open: &'static str,
     pub between: &'static str,
     pub close: &'static str,
@@ -113,10 +120,10 @@ pub(crate) struct Frame {
 /// The wire form of an API.
 pub(crate) fn wire(settings: Settings) -> Box<dyn Wire> {
     match settings.spec.api {
-        Api::OpenaiChat => Box::new(openai_chat::Chat(settings)),
-        Api::OpenaiResponses => Box::new(openai_responses::Responses(settings)),
-        Api::Anthropic => Box::new(anthropic::Anthropic(settings)),
-        Api::Gemini => Box::new(gemini::Gemini(settings)),
+        Api::OpenaiChat => Box::new(openai_chat::ChatWire(settings)),
+        Api::OpenaiResponses => Box::new(openai_responses::ResponsesWire(settings)),
+        Api::Anthropic => Box::new(anthropic::AnthropicWire(settings)),
+        Api::Gemini => Box::new(gemini::GeminiWire(settings)),
     }
 }
 
@@ -125,7 +132,7 @@ pub(crate) type Sink<'a> = &'a mut (dyn FnMut(Delta) + Send);
 
 /// How far a reply has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum ReplyProgress {
     /// The message goes on.
     Going,
     /// The message is whole; its usage may still follow.
@@ -146,22 +153,22 @@ pub(crate) enum Fault {
 /// Reads one reply. Nothing is repaired: what breaks the protocol is a [`Fault`].
 pub(crate) trait Decode: Send {
     /// Takes the data of one event of a stream.
-    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<Progress, Fault>;
+    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault>;
 
     /// Takes a whole body that was not streamed; afterwards the reply is done.
     fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault>;
 
     /// The reply. Only asked for once the message has ended.
-    fn finish(self: Box<Self>) -> Decoded;
+    fn finish(self: Box<Self>) -> DecodedReply;
 }
 
 /// A decoder for one reply; `ids` names calls that come without a name of their own.
 pub(crate) fn decoder(api: Api, ids: CallIds) -> Box<dyn Decode> {
     match api {
-        Api::OpenaiChat => Box::new(openai_chat::Decoder::new(ids)),
-        Api::OpenaiResponses => Box::new(openai_responses::Decoder::new(ids)),
-        Api::Anthropic => Box::new(anthropic::Decoder::default()),
-        Api::Gemini => Box::new(gemini::Decoder::new(ids)),
+        Api::OpenaiChat => Box::new(openai_chat::ChatDecoder::new(ids)),
+        Api::OpenaiResponses => Box::new(openai_responses::ResponsesDecoder::new(ids)),
+        Api::Anthropic => Box::new(anthropic::AnthropicDecoder::default()),
+        Api::Gemini => Box::new(gemini::GeminiDecoder::new(ids)),
     }
 }
 

@@ -60,17 +60,14 @@ impl Permissions {
     pub(super) fn decide_by_rules(&self, call: &PermissionRequest<'_>, workspace: &Workspace) -> Verdict {
         let whole = |decision| self.rules.of(decision).iter().find(|rule| rule.is_all_of(call.tool));
         if let Some(rule) = whole(Decision::Deny) {
-            let reason = format!("the rule `{rule}` denies it");
-            return Verdict { rule: Some(rule.to_string()), ..Verdict::plain(Decision::Deny, reason) };
+            return Ruling::by(rule, Decision::Deny, "it").into();
         }
         let verdict = self.decide_call(call, workspace);
         match whole(Decision::Ask) {
-            Some(rule) if verdict.decision == Decision::Allow && self.mode != PermissionMode::Yolo => Verdict {
-                decision: Decision::Ask,
-                reason: format!("the rule `{rule}` asks for it"),
-                rule: Some(rule.to_string()),
-                ..verdict
-            },
+            Some(rule) if verdict.decision == Decision::Allow && self.mode != PermissionMode::Yolo => {
+                let Ruling { decision, reason, rule } = Ruling::by(rule, Decision::Ask, "it");
+                Verdict { decision, reason, rule, ..verdict }
+            }
             Some(_) | None => verdict,
         }
     }
@@ -97,10 +94,7 @@ impl Permissions {
     fn decide_input(&self, tool: &str, text: &str) -> Verdict {
         let stands = |rule: &&PermissionRule| rule.command().is_some_and(|command| command.stands_in(text));
         match self.rules.of(Decision::Deny).iter().find(stands) {
-            Some(rule) => {
-                let reason = format!("the rule `{rule}` denies it");
-                Verdict { rule: Some(rule.to_string()), ..Verdict::plain(Decision::Deny, reason) }
-            }
+            Some(rule) => Ruling::by(rule, Decision::Deny, "it").into(),
             None => self.decide_whole(tool, "types into a running program"),
         }
     }
@@ -109,15 +103,14 @@ impl Permissions {
     fn decide_server(&self, through: &str, server: &str, tool: &str) -> Verdict {
         let by_rule = |decision: Decision, does: &str| {
             let rule = self.rules.of(decision).iter().find(|rule| rule.is_of_server(server, tool))?;
-            let reason = format!("the rule `{rule}` {does} it");
-            Some(Verdict { rule: Some(rule.to_string()), ..Verdict::plain(decision, reason) })
+            Some(Verdict::from(Ruling::new(decision, format!("the rule `{rule}` {does} it")).with_rule(rule)))
         };
         if let Some(denied) = by_rule(Decision::Deny, "denies") {
             return denied;
         }
         let what = format!("calls `{tool}` of the MCP server `{server}`");
         if let Some(ruling) = self.forbidden_by_mode(through, &what) {
-            return Verdict::plain(ruling.decision, ruling.reason);
+            return ruling.into();
         }
         let asked = by_rule(Decision::Ask, "asks for").filter(|_| self.mode != PermissionMode::Yolo);
         asked.or_else(|| by_rule(Decision::Allow, "allows")).unwrap_or_else(|| self.decide_whole(through, &what))
@@ -126,18 +119,20 @@ impl Permissions {
     /// A call of which only the tool's name tells what it does.
     fn decide_whole(&self, tool: &str, what: &str) -> Verdict {
         if let Some(ruling) = self.forbidden_by_mode(tool, what) {
-            return Verdict::plain(ruling.decision, ruling.reason);
+            return ruling.into();
         }
         if let Some(rule) = self.rules.of(Decision::Allow).iter().find(|rule| rule.is_all_of(tool)) {
-            return Verdict {
-                rule: Some(rule.to_string()),
-                ..Verdict::plain(Decision::Allow, format!("`{rule}` allows it"))
-            };
+            return Ruling::by(rule, Decision::Allow, "it").into();
         }
+        self.unless_yolo(format!("`{tool}` {what}, and no rule allows it")).into()
+    }
+
+    /// Asks for this reason, unless nothing is asked.
+    pub(super) fn unless_yolo(&self, reason: String) -> Ruling {
         match self.mode {
-            PermissionMode::Yolo => Verdict::plain(Decision::Allow, "nothing is asked (permission mode `yolo`)"),
+            PermissionMode::Yolo => Ruling::new(Decision::Allow, "nothing is asked (permission mode `yolo`)"),
             PermissionMode::Plan | PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::Auto => {
-                Verdict::plain(Decision::Ask, format!("`{tool}` {what}, and no rule allows it"))
+                Ruling::new(Decision::Ask, reason)
             }
         }
     }

@@ -100,7 +100,7 @@ impl Permissions {
             );
         }
         if let Some(rule) = by_path.or_else(|| allow.iter().find(|rule| rule.is_all_of(tool))) {
-            return Ruling::new(Decision::Allow, format!("`{rule}` allows it")).by(rule);
+            return Ruling::by(rule, Decision::Allow, "it");
         }
         match (usage, self.mode) {
             (FileAccess::Read, _) => Ruling::new(Decision::Allow, "reading in the project is allowed"),
@@ -134,12 +134,12 @@ impl Permissions {
         };
         let shown = forms.first().map(|form| workspace.display(form)).unwrap_or_default();
         if let Some(rule) = self.rules.of(Decision::Deny).iter().find(speaks) {
-            return Some(Ruling::new(Decision::Deny, format!("the rule `{rule}` denies `{shown}`")).by(rule));
+            return Some(Ruling::by(rule, Decision::Deny, &format!("`{shown}`")));
         }
         if self.mode == PermissionMode::Yolo {
             return None;
         }
         let rule = self.rules.of(Decision::Ask).iter().find(speaks)?;
-        Some(Ruling::new(Decision::Ask, format!("the rule `{rule}` asks for `{shown}`")).by(rule))
+        Some(Ruling::by(rule, Decision::Ask, &format!("`{shown}`")))
     }
 }

@@ -67,19 +67,19 @@ impl Permissions {
     fn decide_host(&self, tool: &str, host: &str) -> Ruling {
         let speaks = |rule: &&PermissionRule| rule.domain_of(tool).is_some_and(|domain| domain.hits(host));
         if let Some(rule) = self.rules.of(Decision::Deny).iter().find(speaks) {
-            return Ruling::new(Decision::Deny, format!("the rule `{rule}` denies `{host}`")).by(rule);
+            return Ruling::by(rule, Decision::Deny, &format!("`{host}`"));
         }
         if self.mode == PermissionMode::Yolo {
             return Ruling::new(Decision::Allow, "nothing is asked (permission mode `yolo`)");
         }
         if let Some(rule) = self.rules.of(Decision::Ask).iter().find(speaks) {
-            return Ruling::new(Decision::Ask, format!("the rule `{rule}` asks for `{host}`")).by(rule);
+            return Ruling::by(rule, Decision::Ask, &format!("`{host}`"));
         }
         let allows = |rule: &&PermissionRule| {
             rule.is_all_of(tool) || rule.domain_of(tool).is_some_and(|domain| domain.names(host))
         };
         match self.rules.of(Decision::Allow).iter().find(allows) {
-            Some(rule) => Ruling::new(Decision::Allow, format!("`{rule}` allows it")).by(rule),
+            Some(rule) => Ruling::by(rule, Decision::Allow, "it"),
             None => Ruling::new(Decision::Ask, format!("`{tool}` reaches `{host}`, and no rule allows it")),
         }
     }

@@ -69,15 +69,6 @@ impl Permissions {
     fn may_read(&self) -> bool {
         self.mode == PermissionMode::Auto && self.confinement == Confinement::Folders
     }
-
-    fn unless_yolo(&self, reason: String) -> Ruling {
-        match self.mode {
-            PermissionMode::Yolo => Ruling::new(Decision::Allow, "nothing is asked (permission mode `yolo`)"),
-            PermissionMode::Plan | PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::Auto => {
-                Ruling::new(Decision::Ask, reason)
-            }
-        }
-    }
 }
 
 struct LineJudge<'a> {
@@ -104,7 +95,7 @@ impl LineJudge<'_> {
     fn unread(&self, text: &str, why: &str) -> Ruling {
         let stands = |rule: &&PermissionRule| rule.command().is_some_and(|command| command.stands_in(text));
         if let Some(rule) = self.rules(Decision::Deny).iter().find(stands) {
-            return Ruling::new(Decision::Deny, format!("the rule `{rule}` denies it")).by(rule);
+            return Ruling::by(rule, Decision::Deny, "it");
         }
         let restricted = |decision| self.rules(decision).iter().any(|rule| rule.command().is_some());
         let careful =
@@ -178,7 +169,7 @@ impl LineJudge<'_> {
         };
         let shown = &effect.shown;
         if let Some((PatternMatch::Yes, rule)) = best(Decision::Deny) {
-            return Some(Ruling::new(Decision::Deny, format!("the rule `{rule}` denies `{shown}`")).by(rule));
+            return Some(Ruling::by(rule, Decision::Deny, &format!("`{shown}`")));
         }
         if let Some(ruling) = self.forbidden_words(run) {
             return Some(ruling);
@@ -190,7 +181,7 @@ impl LineJudge<'_> {
                 format!("the rule `{rule}` may speak of `{shown}`: only the shell knows")
             }
         };
-        Some(Ruling::new(Decision::Ask, reason).by(rule))
+        Some(Ruling::new(Decision::Ask, reason).with_rule(rule))
     }
 
     /// A file named in the command that a rule on files denies or asks for.
@@ -243,24 +234,26 @@ impl LineJudge<'_> {
 
     /// The rule that covers an effect with its risks.
     fn covered(&self, effect: &CommandEffect, risks: &[Risk]) -> Option<Ruling> {
-        let rule = self.rules(Decision::Allow).iter().find(|rule| {
-            rule.is_all_of(self.tool)
-                || (rule.tool() == self.tool && rule.command().is_some_and(|_| covers(rule, effect, risks)))
-        })?;
-        Some(Ruling::new(Decision::Allow, format!("`{rule}` allows it")).by(rule))
+        let rule = self
+            .rules(Decision::Allow)
+            .iter()
+            .find(|rule| rule.is_all_of(self.tool) || (rule.tool() == self.tool && covers(rule, effect, risks)))?;
+        Some(Ruling::by(rule, Decision::Allow, "it"))
     }
 
-    /// The rule that names the whole text in which something stands that cannot be read.
+    /// The rule that allows the command, whatever risks it has.
+    fn naming_rule(&self, effect: &CommandEffect) -> Option<&PermissionRule> {
+        self.rules(Decision::Allow).iter().find(|rule| rule.tool() == self.tool && covers(rule, effect, &[]))
+    }
+
+    /// Allowed by a rule that names the whole text in which something stands that cannot be read.
     fn named_whole(&self, effect: &CommandEffect) -> Option<Ruling> {
-        let rule =
-            self.rules(Decision::Allow).iter().find(|rule| rule.tool() == self.tool && covers(rule, effect, &[]))?;
-        Some(Ruling::new(Decision::Allow, format!("`{rule}` allows it")).by(rule))
+        Some(Ruling::by(self.naming_rule(effect)?, Decision::Allow, "it"))
     }
 
     /// Why a rule that names the command is not enough.
     fn uncovered_risk(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<String> {
-        let rule =
-            self.rules(Decision::Allow).iter().find(|rule| rule.tool() == self.tool && covers(rule, effect, &[]))?;
+        let rule = self.naming_rule(effect)?;
         let risk = run.risks.first()?;
         let (word, advice) = match risk.at {
             RiskPosition::Word(place) => (run.words.get(place).map(|word| word.source.as_str()), "a rule must name it"),
@@ -295,7 +288,7 @@ impl LineJudge<'_> {
                 || by_path.is_some_and(|path| resolved.iter().all(|file| path.names(workspace, file)))
         });
         if let Some(rule) = rule {
-            return Ruling::new(Decision::Allow, format!("`{rule}` allows it")).by(rule);
+            return Ruling::by(rule, Decision::Allow, "it");
         }
         if let Some(ruling) = self.named_whole(effect) {
             return ruling;

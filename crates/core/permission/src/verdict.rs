@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use haft_types::Decision;
 use serde::Serialize;
 
+use super::PermissionRule;
+
 /// What is to happen with a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
@@ -56,17 +58,18 @@ impl Verdict {
         let Some(part) = parts.iter().find(|part| part.decision == strictest) else {
             return Self::plain(Decision::Ask, "there is nothing in it");
         };
-        Self {
-            decision: strictest,
-            reason: part.reason.clone(),
-            rule: part.rule.clone(),
-            parts,
-            ..Self::plain(strictest, "")
-        }
+        let (reason, rule) = (part.reason.clone(), part.rule.clone());
+        Self { rule, parts, ..Self::plain(strictest, reason) }
     }
 }
 
-/// The making of a part's verdict.
+impl From<Ruling> for Verdict {
+    fn from(Ruling { decision, reason, rule }: Ruling) -> Self {
+        Self { rule, ..Self::plain(decision, reason) }
+    }
+}
+
+/// What is decided of one part, and why.
 pub(super) struct Ruling {
     pub(super) decision: Decision,
     pub(super) reason: String,
@@ -78,9 +81,18 @@ impl Ruling {
         Self { decision, reason: reason.into(), rule: None }
     }
 
-    pub(super) fn by(mut self, rule: &super::PermissionRule) -> Self {
-        self.rule = Some(rule.to_string());
-        self
+    /// What a rule decides of `what`, which is `it` or a quoted name.
+    pub(super) fn by(rule: &PermissionRule, decision: Decision, what: &str) -> Self {
+        let reason = match decision {
+            Decision::Allow => format!("`{rule}` allows {what}"),
+            Decision::Ask => format!("the rule `{rule}` asks for {what}"),
+            Decision::Deny => format!("the rule `{rule}` denies {what}"),
+        };
+        Self::new(decision, reason).with_rule(rule)
+    }
+
+    pub(super) fn with_rule(self, rule: &PermissionRule) -> Self {
+        Self { rule: Some(rule.to_string()), ..self }
     }
 
     pub(super) fn part(self, command: &str) -> PartVerdict {

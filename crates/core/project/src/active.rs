@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use crate::file;
-use crate::ground::Ground;
-use crate::problem::Problem;
+use crate::knowledge::KnowledgePaths;
+use crate::problem::FileProblem;
 use crate::replace::replace;
 
 /// Where they lie.
@@ -27,29 +27,35 @@ pub struct Description {
     pub text: String,
 }
 
-/// All descriptions of a project that is obeyed, in the order of their folders. Those of folders that are gone are left out.
-pub fn load(ground: &Ground, problems: &mut Vec<Problem>) -> Vec<Description> {
+/// All descriptions of a project that is trusted, in the order of their folders. Those of folders that are gone are left out.
+pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<Description> {
     let mut found = Vec::new();
-    if ground.obeyed {
-        read(ground, Path::new(""), 0, &mut found, problems);
+    if knowledge.trusted {
+        read(knowledge, Path::new(""), 0, &mut found, problems);
     }
     found
 }
 
-fn read(ground: &Ground, folder: &Path, depth: usize, found: &mut Vec<Description>, problems: &mut Vec<Problem>) {
-    let place = ground.root.join(FOLDER).join(folder);
+fn read(
+    knowledge: &KnowledgePaths,
+    folder: &Path,
+    depth: usize,
+    found: &mut Vec<Description>,
+    problems: &mut Vec<FileProblem>,
+) {
+    let place = knowledge.root.join(FOLDER).join(folder);
     let names = file::names(&place);
     let path = place.join(FILE);
     let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-    if is_file && found.len() < MOST && ground.root.join(folder).is_dir() {
-        let read = file::read(ground, &path, problems);
+    if is_file && found.len() < MOST && knowledge.root.join(folder).is_dir() {
+        let read = file::read(knowledge, &path, problems);
         let text = read.map(|read| cut(read.text.trim()).to_owned()).filter(|text| !text.is_empty());
         found.extend(text.map(|text| Description { folder: folder.to_owned(), text }));
     }
     if depth < DEEPEST {
         let is_folder = |name: &String| place.join(name).symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
         for name in names.iter().filter(|name| is_folder(name)) {
-            read(ground, &folder.join(name), depth + 1, found, problems);
+            read(knowledge, &folder.join(name), depth + 1, found, problems);
         }
     }
 }
@@ -75,10 +81,10 @@ pub fn text(descriptions: &[Description]) -> Option<String> {
 }
 
 /// Writes the description of a folder.
-pub fn write(ground: &Ground, folder: &Path, text: &str) -> io::Result<()> {
-    let path = place(ground, folder)?;
+pub fn write(knowledge: &KnowledgePaths, folder: &Path, text: &str) -> io::Result<()> {
+    let path = place(knowledge, folder)?;
     let is_link = |path: &Path| path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
-    let mut inside = path.ancestors().take_while(|path| *path != ground.root);
+    let mut inside = path.ancestors().take_while(|path| *path != knowledge.root);
     if let Some(link) = inside.find(|path| is_link(path)) {
         return Err(io::Error::other(format!("{} is a link", link.display())));
     }
@@ -86,9 +92,9 @@ pub fn write(ground: &Ground, folder: &Path, text: &str) -> io::Result<()> {
 }
 
 /// The file of a folder's description.
-fn place(ground: &Ground, folder: &Path) -> io::Result<PathBuf> {
+fn place(knowledge: &KnowledgePaths, folder: &Path) -> io::Result<PathBuf> {
     if folder.components().all(|part| matches!(part, Component::Normal(_))) {
-        return Ok(ground.root.join(FOLDER).join(folder).join(FILE));
+        return Ok(knowledge.root.join(FOLDER).join(folder).join(FILE));
     }
     Err(io::Error::other(format!("{} is not a folder of the project", folder.display())))
 }
@@ -99,35 +105,35 @@ mod tests {
 
     use super::*;
 
-    fn ground(root: &Path, obeyed: bool) -> Ground {
-        Ground { root: root.to_owned(), cwd: root.to_owned(), user: "/u".into(), obeyed, home: None }
+    fn knowledge(root: &Path, trusted: bool) -> KnowledgePaths {
+        KnowledgePaths { root: root.to_owned(), cwd: root.to_owned(), user: "/u".into(), trusted, home: None }
     }
 
     #[test]
     fn what_is_written_is_read_again_while_its_folder_is_there() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
-        let ground = ground(&root, true);
-        assert_eq!(text(&load(&ground, &mut Vec::new())), None);
+        let knowledge = knowledge(&root, true);
+        assert_eq!(text(&load(&knowledge, &mut Vec::new())), None);
         fs::create_dir_all(root.join("src/pay")).unwrap();
-        write(&ground, Path::new("src/pay"), " Takes money.\n").unwrap();
-        write(&ground, Path::new(""), &"x".repeat(10_000)).unwrap();
-        write(&ground, Path::new("gone"), "Nothing.").unwrap();
-        let found = load(&ground, &mut Vec::new());
+        write(&knowledge, Path::new("src/pay"), " Takes money.\n").unwrap();
+        write(&knowledge, Path::new(""), &"x".repeat(10_000)).unwrap();
+        write(&knowledge, Path::new("gone"), "Nothing.").unwrap();
+        let found = load(&knowledge, &mut Vec::new());
         assert_eq!(found.iter().map(|one| one.folder.to_str().unwrap()).collect::<Vec<_>>(), ["", "src/pay"]);
         assert_eq!(found[0].text.len(), LARGEST);
         assert!(text(&found).unwrap().ends_with("## `src/pay`\n\nTakes money."));
-        assert!(load(&self::ground(&root, false), &mut Vec::new()).is_empty());
+        assert!(load(&self::knowledge(&root, false), &mut Vec::new()).is_empty());
     }
 
     #[test]
     fn nothing_is_written_elsewhere() {
         let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let ground = ground(&folder.path().canonicalize().unwrap(), true);
-        assert!(write(&ground, Path::new("../out"), "x").is_err());
-        fs::create_dir_all(ground.root.join(FOLDER)).unwrap();
-        std::os::unix::fs::symlink(other.path(), ground.root.join(FOLDER).join("src")).unwrap();
-        assert!(write(&ground, Path::new("src/deep"), "x").is_err());
+        let knowledge = knowledge(&folder.path().canonicalize().unwrap(), true);
+        assert!(write(&knowledge, Path::new("../out"), "x").is_err());
+        fs::create_dir_all(knowledge.root.join(FOLDER)).unwrap();
+        std::os::unix::fs::symlink(other.path(), knowledge.root.join(FOLDER).join("src")).unwrap();
+        assert!(write(&knowledge, Path::new("src/deep"), "x").is_err());
         assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0);
     }
 }

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::file::{self, Within};
-use crate::front_matter::{self, Words};
-use crate::ground::{Ground, Kind, Level};
-use crate::named::{Found, named};
-use crate::problem::Problem;
+use crate::file::{self, FileScope};
+use crate::front_matter::{self, WordList};
+use crate::knowledge::{KnowledgeKind, KnowledgePaths, Level};
+use crate::named::{NamedItems, named};
+use crate::problem::FileProblem;
 
 /// Which tools an agent is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum AgentTools {
 
 /// A role for a sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Agent {
+pub struct AgentDefinition {
     /// Its name.
     pub name: String,
     /// What it is good for.
@@ -44,14 +44,14 @@ pub struct Agent {
     pub level: Level,
 }
 
-named!(Agent);
+named!(AgentDefinition);
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Head {
+struct AgentFrontMatter {
     name: Option<String>,
     description: Option<String>,
-    tools: Option<Words>,
+    tools: Option<WordList>,
     model: Option<String>,
     #[serde(alias = "include-rules")]
     include_rules: bool,
@@ -61,14 +61,14 @@ struct Head {
 }
 
 /// Reads the agents; a file that cannot be used is named and skipped.
-pub fn load(ground: &Ground, problems: &mut Vec<Problem>) -> Found<Agent> {
-    let mut found = Found::default();
-    for folder in ground.folders(Kind::Agents) {
+pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> NamedItems<AgentDefinition> {
+    let mut found = NamedItems::default();
+    for folder in knowledge.folders(KnowledgeKind::Agents) {
         for path in file::markdown(&folder.path) {
-            let Some(read) = file::read(ground, &path, problems) else { continue };
-            match agent(ground, &path, folder.level, &read, problems) {
+            let Some(read) = file::read(knowledge, &path, problems) else { continue };
+            match agent(knowledge, &path, folder.level, &read, problems) {
                 Ok(agent) => found.add(agent),
-                Err(Some(what)) => problems.push(Problem::new(&path, format!("{what}; it is skipped"))),
+                Err(Some(what)) => problems.push(FileProblem::new(&path, format!("{what}; it is skipped"))),
                 // The front matter could not be read, which is told already.
                 Err(None) => {}
             }
@@ -78,13 +78,13 @@ pub fn load(ground: &Ground, problems: &mut Vec<Problem>) -> Found<Agent> {
 }
 
 fn agent(
-    ground: &Ground,
+    knowledge: &KnowledgePaths,
     path: &Path,
     level: Level,
-    read: &file::Text,
-    problems: &mut Vec<Problem>,
-) -> Result<Agent, Option<String>> {
-    let parted = front_matter::part::<Head>(path, &read.text, problems);
+    read: &file::FileText,
+    problems: &mut Vec<FileProblem>,
+) -> Result<AgentDefinition, Option<String>> {
+    let parted = front_matter::part::<AgentFrontMatter>(path, &read.text, problems);
     if parted.broken {
         return Err(None);
     }
@@ -94,7 +94,7 @@ fn agent(
         value.ok_or_else(|| Some(format!("the front matter gives no `{key}`")))
     };
     let name = given(head.name, "name")?;
-    if name.contains(|letter: char| letter.is_whitespace() || letter.is_control() || letter == '/') {
+    if name.contains(|c: char| c.is_whitespace() || c.is_control() || c == '/') {
         return Err(Some(format!("`{name}` is not a name: use letters, digits, `-` and `_`")));
     }
     let system_prompt = match (head.system_prompt, head.system_prompt_file) {
@@ -103,8 +103,8 @@ fn agent(
         (None, Some(file)) => {
             let file = path.parent().unwrap_or(Path::new("/")).join(file);
             let before = problems.len();
-            let within = Within::named_by(ground, &read.real);
-            let Some(read) = file::read_within(ground, &file, within, problems) else {
+            let within = FileScope::named_by(knowledge, &read.real);
+            let Some(read) = file::read_within(knowledge, &file, within, problems) else {
                 let why = problems.drain(before..).next().map(|problem| problem.to_string()).unwrap_or_default();
                 return Err(Some(format!("its `system_prompt_file` cannot be used: {why}")));
             };
@@ -113,11 +113,11 @@ fn agent(
     };
     let tools = match head.tools {
         None => AgentTools::All,
-        Some(Words(words)) if words.iter().any(|word| word == "*") => AgentTools::All,
-        Some(Words(words)) => AgentTools::Only(words),
+        Some(WordList(words)) if words.iter().any(|word| word == "*") => AgentTools::All,
+        Some(WordList(words)) => AgentTools::Only(words),
     };
     let model = head.model.filter(|model| !model.trim().is_empty() && model != "inherit");
-    Ok(Agent {
+    Ok(AgentDefinition {
         name,
         description: given(head.description, "description")?,
         tools,
@@ -147,10 +147,10 @@ mod tests {
         fs::write(top.join("secret.md"), "the secret").unwrap();
         fs::write(agents.join("prompt.txt"), "the prompt").unwrap();
         std::os::unix::fs::symlink(top.join("secret.md"), agents.join("link.txt")).unwrap();
-        let ground = Ground {
+        let knowledge = KnowledgePaths {
             root: top.join("project"),
             cwd: top.join("project"),
-            obeyed: true,
+            trusted: true,
             user: top.join("user"),
             home: None,
         };
@@ -158,7 +158,7 @@ mod tests {
             let text = format!("---\nname: a\ndescription: d\nsystem_prompt_file: {named}\n---\nRole.");
             fs::write(folder.join("a.md"), text).unwrap();
             let mut problems = Vec::new();
-            let found = load(&ground, &mut problems);
+            let found = load(&knowledge, &mut problems);
             let prompt = found.items.first().and_then(|agent| agent.system_prompt.clone());
             fs::remove_file(folder.join("a.md")).unwrap();
             (prompt, problems.iter().map(ToString::to_string).collect::<String>())

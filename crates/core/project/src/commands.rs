@@ -6,16 +6,16 @@ use serde::Deserialize;
 
 use crate::file;
 use crate::front_matter;
-use crate::ground::{Folder, Ground, Kind, Level};
-use crate::named::{Found, named};
-use crate::problem::Problem;
+use crate::knowledge::{KnowledgeFolder, KnowledgeKind, KnowledgePaths, Level};
+use crate::named::{NamedItems, named};
+use crate::problem::FileProblem;
 
 /// How deep folders of commands are read.
 const DEEPEST: usize = 4;
 
 /// A prompt with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct CommandPrompt {
     /// Its name; `folder:name` for one in a folder.
     pub name: String,
     /// What it does.
@@ -30,9 +30,9 @@ pub struct Command {
     pub level: Level,
 }
 
-named!(Command);
+named!(CommandPrompt);
 
-impl Command {
+impl CommandPrompt {
     /// The prompt with what was written behind the name put in its places: `$ARGUMENTS` is all of it, `$1` to `$9` are its
     /// words. Where the prompt has no such place, it goes to the end.
     pub fn expand(&self, arguments: &str) -> String {
@@ -66,15 +66,15 @@ impl Command {
 /// The words of a line; quotes keep words together.
 pub fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
-    for letter in line.chars() {
-        match (quote, letter) {
+    for c in line.chars() {
+        match (quote, c) {
             (None, '"' | '\'') => {
-                quote = Some(letter);
+                quote = Some(c);
                 word.get_or_insert_default();
             }
-            (Some(open), _) if open == letter => quote = None,
-            (None, _) if letter.is_whitespace() => words.extend(word.take()),
-            (None | Some(_), _) => word.get_or_insert_default().push(letter),
+            (Some(open), _) if open == c => quote = None,
+            (None, _) if c.is_whitespace() => words.extend(word.take()),
+            (None | Some(_), _) => word.get_or_insert_default().push(c),
         }
     }
     words.extend(word);
@@ -83,37 +83,37 @@ pub fn words(line: &str) -> Vec<String> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Head {
+struct CommandFrontMatter {
     description: Option<String>,
     #[serde(rename = "argument-hint", alias = "argument_hint")]
-    argument_hint: Option<front_matter::Words>,
+    argument_hint: Option<front_matter::WordList>,
 }
 
 /// Reads the commands.
-pub fn load(ground: &Ground, problems: &mut Vec<Problem>) -> Found<Command> {
-    let mut found = Found::default();
-    for folder in ground.folders(Kind::Commands) {
-        read_folder(ground, &folder, &folder.path, "", 0, &mut found, problems);
+pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> NamedItems<CommandPrompt> {
+    let mut found = NamedItems::default();
+    for folder in knowledge.folders(KnowledgeKind::Commands) {
+        read_folder(knowledge, &folder, &folder.path, "", 0, &mut found, problems);
     }
     found.sorted()
 }
 
 fn read_folder(
-    ground: &Ground,
-    top: &Folder,
+    knowledge: &KnowledgePaths,
+    top: &KnowledgeFolder,
     folder: &Path,
     prefix: &str,
     depth: usize,
-    found: &mut Found<Command>,
-    problems: &mut Vec<Problem>,
+    found: &mut NamedItems<CommandPrompt>,
+    problems: &mut Vec<FileProblem>,
 ) {
     for path in file::markdown(folder) {
-        let Some(read) = file::read(ground, &path, problems) else { continue };
+        let Some(read) = file::read(knowledge, &path, problems) else { continue };
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        let parted = front_matter::part::<Head>(&path, &read.text, problems);
+        let parted = front_matter::part::<CommandFrontMatter>(&path, &read.text, problems);
         let text = parted.body.trim().to_owned();
         let first_line = text.lines().next().unwrap_or_default().trim_start_matches('#').trim().to_owned();
-        found.add(Command {
+        found.add(CommandPrompt {
             name: format!("{prefix}{stem}"),
             description: parted.head.description.map_or(first_line, |told| told.trim().to_owned()),
             argument_hint: parted.head.argument_hint.map(|words| words.0.join(", ")),
@@ -126,7 +126,7 @@ fn read_folder(
         for name in file::names(folder).into_iter().filter(|name| !name.starts_with('.')) {
             let below = folder.join(&name);
             if below.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
-                read_folder(ground, top, &below, &format!("{prefix}{name}:"), depth + 1, found, problems);
+                read_folder(knowledge, top, &below, &format!("{prefix}{name}:"), depth + 1, found, problems);
             }
         }
     }
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     fn expand(text: &str, arguments: &str) -> String {
-        let command = Command {
+        let command = CommandPrompt {
             name: "c".into(),
             description: String::new(),
             argument_hint: None,

@@ -6,11 +6,11 @@ mod claude;
 
 use std::path::Path;
 
-use crate::ground::Kind;
+use crate::knowledge::KnowledgeKind;
 
 /// Where a program keeps a kind of things.
 struct Convention {
-    kind: Kind,
+    kind: KnowledgeKind,
     /// In a project, best first.
     project: &'static [&'static str],
     /// In the user's home.
@@ -22,22 +22,22 @@ struct Convention {
 /// In the order they are looked for.
 const CONVENTIONS: [&[Convention]; 3] = [auto_coder::FOLDERS, claude::FOLDERS, agent_skills::FOLDERS];
 
-fn of(kind: Kind) -> impl Iterator<Item = &'static Convention> {
+fn of(kind: KnowledgeKind) -> impl Iterator<Item = &'static Convention> {
     CONVENTIONS.into_iter().flatten().filter(move |convention| convention.kind == kind)
 }
 
 /// Folders below a project's root.
-pub(crate) fn in_project(kind: Kind) -> impl Iterator<Item = &'static str> {
+pub(crate) fn in_project(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
     of(kind).flat_map(|convention| convention.project).copied()
 }
 
 /// Folders below the user's home.
-pub(crate) fn in_home(kind: Kind) -> impl Iterator<Item = &'static str> {
+pub(crate) fn in_home(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
     of(kind).flat_map(|convention| convention.home).copied()
 }
 
 /// Folders below the user's home that hold `repos/PROJECT`.
-pub(crate) fn repositories(kind: Kind) -> impl Iterator<Item = &'static str> {
+pub(crate) fn repositories(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
     of(kind).flat_map(|convention| convention.repositories).copied()
 }
 

@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::file;
-use crate::ground::{Ground, Kind, Level};
-use crate::named::{By, Found, Shadowed, named};
-use crate::problem::Problem;
+use crate::knowledge::{KnowledgeKind, KnowledgePaths, Level};
+use crate::named::{NamedItems, Shadowed, ShadowedBy, named};
+use crate::problem::FileProblem;
 
-pub use cache::{Asked, HelpCache};
+pub use cache::{HelpAnswer, HelpCache};
 pub use page::document;
 
 /// Endings of scripts that count without being executable, each with the words that start one.
@@ -47,12 +47,12 @@ pub struct ExternalTool {
     /// Whether it can be started as it is.
     pub executable: bool,
     /// By which what was learnt of it is known to be of this very file.
-    pub version: Version,
+    pub version: ToolFileVersion,
 }
 
 /// Size and time of a tool's file, and whether it can be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Version {
+pub struct ToolFileVersion {
     size: u64,
     seconds: i64,
     nanoseconds: i64,
@@ -83,16 +83,20 @@ impl Help {
 named!(ExternalTool);
 
 /// Finds the tools. One that is called like a built-in tool is not used.
-pub fn load(ground: &Ground, is_built_in: &dyn Fn(&str) -> bool, problems: &mut Vec<Problem>) -> Found<ExternalTool> {
-    let mut found = Found::default();
-    for folder in ground.folders(Kind::Tools) {
+pub fn load(
+    knowledge: &KnowledgePaths,
+    is_built_in: &dyn Fn(&str) -> bool,
+    problems: &mut Vec<FileProblem>,
+) -> NamedItems<ExternalTool> {
+    let mut found = NamedItems::default();
+    for folder in knowledge.folders(KnowledgeKind::Tools) {
         for name in file::names(&folder.path).into_iter().filter(|name| !name.starts_with('.')) {
             let path = folder.path.join(&name);
             let Some(tool) = look(&name, path, folder.level) else { continue };
-            if leads_out(ground, &tool) {
-                problems.push(Problem::new(tool.path, "it leads out of the project and is left out"));
+            if leads_out(knowledge, &tool) {
+                problems.push(FileProblem::new(tool.path, "it leads out of the project and is left out"));
             } else if is_built_in(&name) {
-                found.shadowed.push(Shadowed { name, path: tool.path, by: By::BuiltIn });
+                found.shadowed.push(Shadowed { name, path: tool.path, by: ShadowedBy::BuiltIn });
             } else {
                 found.add(tool);
             }
@@ -109,12 +113,12 @@ fn look(name: &str, path: PathBuf, level: Level) -> Option<ExternalTool> {
         Some(ending) => ENDINGS.iter().any(|(known, _)| *known == ending) && File::open(&path).is_ok(),
     };
     let (seconds, nanoseconds) = (metadata.mtime(), metadata.mtime_nsec());
-    let version = Version { size: metadata.size(), seconds, nanoseconds, executable };
+    let version = ToolFileVersion { size: metadata.size(), seconds, nanoseconds, executable };
     counts.then(|| ExternalTool { name: name.to_owned(), path, level, executable, version })
 }
 
-fn leads_out(ground: &Ground, tool: &ExternalTool) -> bool {
-    let inside = |path: PathBuf| path.starts_with(&ground.root);
+fn leads_out(knowledge: &KnowledgePaths, tool: &ExternalTool) -> bool {
+    let inside = |path: PathBuf| path.starts_with(&knowledge.root);
     tool.level == Level::Project && !tool.path.canonicalize().is_ok_and(inside)
 }
 

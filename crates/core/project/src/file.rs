@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
-use crate::ground::Ground;
-use crate::problem::Problem;
+use crate::knowledge::KnowledgePaths;
+use crate::problem::FileProblem;
 
 /// The largest file that is taken in whole. A larger one is left out and said to be.
 const LARGEST: u64 = 256 * 1024;
 
 /// What a file holds.
-pub(crate) struct Text {
+pub(crate) struct FileText {
     pub(crate) text: String,
     /// Where it really lies.
     pub(crate) real: PathBuf,
@@ -22,53 +22,58 @@ pub(crate) struct Text {
 
 /// Where a file may lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Within {
+pub(crate) enum FileScope {
     /// In the project, links followed.
     Project,
     /// Anywhere the user can read.
     Anywhere,
 }
 
-impl Within {
+impl FileScope {
     /// Where a file may lie that another one names: what lies in the project leads to nothing outside of it, however it is
     /// written; only the user's own files may name others of the user's. `real` is the naming file, links followed.
-    pub(crate) fn named_by(ground: &Ground, real: &Path) -> Self {
-        if real.starts_with(real_root(ground)) { Self::Project } else { Self::Anywhere }
+    pub(crate) fn named_by(knowledge: &KnowledgePaths, real: &Path) -> Self {
+        if real.starts_with(real_root(knowledge)) { Self::Project } else { Self::Anywhere }
     }
 }
 
 /// Reads a file that was found by its place; what is not UTF-8 is replaced and told.
-pub(crate) fn read(ground: &Ground, path: &Path, problems: &mut Vec<Problem>) -> Option<Text> {
-    let within = if path.starts_with(&ground.root) { Within::Project } else { Within::Anywhere };
-    read_within(ground, path, within, problems)
+pub(crate) fn read(knowledge: &KnowledgePaths, path: &Path, problems: &mut Vec<FileProblem>) -> Option<FileText> {
+    let within = if path.starts_with(&knowledge.root) { FileScope::Project } else { FileScope::Anywhere };
+    read_within(knowledge, path, within, problems)
 }
 
 /// Reads a file that another one names.
-pub(crate) fn read_within(ground: &Ground, path: &Path, within: Within, problems: &mut Vec<Problem>) -> Option<Text> {
-    match try_read(ground, path, within) {
+pub(crate) fn read_within(
+    knowledge: &KnowledgePaths,
+    path: &Path,
+    within: FileScope,
+    problems: &mut Vec<FileProblem>,
+) -> Option<FileText> {
+    match try_read(knowledge, path, within) {
         Ok((real, bytes)) => {
             if let Err(error) = std::str::from_utf8(&bytes) {
                 let line = bytes[..error.valid_up_to()].split(|byte| *byte == b'\n').count();
-                problems.push(Problem::new(path, "it is not UTF-8; what cannot be read is replaced").at(line));
+                problems.push(FileProblem::new(path, "it is not UTF-8; what cannot be read is replaced").at(line));
             }
             let text = String::from_utf8_lossy(&bytes);
-            Some(Text { text: text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\r\n", "\n"), real })
+            Some(FileText { text: text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\r\n", "\n"), real })
         }
         Err(what) => {
-            problems.push(Problem::new(path, what));
+            problems.push(FileProblem::new(path, what));
             None
         }
     }
 }
 
-fn try_read(ground: &Ground, path: &Path, within: Within) -> Result<(PathBuf, Vec<u8>), String> {
+fn try_read(knowledge: &KnowledgePaths, path: &Path, within: FileScope) -> Result<(PathBuf, Vec<u8>), String> {
     let unreadable = |error: std::io::Error| format!("it cannot be read and is left out: {error}");
     let real = path.canonicalize().map_err(unreadable)?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match within {
-        Within::Anywhere => rustix::fs::open(&real, flags, Mode::empty()),
-        Within::Project => {
-            let root = real_root(ground);
+        FileScope::Anywhere => rustix::fs::open(&real, flags, Mode::empty()),
+        FileScope::Project => {
+            let root = real_root(knowledge);
             let Ok(inside) = real.strip_prefix(&root) else {
                 return Err(format!("it leads out of the project (to {}) and is left out", real.display()));
             };
@@ -91,8 +96,8 @@ fn try_read(ground: &Ground, path: &Path, within: Within) -> Result<(PathBuf, Ve
     Ok((real, bytes))
 }
 
-fn real_root(ground: &Ground) -> PathBuf {
-    ground.root.canonicalize().unwrap_or_else(|_| ground.root.clone())
+fn real_root(knowledge: &KnowledgePaths) -> PathBuf {
+    knowledge.root.canonicalize().unwrap_or_else(|_| knowledge.root.clone())
 }
 
 /// The names in a folder, in order; none when it is not there.

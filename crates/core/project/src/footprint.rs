@@ -14,7 +14,7 @@ use haft_types::{ContentHash, Hasher};
 use rustix::fs::OFlags;
 
 use crate::compat;
-use crate::ground::Kind;
+use crate::knowledge::KnowledgeKind;
 
 /// What would run: configuration that names commands, servers and hooks, and the programs themselves.
 const RUNS: &[&str] = &[
@@ -23,17 +23,18 @@ const RUNS: &[&str] = &[
 ];
 
 /// Kinds of things of which whole folders would run, or steer what runs.
-const RUNNING_KINDS: [Kind; 4] = [Kind::Tools, Kind::Commands, Kind::Agents, Kind::Skills];
+const RUNNING_KINDS: [KnowledgeKind; 4] =
+    [KnowledgeKind::Tools, KnowledgeKind::Commands, KnowledgeKind::Agents, KnowledgeKind::Skills];
 
-/// What would be obeyed: the names of files and folders of words for the model.
+/// What would be followed: the names of files and folders of text for the model.
 pub fn instructions() -> impl Iterator<Item = &'static str> {
     let files = ["AGENTS.md", "CLAUDE.md", "CODE_LAW.md", ".haft/rules"];
-    files.into_iter().chain(compat::in_project(Kind::Rules))
+    files.into_iter().chain(compat::in_project(KnowledgeKind::Rules))
 }
 
 /// The files and folders that would run.
 fn runs() -> impl Iterator<Item = String> {
-    let own = |kind: Kind| std::iter::once(format!(".haft/{}", kind.folder()));
+    let own = |kind: KnowledgeKind| std::iter::once(format!(".haft/{}", kind.folder()));
     let folders =
         RUNNING_KINDS.into_iter().flat_map(move |kind| own(kind).chain(compat::in_project(kind).map(str::to_owned)));
     RUNS.iter().map(|name| (*name).to_owned()).chain(folders)

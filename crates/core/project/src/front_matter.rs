@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 
-use crate::problem::Problem;
+use crate::problem::FileProblem;
 
 /// A file with its front matter taken off.
 pub(crate) struct Parted<T> {
@@ -17,12 +17,17 @@ pub(crate) struct Parted<T> {
 }
 
 /// Takes the front matter off. One that cannot be read is told, and the text kept.
-pub(crate) fn part<T: DeserializeOwned + Default>(path: &Path, text: &str, problems: &mut Vec<Problem>) -> Parted<T> {
+pub(crate) fn part<T: DeserializeOwned + Default>(
+    path: &Path,
+    text: &str,
+    problems: &mut Vec<FileProblem>,
+) -> Parted<T> {
     let whole = |broken| Parted { head: T::default(), body: text.to_owned(), broken };
     let Some(rest) = text.strip_prefix("---\n") else { return whole(false) };
     let Some((yaml, body)) = split(rest) else {
-        problems
-            .push(Problem::new(path, "the front matter has no closing `---`; the whole file is taken as text").at(1));
+        problems.push(
+            FileProblem::new(path, "the front matter has no closing `---`; the whole file is taken as text").at(1),
+        );
         return whole(true);
     };
     let body = body.trim_start_matches('\n').to_owned();
@@ -38,7 +43,7 @@ pub(crate) fn part<T: DeserializeOwned + Default>(path: &Path, text: &str, probl
             // The line stands in front already.
             let told = told.rsplit_once(" at line ").map_or(told, |(told, _)| told);
             // The first line of the YAML is the second of the file.
-            problems.push(Problem::new(path, format!("the front matter cannot be read: {told}")).at(line + 1));
+            problems.push(FileProblem::new(path, format!("the front matter cannot be read: {told}")).at(line + 1));
             Parted { head: T::default(), body, broken: true }
         }
     }
@@ -69,21 +74,21 @@ fn split(rest: &str) -> Option<(&str, &str)> {
 
 /// A list of words, or one string with commas between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Words(pub(crate) Vec<String>);
+pub(crate) struct WordList(pub(crate) Vec<String>);
 
-impl<'de> Deserialize<'de> for Words {
+impl<'de> Deserialize<'de> for WordList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Form {
+        enum WordListForm {
             List(Vec<String>),
             Line(String),
             Nothing(()),
         }
-        let words = match Form::deserialize(deserializer) {
-            Ok(Form::List(words)) => words,
-            Ok(Form::Line(line)) => split_outside_braces(&line),
-            Ok(Form::Nothing(())) => Vec::new(),
+        let words = match WordListForm::deserialize(deserializer) {
+            Ok(WordListForm::List(words)) => words,
+            Ok(WordListForm::Line(line)) => split_outside_braces(&line),
+            Ok(WordListForm::Nothing(())) => Vec::new(),
             Err(_) => return Err(D::Error::custom("expected a list of words, or one line with commas between them")),
         };
         Ok(Self(words.iter().map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()))
@@ -94,8 +99,8 @@ impl<'de> Deserialize<'de> for Words {
 fn split_outside_braces(line: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut depth = 0_usize;
-    for letter in line.chars() {
-        match letter {
+    for c in line.chars() {
+        match c {
             '{' => depth += 1,
             '}' => depth = depth.saturating_sub(1),
             ',' if depth == 0 => {
@@ -105,7 +110,7 @@ fn split_outside_braces(line: &str) -> Vec<String> {
             _ => {}
         }
         if let Some(part) = parts.last_mut() {
-            part.push(letter);
+            part.push(c);
         }
     }
     parts
@@ -118,14 +123,14 @@ mod tests {
     #[derive(Debug, Default, Deserialize, PartialEq)]
     #[serde(default)]
     struct Head {
-        globs: Words,
+        globs: WordList,
         description: String,
     }
 
     fn parted(text: &str) -> (Head, String, Vec<String>) {
         let mut problems = Vec::new();
         let parted = part::<Head>(Path::new("a.md"), text, &mut problems);
-        (parted.head, parted.body, problems.iter().map(Problem::to_string).collect())
+        (parted.head, parted.body, problems.iter().map(FileProblem::to_string).collect())
     }
 
     #[test]

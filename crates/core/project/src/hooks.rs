@@ -1,7 +1,7 @@
 //! Commands that are run at points of a run: the user's, and those of a project that is trusted.
 //!
 //! Read from the user's `[hooks]` section, the project's `.haft/config.toml` (that section alone), and Claude Code's project
-//! settings. Nothing here runs anything. Invariant: of a project that is not obeyed, nothing is loaded; [`of_project`] is for those
+//! settings. Nothing here runs anything. Invariant: of a project that is not trusted, nothing is loaded; [`of_project`] is for those
 //! who only show what there is.
 
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use crate::compat::claude_settings;
 use crate::file;
-use crate::ground::{Ground, Level};
-use crate::problem::Problem;
+use crate::knowledge::{KnowledgePaths, Level};
+use crate::problem::FileProblem;
 
 /// How long a hook may take, in seconds.
 const TIMEOUT: u64 = 60;
@@ -80,12 +80,12 @@ pub struct Hook {
     /// The file it stands in.
     pub path: PathBuf,
     /// In whose words it is spoken to.
-    pub words: Words,
+    pub words: HookDialect,
 }
 
 /// In whose words a hook is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Words {
+pub enum HookDialect {
     /// haft's: its own names of tools and points.
     Haft,
     /// Claude Code's, as far as there are any.
@@ -121,35 +121,42 @@ impl Matcher {
 }
 
 /// Every hook that is to be called, the user's first.
-pub fn load(ground: &Ground, user: &HooksConfig, user_file: &Path, problems: &mut Vec<Problem>) -> Vec<Hook> {
-    let place = Place { level: Level::User, path: user_file, words: Words::Haft };
+pub fn load(
+    knowledge: &KnowledgePaths,
+    user: &HooksConfig,
+    user_file: &Path,
+    problems: &mut Vec<FileProblem>,
+) -> Vec<Hook> {
+    let place = HookSource { level: Level::User, path: user_file, words: HookDialect::Haft };
     let mut found = gathered(user, place, problems);
-    if ground.obeyed {
-        found.extend(of_project(ground, problems));
+    if knowledge.trusted {
+        found.extend(of_project(knowledge, problems));
     }
     found
 }
 
-/// The hooks a project has, whether or not it is obeyed.
-pub fn of_project(ground: &Ground, problems: &mut Vec<Problem>) -> Vec<Hook> {
+/// The hooks a project has, whether or not it is trusted.
+pub fn of_project(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<Hook> {
     let mut found = Vec::new();
-    let own = ground.root.join(".haft/config.toml");
-    if let Some(text) = present(ground, &own, problems) {
-        let place = Place { level: Level::Project, path: &own, words: Words::Haft };
+    let own = knowledge.root.join(".haft/config.toml");
+    if let Some(text) = present(knowledge, &own, problems) {
+        let place = HookSource { level: Level::Project, path: &own, words: HookDialect::Haft };
         match toml::from_str::<OwnFile>(&text) {
             Ok(file) => found.extend(gathered(&file.hooks, place, problems)),
-            Err(error) => problems.push(Problem::new(&own, format!("its `[hooks]` are left out: {}", error.message()))),
+            Err(error) => {
+                problems.push(FileProblem::new(&own, format!("its `[hooks]` are left out: {}", error.message())))
+            }
         }
     }
     for name in claude_settings() {
-        let path = ground.root.join(name);
-        let Some(text) = present(ground, &path, problems) else { continue };
+        let path = knowledge.root.join(name);
+        let Some(text) = present(knowledge, &path, problems) else { continue };
         match serde_json::from_str::<Value>(&text) {
             Ok(settings) => {
-                let place = Place { level: Level::Project, path: &path, words: Words::Claude };
+                let place = HookSource { level: Level::Project, path: &path, words: HookDialect::Claude };
                 found.extend(foreign(&settings["hooks"], place, problems));
             }
-            Err(error) => problems.push(Problem::new(&path, format!("its hooks are left out: {error}"))),
+            Err(error) => problems.push(FileProblem::new(&path, format!("its hooks are left out: {error}"))),
         }
     }
     found
@@ -164,18 +171,18 @@ struct OwnFile {
 
 /// Where hooks stand.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct HookSource<'a> {
     level: Level,
     path: &'a Path,
-    words: Words,
+    words: HookDialect,
 }
 
-fn present(ground: &Ground, path: &Path, problems: &mut Vec<Problem>) -> Option<String> {
+fn present(knowledge: &KnowledgePaths, path: &Path, problems: &mut Vec<FileProblem>) -> Option<String> {
     path.symlink_metadata().ok()?;
-    file::read(ground, path, problems).map(|file| file.text)
+    file::read(knowledge, path, problems).map(|file| file.text)
 }
 
-fn gathered(config: &HooksConfig, place: Place<'_>, problems: &mut Vec<Problem>) -> Vec<Hook> {
+fn gathered(config: &HooksConfig, place: HookSource<'_>, problems: &mut Vec<FileProblem>) -> Vec<Hook> {
     let mut found = Vec::new();
     for (point, groups) in config {
         for group in groups {
@@ -195,11 +202,12 @@ fn gathered(config: &HooksConfig, place: Place<'_>, problems: &mut Vec<Problem>)
 }
 
 /// Reads settings of another program: what is unknown in them is left out and named, one by one.
-fn foreign(hooks: &Value, place: Place<'_>, problems: &mut Vec<Problem>) -> Vec<Hook> {
+fn foreign(hooks: &Value, place: HookSource<'_>, problems: &mut Vec<FileProblem>) -> Vec<Hook> {
     let mut found = Vec::new();
     for (name, groups) in hooks.as_object().into_iter().flatten() {
         let Some(point) = HookPoint::by_name(name) else {
-            problems.push(Problem::new(place.path, format!("there is no hook point `{name}`; its hooks are left out")));
+            problems
+                .push(FileProblem::new(place.path, format!("there is no hook point `{name}`; its hooks are left out")));
             continue;
         };
         for group in groups.as_array().into_iter().flatten() {
@@ -219,7 +227,7 @@ fn foreign(hooks: &Value, place: Place<'_>, problems: &mut Vec<Problem>) -> Vec<
                     }),
                     (kind, _) => {
                         let what = format!("a `{name}` hook of type `{kind}` is left out: only commands are run");
-                        problems.push(Problem::new(place.path, what));
+                        problems.push(FileProblem::new(place.path, what));
                     }
                 }
             }
@@ -228,11 +236,11 @@ fn foreign(hooks: &Value, place: Place<'_>, problems: &mut Vec<Problem>) -> Vec<
     found
 }
 
-fn matcher(text: &str, place: Place<'_>, problems: &mut Vec<Problem>) -> Option<Matcher> {
+fn matcher(text: &str, place: HookSource<'_>, problems: &mut Vec<FileProblem>) -> Option<Matcher> {
     let made = Matcher::new(text);
     let told = |why: String| {
         let why = why.lines().last().unwrap_or_default().to_owned();
-        Problem::new(
+        FileProblem::new(
             place.path,
             format!("the matcher `{text}` of a hook cannot be read, its hooks are left out: {why}"),
         )

@@ -6,9 +6,9 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::file::{self, Within};
-use crate::ground::Ground;
-use crate::problem::Problem;
+use crate::file::{self, FileScope};
+use crate::knowledge::KnowledgePaths;
+use crate::problem::FileProblem;
 
 /// The names, in the order they are read in a folder.
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
@@ -25,11 +25,11 @@ pub struct Instructions {
 }
 
 /// The folders whose files apply, outermost first, when these files have been touched.
-pub fn folders<'a>(ground: &Ground, touched: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
+pub fn folders<'a>(knowledge: &KnowledgePaths, touched: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     let mut add_down_to = |folder: &Path| {
-        let Ok(below) = folder.strip_prefix(&ground.root) else { return };
-        let mut at = ground.root.clone();
+        let Ok(below) = folder.strip_prefix(&knowledge.root) else { return };
+        let mut at = knowledge.root.clone();
         let mut chain = vec![at.clone()];
         for part in below.components() {
             at.push(part);
@@ -41,52 +41,54 @@ pub fn folders<'a>(ground: &Ground, touched: impl Iterator<Item = &'a Path>) -> 
             }
         }
     };
-    add_down_to(&ground.cwd);
+    add_down_to(&knowledge.cwd);
     touched.filter_map(Path::parent).for_each(add_down_to);
     folders
 }
 
 /// The files that are looked for in these folders and by the user, whether or not they exist.
-pub fn files(ground: &Ground, folders: &[PathBuf]) -> Vec<PathBuf> {
-    let of_project = folders.iter().filter(|_| ground.obeyed).flat_map(|folder| NAMES.map(|name| folder.join(name)));
-    of_project.chain([ground.user.join("AGENTS.md")]).collect()
+pub fn files(knowledge: &KnowledgePaths, folders: &[PathBuf]) -> Vec<PathBuf> {
+    let of_project =
+        folders.iter().filter(|_| knowledge.trusted).flat_map(|folder| NAMES.map(|name| folder.join(name)));
+    of_project.chain([knowledge.user.join("AGENTS.md")]).collect()
 }
 
 /// `CODE_LAW.md` of the project's root in any case; the one in upper case wins, then the first by name.
-pub fn code_law(ground: &Ground, problems: &mut Vec<Problem>) -> Option<Instructions> {
+pub fn code_law(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Option<Instructions> {
     // Upper case sorts first.
-    let name = file::names(&ground.root).into_iter().find(|name| name.eq_ignore_ascii_case("CODE_LAW.md"))?;
-    let path = ground.root.join(name);
-    let text = file::read(ground, &path, problems)?.text;
+    let name = file::names(&knowledge.root).into_iter().find(|name| name.eq_ignore_ascii_case("CODE_LAW.md"))?;
+    let path = knowledge.root.join(name);
+    let text = file::read(knowledge, &path, problems)?.text;
     Some(Instructions { path, text })
 }
 
 /// Reads the instructions of these folders, and the user's own after them. Copies and links of one file are read once.
-pub fn load(ground: &Ground, folders: &[PathBuf], problems: &mut Vec<Problem>) -> Vec<Instructions> {
-    let mut reader = Reader { ground, reached: HashSet::new(), said: HashSet::new(), found: Vec::new(), problems };
-    for path in files(ground, folders) {
-        let within = if path.starts_with(&ground.root) { Within::Project } else { Within::Anywhere };
+pub fn load(knowledge: &KnowledgePaths, folders: &[PathBuf], problems: &mut Vec<FileProblem>) -> Vec<Instructions> {
+    let mut reader =
+        InstructionReader { knowledge, reached: HashSet::new(), said: HashSet::new(), found: Vec::new(), problems };
+    for path in files(knowledge, folders) {
+        let within = if path.starts_with(&knowledge.root) { FileScope::Project } else { FileScope::Anywhere };
         reader.take(&path, within, &mut Vec::new());
     }
     reader.found
 }
 
-struct Reader<'a> {
-    ground: &'a Ground,
+struct InstructionReader<'a> {
+    knowledge: &'a KnowledgePaths,
     reached: HashSet<PathBuf>,
     /// Texts that were read: `CLAUDE.md` is often a copy of `AGENTS.md`.
     said: HashSet<String>,
     found: Vec<Instructions>,
-    problems: &'a mut Vec<Problem>,
+    problems: &'a mut Vec<FileProblem>,
 }
 
-impl Reader<'_> {
+impl InstructionReader<'_> {
     /// Takes a file in, and what it imports after it. `chain` are the files that led here.
-    fn take(&mut self, path: &Path, within: Within, chain: &mut Vec<PathBuf>) {
+    fn take(&mut self, path: &Path, within: FileScope, chain: &mut Vec<PathBuf>) {
         if !path.is_file() {
             return;
         }
-        let Some(read) = file::read_within(self.ground, path, within, self.problems) else { return };
+        let Some(read) = file::read_within(self.knowledge, path, within, self.problems) else { return };
         if !self.reached.insert(read.real.clone()) {
             return;
         }
@@ -102,16 +104,17 @@ impl Reader<'_> {
 
     fn import(&mut self, from: &Path, line: usize, target: &str, chain: &mut Vec<PathBuf>) {
         // One file of the project among those that led here is enough: it may have been written by anybody.
-        let confined = chain.iter().any(|real| Within::named_by(self.ground, real) == Within::Project);
-        let within = if confined { Within::Project } else { Within::Anywhere };
-        let path = match (target.strip_prefix("~/"), &self.ground.home) {
+        let confined = chain.iter().any(|real| FileScope::named_by(self.knowledge, real) == FileScope::Project);
+        let within = if confined { FileScope::Project } else { FileScope::Anywhere };
+        let path = match (target.strip_prefix("~/"), &self.knowledge.home) {
             (Some(rest), Some(home)) => home.join(rest),
             (Some(_), None) => return,
             (None, _) => from.parent().unwrap_or(Path::new("/")).join(target),
         };
         let Ok(real) = path.canonicalize() else {
             if Path::new(target).extension().is_some_and(|extension| extension == "md") {
-                self.problems.push(Problem::new(from, format!("`@{target}` names a file that is not there")).at(line));
+                self.problems
+                    .push(FileProblem::new(from, format!("`@{target}` names a file that is not there")).at(line));
             }
             return;
         };
@@ -120,10 +123,10 @@ impl Reader<'_> {
         }
         if chain.contains(&real) {
             self.problems
-                .push(Problem::new(from, format!("`@{target}` imports a file that imports this one")).at(line));
+                .push(FileProblem::new(from, format!("`@{target}` imports a file that imports this one")).at(line));
         } else if chain.len() >= DEEPEST_IMPORT {
             let what = format!("`@{target}` is left out: imports lead on at most {DEEPEST_IMPORT} files");
-            self.problems.push(Problem::new(from, what).at(line));
+            self.problems.push(FileProblem::new(from, what).at(line));
         } else {
             self.take(&path, within, chain);
         }
@@ -167,7 +170,7 @@ mod tests {
 
     struct Place {
         folder: tempfile::TempDir,
-        ground: Ground,
+        knowledge: KnowledgePaths,
     }
 
     fn place(files: &[(&str, &str)], cwd: &str) -> Place {
@@ -179,16 +182,21 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         let root = top.join("project");
-        let ground =
-            Ground { cwd: root.join(cwd), root, obeyed: true, user: top.join("user"), home: Some(top.join("home")) };
-        Place { folder, ground }
+        let knowledge = KnowledgePaths {
+            cwd: root.join(cwd),
+            root,
+            trusted: true,
+            user: top.join("user"),
+            home: Some(top.join("home")),
+        };
+        Place { folder, knowledge }
     }
 
     fn told(place: &Place, touched: &[&str]) -> (Vec<String>, Vec<String>) {
-        let touched: Vec<_> = touched.iter().map(|path| place.ground.root.join(path)).collect();
-        let folders = folders(&place.ground, touched.iter().map(PathBuf::as_path));
+        let touched: Vec<_> = touched.iter().map(|path| place.knowledge.root.join(path)).collect();
+        let folders = folders(&place.knowledge, touched.iter().map(PathBuf::as_path));
         let mut problems = Vec::new();
-        let found = load(&place.ground, &folders, &mut problems);
+        let found = load(&place.knowledge, &folders, &mut problems);
         let top = place.folder.path().canonicalize().unwrap();
         let name = |one: Instructions| one.path.strip_prefix(&top).unwrap().display().to_string();
         (found.into_iter().map(name).collect(), problems.iter().map(|problem| problem.what.clone()).collect())
@@ -284,11 +292,11 @@ mod tests {
                     ("project/docs/a", ""),
                 ]);
                 let place = place(&files, "");
-                let docs = place.ground.root.join("docs");
+                let docs = place.knowledge.root.join("docs");
                 std::os::unix::fs::symlink(&secret, docs.join("link.md")).unwrap();
                 std::os::unix::fs::symlink(outside.path(), docs.join("folder")).unwrap();
                 let mut problems = Vec::new();
-                let found = load(&place.ground, std::slice::from_ref(&place.ground.root), &mut problems);
+                let found = load(&place.knowledge, std::slice::from_ref(&place.knowledge.root), &mut problems);
                 let said: String = found.iter().map(|one| one.text.as_str()).collect();
                 for word in ["the secret", "root:", "PATH=", "[package]"] {
                     assert!(!said.contains(word), "{spelling} in {files:?} brought in: {said}");
@@ -301,7 +309,7 @@ mod tests {
     #[test]
     fn links_and_absolute_paths_inside_the_project_are_imported() {
         let place = place(&[("project/docs/style.md", "Style."), ("project/docs/names.md", "Names.")], "");
-        let root = place.ground.root.clone();
+        let root = place.knowledge.root.clone();
         std::os::unix::fs::symlink("docs/style.md", root.join("style.md")).unwrap();
         let text = format!("@style.md and @{}", root.join("docs/names.md").display());
         fs::write(root.join("AGENTS.md"), text).unwrap();

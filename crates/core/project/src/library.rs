@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::file;
-use crate::ground::Ground;
-use crate::problem::Problem;
+use crate::knowledge::KnowledgePaths;
+use crate::problem::FileProblem;
 use crate::replace::replace;
 
 /// Where libraries come from unless the user says otherwise.
@@ -30,7 +30,7 @@ pub struct Libraries {
 /// What is stored of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Stored {
+struct StoredLibraries {
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
     /// By the root of a project, the libraries it uses as `domain/user/library`.
@@ -41,7 +41,7 @@ struct Stored {
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
     /// The repository holds none of that name.
-    #[error("there is no library `{0}`; give `library` or `user/library`, and try `haft lib refresh`")]
+    #[error("there is no library `{0}`; give `library` or `user/library`")]
     Unknown(String),
     /// It holds several.
     #[error("`{name}` is several libraries: {}; say whose", .found.join(", "))]
@@ -71,7 +71,7 @@ pub enum LibraryError {
 
 /// Whether something was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum LibraryChange {
     /// It was.
     Made,
     /// It was so already.
@@ -143,52 +143,57 @@ impl Libraries {
     }
 
     /// Lets a project use a library.
-    pub fn add(&self, root: &Path, library: &str) -> Result<Change, LibraryError> {
+    pub fn add(&self, root: &Path, library: &str) -> Result<LibraryChange, LibraryError> {
         let mut stored = self.read()?;
         let used = stored.projects.entry(key(root)).or_default();
         if used.iter().any(|one| one == library) {
-            return Ok(Change::None);
+            return Ok(LibraryChange::None);
         }
         used.push(library.to_owned());
         self.write(&stored)?;
-        Ok(Change::Made)
+        Ok(LibraryChange::Made)
     }
 
     /// Takes a library from a project, by any form of its name.
-    pub fn remove(&self, root: &Path, name: &str) -> Result<Change, LibraryError> {
+    pub fn remove(&self, root: &Path, name: &str) -> Result<LibraryChange, LibraryError> {
         let mut stored = self.read()?;
         let used = stored.projects.entry(key(root)).or_default();
         let before = used.len();
         used.retain(|one| one != name && !one.ends_with(&format!("/{name}")));
         if used.len() == before {
-            return Ok(Change::None);
+            return Ok(LibraryChange::None);
         }
         self.write(&stored)?;
-        Ok(Change::Made)
+        Ok(LibraryChange::Made)
     }
 
     /// The documents of the libraries a project uses, in the order they were added and of their paths.
-    pub fn documents(&self, ground: &Ground, problems: &mut Vec<Problem>) -> Vec<LibraryDocument> {
-        let added = match self.added(&ground.root) {
+    pub fn documents(&self, knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<LibraryDocument> {
+        let added = match self.added(&knowledge.root) {
             Ok(added) => added,
             Err(error) => {
-                problems.push(Problem::new(self.list(), error.to_string()));
+                problems.push(FileProblem::new(self.list(), error.to_string()));
                 return Vec::new();
             }
         };
-        added.iter().flat_map(|library| self.documents_of(library, ground, problems)).collect()
+        added.iter().flat_map(|library| self.documents_of(library, knowledge, problems)).collect()
     }
 
     /// The documents of one library.
-    pub fn documents_of(&self, library: &str, ground: &Ground, problems: &mut Vec<Problem>) -> Vec<LibraryDocument> {
+    pub fn documents_of(
+        &self,
+        library: &str,
+        knowledge: &KnowledgePaths,
+        problems: &mut Vec<FileProblem>,
+    ) -> Vec<LibraryDocument> {
         let top = self.repository().join(library);
         if !top.is_dir() {
-            problems.push(Problem::new(&top, "its documentation is gone; `haft lib refresh` fetches it again"));
+            problems.push(FileProblem::new(&top, "its documentation is gone and must be fetched again"));
         }
         let short = library.split_once('/').map_or(library, |(_, short)| short);
         let mut found = Vec::new();
         for path in markdown_below(&top) {
-            let Some(read) = file::read(ground, &path, problems) else { continue };
+            let Some(read) = file::read(knowledge, &path, problems) else { continue };
             // A link in the repository must not bring in what lies elsewhere.
             if read.real.starts_with(top.canonicalize().unwrap_or_else(|_| top.clone())) {
                 let heading = format!("{short}/{}", path.strip_prefix(&top).unwrap_or(&path).display());
@@ -198,17 +203,17 @@ impl Libraries {
         found
     }
 
-    fn read(&self) -> Result<Stored, LibraryError> {
+    fn read(&self) -> Result<StoredLibraries, LibraryError> {
         let path = self.list();
         match fs::read_to_string(&path) {
             Ok(text) => toml::from_str(&text)
                 .map_err(|error| LibraryError::Unreadable { path, problem: error.message().replace('\n', " ") }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Stored::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(StoredLibraries::default()),
             Err(source) => Err(LibraryError::Io { path, source }),
         }
     }
 
-    fn write(&self, stored: &Stored) -> Result<(), LibraryError> {
+    fn write(&self, stored: &StoredLibraries) -> Result<(), LibraryError> {
         let fail = |source| LibraryError::Io { path: self.list(), source };
         let text = toml::to_string(stored).map_err(|error| fail(io::Error::other(error)))?;
         replace(&self.list(), &text).map_err(fail)
@@ -266,18 +271,19 @@ mod tests {
         assert!(libraries.find("y").is_err() && libraries.find("").is_err());
 
         let root = top.join("project");
-        assert_eq!(libraries.add(&root, "github.com/a/flask").unwrap(), Change::Made);
-        assert_eq!(libraries.add(&root, "github.com/a/flask").unwrap(), Change::None);
-        let ground = Ground { cwd: root.clone(), root: root.clone(), obeyed: false, user: top.clone(), home: None };
+        assert_eq!(libraries.add(&root, "github.com/a/flask").unwrap(), LibraryChange::Made);
+        assert_eq!(libraries.add(&root, "github.com/a/flask").unwrap(), LibraryChange::None);
+        let knowledge =
+            KnowledgePaths { cwd: root.clone(), root: root.clone(), trusted: false, user: top.clone(), home: None };
         let headings = |libraries: &Libraries| {
             let mut problems = Vec::new();
-            let found = libraries.documents(&ground, &mut problems);
+            let found = libraries.documents(&knowledge, &mut problems);
             assert!(problems.is_empty(), "{problems:?}");
             found.into_iter().map(|document| document.heading).collect::<Vec<_>>()
         };
         assert_eq!(headings(&libraries), ["a/flask/a/z.md", "a/flask/b.md"]);
-        assert_eq!(libraries.remove(&root, "flask").unwrap(), Change::Made);
-        assert_eq!(libraries.remove(&root, "flask").unwrap(), Change::None);
+        assert_eq!(libraries.remove(&root, "flask").unwrap(), LibraryChange::Made);
+        assert_eq!(libraries.remove(&root, "flask").unwrap(), LibraryChange::None);
         assert!(headings(&libraries).is_empty());
     }
 

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::fs;
 
-use crate::ground::Ground;
+use crate::knowledge::KnowledgePaths;
 
 /// The file that describes the folder it lies in.
 pub const DOCUMENT: &str = ".ac.mod.md";
@@ -15,12 +15,12 @@ const MOST_FOLDERS: usize = 500;
 /// Folders of what others made.
 const SKIPPED: [&str; 5] = ["node_modules", "target", "build", "dist", "vendor"];
 
-/// Whether there is a module document in one of the first folders of a project that is obeyed.
-pub fn any(ground: &Ground) -> bool {
-    if !ground.obeyed {
+/// Whether there is a module document in one of the first folders of a project that is trusted.
+pub fn any(knowledge: &KnowledgePaths) -> bool {
+    if !knowledge.trusted {
         return false;
     }
-    let mut open = VecDeque::from([ground.root.clone()]);
+    let mut open = VecDeque::from([knowledge.root.clone()]);
     for _ in 0..MOST_FOLDERS {
         let Some(folder) = open.pop_front() else { break };
         let Ok(entries) = fs::read_dir(folder) else { continue };
@@ -44,17 +44,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_document_is_found_where_the_project_is_obeyed() {
+    fn a_document_is_found_where_the_project_is_trusted() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().to_owned();
-        let ground = |obeyed| Ground { cwd: root.clone(), root: root.clone(), user: "/u".into(), obeyed, home: None };
+        let knowledge =
+            |trusted| KnowledgePaths { cwd: root.clone(), root: root.clone(), user: "/u".into(), trusted, home: None };
         for name in ["node_modules/x", ".git/x", "a/b/c"] {
             fs::create_dir_all(root.join(name)).unwrap();
         }
         fs::write(root.join("node_modules/x").join(DOCUMENT), "").unwrap();
         fs::write(root.join(".git/x").join(DOCUMENT), "").unwrap();
-        assert!(!any(&ground(true)));
+        assert!(!any(&knowledge(true)));
         fs::write(root.join("a/b/c").join(DOCUMENT), "").unwrap();
-        assert!(any(&ground(true)) && !any(&ground(false)));
+        assert!(any(&knowledge(true)) && !any(&knowledge(false)));
     }
 }

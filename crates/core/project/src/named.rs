@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::file;
-use crate::ground::{Ground, Kind, Level};
-use crate::problem::Problem;
+use crate::knowledge::{KnowledgeKind, KnowledgePaths, Level};
+use crate::problem::FileProblem;
 
 /// A thing with a name.
 pub trait Named {
@@ -28,7 +28,7 @@ macro_rules! named {
                 &self.path
             }
 
-            fn level(&self) -> crate::ground::Level {
+            fn level(&self) -> crate::knowledge::Level {
                 self.level
             }
         }
@@ -44,12 +44,12 @@ pub struct Shadowed {
     /// The one that is not used.
     pub path: PathBuf,
     /// The one that is.
-    pub by: By,
+    pub by: ShadowedBy,
 }
 
 /// What stands before another of the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum ShadowedBy {
     /// This file.
     File(PathBuf),
     /// A part of haft.
@@ -58,20 +58,20 @@ pub enum By {
 
 /// What was found of a kind.
 #[derive(Clone, Debug)]
-pub struct Found<T> {
+pub struct NamedItems<T> {
     /// In order of their names.
     pub items: Vec<T>,
     /// Those that are not used.
     pub shadowed: Vec<Shadowed>,
 }
 
-impl<T> Default for Found<T> {
+impl<T> Default for NamedItems<T> {
     fn default() -> Self {
         Self { items: Vec::new(), shadowed: Vec::new() }
     }
 }
 
-impl<T: Named> Found<T> {
+impl<T: Named> NamedItems<T> {
     /// Takes one in unless its name is taken.
     pub(crate) fn add(&mut self, item: T) {
         match self.items.iter().find(|other| other.name() == item.name()) {
@@ -79,7 +79,7 @@ impl<T: Named> Found<T> {
             Some(first) => self.shadowed.push(Shadowed {
                 name: item.name().to_owned(),
                 path: item.path().to_owned(),
-                by: By::File(first.path().to_owned()),
+                by: ShadowedBy::File(first.path().to_owned()),
             }),
             None => self.items.push(item),
         }
@@ -99,16 +99,16 @@ impl<T: Named> Found<T> {
 /// Reads the files of a kind that have one of these endings, best folder first. A file that cannot be used is named, with everything
 /// that is wrong with it, and skipped.
 pub fn load_files<T: Named>(
-    ground: &Ground,
-    kind: Kind,
+    knowledge: &KnowledgePaths,
+    kind: KnowledgeKind,
     endings: &[&str],
-    problems: &mut Vec<Problem>,
-    parse: impl Fn(&Path, Level, String) -> Result<T, Vec<Problem>>,
-) -> Found<T> {
-    let mut found = Found::default();
-    for folder in ground.folders(kind) {
+    problems: &mut Vec<FileProblem>,
+    parse: impl Fn(&Path, Level, String) -> Result<T, Vec<FileProblem>>,
+) -> NamedItems<T> {
+    let mut found = NamedItems::default();
+    for folder in knowledge.folders(kind) {
         for path in file::with_ending(&folder.path, endings) {
-            let Some(read) = file::read(ground, &path, problems) else { continue };
+            let Some(read) = file::read(knowledge, &path, problems) else { continue };
             match parse(&path, folder.level, read.text) {
                 Ok(item) => found.add(item),
                 Err(wrong) => problems.extend(wrong),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// A warning about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct FileProblem {
     /// The file.
     pub path: PathBuf,
     /// The line, counted from 1, where one is known.
@@ -14,7 +14,7 @@ pub struct Problem {
     pub what: String,
 }
 
-impl Problem {
+impl FileProblem {
     /// About the whole file.
     pub fn new(path: impl Into<PathBuf>, what: impl Into<String>) -> Self {
         Self { path: path.into(), line: None, what: what.into() }
@@ -28,7 +28,7 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for FileProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path.display())?;
         if let Some(line) = self.line {

@@ -11,9 +11,9 @@ use serde::Deserialize;
 
 use crate::compat;
 use crate::file;
-use crate::front_matter::{self, Parted, Words};
-use crate::ground::{Ground, Kind, Level};
-use crate::problem::Problem;
+use crate::front_matter::{self, Parted, WordList};
+use crate::knowledge::{KnowledgeKind, KnowledgePaths, Level};
+use crate::problem::FileProblem;
 
 /// When a rule is sent.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ impl Globs {
 
 /// A rule file.
 #[derive(Clone, Debug)]
-pub struct Rule {
+pub struct RuleFile {
     /// Its file name without `.md`.
     pub name: String,
     /// Where it lies.
@@ -86,18 +86,18 @@ pub struct Rule {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Head {
+struct RuleFrontMatter {
     description: Option<String>,
     #[serde(alias = "paths")]
-    globs: Words,
+    globs: WordList,
     #[serde(rename = "alwaysApply", alias = "always_apply")]
     always_apply: Option<bool>,
 }
 
 /// The folders rules come from: the first of the project's that has one, and all of the user's.
-pub fn folders(ground: &Ground) -> Vec<crate::ground::Folder> {
+pub fn folders(knowledge: &KnowledgePaths) -> Vec<crate::knowledge::KnowledgeFolder> {
     let mut from_project = false;
-    let mut folders = ground.folders(Kind::Rules);
+    let mut folders = knowledge.folders(KnowledgeKind::Rules);
     folders.retain(|folder| {
         let first = folder.level != Level::Project || !from_project;
         let counts = first && !file::markdown(&folder.path).is_empty();
@@ -108,12 +108,12 @@ pub fn folders(ground: &Ground) -> Vec<crate::ground::Folder> {
 }
 
 /// Reads the rules, in the order they are sent.
-pub fn load(ground: &Ground, problems: &mut Vec<Problem>) -> Vec<Rule> {
+pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<RuleFile> {
     let mut reached = HashSet::new();
     let mut rules = Vec::new();
-    for folder in folders(ground) {
+    for folder in folders(knowledge) {
         for path in file::markdown(&folder.path) {
-            let Some(read) = file::read(ground, &path, problems) else { continue };
+            let Some(read) = file::read(knowledge, &path, problems) else { continue };
             if reached.insert(read.real) {
                 let mut rule = rule(path, folder.level, &read.text, problems);
                 if matches!(rule.applies, Applies::OnDemand) && compat::rules_apply_always(&rule.path) {
@@ -126,8 +126,8 @@ pub fn load(ground: &Ground, problems: &mut Vec<Problem>) -> Vec<Rule> {
     rules
 }
 
-fn rule(path: PathBuf, level: Level, text: &str, problems: &mut Vec<Problem>) -> Rule {
-    let Parted { head, body, .. } = front_matter::part::<Head>(&path, text, problems);
+fn rule(path: PathBuf, level: Level, text: &str, problems: &mut Vec<FileProblem>) -> RuleFile {
+    let Parted { head, body, .. } = front_matter::part::<RuleFrontMatter>(&path, text, problems);
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let applies = if name.eq_ignore_ascii_case("index") {
         Applies::Index
@@ -137,11 +137,11 @@ fn rule(path: PathBuf, level: Level, text: &str, problems: &mut Vec<Problem>) ->
         Applies::OnDemand
     } else {
         let (globs, wrong) = Globs::new(head.globs.0);
-        problems.extend(wrong.into_iter().map(|what| Problem::new(&path, what)));
+        problems.extend(wrong.into_iter().map(|what| FileProblem::new(&path, what)));
         Applies::To(globs)
     };
     let description = head.description.unwrap_or_default().trim().to_owned();
-    Rule { name, path, level, description, applies, text: body.trim().to_owned() }
+    RuleFile { name, path, level, description, applies, text: body.trim().to_owned() }
 }
 
 #[cfg(test)]
@@ -167,10 +167,10 @@ mod tests {
     fn the_first_folder_of_the_project_counts_and_the_users_are_added() {
         let (project, user) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let root = project.path().canonicalize().unwrap();
-        let ground = Ground {
+        let knowledge = KnowledgePaths {
             cwd: root.clone(),
             root: root.clone(),
-            obeyed: true,
+            trusted: true,
             user: user.path().canonicalize().unwrap(),
             home: None,
         };
@@ -184,9 +184,9 @@ mod tests {
         write(root.join(".autocoderrules/sub/c.md"), "not looked for");
         write(root.join(".autocoderrules/index.md"), "---\nglobs: [\n---\nRead a.md.");
         write(root.join(".claude/rules/late.md"), "too late");
-        write(ground.user.join("rules/mine.md"), "mine");
+        write(knowledge.user.join("rules/mine.md"), "mine");
         let mut problems = Vec::new();
-        let rules = load(&ground, &mut problems);
+        let rules = load(&knowledge, &mut problems);
         let shown: Vec<_> = rules
             .iter()
             .map(|rule| {
@@ -220,9 +220,9 @@ mod tests {
         fs::create_dir_all(root.join(".haft/rules")).unwrap();
         std::os::unix::fs::symlink(outside.path().join("secret"), root.join(".haft/rules/x.md")).unwrap();
         let user = root.join("none");
-        let ground = Ground { cwd: root.clone(), root, obeyed: true, user, home: None };
+        let knowledge = KnowledgePaths { cwd: root.clone(), root, trusted: true, user, home: None };
         let mut problems = Vec::new();
-        assert!(load(&ground, &mut problems).is_empty());
+        assert!(load(&knowledge, &mut problems).is_empty());
         assert!(problems[0].what.contains("leads out of the project"), "{problems:?}");
     }
 }

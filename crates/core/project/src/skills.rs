@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use crate::file;
 use crate::front_matter;
-use crate::ground::{Ground, Kind, Level};
-use crate::named::{Found, named};
-use crate::problem::Problem;
+use crate::knowledge::{KnowledgeKind, KnowledgePaths, Level};
+use crate::named::{NamedItems, named};
+use crate::problem::FileProblem;
 
 /// The longest description of the public format.
 const LONGEST_DESCRIPTION: usize = 1024;
@@ -61,21 +61,21 @@ named!(Skill);
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Head {
+struct SkillFrontMatter {
     name: Option<String>,
     description: Option<String>,
 }
 
 /// Reads the skills; one that cannot be used is named and skipped.
-pub fn load(ground: &Ground, problems: &mut Vec<Problem>) -> Found<Skill> {
-    let mut found = Found::default();
-    for folder in ground.folders(Kind::Skills) {
+pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> NamedItems<Skill> {
+    let mut found = NamedItems::default();
+    for folder in knowledge.folders(KnowledgeKind::Skills) {
         for name in file::names(&folder.path) {
             let path = folder.path.join(&name).join("SKILL.md");
             if !path.is_file() {
                 continue;
             }
-            let Some(read) = file::read(ground, &path, problems) else { continue };
+            let Some(read) = file::read(knowledge, &path, problems) else { continue };
             found_in(&mut found, &name, path, folder.level, &read.text, problems);
         }
     }
@@ -83,18 +83,18 @@ pub fn load(ground: &Ground, problems: &mut Vec<Problem>) -> Found<Skill> {
 }
 
 fn found_in(
-    found: &mut Found<Skill>,
+    found: &mut NamedItems<Skill>,
     folder: &str,
     path: PathBuf,
     level: Level,
     text: &str,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<FileProblem>,
 ) {
-    let parted = front_matter::part::<Head>(&path, text, problems);
+    let parted = front_matter::part::<SkillFrontMatter>(&path, text, problems);
     if parted.broken {
         return;
     }
-    let mut skip = |what: String| problems.push(Problem::new(&path, format!("{what}; it is skipped")));
+    let mut skip = |what: String| problems.push(FileProblem::new(&path, format!("{what}; it is skipped")));
     let (Some(name), Some(description)) = (parted.head.name, parted.head.description) else {
         return skip("the front matter must give `name` and `description`".to_owned());
     };
@@ -106,7 +106,7 @@ fn found_in(
         return skip(format!("its `description` must have 1 to {LONGEST_DESCRIPTION} characters"));
     }
     if name != folder {
-        problems.push(Problem::new(
+        problems.push(FileProblem::new(
             &path,
             format!("its name is `{name}`, but its folder is `{folder}`; they should be the same"),
         ));

@@ -16,9 +16,9 @@ use crate::replace::replace;
 
 const HEADING: &str = "# Folders you trust, written by `haft trust`. Remove an entry to take the trust back.\n\n";
 
-/// Whether a folder is obeyed.
+/// Whether a folder is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum TrustState {
     /// It is.
     Trusted,
     /// Nobody said so.
@@ -30,8 +30,8 @@ pub enum Standing {
     },
 }
 
-impl Standing {
-    /// Whether what the folder holds may be obeyed and run.
+impl TrustState {
+    /// Whether what the folder holds may be followed and run.
     pub fn is_trusted(&self) -> bool {
         match self {
             Self::Trusted => true,
@@ -79,14 +79,14 @@ pub struct TrustList {
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stored {
+struct TrustFile {
     #[serde(default)]
-    folder: Vec<Entry>,
+    folder: Vec<TrustedFolder>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct TrustedFolder {
     path: PathBuf,
     trusted_at: Timestamp,
     #[serde(default)]
@@ -100,17 +100,17 @@ impl TrustList {
     }
 
     /// How a folder stands. `root` is its real path.
-    pub fn standing(&self, root: &Path) -> Result<Standing, TrustError> {
+    pub fn state(&self, root: &Path) -> Result<TrustState, TrustError> {
         let stored = self.read()?;
         let Some(entry) = stored.folder.iter().find(|entry| entry.path == root) else {
-            return Ok(Standing::Untrusted);
+            return Ok(TrustState::Untrusted);
         };
         let now = Footprint::of(root);
         let mut files = now.changed_since(&entry.runs);
         if !now.is_whole() {
             files.push("(something that could not be looked at)".to_owned());
         }
-        Ok(if files.is_empty() { Standing::Trusted } else { Standing::Changed { files } })
+        Ok(if files.is_empty() { TrustState::Trusted } else { TrustState::Changed { files } })
     }
 
     /// Trusts a folder as it is now. `root` is its real path.
@@ -121,7 +121,7 @@ impl TrustList {
         }
         let mut stored = self.read()?;
         stored.folder.retain(|entry| entry.path != root);
-        stored.folder.push(Entry { path: root.to_owned(), trusted_at: now, runs: footprint.files().clone() });
+        stored.folder.push(TrustedFolder { path: root.to_owned(), trusted_at: now, runs: footprint.files().clone() });
         self.write(&stored)?;
         Ok(footprint)
     }
@@ -138,18 +138,18 @@ impl TrustList {
         Ok(had)
     }
 
-    fn read(&self) -> Result<Stored, TrustError> {
+    fn read(&self) -> Result<TrustFile, TrustError> {
         match fs::read_to_string(&self.path) {
             Ok(text) => toml::from_str(&text).map_err(|error| TrustError::Unreadable {
                 path: self.path.clone(),
                 problem: error.message().replace('\n', " "),
             }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Stored::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(TrustFile::default()),
             Err(source) => Err(TrustError::Io { doing: "read", path: self.path.clone(), source }),
         }
     }
 
-    fn write(&self, stored: &Stored) -> Result<(), TrustError> {
+    fn write(&self, stored: &TrustFile) -> Result<(), TrustError> {
         let fail = |source| TrustError::Io { doing: "write", path: self.path.clone(), source };
         let text = toml::to_string(stored).map_err(|error| fail(io::Error::other(error)))?;
         replace(&self.path, &format!("{HEADING}{text}")).map_err(fail)
@@ -169,19 +169,19 @@ mod tests {
         let (state, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let root = project.path().canonicalize().unwrap();
         let list = TrustList::at(state.path().join("deep/trust.toml"));
-        assert_eq!(list.standing(&root).unwrap(), Standing::Untrusted);
+        assert_eq!(list.state(&root).unwrap(), TrustState::Untrusted);
         list.trust(&root, now()).unwrap();
-        assert_eq!(list.standing(&root).unwrap(), Standing::Trusted);
+        assert_eq!(list.state(&root).unwrap(), TrustState::Trusted);
         fs::write(root.join("AGENTS.md"), "words are not run").unwrap();
-        assert_eq!(list.standing(&root).unwrap(), Standing::Trusted);
+        assert_eq!(list.state(&root).unwrap(), TrustState::Trusted);
         fs::write(root.join(".mcp.json"), "{}").unwrap();
-        assert_eq!(list.standing(&root).unwrap(), Standing::Changed { files: vec![".mcp.json".into()] });
+        assert_eq!(list.state(&root).unwrap(), TrustState::Changed { files: vec![".mcp.json".into()] });
         list.trust(&root, now()).unwrap();
-        assert_eq!(list.standing(&root).unwrap(), Standing::Trusted);
-        assert_eq!(list.standing(root.parent().unwrap()).unwrap(), Standing::Untrusted);
+        assert_eq!(list.state(&root).unwrap(), TrustState::Trusted);
+        assert_eq!(list.state(root.parent().unwrap()).unwrap(), TrustState::Untrusted);
         assert!(list.revoke(&root).unwrap());
         assert!(!list.revoke(&root).unwrap());
-        assert_eq!(list.standing(&root).unwrap(), Standing::Untrusted);
+        assert_eq!(list.state(&root).unwrap(), TrustState::Untrusted);
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let path = state.path().join("trust.toml");
         fs::write(&path, "[[folder]]\npath = 3\n").unwrap();
-        let error = TrustList::at(&path).standing(state.path()).unwrap_err().to_string();
+        let error = TrustList::at(&path).state(state.path()).unwrap_err().to_string();
         assert!(error.contains("trust.toml") && error.contains("no folder is trusted"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "[[folder]]\npath = 3\n");
     }

@@ -11,7 +11,7 @@ mod tests;
 
 use std::path::PathBuf;
 
-use haft_text::{Cut, Gap, Limits, cut_ends, cut_lines, sanitise_bytes};
+use haft_text::{Cut, CutLimits, Gap, cut_ends, cut_lines, sanitise_bytes};
 
 pub(crate) use ends::Ends;
 pub(crate) use recorder::OutputRecorder;
@@ -23,7 +23,7 @@ use crate::live::OutputStream;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
     /// What will be shown of each stream. This many bytes of its head and of its tail are held in memory.
-    pub limits: Limits,
+    pub limits: CutLimits,
     /// Where the whole of a stream goes: this path with `.stdout` or `.stderr` appended, or `.log` where both are one. The
     /// file must not exist; it is created readable by its owner only.
     pub spill: Option<PathBuf>,
@@ -45,7 +45,7 @@ pub enum SpillFrom {
 
 impl Capture {
     /// Output shown within these limits, its whole in files beginning with this path.
-    pub fn spilling_to(limits: Limits, spill: impl Into<PathBuf>) -> Self {
+    pub fn spilling_to(limits: CutLimits, spill: impl Into<PathBuf>) -> Self {
         Self { limits, spill: Some(spill.into()), ..Self::default() }
     }
 
@@ -64,7 +64,7 @@ impl Capture {
 impl Default for Capture {
     /// Limits for a model, no spill file.
     fn default() -> Self {
-        Self { limits: Limits::default(), spill: None, spill_bytes: 2 << 30, spill_from: SpillFrom::default() }
+        Self { limits: CutLimits::default(), spill: None, spill_bytes: 2 << 30, spill_from: SpillFrom::default() }
     }
 }
 
@@ -89,7 +89,7 @@ impl CapturedOutput {
     /// The text to show: sanitised, within the limits, with a marker line where something is missing.
     ///
     /// The counts of the cut are those of the sanitised text; [`CapturedOutput::bytes`] and [`CapturedOutput::lines`] are exact.
-    pub fn text(&self, limits: Limits) -> Cut {
+    pub fn text(&self, limits: CutLimits) -> Cut {
         let gap = self.bytes - (self.head.len() + self.tail.len()) as u64;
         if gap == 0 {
             return cut_lines(&sanitise_bytes(&[self.head.as_slice(), &self.tail].concat()), limits);

@@ -65,7 +65,7 @@ fn guard() -> io::Result<RemainingChildren> {
     let (covers, around) = match surroundings(&request) {
         Ok(found) => found,
         Err(failed) => {
-            let report = HelperReport { verdict: CommandOutcome::NotConfined(failed), reaper: Reaper::Subreaper };
+            let report = HelperReport { outcome: CommandOutcome::NotConfined(failed), reaper: Reaper::Subreaper };
             let _ = control.write_all(&report.encode());
             return Ok(RemainingChildren::None);
         }
@@ -73,7 +73,7 @@ fn guard() -> io::Result<RemainingChildren> {
     let (keeper, report) = watch(&request, &around, &mut control, deadline)?;
     // haft may be dead; its death is then the reason to go on, not to stop.
     let _ = control.write_all(&report.encode());
-    let children = keeper.map_or(RemainingChildren::None, |keeper| end(keeper, report.verdict));
+    let children = keeper.map_or(RemainingChildren::None, |keeper| end(keeper, report.outcome));
     // Not before: whoever is left could write what is uncovered.
     drop(covers);
     Ok(children)
@@ -125,8 +125,8 @@ fn watch(
                 continue;
             }
         };
-        let verdict = wait_for_verdict(control, &mut keeper.link, deadline);
-        match verdict {
+        let outcome = wait_for_outcome(control, &mut keeper.link, deadline);
+        match outcome {
             CommandOutcome::NoNamespace => {}
             CommandOutcome::NotConfined(failed) => not_confined = Some(failed),
             CommandOutcome::Code(_)
@@ -135,13 +135,13 @@ fn watch(
             | CommandOutcome::Cancelled
             | CommandOutcome::NoFolder(_)
             | CommandOutcome::NoProgram(_)
-            | CommandOutcome::Lost => return Ok((Some(keeper), HelperReport { verdict, reaper })),
+            | CommandOutcome::Lost => return Ok((Some(keeper), HelperReport { outcome, reaper })),
         }
-        end(keeper, verdict);
+        end(keeper, outcome);
     }
     let failed = not_confined.filter(|_| request.confined.is_some());
     let failed = failed.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
-    Ok((None, HelperReport { verdict: CommandOutcome::NotConfined(failed), reaper: Reaper::Subreaper }))
+    Ok((None, HelperReport { outcome: CommandOutcome::NotConfined(failed), reaper: Reaper::Subreaper }))
 }
 
 /// The ways to keep descendants together, best first. For a command that is not confined the last works everywhere; one that
@@ -173,7 +173,7 @@ fn start_keeper(request: &HelperRequest, namespaces: Namespaces, around: &HostSt
     }
 }
 
-fn wait_for_verdict(control: &mut UnixStream, link: &mut UnixStream, deadline: Option<Instant>) -> CommandOutcome {
+fn wait_for_outcome(control: &mut UnixStream, link: &mut UnixStream, deadline: Option<Instant>) -> CommandOutcome {
     loop {
         let mut fds = [for_reading(link), for_reading(control)];
         match poll_until(&mut fds, deadline) {
@@ -187,7 +187,7 @@ fn wait_for_verdict(control: &mut UnixStream, link: &mut UnixStream, deadline: O
             // A keeper that says nothing was killed.
             let mut report = [0; HelperReport::LENGTH];
             let heard = link.read_exact(&mut report).ok().and_then(|()| HelperReport::decode(report));
-            return heard.map_or(CommandOutcome::Lost, |report| report.verdict);
+            return heard.map_or(CommandOutcome::Lost, |report| report.outcome);
         }
         if from_haft {
             return CommandOutcome::Cancelled;
@@ -196,9 +196,9 @@ fn wait_for_verdict(control: &mut UnixStream, link: &mut UnixStream, deadline: O
 }
 
 /// Ends everything that is left.
-fn end(mut keeper: KeeperProcess, verdict: CommandOutcome) -> RemainingChildren {
-    let ended = matches!(verdict, CommandOutcome::Code(_) | CommandOutcome::Signal(_));
-    let started = ended || matches!(verdict, CommandOutcome::TimedOut | CommandOutcome::Cancelled);
+fn end(mut keeper: KeeperProcess, outcome: CommandOutcome) -> RemainingChildren {
+    let ended = matches!(outcome, CommandOutcome::Code(_) | CommandOutcome::Signal(_));
+    let started = ended || matches!(outcome, CommandOutcome::TimedOut | CommandOutcome::Cancelled);
     if started && !(ended && is_over(&mut keeper.link, SETTLE)) {
         tree::ask_to_end(getpid(), keeper.pid);
         is_over(&mut keeper.link, GRACE);

@@ -18,7 +18,7 @@
 //! use std::time::Duration;
 //!
 //! use haft_sandbox::{Capture, CommandExit, CommandSpec, Supervisor, helper_entry};
-//! use haft_text::Limits;
+//! use haft_text::CutLimits;
 //! use tokio_util::sync::CancellationToken;
 //!
 //! fn main() -> std::process::ExitCode {
@@ -34,7 +34,7 @@
 //!     let command = CommandSpec::shell("ls", "/tmp").timeout(Duration::from_secs(10));
 //!     let finished = supervisor.run(&command, &Capture::default(), &CancellationToken::new()).await?;
 //!     assert_eq!(finished.exit, CommandExit::Code(0));
-//!     let shown = finished.stdout.text(Limits::default()).text;
+//!     let shown = finished.stdout.text(CutLimits::default()).text;
 //!     # let _ = shown;
 //!     Ok(())
 //! }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use haft_text::Limits;
+use haft_text::CutLimits;
 use rustix::process::Pid;
 use tokio::sync::watch;
 
@@ -44,13 +44,13 @@ struct StreamOutput {
 
 impl Default for LiveCommand {
     fn default() -> Self {
-        Self::keeping(Limits { lines: 0, bytes: 0 })
+        Self::keeping(CutLimits { lines: 0, bytes: 0 })
     }
 }
 
 impl LiveCommand {
     /// Looks at a command not started yet, and keeps this much of what comes between two calls of [`LiveCommand::take_fresh`].
-    pub fn keeping(fresh: Limits) -> Self {
+    pub fn keeping(fresh: CutLimits) -> Self {
         Self(Arc::new(MonitorState {
             stdout: Mutex::default(),
             stderr: Mutex::default(),
@@ -111,7 +111,7 @@ impl LiveCommand {
         })
     }
 
-    pub(crate) fn begin(&self, stream: OutputStream, limits: Limits) {
+    pub(crate) fn begin(&self, stream: OutputStream, limits: CutLimits) {
         self.written(stream).ends = Ends::new(limits);
     }
 

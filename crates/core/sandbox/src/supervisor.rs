@@ -85,11 +85,7 @@ impl Supervisor {
     /// Starts a command in the background. Its two streams are one, in the order they are written. Must be called within a
     /// tokio runtime.
     pub fn start(&self, command: CommandSpec, capture: Capture) -> Background {
-        let (live, cancel) = (LiveCommand::default(), CancellationToken::new());
-        let (supervisor, watched, cancelled) = (self.clone(), live.clone(), cancel.clone());
-        Background::spawn(live, cancel, async move {
-            supervisor.supervise(&command, Wires::Joined, &capture, &cancelled, &watched).await
-        })
+        self.spawn(command, Wires::Joined, capture, LiveCommand::default())
     }
 
     /// Starts a command at a terminal of its own, which is also its standard input. Must be called within a tokio runtime.
@@ -100,36 +96,29 @@ impl Supervisor {
         capture: Capture,
     ) -> Result<TerminalSession, SandboxError> {
         let (master, other) = terminal::open(size).map_err(|source| SandboxError::Terminal { source })?;
-        let (live, cancel) = (LiveCommand::keeping(capture.limits), CancellationToken::new());
+        let live = LiveCommand::keeping(capture.limits);
         let wires = Wires::Terminal(TerminalReader(Arc::clone(&master)), other);
-        let (supervisor, watched, cancelled) = (self.clone(), live.clone(), cancel.clone());
-        let command = Background::spawn(live, cancel, async move {
-            supervisor.supervise(&command, wires, &capture, &cancelled, &watched).await
-        });
-        Ok(TerminalSession::new(command, master))
+        Ok(TerminalSession::new(self.spawn(command, wires, capture, live), master))
     }
 
     /// Starts a command whose standard input and output are one socket, and gives the other end of it: whoever holds that
     /// speaks with the command, and what it says there is not captured. Standard error is. Must be called within a tokio
     /// runtime.
     pub fn connect(&self, command: CommandSpec, capture: Capture) -> Result<(Background, UnixStream), SandboxError> {
-        let (ours, theirs) = self.socket()?;
-        let (live, cancel) = (LiveCommand::default(), CancellationToken::new());
-        let (supervisor, watched, cancelled) = (self.clone(), live.clone(), cancel.clone());
-        let command = Background::spawn(live, cancel, async move {
-            supervisor.supervise(&command, Wires::Socket(theirs), &capture, &cancelled, &watched).await
-        });
-        Ok((command, ours))
+        let (ours, theirs) = socket_pair().map_err(|source| self.helper_error(source))?;
+        Ok((self.spawn(command, Wires::Socket(theirs), capture, LiveCommand::default()), ours))
     }
 
-    /// Our end of a socket, and one that stays blocking, for a command.
-    fn socket(&self) -> Result<(UnixStream, OwnedFd), SandboxError> {
-        let pair = || {
-            let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-            ours.set_nonblocking(true)?;
-            Ok((UnixStream::from_std(ours)?, OwnedFd::from(theirs)))
-        };
-        pair().map_err(|source| SandboxError::Helper { helper: self.helper.clone(), source })
+    fn spawn(&self, command: CommandSpec, wires: Wires, capture: Capture, live: LiveCommand) -> Background {
+        let cancel = CancellationToken::new();
+        let (supervisor, watched, cancelled) = (self.clone(), live.clone(), cancel.clone());
+        Background::spawn(live, cancel, async move {
+            supervisor.supervise(&command, wires, &capture, &cancelled, &watched).await
+        })
+    }
+
+    fn helper_error(&self, source: io::Error) -> SandboxError {
+        SandboxError::Helper { helper: self.helper.clone(), source }
     }
 
     async fn supervise(
@@ -168,7 +157,7 @@ impl Supervisor {
         );
 
         let (report, aftermath) = said.ok_or_else(lost)?;
-        let exit = match report.verdict {
+        let exit = match report.outcome {
             CommandOutcome::Code(code) => CommandExit::Code(code),
             CommandOutcome::Signal(signal) => CommandExit::Signal(signal),
             CommandOutcome::TimedOut => CommandExit::TimedOut,
@@ -193,16 +182,13 @@ impl Supervisor {
 
     fn start_helper(&self, wires: Wires) -> Result<Helper, SandboxError> {
         let start = || {
-            // One end stays blocking, for the helper. Both are closed on exec: nobody else can keep the socket open.
-            let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-            ours.set_nonblocking(true)?;
-            let control = UnixStream::from_std(ours)?;
+            let (control, theirs) = socket_pair()?;
             let (output, [stdout, stderr]) = connect(wires)?;
             let mut process = tokio::process::Command::new(&self.helper)
                 .arg(HELPER_ARG)
                 .env_clear()
                 .current_dir("/")
-                .stdin(Stdio::from(OwnedFd::from(theirs)))
+                .stdin(Stdio::from(theirs))
                 .stdout(stdout)
                 .stderr(stderr)
                 // Out of reach of what a terminal sends to haft's own group, from its first moment on.
@@ -216,8 +202,16 @@ impl Supervisor {
             };
             Ok(Helper { process, control, stdout, stderr })
         };
-        start().map_err(|source: io::Error| SandboxError::Helper { helper: self.helper.clone(), source })
+        start().map_err(|source| self.helper_error(source))
     }
+}
+
+/// Our end of a socket, and one that stays blocking, for the helper or its command. Both are closed on exec: nobody else can
+/// keep the socket open.
+fn socket_pair() -> io::Result<(UnixStream, OwnedFd)> {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    Ok((UnixStream::from_std(ours)?, theirs.into()))
 }
 
 /// What connects a command with us.

@@ -216,10 +216,10 @@ pub(crate) enum CommandOutcome {
     Lost,
 }
 
-/// A verdict and how it was reached.
+/// What became of a command, and what kept its descendants together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HelperReport {
-    pub(crate) verdict: CommandOutcome,
+    pub(crate) outcome: CommandOutcome,
     pub(crate) reaper: Reaper,
 }
 
@@ -227,7 +227,7 @@ impl HelperReport {
     pub(crate) const LENGTH: usize = 6;
 
     pub(crate) fn encode(self) -> [u8; Self::LENGTH] {
-        let (tag, value) = match self.verdict {
+        let (tag, value) = match self.outcome {
             CommandOutcome::Code(code) => (b'c', code),
             CommandOutcome::Signal(signal) => (b's', signal),
             CommandOutcome::TimedOut => (b't', 0),
@@ -248,7 +248,7 @@ impl HelperReport {
 
     pub(crate) fn decode([tag, reaper, a, b, c, d]: [u8; Self::LENGTH]) -> Option<Self> {
         let value = i32::from_le_bytes([a, b, c, d]);
-        let verdict = match tag {
+        let outcome = match tag {
             b'c' => CommandOutcome::Code(value),
             b's' => CommandOutcome::Signal(value),
             b't' => CommandOutcome::TimedOut,
@@ -265,7 +265,7 @@ impl HelperReport {
             b's' => Reaper::Subreaper,
             _ => return None,
         };
-        Some(Self { verdict, reaper })
+        Some(Self { outcome, reaper })
     }
 }
 

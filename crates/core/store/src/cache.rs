@@ -15,45 +15,47 @@ use haft_types::{ConversationId, Message, MessageId};
 use serde_json::Value;
 
 use crate::config::StoreConfig;
-use crate::conversation::{Conversation, Found, Listed, Namespace, NewConversation, NewFork, Scope};
+use crate::conversation::{
+    Conversation, ConversationMatch, ConversationRow, ConversationScope, Namespace, NewConversation, NewFork,
+};
 use crate::document::ConversationDocument;
 use crate::error::StoreError;
 use crate::fact::Fact;
 use crate::lock::WriteLock;
-use crate::message::{Page, PageEnd, Revision};
-use crate::pending::Pending;
+use crate::message::{MessagePage, PageEnd, Revision};
+use crate::pending::PendingWrite;
 use crate::request_log::{LoggedRequest, RequestOutline, RequestSummary, SentRequest};
-use crate::search::{Hit, SearchQuery};
-use crate::statistics::{Statistics, Totals};
+use crate::search::{SearchHit, SearchQuery};
+use crate::statistics::{StoreStatistics, Totals};
 use crate::store::{Store, Swap};
 
 /// A store with conversations kept in memory.
-pub struct Cached<S> {
+pub struct CachedStore<S> {
     store: S,
-    kept: Mutex<Kept>,
+    kept: Mutex<CacheContents>,
     hits: AtomicU64,
     misses: AtomicU64,
 }
 
 /// What is in memory.
-struct Kept {
+struct CacheContents {
     most: usize,
     life: Duration,
-    entries: HashMap<ConversationId, Entry>,
+    entries: HashMap<ConversationId, CachedConversation>,
 }
 
-struct Entry {
+struct CachedConversation {
     messages: Vec<Message>,
     revisions: u64,
     loaded: Instant,
     used: Instant,
 }
 
-impl<S: Store> Cached<S> {
+impl<S: Store> CachedStore<S> {
     /// Puts a cache before a store.
     pub fn new(store: S, config: &StoreConfig) -> Self {
         let most = config.cache_conversations as usize;
-        let kept = Kept { most, life: config.cache_life(), entries: HashMap::new() };
+        let kept = CacheContents { most, life: config.cache_life(), entries: HashMap::new() };
         Self { store, kept: Mutex::new(kept), hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
     }
 
@@ -62,7 +64,7 @@ impl<S: Store> Cached<S> {
         &self.store
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, CacheContents> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -112,7 +114,12 @@ impl<S: Store> Cached<S> {
             kept.entries.remove(&oldest);
         }
         let now = Instant::now();
-        let entry = Entry { messages: messages.to_vec(), revisions: conversation.revisions, loaded: now, used: now };
+        let entry = CachedConversation {
+            messages: messages.to_vec(),
+            revisions: conversation.revisions,
+            loaded: now,
+            used: now,
+        };
         kept.entries.insert(conversation.id.clone(), entry);
     }
 
@@ -139,7 +146,7 @@ impl<S: Store> Cached<S> {
 }
 
 #[async_trait]
-impl<S: Store> Store for Cached<S> {
+impl<S: Store> Store for CachedStore<S> {
     async fn messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError> {
         let Some(conversation) = self.store.get(id).await? else { return Ok(Vec::new()) };
         let remembered = self.remembered(&conversation, 1..=conversation.messages).await?;
@@ -155,21 +162,21 @@ impl<S: Store> Store for Cached<S> {
         Ok(messages)
     }
 
-    async fn page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<Page, StoreError> {
-        let Some(conversation) = self.store.get(id).await? else { return Ok(Page::default()) };
+    async fn page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError> {
+        let Some(conversation) = self.store.get(id).await? else { return Ok(MessagePage::default()) };
         let last = end.last(conversation.messages);
         let first = last.saturating_sub(most as u64) + 1;
         // A page is worth a look into memory, but not reading the whole conversation.
         let remembered = self.remembered(&conversation, first..=last).await?;
         self.count(remembered.as_ref());
         match remembered {
-            Some(messages) => Ok(Page { first, messages }),
+            Some(messages) => Ok(MessagePage { first, messages }),
             None => self.store.page(id, end, most).await,
         }
     }
 
-    fn statistics(&self) -> Statistics {
-        Statistics {
+    fn statistics(&self) -> StoreStatistics {
+        StoreStatistics {
             cache_hits: self.hits.load(Ordering::Relaxed),
             cache_misses: self.misses.load(Ordering::Relaxed),
             ..self.store.statistics()
@@ -184,11 +191,11 @@ impl<S: Store> Store for Cached<S> {
         self.store.get(id).await
     }
 
-    async fn find(&self, text: &str, scope: Scope<'_>) -> Result<Found, StoreError> {
+    async fn find(&self, text: &str, scope: ConversationScope<'_>) -> Result<ConversationMatch, StoreError> {
         self.store.find(text, scope).await
     }
 
-    async fn list(&self, scope: Scope<'_>) -> Result<Vec<Listed>, StoreError> {
+    async fn list(&self, scope: ConversationScope<'_>) -> Result<Vec<ConversationRow>, StoreError> {
         self.store.list(scope).await
     }
 
@@ -220,7 +227,7 @@ impl<S: Store> Store for Cached<S> {
         self.store.fork(id, fork).await
     }
 
-    async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<Hit>, StoreError> {
+    async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<SearchHit>, StoreError> {
         self.store.search(query).await
     }
 
@@ -262,7 +269,7 @@ impl<S: Store> Store for Cached<S> {
         self.store.swap_project_state(namespace, key, before, value).await
     }
 
-    fn log_request(&self, id: &ConversationId, sent: SentRequest) -> Pending<u64> {
+    fn log_request(&self, id: &ConversationId, sent: SentRequest) -> PendingWrite<u64> {
         self.store.log_request(id, sent)
     }
 

@@ -200,7 +200,7 @@ impl Conversation {
 
 /// A conversation in a list; its JSON form is that of `conversations list --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Listed {
+pub struct ConversationRow {
     /// Its id.
     pub id: ConversationId,
     /// Its name.
@@ -217,7 +217,7 @@ pub struct Listed {
 
 /// Where to look for conversations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope<'a> {
+pub enum ConversationScope<'a> {
     /// In one namespace.
     Namespace(&'a str),
     /// In all of them.
@@ -226,7 +226,7 @@ pub enum Scope<'a> {
     Trash,
 }
 
-/// A [`Scope`] that can be sent to another thread, as the condition of a statement.
+/// A [`ConversationScope`] that can be sent to another thread, as the condition of a statement.
 #[derive(Clone, Debug)]
 pub enum OwnedScope {
     /// In one namespace, under the name it is stored with.
@@ -237,12 +237,12 @@ pub enum OwnedScope {
     Trash,
 }
 
-impl From<Scope<'_>> for OwnedScope {
-    fn from(scope: Scope<'_>) -> Self {
+impl From<ConversationScope<'_>> for OwnedScope {
+    fn from(scope: ConversationScope<'_>) -> Self {
         match scope {
-            Scope::Namespace(namespace) => Self::Namespace(namespace_name(namespace).to_owned()),
-            Scope::Everywhere => Self::Everywhere,
-            Scope::Trash => Self::Trash,
+            ConversationScope::Namespace(namespace) => Self::Namespace(namespace_name(namespace).to_owned()),
+            ConversationScope::Everywhere => Self::Everywhere,
+            ConversationScope::Trash => Self::Trash,
         }
     }
 }
@@ -269,13 +269,13 @@ impl OwnedScope {
 
 /// What a search by id prefix or name found.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub enum ConversationMatch {
     /// Nothing.
     Nothing,
     /// Exactly one conversation.
     One(Box<Conversation>),
     /// Several: the candidates, last used first.
-    Several(Vec<Listed>),
+    Several(Vec<ConversationRow>),
 }
 
 /// A namespace in a list; its JSON form is that of `conversations namespaces --json`.

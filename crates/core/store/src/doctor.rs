@@ -18,7 +18,7 @@ use crate::config::StoreConfig;
 /// How something was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Health {
+pub enum CheckHealth {
     /// As it should be.
     Ok,
     /// There was nothing to look at.
@@ -37,7 +37,7 @@ pub struct Check {
     /// What was looked at.
     pub name: &'static str,
     /// How it was found.
-    pub health: Health,
+    pub health: CheckHealth,
     /// The same in words.
     pub message: String,
     /// Each single thing that was found.
@@ -47,7 +47,7 @@ pub struct Check {
 
 impl Check {
     /// Something that was found in this state.
-    pub fn new(name: &'static str, health: Health, message: impl Into<String>) -> Self {
+    pub fn new(name: &'static str, health: CheckHealth, message: impl Into<String>) -> Self {
         Self { name, health, message: message.into(), details: Vec::new() }
     }
 

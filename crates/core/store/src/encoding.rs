@@ -5,7 +5,7 @@ use haft_types::{ContentHash, ConversationId, Message, MessageId, ShortId, Times
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::conversation::{Conversation, Listed};
+use crate::conversation::{Conversation, ConversationRow};
 use crate::error::StoreError;
 
 /// A row that cannot be what was written, and why: the database is damaged, or something else wrote to it.
@@ -58,8 +58,8 @@ pub struct ListedRow<'a> {
 
 impl ListedRow<'_> {
     /// The value the row stands for.
-    pub fn decode(self) -> Result<Listed, DamagedRow> {
-        Ok(Listed {
+    pub fn decode(self) -> Result<ConversationRow, DamagedRow> {
+        Ok(ConversationRow {
             id: ConversationId::new(self.id),
             name: self.name,
             namespace: self.namespace,
@@ -71,7 +71,7 @@ impl ListedRow<'_> {
 
     /// The whole conversation, with the columns a list does not have.
     pub fn decode_whole(self, description: String, metadata: &str, revisions: i64) -> Result<Conversation, DamagedRow> {
-        let Listed { id, name, namespace, created_at, updated_at, messages } = self.decode()?;
+        let ConversationRow { id, name, namespace, created_at, updated_at, messages } = self.decode()?;
         let metadata = decode(|| format!("the metadata of conversation `{id}`"), metadata)?;
         let revisions = decode_count(revisions)?;
         Ok(Conversation { id, name, namespace, description, metadata, created_at, updated_at, messages, revisions })

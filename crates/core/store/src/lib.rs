@@ -14,6 +14,7 @@ mod backup;
 mod cache;
 mod config;
 #[cfg(feature = "conformance")]
+#[path = "../tests/conformance/suite.rs"]
 pub mod conformance;
 mod conversation;
 mod doctor;
@@ -35,21 +36,22 @@ pub mod versions;
 mod worker;
 
 pub use backup::Backup;
-pub use cache::Cached;
+pub use cache::CachedStore;
 pub use config::StoreConfig;
 pub use conversation::{
-    Conversation, DEFAULT_NAMESPACE, Found, Listed, Namespace, NewConversation, NewFork, Scope, Times,
+    Conversation, ConversationMatch, ConversationRow, ConversationScope, DEFAULT_NAMESPACE, Namespace, NewConversation,
+    NewFork, Times,
 };
-pub use doctor::{Check, Health, Patient, examine};
+pub use doctor::{Check, CheckHealth, Patient, examine};
 pub use document::ConversationDocument;
 pub use error::StoreError;
 pub use fact::Fact;
 pub use lock::{Holder, Locked, WriteLock};
-pub use message::{Page, PageEnd, Revision};
-pub use pending::Pending;
+pub use message::{MessagePage, PageEnd, Revision};
+pub use pending::PendingWrite;
 pub use request_log::{LoggedRequest, LoggedSegment, OutlineSegment, RequestOutline, RequestSummary, SentRequest};
 pub use salvage::{SalvageReport, Salvaged, salvage};
-pub use search::{Hit, HitMessage, SearchQuery, Snippet};
+pub use search::{HitMessage, SearchHit, SearchQuery, Snippet};
 pub use sqlite::{Backups, SqliteStore, damaged_copies};
-pub use statistics::{Statistics, Totals};
+pub use statistics::{StoreStatistics, Totals};
 pub use store::{Imported, Store, Swap};

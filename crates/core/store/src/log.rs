@@ -16,14 +16,14 @@ type Salt = [u8; 8];
 
 /// A log as it lies on the disk.
 #[derive(Default)]
-pub(crate) struct Log {
-    pub(crate) frames: Vec<Frame>,
+pub(crate) struct WriteAheadLog {
+    pub(crate) frames: Vec<LogFrame>,
     /// Of the header, if that is whole.
     salt: Option<Salt>,
 }
 
 /// One version of a page.
-pub(crate) struct Frame {
+pub(crate) struct LogFrame {
     /// The number of the page.
     pub(crate) page: u32,
     /// Where its content begins in the file.
@@ -35,7 +35,7 @@ pub(crate) struct Frame {
     salt: Salt,
 }
 
-impl Log {
+impl WriteAheadLog {
     /// Reads a log with pages of this size. Old frames, from before it was begun anew, are not sound.
     pub(crate) fn read(file: &File, page_size: u32) -> io::Result<Self> {
         let mut header = [0; HEADER];
@@ -58,7 +58,7 @@ impl Log {
             checksum.add(&frame[..8]);
             checksum.add(&frame[FRAME_HEADER..]);
             sound = sound && Some(salt) == log.salt && checksum.is(word(&frame, 16), word(&frame, 20));
-            log.frames.push(Frame {
+            log.frames.push(LogFrame {
                 page: word(&frame, 0),
                 content: at + FRAME_HEADER as u64,
                 commits: word(&frame, 4) != 0,
@@ -171,10 +171,10 @@ mod tests {
         bytes
     }
 
-    fn read(bytes: &[u8]) -> Log {
+    fn read(bytes: &[u8]) -> WriteAheadLog {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
-        Log::read(&file, PAGE as u32).unwrap()
+        WriteAheadLog::read(&file, PAGE as u32).unwrap()
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl MessageSpan {
         Self { first: position, last: position }
     }
 
-    /// A page of at most so many messages up to `end`, in a conversation of `messages`; with it [`Page::first`].
+    /// A page of at most so many messages up to `end`, in a conversation of `messages`; with it [`MessagePage::first`].
     pub fn of_page(end: PageEnd, most: usize, messages: u64) -> (u64, Self) {
         let last = end.last(messages);
         let first = last.saturating_sub(most as u64) + 1;
@@ -53,21 +53,21 @@ impl MessageSpan {
 
 /// Some messages of a conversation that follow each other.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Page {
+pub struct MessagePage {
     /// The place of the first one, counted from 1: so many less one lie before it.
     pub first: u64,
     /// The messages, in order.
     pub messages: Vec<Message>,
 }
 
-impl Default for Page {
+impl Default for MessagePage {
     /// No messages, and none before.
     fn default() -> Self {
         Self { first: 1, messages: Vec::new() }
     }
 }
 
-impl Page {
+impl MessagePage {
     /// How many messages the conversation has before this page.
     pub fn earlier(&self) -> u64 {
         self.first.saturating_sub(1)

@@ -12,12 +12,12 @@ use crate::error::StoreError;
 /// A write that is queued. Await it to know that it is durable; dropping it does not cancel the write, and what goes wrong
 /// then is told by the next [`flush`](crate::Store::flush).
 #[derive(Debug)]
-pub struct Pending<T> {
+pub struct PendingWrite<T> {
     told: oneshot::Receiver<Result<T, StoreError>>,
     unseen: Arc<Unseen>,
 }
 
-/// The other end of a [`Pending`].
+/// The other end of a [`PendingWrite`].
 pub(crate) struct Tell<T> {
     tell: oneshot::Sender<Result<T, StoreError>>,
     unseen: Arc<Unseen>,
@@ -38,7 +38,7 @@ impl Unseen {
     }
 }
 
-impl<T> Pending<T> {
+impl<T> PendingWrite<T> {
     /// A pending write and the end through which its result is told.
     pub(crate) fn new(unseen: &Arc<Unseen>) -> (Tell<T>, Self) {
         let (tell, told) = oneshot::channel();
@@ -62,7 +62,7 @@ impl<T> Tell<T> {
     }
 }
 
-impl<T> Future for Pending<T> {
+impl<T> Future for PendingWrite<T> {
     type Output = Result<T, StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -70,7 +70,7 @@ impl<T> Future for Pending<T> {
     }
 }
 
-impl<T> Drop for Pending<T> {
+impl<T> Drop for PendingWrite<T> {
     fn drop(&mut self) {
         // A failure told before this moment is still in the channel, a later one finds it closed.
         self.told.close();

@@ -17,7 +17,7 @@ use haft_types::{ConversationId, Message, Metadata, Timestamp};
 use serde_json::json;
 
 use self::pages::Pages;
-use self::rows::{Found, Heading, Source, Stored, Versioned};
+use self::rows::{Heading, SalvagedLineage, SalvagedMessage, SalvagedRows, Versioned};
 use crate::conversation::DEFAULT_NAMESPACE;
 use crate::document::ConversationDocument;
 use crate::error::StoreError;
@@ -74,8 +74,8 @@ pub fn salvage<E: From<StoreError>>(
 }
 
 /// Puts a conversation together from its sources.
-fn conversation(pages: &Pages, found: &Found, key: i64) -> Salvaged {
-    let own = [Source { step: i64::MAX, of: key, last_position: i64::MAX, last_revision: i64::MAX }];
+fn conversation(pages: &Pages, found: &SalvagedRows, key: i64) -> Salvaged {
+    let own = [SalvagedLineage { step: i64::MAX, of: key, last_position: i64::MAX, last_revision: i64::MAX }];
     let sources = match found.lineage.get(&key) {
         Some(sources) if sources.iter().any(|source| source.of == key) => sources.as_slice(),
         // Its own row of them is lost: what is its own is still its own.
@@ -95,7 +95,7 @@ fn conversation(pages: &Pages, found: &Found, key: i64) -> Salvaged {
     document(key, found.headings.get(&key), messages)
 }
 
-fn read(pages: &Pages, at: &Stored) -> Option<Message> {
+fn read(pages: &Pages, at: &SalvagedMessage) -> Option<Message> {
     rows::message(pages, at)
 }
 

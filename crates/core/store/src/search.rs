@@ -10,7 +10,7 @@ use haft_types::{Message, MessageId, Part, Role, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use self::query::SearchItem;
-use crate::conversation::{Listed, Scope};
+use crate::conversation::{ConversationRow, ConversationScope};
 use crate::error::StoreError;
 
 /// How long nothing must be written before what was written is indexed.
@@ -25,32 +25,32 @@ pub struct SearchQuery<'a> {
     /// The words.
     pub text: &'a str,
     /// Where.
-    pub scope: Scope<'a>,
+    pub scope: ConversationScope<'a>,
     /// The most hits wanted.
     pub limit: usize,
 }
 
 /// Something that was found; its JSON form is that of `conversations search --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hit {
+pub struct SearchHit {
     /// The conversation.
-    pub conversation: Listed,
+    pub conversation: ConversationRow,
     /// The message; absent when name or description of the conversation hold the words.
     pub message: Option<HitMessage>,
     /// The place, with some words around it.
     pub snippet: Snippet,
 }
 
-impl Hit {
+impl SearchHit {
     /// A message that was found by these items; none where it has been revised since and does not hold them any more.
-    pub fn in_message(conversation: Listed, message: &Message, items: &[SearchItem]) -> Option<Self> {
+    pub fn in_message(conversation: ConversationRow, message: &Message, items: &[SearchItem]) -> Option<Self> {
         let snippet = snippet::snippet(&searchable(message), items)?;
         let message = HitMessage { message_id: message.message_id, role: message.role, created_at: message.created_at };
         Some(Self { conversation, message: Some(message), snippet })
     }
 }
 
-/// The message of a [`Hit`].
+/// The message of a [`SearchHit`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HitMessage {
     /// Its id.

@@ -20,7 +20,7 @@ mod rows;
 mod write;
 
 pub(crate) use self::aside::keep_damaged_log;
-pub(crate) use self::failure::{Failure, Place};
+pub(crate) use self::failure::{DatabaseFile, SqliteFailure};
 pub(crate) use self::files::beside;
 pub(crate) use self::index::{path_of as search_index, remove as remove_search_index};
 pub(crate) use self::open::{create_file, use_wal};
@@ -36,45 +36,46 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 pub use self::aside::damaged_copies;
+use self::backups::BackupThread;
 pub use self::backups::Backups;
-use self::backups::Keeper;
-use self::index::Index;
-use self::locks::{Locks, Use};
+use self::index::IndexThread;
+use self::locks::{DatabaseUse, SqliteLocks};
 use self::open::{Purpose, connect};
 use self::rows::MessageRow;
 use crate::config::StoreConfig;
 use crate::conversation::{
-    Conversation, Found, Listed, Namespace, NewConversation, NewFork, OwnedScope, Scope, check_name, namespace_name,
+    Conversation, ConversationMatch, ConversationRow, ConversationScope, Namespace, NewConversation, NewFork,
+    OwnedScope, check_name, namespace_name,
 };
 use crate::document::ConversationDocument;
 use crate::error::StoreError;
 use crate::fact::Fact;
 use crate::lock::WriteLock;
-use crate::message::{Page, PageEnd, Revision};
-use crate::pending::Pending;
+use crate::message::{MessagePage, PageEnd, Revision};
+use crate::pending::PendingWrite;
 use crate::request_log::rows::LastRequests;
 use crate::request_log::{LoggedRequest, RequestOutline, RequestSummary, SentRequest};
-use crate::search::{Hit, INDEX_DELAY, SearchQuery, parse_query};
-use crate::statistics::{Counters, Statistics, Totals};
+use crate::search::{INDEX_DELAY, SearchHit, SearchQuery, parse_query};
+use crate::statistics::{Counters, StoreStatistics, Totals};
 use crate::store::{Store, Swap};
 use crate::worker::{Explain, IdleWork, Worker};
 
 /// What the writing thread owns.
-struct Writer {
+struct SqliteWriter {
     connection: Connection,
     last_requests: LastRequests,
-    locks: Arc<Locks>,
+    locks: Arc<SqliteLocks>,
 }
 
 /// Conversations in one SQLite file. Dropping it waits for the writes already asked for.
 pub struct SqliteStore {
     // Dropped in this order: the writer is the last to close the file and leaves it without a write-ahead log.
-    keeper: Option<Keeper>,
-    index: Worker<Index, Failure>,
-    reader: Worker<Connection, Failure>,
-    writer: Worker<Writer, Failure>,
-    _use: Use,
-    locks: Arc<Locks>,
+    keeper: Option<BackupThread>,
+    index: Worker<IndexThread, SqliteFailure>,
+    reader: Worker<Connection, SqliteFailure>,
+    writer: Worker<SqliteWriter, SqliteFailure>,
+    _use: DatabaseUse,
+    locks: Arc<SqliteLocks>,
     counters: Counters,
     clock: Arc<dyn Clock>,
     path: PathBuf,
@@ -85,19 +86,19 @@ impl SqliteStore {
     /// Opens the database at `path`. A missing file is created with its folders, for their owner only; an older format is
     /// brought up to date. Blocks for as long as that takes.
     pub fn open(path: &Path, config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
-        let place = Place { path: path.to_path_buf(), lock_timeout: config.lock_timeout() };
+        let place = DatabaseFile { path: path.to_path_buf(), lock_timeout: config.lock_timeout() };
         keep_damaged_log(path)?;
-        let shared_use = Use::together(path, place.lock_timeout)?;
-        let locks = Arc::new(Locks::new(path, place.lock_timeout));
-        let writer = Writer {
+        let shared_use = DatabaseUse::together(path, place.lock_timeout)?;
+        let locks = Arc::new(SqliteLocks::new(path, place.lock_timeout));
+        let writer = SqliteWriter {
             connection: connect(&place, Purpose::Write)?,
             last_requests: LastRequests::default(),
             locks: Arc::clone(&locks),
         };
         let reader = connect(&place, Purpose::Read)?;
-        let index = Index::new(place.clone());
-        let idle_work = IdleWork { after: INDEX_DELAY, work: Index::fill_a_little };
-        let explain: Explain<Failure> = Arc::new(move |failure| place.explain(failure));
+        let index = IndexThread::new(place.clone());
+        let idle_work = IdleWork { after: INDEX_DELAY, work: IndexThread::fill_a_little };
+        let explain: Explain<SqliteFailure> = Arc::new(move |failure| place.explain(failure));
         Ok(Self {
             keeper: None,
             index: Worker::start_with("haft-store-index", Arc::clone(&explain), index, idle_work)?,
@@ -116,7 +117,7 @@ impl SqliteStore {
     pub fn keep_backups(&mut self, folder: &Path) -> Result<(), StoreError> {
         if self.config.backups > 0 {
             let backups = Backups::new(&self.path, folder, &self.config, Arc::clone(&self.clock));
-            self.keeper = Some(Keeper::start(backups)?);
+            self.keeper = Some(BackupThread::start(backups)?);
         }
         Ok(())
     }
@@ -125,8 +126,8 @@ impl SqliteStore {
     fn write<T: Send + 'static>(
         &self,
         id: &ConversationId,
-        job: impl FnOnce(&mut Writer, &ConversationId, Timestamp) -> Result<T, Failure> + Send + 'static,
-    ) -> Pending<T> {
+        job: impl FnOnce(&mut SqliteWriter, &ConversationId, Timestamp) -> Result<T, SqliteFailure> + Send + 'static,
+    ) -> PendingWrite<T> {
         let (id, now) = (id.clone(), self.clock.now());
         self.writer.submit(move |writer| {
             let _right = writer.locks.for_one_write(&id, now)?;
@@ -138,8 +139,8 @@ impl SqliteStore {
     fn read<T: Send + 'static>(
         &self,
         id: &ConversationId,
-        job: impl FnOnce(&mut Connection, &ConversationId) -> Result<T, Failure> + Send + 'static,
-    ) -> Pending<T> {
+        job: impl FnOnce(&mut Connection, &ConversationId) -> Result<T, SqliteFailure> + Send + 'static,
+    ) -> PendingWrite<T> {
         let id = id.clone();
         self.reader.submit(move |connection| job(connection, &id))
     }
@@ -158,7 +159,7 @@ impl Store for SqliteStore {
         let messages = new.messages.iter().map(MessageRow::new).collect::<Result<Vec<_>, _>>()?;
         let count = messages.len() as u64;
         let current = new.make_current;
-        let write = move |writer: &mut Writer| {
+        let write = move |writer: &mut SqliteWriter| {
             write::create(&mut writer.connection, conversation, &metadata, &messages, current)
         };
         let created = self.writer.submit(write).await?;
@@ -171,12 +172,12 @@ impl Store for SqliteStore {
         self.read(id, |connection, id| read::get(connection, id)).await
     }
 
-    async fn find(&self, text: &str, scope: Scope<'_>) -> Result<Found, StoreError> {
+    async fn find(&self, text: &str, scope: ConversationScope<'_>) -> Result<ConversationMatch, StoreError> {
         let (text, place) = (text.to_owned(), OwnedScope::from(scope));
         self.reader.submit(move |connection| read::find(connection, &text, &place)).await
     }
 
-    async fn list(&self, scope: Scope<'_>) -> Result<Vec<Listed>, StoreError> {
+    async fn list(&self, scope: ConversationScope<'_>) -> Result<Vec<ConversationRow>, StoreError> {
         let place = OwnedScope::from(scope);
         self.reader.submit(move |connection| read::list(connection, &place)).await
     }
@@ -194,7 +195,7 @@ impl Store for SqliteStore {
     }
 
     async fn update(&self, id: &ConversationId, message: MessageId, revision: Revision) -> Result<Message, StoreError> {
-        let write = move |writer: &mut Writer, id: &ConversationId, now: Timestamp| {
+        let write = move |writer: &mut SqliteWriter, id: &ConversationId, now: Timestamp| {
             write::update(&mut writer.connection, id, message, revision, now)
         };
         let updated = self.write(id, write).await?;
@@ -207,7 +208,7 @@ impl Store for SqliteStore {
         self.read(id, read::messages).await
     }
 
-    async fn page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<Page, StoreError> {
+    async fn page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError> {
         if end == PageEnd::Newest {
             self.counters.loaded();
         }
@@ -237,7 +238,7 @@ impl Store for SqliteStore {
         Ok(forked)
     }
 
-    async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<Hit>, StoreError> {
+    async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<SearchHit>, StoreError> {
         let items = parse_query(query.text)?;
         let (place, limit) = (OwnedScope::from(query.scope), query.limit);
         self.index.submit(move |index| index.search(&items, &place, limit)).await
@@ -289,13 +290,13 @@ impl Store for SqliteStore {
     ) -> Result<Swap, StoreError> {
         let (namespace, key, before) = (namespace_name(namespace).to_owned(), key.to_owned(), before.cloned());
         let value = rows::encode("a state", &value)?;
-        let write = move |writer: &mut Writer| {
+        let write = move |writer: &mut SqliteWriter| {
             write::swap_project_state(&mut writer.connection, (&namespace, &key), before.as_ref(), &value)
         };
         self.writer.submit(write).await
     }
 
-    fn log_request(&self, id: &ConversationId, sent: SentRequest) -> Pending<u64> {
+    fn log_request(&self, id: &ConversationId, sent: SentRequest) -> PendingWrite<u64> {
         self.write(id, move |writer, id, now| {
             requests::log(&mut writer.connection, &mut writer.last_requests, id, &sent, now)
         })
@@ -334,7 +335,7 @@ impl Store for SqliteStore {
         self.read(id, read::export).await
     }
 
-    fn statistics(&self) -> Statistics {
+    fn statistics(&self) -> StoreStatistics {
         self.counters.so_far()
     }
 

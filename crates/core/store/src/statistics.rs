@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a store has done since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Statistics {
+pub struct StoreStatistics {
     /// Conversations created, imported or forked.
     pub conversations_created: u64,
     /// Conversations whose messages were read.
@@ -38,7 +38,7 @@ pub struct Totals {
     pub bytes: u64,
 }
 
-/// Counts for [`Statistics`], from any thread; those of a cache stay zero.
+/// Counts for [`StoreStatistics`], from any thread; those of a cache stay zero.
 #[derive(Debug, Default)]
 pub struct Counters {
     created: AtomicU64,
@@ -64,8 +64,8 @@ impl Counters {
     }
 
     /// The counts so far.
-    pub fn so_far(&self) -> Statistics {
-        Statistics {
+    pub fn so_far(&self) -> StoreStatistics {
+        StoreStatistics {
             conversations_created: self.created.load(Ordering::Relaxed),
             conversations_loaded: self.loaded.load(Ordering::Relaxed),
             messages_added: self.added.load(Ordering::Relaxed),

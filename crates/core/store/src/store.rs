@@ -6,16 +6,18 @@ use async_trait::async_trait;
 use haft_types::{ConversationId, Message, MessageId};
 use serde_json::Value;
 
-use crate::conversation::{Conversation, Found, Listed, Namespace, NewConversation, NewFork, Scope};
+use crate::conversation::{
+    Conversation, ConversationMatch, ConversationRow, ConversationScope, Namespace, NewConversation, NewFork,
+};
 use crate::document::ConversationDocument;
 use crate::error::StoreError;
 use crate::fact::Fact;
 use crate::lock::WriteLock;
-use crate::message::{Page, PageEnd, Revision};
-use crate::pending::Pending;
+use crate::message::{MessagePage, PageEnd, Revision};
+use crate::pending::PendingWrite;
 use crate::request_log::{LoggedRequest, RequestOutline, RequestSummary, SentRequest};
-use crate::search::{Hit, SearchQuery};
-use crate::statistics::{Statistics, Totals};
+use crate::search::{SearchHit, SearchQuery};
+use crate::statistics::{StoreStatistics, Totals};
 
 /// What came of [`Store::swap_project_state`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +49,7 @@ pub enum Imported {
 /// What a write acknowledged is durable: it survives a kill and a power cut. Writes take effect in the order they were asked
 /// for, and go through even when the future is dropped. Reading an unknown conversation is no error, writing to one is
 /// [`StoreError::UnknownConversation`]; one in the trash is unknown to all but [`restore`](Self::restore) and
-/// [`Scope::Trash`]. The empty namespace is [`DEFAULT_NAMESPACE`](crate::DEFAULT_NAMESPACE).
+/// [`ConversationScope::Trash`]. The empty namespace is [`DEFAULT_NAMESPACE`](crate::DEFAULT_NAMESPACE).
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Creates a conversation with its first messages: all of it or nothing.
@@ -57,10 +59,10 @@ pub trait Store: Send + Sync {
     async fn get(&self, id: &ConversationId) -> Result<Option<Conversation>, StoreError>;
 
     /// The conversation a person means by `text`: an exact id anywhere, else an id that begins so or an exact name within the scope.
-    async fn find(&self, text: &str, scope: Scope<'_>) -> Result<Found, StoreError>;
+    async fn find(&self, text: &str, scope: ConversationScope<'_>) -> Result<ConversationMatch, StoreError>;
 
     /// The conversations of a scope, last used first.
-    async fn list(&self, scope: Scope<'_>) -> Result<Vec<Listed>, StoreError>;
+    async fn list(&self, scope: ConversationScope<'_>) -> Result<Vec<ConversationRow>, StoreError>;
 
     /// Takes the right to write to a conversation, which may not exist yet. While somebody else has it, this waits, and so do
     /// single writes of those who have not; after the lock timeout it is [`StoreError::LockTimeout`], which names the holder.
@@ -76,7 +78,7 @@ pub trait Store: Send + Sync {
     async fn messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError>;
 
     /// At most so many messages up to `end`: a long conversation is read from its tail, and what lies before on demand.
-    async fn page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<Page, StoreError>;
+    async fn page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError>;
 
     /// Gives a conversation another name.
     async fn rename(&self, id: &ConversationId, name: &str) -> Result<(), StoreError>;
@@ -92,7 +94,7 @@ pub trait Store: Send + Sync {
     async fn fork(&self, id: &ConversationId, fork: NewFork) -> Result<Conversation, StoreError>;
 
     /// The messages that hold all these words, best first; before them the conversations whose name or description do.
-    async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<Hit>, StoreError>;
+    async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<SearchHit>, StoreError>;
 
     /// Notes something learnt about a stored message.
     async fn note(&self, id: &ConversationId, fact: Fact) -> Result<(), StoreError>;
@@ -135,7 +137,7 @@ pub trait Store: Send + Sync {
 
     /// Logs a request and gives its number, from 1. The log holds the difference to the conversation's request before;
     /// finding it is not the caller's work and does not delay the caller. Queued when this returns: awaiting is optional.
-    fn log_request(&self, id: &ConversationId, sent: SentRequest) -> Pending<u64>;
+    fn log_request(&self, id: &ConversationId, sent: SentRequest) -> PendingWrite<u64>;
 
     /// The logged requests of a conversation, in order.
     async fn requests(&self, id: &ConversationId) -> Result<Vec<RequestSummary>, StoreError>;
@@ -188,7 +190,7 @@ pub trait Store: Send + Sync {
     }
 
     /// What this store has done since it was opened.
-    fn statistics(&self) -> Statistics;
+    fn statistics(&self) -> StoreStatistics;
 
     /// What the store holds.
     async fn totals(&self) -> Result<Totals, StoreError>;

@@ -1,13 +1,13 @@
 //! What files were before haft changed them, so that its changes can be taken back.
 //!
 //! One SQLite file, `versions.db`, apart from the conversations: it may grow large, and losing it loses undo and nothing else.
-//! It holds contents by hash, each once; the [steps](Step) of every conversation, which say what a call did to a path; and what
+//! It holds contents by hash, each once; the [steps](FileStep) of every conversation, which say what a call did to a path; and what
 //! trees looked like when they were last scanned, so that a scan reads only what changed since. What a method that writes
 //! returned from survives a kill and a power cut.
 //!
 //! Everything here blocks on the disk. The database is opened when it is first needed: a run that changes nothing never does.
 //!
-//! Read first: [`FileVersions`] (the port), [`SqliteVersions`], [`Version`] (what a path holds), [`Step`] (who changed it).
+//! Read first: [`FileVersions`] (the port), [`SqliteVersions`], [`FileVersion`] (what a path holds), [`FileStep`] (who changed it).
 
 mod content;
 mod live;
@@ -25,15 +25,15 @@ use haft_types::{Clock, ContentHash, ConversationId};
 use rusqlite::{Connection, OpenFlags};
 
 use self::content::Unreadable;
-use self::live::Used;
+use self::live::LiveUse;
 use crate::config::StoreConfig;
 use crate::error::StoreError;
-use crate::sqlite::{Failure, Place};
+use crate::sqlite::{DatabaseFile, SqliteFailure};
 
-pub use self::content::Content;
-pub use self::steps::{CallName, Change, Reversal, Step, StepId, StepKind};
-pub use self::trees::{Known, Stamp, TreeUpdate};
-pub use self::version::Version;
+pub use self::content::FileContent;
+pub use self::steps::{CallName, FileStep, PathChange, Reversal, StepId, StepKind};
+pub use self::trees::{FileStamp, KnownFile, TreeUpdate};
+pub use self::version::FileVersion;
 
 /// Marks a file as ours in its header: `hafv` in ASCII.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"hafv");
@@ -94,8 +94,8 @@ pub trait FileVersions: Send + Sync {
         &self,
         conversation: &ConversationId,
         call: &CallName,
-        before: &[(PathBuf, Version)],
-        contents: &[Content],
+        before: &[(PathBuf, FileVersion)],
+        contents: &[FileContent],
     ) -> Result<(), VersionsError>;
 
     /// Notes how a call left paths it saved, with their contents. Those it left as they were are forgotten.
@@ -103,8 +103,8 @@ pub trait FileVersions: Send + Sync {
         &self,
         conversation: &ConversationId,
         call: &CallName,
-        after: &[(PathBuf, Version)],
-        contents: &[Content],
+        after: &[(PathBuf, FileVersion)],
+        contents: &[FileContent],
     ) -> Result<(), VersionsError>;
 
     /// Notes what a call did to paths between two scans: each with what it held before and after. What another step did since
@@ -114,11 +114,11 @@ pub trait FileVersions: Send + Sync {
         conversation: &ConversationId,
         call: &CallName,
         since: StepId,
-        changes: &[(PathBuf, Version, Version)],
+        changes: &[(PathBuf, FileVersion, FileVersion)],
     ) -> Result<Vec<PathBuf>, VersionsError>;
 
     /// The steps of a conversation, in order.
-    fn steps(&self, conversation: &ConversationId) -> Result<Vec<Step>, VersionsError>;
+    fn steps(&self, conversation: &ConversationId) -> Result<Vec<FileStep>, VersionsError>;
 
     /// The newest step of any conversation.
     fn newest(&self) -> Result<StepId, VersionsError>;
@@ -129,14 +129,14 @@ pub trait FileVersions: Send + Sync {
         conversation: &ConversationId,
         by: (StepKind, Option<&CallName>),
         reversals: &[Reversal],
-        contents: &[Content],
+        contents: &[FileContent],
     ) -> Result<StepId, VersionsError>;
 
     /// Notes that an undo or redo is over, and which paths it left as they were.
     fn finish(&self, step: StepId, left: &[&Path]) -> Result<(), VersionsError>;
 
     /// What is known of the tree at `root`, by path relative to it.
-    fn tree(&self, root: &Path) -> Result<Vec<(PathBuf, Known)>, VersionsError>;
+    fn tree(&self, root: &Path) -> Result<Vec<(PathBuf, KnownFile)>, VersionsError>;
 
     /// Notes what a scan of the tree at `root` found out.
     fn update_tree(&self, root: &Path, update: &TreeUpdate) -> Result<(), VersionsError>;
@@ -169,7 +169,7 @@ impl VersionsGuard {
 /// The versions of files in an SQLite database, in a folder of its own.
 pub struct SqliteVersions {
     folder: PathBuf,
-    place: Place,
+    place: DatabaseFile,
     cap: u64,
     clock: Arc<dyn Clock>,
     connection: Mutex<Option<Connection>>,
@@ -180,7 +180,7 @@ impl SqliteVersions {
     pub fn at(folder: &Path, config: &StoreConfig, clock: Arc<dyn Clock>) -> Self {
         Self {
             folder: folder.to_owned(),
-            place: Place { path: folder.join("versions.db"), lock_timeout: config.lock_timeout() },
+            place: DatabaseFile { path: folder.join("versions.db"), lock_timeout: config.lock_timeout() },
             cap: u64::from(config.versions_mb) * 1024 * 1024,
             clock,
             connection: Mutex::default(),
@@ -196,7 +196,7 @@ impl SqliteVersions {
         StoreError::Io { action, path: self.folder.clone(), source }.into()
     }
 
-    fn write<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, VersionsError> {
+    fn write<T>(&self, work: impl FnOnce(&Connection) -> Result<T, SqliteFailure>) -> Result<T, VersionsError> {
         self.with(|connection| {
             let transaction = crate::sqlite::immediate(connection)?;
             let done = work(&transaction)?;
@@ -205,7 +205,7 @@ impl SqliteVersions {
         })
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Connection) -> Result<T, Failure>) -> Result<T, VersionsError> {
+    fn with<T>(&self, work: impl FnOnce(&mut Connection) -> Result<T, SqliteFailure>) -> Result<T, VersionsError> {
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let explain = |failure| VersionsError::from(self.place.explain(failure));
         let open = match connection.as_mut() {
@@ -220,7 +220,7 @@ impl SqliteVersions {
         self.open_existing().map_err(|failure| self.place.explain(failure).into())
     }
 
-    fn open_existing(&self) -> Result<Connection, Failure> {
+    fn open_existing(&self) -> Result<Connection, SqliteFailure> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(&self.place.path, flags)?;
         connection.busy_timeout(self.place.lock_timeout)?;
@@ -234,10 +234,10 @@ impl SqliteVersions {
         connection.pragma_update(None, "fullfsync", "ON")?;
         connection.pragma_update(None, "checkpoint_fullfsync", "ON")?;
         connection.pragma_update(None, "foreign_keys", "ON")?;
-        if self.check(&connection)? == Found::Nothing {
+        if self.check(&connection)? == VersionsFileState::Nothing {
             let transaction = crate::sqlite::immediate(&mut connection)?;
             // Looked at again now that nobody else can write.
-            if self.check(&transaction)? == Found::Nothing {
+            if self.check(&transaction)? == VersionsFileState::Nothing {
                 transaction.execute_batch(include_str!("versions/schema.sql"))?;
                 transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
                 transaction.pragma_update(None, "user_version", FORMAT)?;
@@ -248,13 +248,13 @@ impl SqliteVersions {
         Ok(connection)
     }
 
-    fn check(&self, connection: &Connection) -> Result<Found, Failure> {
+    fn check(&self, connection: &Connection) -> Result<VersionsFileState, SqliteFailure> {
         let path = || self.place.path.clone();
         let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
         let format: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
         match (application, format) {
-            (0, 0) => Ok(Found::Nothing),
-            (APPLICATION_ID, FORMAT) => Ok(Found::Ours),
+            (0, 0) => Ok(VersionsFileState::Nothing),
+            (APPLICATION_ID, FORMAT) => Ok(VersionsFileState::Ours),
             (APPLICATION_ID, found) => Err(StoreError::NewerFormat { path: path(), found, known: FORMAT }.into()),
             (_, _) => Err(StoreError::NotADatabase { path: path() }.into()),
         }
@@ -278,8 +278,8 @@ impl FileVersions for SqliteVersions {
         &self,
         conversation: &ConversationId,
         call: &CallName,
-        before: &[(PathBuf, Version)],
-        contents: &[Content],
+        before: &[(PathBuf, FileVersion)],
+        contents: &[FileContent],
     ) -> Result<(), VersionsError> {
         let now = self.clock.now();
         self.write(|connection| steps::save(connection, (conversation, call, now), before, contents))
@@ -289,8 +289,8 @@ impl FileVersions for SqliteVersions {
         &self,
         conversation: &ConversationId,
         call: &CallName,
-        after: &[(PathBuf, Version)],
-        contents: &[Content],
+        after: &[(PathBuf, FileVersion)],
+        contents: &[FileContent],
     ) -> Result<(), VersionsError> {
         let now = self.clock.now();
         self.write(|connection| steps::changed(connection, (conversation, call, now), after, contents))
@@ -301,13 +301,13 @@ impl FileVersions for SqliteVersions {
         conversation: &ConversationId,
         call: &CallName,
         since: StepId,
-        changes: &[(PathBuf, Version, Version)],
+        changes: &[(PathBuf, FileVersion, FileVersion)],
     ) -> Result<Vec<PathBuf>, VersionsError> {
         let now = self.clock.now();
         self.write(|connection| steps::record(connection, (conversation, call, now), since, changes))
     }
 
-    fn steps(&self, conversation: &ConversationId) -> Result<Vec<Step>, VersionsError> {
+    fn steps(&self, conversation: &ConversationId) -> Result<Vec<FileStep>, VersionsError> {
         self.with(|connection| steps::list(connection, conversation))
     }
 
@@ -320,7 +320,7 @@ impl FileVersions for SqliteVersions {
         conversation: &ConversationId,
         (kind, call): (StepKind, Option<&CallName>),
         reversals: &[Reversal],
-        contents: &[Content],
+        contents: &[FileContent],
     ) -> Result<StepId, VersionsError> {
         let now = self.clock.now();
         self.write(|connection| steps::begin(connection, (conversation, call, now), kind, reversals, contents))
@@ -330,7 +330,7 @@ impl FileVersions for SqliteVersions {
         self.write(|connection| steps::finish(connection, step, left))
     }
 
-    fn tree(&self, root: &Path) -> Result<Vec<(PathBuf, Known)>, VersionsError> {
+    fn tree(&self, root: &Path) -> Result<Vec<(PathBuf, KnownFile)>, VersionsError> {
         self.with(|connection| trees::read(connection, root))
     }
 
@@ -344,8 +344,8 @@ impl FileVersions for SqliteVersions {
     }
 
     fn hold(&self, conversation: &ConversationId, roots: &[&Path]) -> Result<VersionsGuard, VersionsError> {
-        let mut used = vec![Used::Conversation(conversation.as_str())];
-        used.extend(roots.iter().map(|root| Used::Tree(version::path_bytes(root))));
+        let mut used = vec![LiveUse::Conversation(conversation.as_str())];
+        used.extend(roots.iter().map(|root| LiveUse::Tree(version::path_bytes(root))));
         live::hold(&self.folder, &used).map(VersionsGuard::new).map_err(|error| self.refused("lock", error))
     }
 
@@ -370,7 +370,7 @@ impl FileVersions for SqliteVersions {
 
 /// What a database file holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum VersionsFileState {
     Nothing,
     Ours,
 }

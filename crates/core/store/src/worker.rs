@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::error::StoreError;
-use crate::pending::{Pending, Unseen};
+use crate::pending::{PendingWrite, Unseen};
 
 type Job<S> = Box<dyn FnOnce(&mut S) + Send>;
 
@@ -75,8 +75,11 @@ impl<S: Send + 'static, F: 'static> Worker<S, F> {
     }
 
     /// Queues a job.
-    pub fn submit<T: Send + 'static>(&self, job: impl FnOnce(&mut S) -> Result<T, F> + Send + 'static) -> Pending<T> {
-        let (tell, pending) = Pending::new(&self.unseen);
+    pub fn submit<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut S) -> Result<T, F> + Send + 'static,
+    ) -> PendingWrite<T> {
+        let (tell, pending) = PendingWrite::new(&self.unseen);
         let explain = Arc::clone(&self.explain);
         self.send(Box::new(move |state| tell.tell(job(state).map_err(|failure| explain(failure)))));
         pending

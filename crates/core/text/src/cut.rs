@@ -8,14 +8,14 @@ use crate::numbers::grouped;
 
 /// How much of a text is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct CutLimits {
     /// Lines, the marker line included.
     pub lines: usize,
     /// Bytes, the marker line included.
     pub bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for CutLimits {
     /// What a model is shown of one output: 2,000 lines or 50 KB.
     fn default() -> Self {
         Self { lines: 2_000, bytes: 50 * 1024 }
@@ -57,12 +57,12 @@ impl Cut {
 const MARKER: usize = 100;
 
 /// The text within its limits, keeping head and tail.
-pub fn cut_lines(text: &str, limits: Limits) -> Cut {
+pub fn cut_lines(text: &str, limits: CutLimits) -> Cut {
     cut_ends(text, Gap::default(), "", limits)
 }
 
 /// Like [`cut_lines`] for a text of which only the two ends are there.
-pub fn cut_ends(head: &str, gap: Gap, tail: &str, limits: Limits) -> Cut {
+pub fn cut_ends(head: &str, gap: Gap, tail: &str, limits: CutLimits) -> Cut {
     let last = if tail.is_empty() && gap.bytes == 0 { head } else { tail };
     let unfinished = !last.is_empty() && !last.ends_with('\n');
     let total_bytes = head.len() as u64 + gap.bytes + tail.len() as u64;

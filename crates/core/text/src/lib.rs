@@ -5,16 +5,16 @@
 //! for an index, how numbers and pictures ([`Svg`]) are written. Everything here is a pure function over values; this crate does no I/O and knows
 //! neither colours nor the size of a terminal.
 //!
-//! Read first: [`sanitise`] (what may be shown), [`cut_lines`] (how much of it), [`Limits`],
+//! Read first: [`sanitise`] (what may be shown), [`cut_lines`] (how much of it), [`CutLimits`],
 //! [`Masker`] (what may be kept), [`is_public`] (what may be reached).
 //!
 //! ```
-//! use haft_text::{Limits, cut_lines, sanitise};
+//! use haft_text::{CutLimits, cut_lines, sanitise};
 //!
 //! assert_eq!(sanitise("\x1b[31mred\x1b[0m\r\n"), "red\n");
 //! assert_eq!(sanitise("10%\r50%\r100%"), "100%");
 //!
-//! let cut = cut_lines(&"line\n".repeat(5_000), Limits { lines: 11, bytes: 4_096 });
+//! let cut = cut_lines(&"line\n".repeat(5_000), CutLimits { lines: 11, bytes: 4_096 });
 //! assert_eq!(cut.total_lines, 5_000);
 //! assert_eq!(cut.omitted_lines, 4_990);
 //! assert!(cut.text.contains("4,990 lines"));
@@ -33,11 +33,11 @@ mod terms;
 mod width;
 
 pub use address::is_public;
-pub use cut::{Cut, Gap, Limits, cut_ends, cut_lines};
+pub use cut::{Cut, CutLimits, Gap, cut_ends, cut_lines};
 pub use mask::Masker;
 pub use names::NameRule;
 pub use numbers::grouped;
 pub use sanitise::{reveal, sanitise, sanitise_bytes};
 pub use svg::{Anchor, Svg, SvgElement, escape_markup};
-pub use terms::{Script, TermStyle, TextRun, fold_char};
+pub use terms::{TermScript, TermStyle, TextRun, fold_char};
 pub use width::{truncate_to_width, width};

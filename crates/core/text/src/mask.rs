@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-use shapes::{Letters, SHAPES};
+use shapes::{KeyAlphabet, SHAPES};
 
 /// Shorter values are words, not secrets.
 const SHORTEST_KNOWN: usize = 8;
@@ -25,7 +25,7 @@ pub struct Masker {
 }
 
 /// A secret and what it is.
-struct Found {
+struct SecretMatch {
     at: Range<usize>,
     name: &'static str,
 }
@@ -60,7 +60,7 @@ impl Masker {
     pub fn mask<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut found = Vec::new();
         if let Some(known) = &self.known {
-            found.extend(known.find_iter(text).map(|hit| Found { at: hit.range(), name: "key" }));
+            found.extend(known.find_iter(text).map(|hit| SecretMatch { at: hit.range(), name: "key" }));
         }
         find_shapes(text, &mut found);
         find_assignments(text, &mut found);
@@ -70,7 +70,7 @@ impl Masker {
         found.sort_by_key(|found| (found.at.start, std::cmp::Reverse(found.at.end)));
         let mut out = String::with_capacity(text.len());
         let mut done = 0;
-        for Found { at, name } in found {
+        for SecretMatch { at, name } in found {
             // Overlaps are one secret, told by the name of the first.
             if at.start < done {
                 if at.end > done {
@@ -89,7 +89,7 @@ impl Masker {
     }
 }
 
-fn find_shapes(text: &str, found: &mut Vec<Found>) {
+fn find_shapes(text: &str, found: &mut Vec<SecretMatch>) {
     let Some(starts) = STARTS.as_ref() else { return };
     for hit in starts.find_iter(text) {
         let which = hit.pattern().as_usize();
@@ -106,13 +106,13 @@ fn find_shapes(text: &str, found: &mut Vec<Found>) {
                 _ => bearer(text, hit.end()),
             },
         };
-        found.extend(one.map(|(at, name)| Found { at, name }));
+        found.extend(one.map(|(at, name)| SecretMatch { at, name }));
     }
 }
 
 /// Where a run of these letters ends.
-fn run(text: &str, start: usize, letters: Letters) -> usize {
-    let length = text.as_bytes()[start..].iter().take_while(|letter| letters.has(**letter)).count();
+fn run(text: &str, start: usize, letters: KeyAlphabet) -> usize {
+    let length = text.as_bytes()[start..].iter().take_while(|byte| letters.has(**byte)).count();
     start + length
 }
 
@@ -122,12 +122,12 @@ fn begins_a_word(text: &str, at: usize) -> bool {
 
 /// Keys are made by dice: they hold digits. Names made of words rarely do.
 fn looks_random(body: &str) -> bool {
-    body.bytes().any(|letter| letter.is_ascii_digit()) && body.bytes().any(|letter| letter.is_ascii_alphabetic())
+    body.bytes().any(|byte| byte.is_ascii_digit()) && body.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
 /// Three parts between dots, the first of them a JSON object.
 fn web_token(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
-    let end = run(text, start, Letters::Dotted);
+    let end = run(text, start, KeyAlphabet::Dotted);
     let parts: Vec<_> = text[start..end].split('.').collect();
     let whole = parts.len() >= 3 && parts.iter().take(2).all(|part| part.len() >= 10);
     (whole && begins_a_word(text, start)).then_some((start..end, "web token"))
@@ -148,7 +148,7 @@ fn private_key(text: &str, start: usize) -> Option<(Range<usize>, &'static str)>
 }
 
 fn bearer(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
-    let end = run(text, start, Letters::Base64).max(run(text, start, Letters::Dotted));
+    let end = run(text, start, KeyAlphabet::Base64).max(run(text, start, KeyAlphabet::Dotted));
     let body = &text[start..end];
     (body.len() >= 16 && looks_random(body)).then_some((start..end, "bearer token"))
 }
@@ -156,7 +156,7 @@ fn bearer(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
 /// `scheme://user:password@host`
 fn password(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
     let rest = &text[start..];
-    let end = rest.find(|letter: char| letter.is_whitespace() || "/\"'`<>".contains(letter)).unwrap_or(rest.len());
+    let end = rest.find(|c: char| c.is_whitespace() || "/\"'`<>".contains(c)).unwrap_or(rest.len());
     let (credentials, _) = rest[..end].rsplit_once('@')?;
     let (user, password) = credentials.split_once(':')?;
     let is_variable = password.starts_with(['$', '{', '%', '[']);
@@ -166,10 +166,10 @@ fn password(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
 
 /// `NAME=value` where the name says that the value is secret, as in environment files and on command lines; and the two
 /// settings of AWS, which have spaces around the sign in its own file.
-fn find_assignments(text: &str, found: &mut Vec<Found>) {
+fn find_assignments(text: &str, found: &mut Vec<SecretMatch>) {
     for (sign, _) in text.match_indices('=') {
         let before = text[..sign].trim_end_matches(' ');
-        let name_start = before.rfind(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
+        let name_start = before.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
         let name = &before[name_start.map_or(0, |at| at + text[at..].chars().next().map_or(1, char::len_utf8))..];
         let spaced = before.len() < sign || text[sign + 1..].starts_with(' ');
         let of_aws =
@@ -182,18 +182,17 @@ fn find_assignments(text: &str, found: &mut Vec<Found>) {
         let quoted = text[value_start..].starts_with(['"', '\'']);
         let value_start = value_start + usize::from(quoted);
         let value = &text[value_start..];
-        let end = value.find(|letter: char| letter.is_whitespace() || "\"'`;,&|<>()\\".contains(letter));
+        let end = value.find(|c: char| c.is_whitespace() || "\"'`;,&|<>()\\".contains(c));
         let value = &value[..end.unwrap_or(value.len())];
         let is_path = value.starts_with(['=', '/', '~', '.', '$', '%', '{', '[']);
         if value.len() >= 12 && !is_path && looks_random(value) {
-            found.push(Found { at: value_start..value_start + value.len(), name: "secret" });
+            found.push(SecretMatch { at: value_start..value_start + value.len(), name: "secret" });
         }
     }
 }
 
 fn is_constant(name: &str) -> bool {
-    !name.is_empty()
-        && name.bytes().all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == b'_')
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
 #[cfg(test)]

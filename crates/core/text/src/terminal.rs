@@ -23,7 +23,7 @@ pub(crate) fn is_control(c: char) -> bool {
 
 /// The text as a terminal would leave it on the screen.
 pub(crate) fn render(text: &str) -> String {
-    let mut screen = Screen { out: String::with_capacity(text.len()), line_start: 0, row: None };
+    let mut screen = TerminalText { out: String::with_capacity(text.len()), line_start: 0, row: None };
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
@@ -43,7 +43,7 @@ pub(crate) fn render(text: &str) -> String {
 }
 
 /// What follows an `ESC`.
-fn escape(chars: &mut Peekable<Chars<'_>>, screen: &mut Screen) {
+fn escape(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
     match chars.peek().copied() {
         Some('[') => {
             chars.next();
@@ -63,7 +63,7 @@ fn escape(chars: &mut Peekable<Chars<'_>>, screen: &mut Screen) {
 }
 
 /// `CSI parameters intermediates final`; only what moves inside or erases the current line is played.
-fn control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut Screen) {
+fn control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
     let mut first: Option<usize> = None;
     let mut in_first = true;
     while let Some(c) = chars.next_if(|c| ('0'..='?').contains(c)) {
@@ -96,7 +96,7 @@ fn control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut Screen) {
 ///
 /// Without one it was no string: only its first character is replaced and the rest is text, so that a stray byte in
 /// binary noise hides nothing. The scan ends at the next control character, which keeps the whole linear.
-fn control_string(chars: &mut Peekable<Chars<'_>>, screen: &mut Screen, kind: char) {
+fn control_string(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText, kind: char) {
     let mut ahead = chars.clone();
     while let Some(c) = ahead.next() {
         let ended = match c {
@@ -118,13 +118,13 @@ fn control_string(chars: &mut Peekable<Chars<'_>>, screen: &mut Screen, kind: ch
 }
 
 /// The finished text, with the current line either at its end or, once overwritten, in columns.
-struct Screen {
+struct TerminalText {
     out: String,
     line_start: usize,
-    row: Option<Row>,
+    row: Option<TerminalRow>,
 }
 
-impl Screen {
+impl TerminalText {
     fn put(&mut self, c: char) {
         match &mut self.row {
             Some(row) => row.put(c),
@@ -150,10 +150,10 @@ impl Screen {
     }
 
     /// The current line in columns; from here to its end it is played character by character.
-    fn row(&mut self) -> &mut Row {
+    fn row(&mut self) -> &mut TerminalRow {
         let Self { out, line_start, row } = self;
         row.get_or_insert_with(|| {
-            let mut row = Row::default();
+            let mut row = TerminalRow::default();
             out[*line_start..].chars().for_each(|c| row.put(c));
             out.truncate(*line_start);
             row
@@ -183,14 +183,14 @@ const CONTINUED: char = '\0';
 
 /// One line in columns with a cursor.
 #[derive(Default)]
-struct Row {
+struct TerminalRow {
     cells: Vec<char>,
     /// Characters without a width, by the column they belong to.
     marks: BTreeMap<usize, String>,
     cursor: usize,
 }
 
-impl Row {
+impl TerminalRow {
     fn put(&mut self, c: char) {
         if c == '\t' {
             // A tab moves and erases nothing.

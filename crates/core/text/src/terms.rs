@@ -15,7 +15,7 @@ pub enum TermStyle {
 
 /// What a run of text is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Script {
+pub enum TermScript {
     /// What stands between spaces or signs: a word or a name.
     Spaced,
     /// Characters of a script without spaces.
@@ -26,7 +26,7 @@ pub enum Script {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextRun<'a> {
     /// What it is made of.
-    pub script: Script,
+    pub script: TermScript,
     /// As it stands in the text.
     pub text: &'a str,
 }
@@ -38,11 +38,11 @@ pub fn fold_char(c: char) -> char {
 
 impl TermStyle {
     /// What a character is part of; none for those that part words.
-    pub fn script(self, c: char) -> Option<Script> {
+    pub fn script(self, c: char) -> Option<TermScript> {
         if is_unspaced(c) {
-            Some(Script::Unspaced)
+            Some(TermScript::Unspaced)
         } else if c.is_alphanumeric() || (self == Self::Code && c == '_') {
-            Some(Script::Spaced)
+            Some(TermScript::Spaced)
         } else {
             None
         }
@@ -152,7 +152,10 @@ mod tests {
     #[test]
     fn scripts_without_spaces_become_pairs() {
         let run = TermStyle::Prose.runs("行測試").next().unwrap();
-        assert_eq!((run.script, run.pairs()), (Script::Unspaced, vec!["行測".into(), "測試".into(), "試".to_owned()]));
+        assert_eq!(
+            (run.script, run.pairs()),
+            (TermScript::Unspaced, vec!["行測".into(), "測試".into(), "試".to_owned()])
+        );
     }
 
     proptest! {

@@ -4,6 +4,16 @@
 //! numbers: [`Clock`] and [`IdSource`] are how the others are given both.
 //!
 //! Read first: [`Message`] (what is stored), [`Request`] (what is sent), [`Event`] (what is shown).
+//!
+//! ```
+//! use haft_types::{ContentHash, Message, MessageId, Part, Role, Timestamp};
+//!
+//! let id = MessageId::derived(ContentHash::of(b"the first"));
+//! let content = vec![Part::text("Fix the "), Part::text("bug.")];
+//! let message = Message::new(id, Role::User, content, Timestamp::UNIX_EPOCH);
+//! assert_eq!(message.joined_text(), "Fix the bug.");
+//! assert_eq!(message.tool_calls().count(), 0);
+//! ```
 
 mod control;
 mod event;

@@ -45,14 +45,14 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
 
 /// One message.
 #[derive(Deserialize)]
-struct ChatMessage<'a> {
+struct ChatLogMessage<'a> {
     role: String,
-    content: Option<ChatContent>,
+    content: Option<ChatLogContent>,
     #[serde(borrow)]
-    tool_calls: Option<Vec<ChatCall<'a>>>,
+    tool_calls: Option<Vec<ChatLogCall<'a>>>,
     // What tool calls were before they had ids.
     #[serde(borrow)]
-    function_call: Option<ChatFunction<'a>>,
+    function_call: Option<ChatLogFunction<'a>>,
     tool_call_id: Option<String>,
     name: Option<String>,
     #[serde(alias = "reasoning")]
@@ -63,20 +63,20 @@ struct ChatMessage<'a> {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum ChatContent {
+enum ChatLogContent {
     Text(String),
     Parts(Vec<Value>),
 }
 
 #[derive(Deserialize)]
-struct ChatCall<'a> {
+struct ChatLogCall<'a> {
     id: String,
     #[serde(borrow)]
-    function: ChatFunction<'a>,
+    function: ChatLogFunction<'a>,
 }
 
 #[derive(Deserialize)]
-struct ChatFunction<'a> {
+struct ChatLogFunction<'a> {
     name: String,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
@@ -88,7 +88,7 @@ pub(crate) fn read_message(
     raw: &RawValue,
     at: Option<Timestamp>,
 ) -> Result<Message, String> {
-    let chat: ChatMessage<'_> = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
+    let chat: ChatLogMessage<'_> = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
     let parts = parts(chat.content)?;
     let mut message = match chat.role.as_str() {
         "system" | "developer" => builder.instructions(parts, at),
@@ -119,7 +119,7 @@ fn extras(synthetic: Option<Value>, meta: Option<Value>) -> Metadata {
     named.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
 }
 
-fn call(id: String, function: &ChatFunction<'_>) -> Result<Part, String> {
+fn call(id: String, function: &ChatLogFunction<'_>) -> Result<Part, String> {
     let raw = function.arguments.map_or("{}", RawValue::get);
     let arguments = if raw.starts_with('"') {
         serde_json::from_str(raw).map_err(|error| error.to_string())?
@@ -144,12 +144,12 @@ fn result(builder: &ConversationBuilder, call: &str, name: Option<&str>, parts: 
     content
 }
 
-fn parts(content: Option<ChatContent>) -> Result<Vec<Part>, String> {
+fn parts(content: Option<ChatLogContent>) -> Result<Vec<Part>, String> {
     match content {
         None => Ok(Vec::new()),
-        Some(ChatContent::Text(text)) if text.is_empty() => Ok(Vec::new()),
-        Some(ChatContent::Text(text)) => Ok(vec![Part::text(text)]),
-        Some(ChatContent::Parts(parts)) => parts.iter().map(part).collect(),
+        Some(ChatLogContent::Text(text)) if text.is_empty() => Ok(Vec::new()),
+        Some(ChatLogContent::Text(text)) => Ok(vec![Part::text(text)]),
+        Some(ChatLogContent::Parts(parts)) => parts.iter().map(part).collect(),
     }
 }
 

@@ -44,7 +44,7 @@ struct ApiMessage<'a> {
 }
 
 #[derive(Deserialize)]
-struct Block<'a> {
+struct ClaudeCodeBlock<'a> {
     r#type: String,
     text: Option<String>,
     thinking: Option<String>,
@@ -64,7 +64,7 @@ struct Block<'a> {
 struct SessionMessage<'a> {
     line: SessionLine<'a>,
     message: ApiMessage<'a>,
-    blocks: Vec<(Block<'a>, &'a str)>,
+    blocks: Vec<(ClaudeCodeBlock<'a>, &'a str)>,
 }
 
 pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
@@ -150,11 +150,11 @@ fn said<'a>(
     all
 }
 
-fn blocks<'a>(content: Option<&'a RawValue>, skipped: &mut usize) -> Vec<(Block<'a>, &'a str)> {
+fn blocks<'a>(content: Option<&'a RawValue>, skipped: &mut usize) -> Vec<(ClaudeCodeBlock<'a>, &'a str)> {
     let Some(raw) = content.map(RawValue::get) else { return Vec::new() };
     if raw.starts_with('"') {
         let Ok(text) = serde_json::from_str::<String>(raw) else { return Vec::new() };
-        let block = Block {
+        let block = ClaudeCodeBlock {
             r#type: "text".into(),
             text: Some(text),
             thinking: None,
@@ -251,7 +251,7 @@ impl ReplyBuilder {
     }
 }
 
-fn reply_part(block: &Block<'_>, raw: &str) -> Option<Part> {
+fn reply_part(block: &ClaudeCodeBlock<'_>, raw: &str) -> Option<Part> {
     match block.r#type.as_str() {
         "text" => Some(Part::text(block.text.clone()?)),
         "thinking" => {
@@ -304,7 +304,7 @@ fn take_user(builder: &mut ConversationBuilder, said: &SessionMessage<'_>) {
     builder.push(message);
 }
 
-fn result(builder: &ConversationBuilder, call: &str, block: &Block<'_>) -> Vec<Part> {
+fn result(builder: &ConversationBuilder, call: &str, block: &ClaudeCodeBlock<'_>) -> Vec<Part> {
     let (mut text, mut images) = (String::new(), Vec::new());
     match &block.content {
         Some(Value::String(whole)) => text.push_str(whole),

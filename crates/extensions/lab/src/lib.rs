@@ -26,6 +26,6 @@ mod testing;
 pub use outcome::{PolicyOutcome, RequestOutcome};
 pub use plot::draw_plot;
 pub use recorded::{ImaginedReminders, RecordedAside, RecordedConversation};
-pub use replay::{Beside, Coverage, Recording, Replay, Replayed, Step, coverage, replay};
+pub use replay::{Coverage, RecordedStep, Recording, Replay, Replayed, RequestSurroundings, coverage, replay};
 pub use tables::{OUTCOME_HEADINGS, outcome_json, outcome_page, outcome_rows, pricing_line};
 pub use variant::{UnknownVariant, VARIANTS, Variant};

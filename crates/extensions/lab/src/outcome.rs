@@ -3,7 +3,7 @@
 use haft_types::{ModelSpec, Request, TokenCounter, Usage};
 
 use crate::recorded::RecordedConversation;
-use crate::replay::{Beside, Coverage, Recording, coverage, replay};
+use crate::replay::{Coverage, Recording, RequestSurroundings, coverage, replay};
 use crate::variant::Variant;
 
 /// What a policy came to.
@@ -56,7 +56,7 @@ impl PolicyOutcome {
         for one in conversations {
             let beside = |step: usize| {
                 let aside = one.aside(step);
-                Beside {
+                RequestSurroundings {
                     system: &aside.system,
                     system_input: None,
                     tools: &aside.tools,

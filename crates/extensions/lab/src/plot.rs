@@ -41,13 +41,13 @@ text { fill: #e6edf3 } .faint { fill: #9198a1 } .ground { fill: #0d1117 } .grid 
 
 /// The mean of some requests.
 #[derive(Clone, Copy, Default)]
-struct Column {
+struct PlotColumn {
     read: f64,
     written: f64,
     fresh: f64,
 }
 
-impl Column {
+impl PlotColumn {
     fn mean(usages: impl ExactSizeIterator<Item = Usage>) -> Self {
         let count = usages.len().max(1) as f64;
         let mut sum = Usage::default();
@@ -65,10 +65,10 @@ impl Column {
 pub fn draw_plot(title: &str, outcomes: &[PolicyOutcome]) -> String {
     let longest = outcomes.iter().map(|outcome| outcome.requests.len()).max().unwrap_or(0).max(1);
     let share = longest.div_ceil(MOST_COLUMNS);
-    let columns: Vec<Vec<Column>> = outcomes
+    let columns: Vec<Vec<PlotColumn>> = outcomes
         .iter()
         .map(|outcome| {
-            outcome.requests.chunks(share).map(|some| Column::mean(some.iter().map(|one| one.usage))).collect()
+            outcome.requests.chunks(share).map(|some| PlotColumn::mean(some.iter().map(|one| one.usage))).collect()
         })
         .collect();
     let peak = columns.iter().flatten().map(|column| column.total()).fold(1.0, f64::max);
@@ -83,7 +83,7 @@ pub fn draw_plot(title: &str, outcomes: &[PolicyOutcome]) -> String {
     let slot = (WIDTH - LEFT - RIGHT) / longest.div_ceil(share) as f64;
     for (index, (outcome, columns)) in outcomes.iter().zip(&columns).enumerate() {
         let floor = TOP + index as f64 * (PANEL + GAP) + GAP / 2.0 + PANEL;
-        panel(&mut svg, outcome, columns, &Frame { floor, slot, peak });
+        panel(&mut svg, outcome, columns, &PlotPanel { floor, slot, peak });
     }
     let floor = height - BOTTOM;
     lines(&mut svg, outcomes, floor, longest);
@@ -103,14 +103,14 @@ fn legend(svg: &mut Svg, share: usize) {
 }
 
 /// Where a panel stands and how it is scaled.
-struct Frame {
+struct PlotPanel {
     floor: f64,
     slot: f64,
     peak: f64,
 }
 
-fn panel(svg: &mut Svg, outcome: &PolicyOutcome, columns: &[Column], frame: &Frame) {
-    let Frame { floor, slot, peak } = *frame;
+fn panel(svg: &mut Svg, outcome: &PolicyOutcome, columns: &[PlotColumn], frame: &PlotPanel) {
+    let PlotPanel { floor, slot, peak } = *frame;
     let usage = outcome.usage();
     let cost = outcome.cost().map_or_else(String::new, |cost| format!(", {}", money(cost)));
     let words = format!("{} tokens, {} read{cost}", grouped(usage.all_input()), percent(usage.cached_share()));

@@ -11,7 +11,7 @@ use haft_context::{ContextError, Documents, Reminders, RoleText, SystemInput, re
 use haft_types::{Entry, LlmMetadata, Message, Role, TokenCounter, ToolSet, ToolSpec, Usage};
 use serde_json::{Value, json};
 
-use crate::replay::Step;
+use crate::replay::RecordedStep;
 
 /// Between two requests where no time was recorded: what most take.
 const USUAL_PAUSE: Duration = Duration::from_secs(7);
@@ -23,7 +23,7 @@ pub struct RecordedConversation {
     /// Every message.
     pub history: Vec<Arc<Entry>>,
     /// When the model was asked.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RecordedStep>,
     /// What was sent besides: one for each step, or one for all. Never empty.
     pub asides: Vec<RecordedAside>,
     /// What the provider counted, request by request.
@@ -104,7 +104,7 @@ impl RecordedConversation {
 }
 
 /// A request is made whenever the assistant is to speak.
-fn steps(said: &[Message]) -> Vec<Step> {
+fn steps(said: &[Message]) -> Vec<RecordedStep> {
     let role = |index: usize| said.get(index).map(|message| message.role);
     let asks = |end: &usize| {
         matches!(role(end - 1), Some(Role::User | Role::Tool)) && matches!(role(*end), Some(Role::Assistant))
@@ -115,7 +115,7 @@ fn steps(said: &[Message]) -> Vec<Step> {
     let step = |messages: usize| {
         let at = begun.and_then(|begun| Duration::try_from(said[messages - 1].created_at.duration_since(begun)).ok());
         clock = at.filter(|_| timed).unwrap_or(clock + USUAL_PAUSE).max(clock);
-        Step { messages, at: clock }
+        RecordedStep { messages, at: clock }
     };
     (1..=said.len()).filter(asks).map(step).collect()
 }

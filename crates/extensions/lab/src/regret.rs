@@ -103,7 +103,7 @@ impl Regrets {
 
 /// The ids in the arguments of a call that asks for messages again.
 fn recalled(call: &ToolCall) -> impl Iterator<Item = ShortId> {
-    call.arguments.split(|letter: char| !letter.is_ascii_alphanumeric()).filter_map(|word| word.parse().ok())
+    call.arguments.split(|c: char| !c.is_ascii_alphanumeric()).filter_map(|word| word.parse().ok())
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::regret::Regrets;
 
 /// A request of the recording: how many messages there were, and when it was sent, counted from any beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct RecordedStep {
     /// The messages of the history that it could hold.
     pub messages: usize,
     /// When it was sent.
@@ -27,7 +27,7 @@ pub struct Step {
 
 /// What is sent besides the conversation.
 #[derive(Clone)]
-pub struct Beside<'a> {
+pub struct RequestSurroundings<'a> {
     /// The system message.
     pub system: &'a Arc<Entry>,
     /// What it was rendered from, where it may be shortened.
@@ -48,9 +48,9 @@ pub struct Recording<'a> {
     /// Every message.
     pub history: &'a [Arc<Entry>],
     /// When the model was asked.
-    pub steps: &'a [Step],
+    pub steps: &'a [RecordedStep],
     /// What was sent besides at each step, by its number.
-    pub beside: &'a dyn Fn(usize) -> Beside<'a>,
+    pub beside: &'a dyn Fn(usize) -> RequestSurroundings<'a>,
 }
 
 /// One request of a replay.

@@ -8,13 +8,13 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use haft_text::{Limits, cut_lines, sanitise};
+use haft_text::{CutLimits, cut_lines, sanitise};
 use haft_tool::{ToolContext, ToolOutput};
 use haft_types::{Envelope, Image, ToolError, ToolStatus};
 use serde_json::{Value, json};
 
 /// What is kept as data; later rounds keep fewer lines still.
-const DATA: Limits = Limits { lines: 200, bytes: 8 * 1024 };
+const DATA: CutLimits = CutLimits { lines: 200, bytes: 8 * 1024 };
 
 /// What a server answered.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,7 +56,7 @@ impl ServerAnswer {
     /// What the model reads.
     pub(crate) fn output(&self, context: &ToolContext, server: &str, tool: &str) -> ToolOutput {
         let whole = sanitise(&self.text()).into_owned();
-        let limits = Limits { lines: context.limits.lines.saturating_sub(1), bytes: context.limits.bytes };
+        let limits = CutLimits { lines: context.limits.lines.saturating_sub(1), bytes: context.limits.bytes };
         let cut = cut_lines(&whole, limits);
         let mut text = cut.text.clone();
         let mut data = json!({ "server": server, "tool": tool, "text": cut_lines(&whole, DATA).text });

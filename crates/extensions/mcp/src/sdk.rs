@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_sandbox::{Background, Capture, CommandSpec, Stdin, Supervisor};
-use haft_text::Limits;
+use haft_text::CutLimits;
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
     CallToolRequestParams, GetPromptRequestParams, ProtocolVersion, ReadResourceRequestParams, ServerNotification,
@@ -42,7 +42,7 @@ pub(crate) use handler::Heard;
 /// The largest message a server may send.
 const LARGEST: usize = 64 << 20;
 /// What is kept of a server's errors.
-const LAST_WORDS: Limits = Limits { lines: 20, bytes: 2 * 1024 };
+const LAST_WORDS: CutLimits = CutLimits { lines: 20, bytes: 2 * 1024 };
 /// How long a server may take to say goodbye.
 const GOODBYE: Duration = Duration::from_millis(500);
 

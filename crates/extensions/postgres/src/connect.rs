@@ -9,7 +9,7 @@ use haft_store::{Locked, StoreError};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, PgConnection};
 
-use crate::failure::Failure;
+use crate::failure::PostgresFailure;
 use crate::session;
 
 /// Numbered changes of the format. A released one is never edited: the next change is the next number.
@@ -19,14 +19,14 @@ const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_conversations.sql")]
 const FORMAT: i32 = (MIGRATIONS.len() as u32).cast_signed();
 
 /// A server, and how it is spoken to.
-pub(crate) struct Server {
+pub(crate) struct PostgresServer {
     options: PgConnectOptions,
     /// Its address without what is secret in it.
     name: PathBuf,
     lock_timeout: Duration,
 }
 
-impl Server {
+impl PostgresServer {
     pub(crate) fn new(url: &str, lock_timeout: Duration) -> Result<Self, StoreError> {
         let options = PgConnectOptions::from_str(url)
             .map_err(|error| StoreError::BadAddress { address: hide_password(url), problem: error.to_string() })?;
@@ -44,36 +44,40 @@ impl Server {
         Ok(Self { options, name: PathBuf::from(hide_password(url)), lock_timeout })
     }
 
-    pub(crate) async fn connect(&self) -> Result<PgConnection, Failure> {
+    pub(crate) async fn connect(&self) -> Result<PgConnection, PostgresFailure> {
         const PATIENCE: Duration = Duration::from_secs(10);
         match tokio::time::timeout(PATIENCE, self.options.connect()).await {
             Ok(connected) => Ok(connected?),
-            Err(_) => Err(Failure::Sqlx(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))),
+            Err(_) => Err(PostgresFailure::Sqlx(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))),
         }
     }
 
     /// The failure as the caller sees it.
-    pub(crate) fn explain(&self, failure: Failure) -> StoreError {
+    pub(crate) fn explain(&self, failure: PostgresFailure) -> StoreError {
         let path = self.name.clone();
         match failure {
-            Failure::Store(error) => error,
-            Failure::NewerFormat(found) => StoreError::NewerFormat { path, found, known: FORMAT.unsigned_abs() },
-            Failure::Damaged(detail) => StoreError::Damaged { path, detail },
-            Failure::Sqlx(sqlx::Error::Io(source)) => StoreError::Io { action: "reach the server", path, source },
-            Failure::Sqlx(sqlx::Error::Database(error)) if error.code().as_deref() == Some("55P03") => {
+            PostgresFailure::Store(error) => error,
+            PostgresFailure::NewerFormat(found) => {
+                StoreError::NewerFormat { path, found, known: FORMAT.unsigned_abs() }
+            }
+            PostgresFailure::Damaged(detail) => StoreError::Damaged { path, detail },
+            PostgresFailure::Sqlx(sqlx::Error::Io(source)) => {
+                StoreError::Io { action: "reach the server", path, source }
+            }
+            PostgresFailure::Sqlx(sqlx::Error::Database(error)) if error.code().as_deref() == Some("55P03") => {
                 StoreError::LockTimeout { what: Locked::Database(path), holder: None, waited: self.lock_timeout }
             }
-            Failure::Sqlx(error) => StoreError::Database { path, source: Box::new(error) },
+            PostgresFailure::Sqlx(error) => StoreError::Database { path, source: Box::new(error) },
         }
     }
 }
 
 /// Brings the tables to [`FORMAT`]: all steps or none. Another process may be doing the same.
-pub(crate) async fn migrate(connection: &mut PgConnection) -> Result<(), Failure> {
+pub(crate) async fn migrate(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
     session::transaction(connection, session::WRITING, migrate_alone).await
 }
 
-async fn migrate_alone(connection: &mut PgConnection) -> Result<(), Failure> {
+async fn migrate_alone(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
     // A lock of the server's, because two `CREATE TABLE IF NOT EXISTS` at once can both fail.
     sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' format', 0))")
         .execute(&mut *connection)
@@ -96,8 +100,8 @@ async fn migrate_alone(connection: &mut PgConnection) -> Result<(), Failure> {
 
 /// Refuses a format that a newer haft made. It may have done so since this process connected, and what is written the old way
 /// would be lost to it.
-pub(crate) fn check_format(found: i32) -> Result<(), Failure> {
-    if found > FORMAT { Err(Failure::NewerFormat(found.unsigned_abs())) } else { Ok(()) }
+pub(crate) fn check_format(found: i32) -> Result<(), PostgresFailure> {
+    if found > FORMAT { Err(PostgresFailure::NewerFormat(found.unsigned_abs())) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -106,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_wrong_address_is_told_without_its_password() {
-        let error = Server::new("postgres://me:secret@host:port/db", Duration::ZERO).err().unwrap().to_string();
+        let error = PostgresServer::new("postgres://me:secret@host:port/db", Duration::ZERO).err().unwrap().to_string();
         assert!(error.contains("me@host:port") && !error.contains("secret"), "{error}");
     }
 }

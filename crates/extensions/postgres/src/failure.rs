@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 /// A failure inside a job.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum PostgresFailure {
     /// The server refused, or is not there.
     Sqlx(sqlx::Error),
     /// A newer haft has changed the tables.
@@ -17,7 +17,7 @@ pub(crate) enum Failure {
     Store(StoreError),
 }
 
-impl Failure {
+impl PostgresFailure {
     /// Whether the connection is of no more use.
     pub(crate) fn ends_the_connection(&self) -> bool {
         match self {
@@ -29,25 +29,25 @@ impl Failure {
     }
 }
 
-impl From<sqlx::Error> for Failure {
+impl From<sqlx::Error> for PostgresFailure {
     fn from(error: sqlx::Error) -> Self {
         Self::Sqlx(error)
     }
 }
 
-impl From<DamagedRow> for Failure {
+impl From<DamagedRow> for PostgresFailure {
     fn from(DamagedRow(detail): DamagedRow) -> Self {
         Self::Damaged(detail)
     }
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for PostgresFailure {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
 /// A value from the JSON form we wrote; `what` names it in the error.
-pub(crate) fn decode<T: DeserializeOwned>(what: impl FnOnce() -> String, text: &str) -> Result<T, Failure> {
+pub(crate) fn decode<T: DeserializeOwned>(what: impl FnOnce() -> String, text: &str) -> Result<T, PostgresFailure> {
     Ok(backend::decode(what, text)?)
 }

@@ -29,31 +29,31 @@ use haft_store::backend::{
     namespace_name, parse_query,
 };
 use haft_store::{
-    Conversation, ConversationDocument, Fact, Found, Hit, Listed, LoggedRequest, Namespace, NewConversation, NewFork,
-    Page, PageEnd, Pending, RequestOutline, RequestSummary, Revision, Scope, SearchQuery, SentRequest, Statistics,
-    Store, StoreConfig, StoreError, Swap, Totals, WriteLock,
+    Conversation, ConversationDocument, ConversationMatch, ConversationRow, ConversationScope, Fact, LoggedRequest,
+    MessagePage, Namespace, NewConversation, NewFork, PageEnd, PendingWrite, RequestOutline, RequestSummary, Revision,
+    SearchHit, SearchQuery, SentRequest, Store, StoreConfig, StoreError, StoreStatistics, Swap, Totals, WriteLock,
 };
 use haft_types::{Clock, ConversationId, Message, MessageId, Timestamp};
 use serde_json::Value;
 use sqlx::PgConnection;
 
-use self::failure::Failure;
-use self::locks::Locks;
-use self::session::Session;
+use self::failure::PostgresFailure;
+use self::locks::PostgresLocks;
+use self::session::PostgresSession;
 
 /// What the writing thread owns.
-struct Writer {
-    session: Session,
+struct PostgresWriter {
+    session: PostgresSession,
     last_requests: LastRequests,
-    locks: Arc<Locks>,
+    locks: Arc<PostgresLocks>,
 }
 
 /// Conversations on a PostgreSQL server. Dropping it waits for the writes already asked for.
 pub struct PostgresStore {
-    index: Worker<Session, Failure>,
-    reader: Worker<Session, Failure>,
-    writer: Worker<Writer, Failure>,
-    locks: Arc<Locks>,
+    index: Worker<PostgresSession, PostgresFailure>,
+    reader: Worker<PostgresSession, PostgresFailure>,
+    writer: Worker<PostgresWriter, PostgresFailure>,
+    locks: Arc<PostgresLocks>,
     counters: Counters,
     clock: Arc<dyn Clock>,
 }
@@ -71,20 +71,25 @@ impl PostgresStore {
     }
 
     fn connect_here(url: &str, config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
-        let server = Arc::new(connect::Server::new(url, config.lock_timeout())?);
-        let explain: Explain<Failure> = {
+        let server = Arc::new(connect::PostgresServer::new(url, config.lock_timeout())?);
+        let explain: Explain<PostgresFailure> = {
             let server = Arc::clone(&server);
             Arc::new(move |failure| server.explain(failure))
         };
-        let mut session = Session::new(&server)?;
+        let mut session = PostgresSession::new(&server)?;
         session.run(connect::migrate).map_err(|failure| explain(failure))?;
-        let keeper = Worker::start("haft-store-lock", Arc::clone(&explain), Session::new(&server)?)?;
-        let locks = Arc::new(Locks::new(keeper, config.lock_timeout()));
-        let writer = Writer { session, last_requests: LastRequests::default(), locks: Arc::clone(&locks) };
+        let keeper = Worker::start("haft-store-lock", Arc::clone(&explain), PostgresSession::new(&server)?)?;
+        let locks = Arc::new(PostgresLocks::new(keeper, config.lock_timeout()));
+        let writer = PostgresWriter { session, last_requests: LastRequests::default(), locks: Arc::clone(&locks) };
         let idle_work = IdleWork { after: INDEX_DELAY, work: index_a_little };
         Ok(Self {
-            index: Worker::start_with("haft-store-index", Arc::clone(&explain), Session::new(&server)?, idle_work)?,
-            reader: Worker::start("haft-store-read", Arc::clone(&explain), Session::new(&server)?)?,
+            index: Worker::start_with(
+                "haft-store-index",
+                Arc::clone(&explain),
+                PostgresSession::new(&server)?,
+                idle_work,
+            )?,
+            reader: Worker::start("haft-store-read", Arc::clone(&explain), PostgresSession::new(&server)?)?,
             writer: Worker::start("haft-store-write", explain, writer)?,
             locks,
             counters: Counters::default(),
@@ -96,10 +101,10 @@ impl PostgresStore {
     fn write<T: Send + 'static>(
         &self,
         id: &ConversationId,
-        job: impl AsyncFnOnce(&mut PgConnection, &ConversationId, Timestamp) -> Result<T, Failure> + Send + 'static,
-    ) -> Pending<T> {
+        job: impl AsyncFnOnce(&mut PgConnection, &ConversationId, Timestamp) -> Result<T, PostgresFailure> + Send + 'static,
+    ) -> PendingWrite<T> {
         let (id, now) = (id.clone(), self.clock.now());
-        self.writer.submit(move |Writer { session, locks, .. }| {
+        self.writer.submit(move |PostgresWriter { session, locks, .. }| {
             session.run_briefly(locks.timeout(), async |connection| {
                 let job = async |transaction: &mut PgConnection| {
                     write::check_format(transaction).await?;
@@ -114,8 +119,8 @@ impl PostgresStore {
     /// Queues a write that is about no conversation that exists already.
     fn write_anywhere<T: Send + 'static>(
         &self,
-        job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Failure> + Send + 'static,
-    ) -> Pending<T> {
+        job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure> + Send + 'static,
+    ) -> PendingWrite<T> {
         self.writer.submit(move |writer| {
             writer.session.run(async |connection| {
                 let job = async |transaction: &mut PgConnection| {
@@ -130,8 +135,8 @@ impl PostgresStore {
     /// Queues a read, which sees the database as it is at one moment.
     fn read<T: Send + 'static>(
         &self,
-        job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Failure> + Send + 'static,
-    ) -> Pending<T> {
+        job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure> + Send + 'static,
+    ) -> PendingWrite<T> {
         self.reader.submit(move |session| {
             session.run(async |connection| session::transaction(connection, session::READING, job).await)
         })
@@ -143,7 +148,7 @@ impl PostgresStore {
     }
 }
 
-fn index_a_little(session: &mut Session) -> Idle {
+fn index_a_little(session: &mut PostgresSession) -> Idle {
     // What goes wrong here is told by the next search.
     session.run(search::fill).unwrap_or(Idle::Done)
 }
@@ -169,12 +174,12 @@ impl Store for PostgresStore {
         self.read(async move |connection| read::get(connection, &id).await).await
     }
 
-    async fn find(&self, text: &str, scope: Scope<'_>) -> Result<Found, StoreError> {
+    async fn find(&self, text: &str, scope: ConversationScope<'_>) -> Result<ConversationMatch, StoreError> {
         let (text, place) = (text.to_owned(), OwnedScope::from(scope));
         self.read(async move |connection| read::find(connection, &text, &place).await).await
     }
 
-    async fn list(&self, scope: Scope<'_>) -> Result<Vec<Listed>, StoreError> {
+    async fn list(&self, scope: ConversationScope<'_>) -> Result<Vec<ConversationRow>, StoreError> {
         let place = OwnedScope::from(scope);
         self.read(async move |connection| read::list(connection, &place).await).await
     }
@@ -206,7 +211,7 @@ impl Store for PostgresStore {
         self.read(async move |connection| read::messages(connection, &id).await).await
     }
 
-    async fn page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<Page, StoreError> {
+    async fn page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError> {
         if end == PageEnd::Newest {
             self.counters.loaded();
         }
@@ -236,10 +241,10 @@ impl Store for PostgresStore {
         Ok(forked)
     }
 
-    async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<Hit>, StoreError> {
+    async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<SearchHit>, StoreError> {
         let items = parse_query(query.text)?;
         let (place, limit) = (OwnedScope::from(query.scope), query.limit);
-        let search = move |session: &mut Session| {
+        let search = move |session: &mut PostgresSession| {
             session.run(async |connection| {
                 while search::fill(connection).await? == Idle::More {}
                 let search = async |snapshot: &mut PgConnection| search::search(snapshot, &items, &place, limit).await;
@@ -303,9 +308,9 @@ impl Store for PostgresStore {
         self.write_anywhere(swap).await
     }
 
-    fn log_request(&self, id: &ConversationId, sent: SentRequest) -> Pending<u64> {
+    fn log_request(&self, id: &ConversationId, sent: SentRequest) -> PendingWrite<u64> {
         let (id, now) = (id.clone(), self.clock.now());
-        self.writer.submit(move |Writer { session, last_requests, locks }| {
+        self.writer.submit(move |PostgresWriter { session, last_requests, locks }| {
             session.run_briefly(locks.timeout(), async |connection| {
                 let log = async |transaction: &mut PgConnection| {
                     write::check_format(transaction).await?;
@@ -355,7 +360,7 @@ impl Store for PostgresStore {
         self.read(async move |connection| read::export(connection, &id).await).await
     }
 
-    fn statistics(&self) -> Statistics {
+    fn statistics(&self) -> StoreStatistics {
         self.counters.so_far()
     }
 

@@ -7,17 +7,22 @@ use haft_store::backend::{MessageSpan, decode_message_id, encode_short_id};
 use haft_types::{ContentHash, ConversationId, Message, MessageId, ShortId};
 use sqlx::PgConnection;
 
-use crate::failure::{Failure, decode};
+use crate::failure::{PostgresFailure, decode};
 
 /// Makes a new conversation the last source of itself.
-pub(crate) async fn begin(connection: &mut PgConnection, conversation: i64, step: i64) -> Result<(), Failure> {
+pub(crate) async fn begin(connection: &mut PgConnection, conversation: i64, step: i64) -> Result<(), PostgresFailure> {
     let sql = "INSERT INTO lineage VALUES ($1, $2, $1, $3, $3, $3)";
     sqlx::query(sql).bind(conversation).bind(step).bind(MessageSpan::NO_END).execute(connection).await?;
     Ok(())
 }
 
 /// Gives a new conversation the sources of its parent, up to a position, as they are now. Nobody writes to the parent meanwhile.
-pub(crate) async fn inherit(connection: &mut PgConnection, child: i64, parent: i64, last: i64) -> Result<(), Failure> {
+pub(crate) async fn inherit(
+    connection: &mut PgConnection,
+    child: i64,
+    parent: i64,
+    last: i64,
+) -> Result<(), PostgresFailure> {
     let sql = "INSERT INTO lineage
                SELECT $1, step, source, least(last_position, $3),
                       least(last_revision, (SELECT coalesce(max(key), 0) FROM revisions WHERE conversation = source)),
@@ -32,7 +37,7 @@ pub(crate) async fn messages(
     connection: &mut PgConnection,
     (key, id): (i64, &ConversationId),
     span: MessageSpan,
-) -> Result<Vec<Message>, Failure> {
+) -> Result<Vec<Message>, PostgresFailure> {
     let revised = revised(connection, key, span).await?;
     let sql = "SELECT messages.position, messages.body FROM lineage JOIN messages
                ON messages.conversation = lineage.source AND messages.position <= lineage.last_position
@@ -48,7 +53,11 @@ pub(crate) async fn messages(
 }
 
 /// The newest revision of each message of a span that has one, by position.
-async fn revised(connection: &mut PgConnection, key: i64, span: MessageSpan) -> Result<HashMap<i64, String>, Failure> {
+async fn revised(
+    connection: &mut PgConnection,
+    key: i64,
+    span: MessageSpan,
+) -> Result<HashMap<i64, String>, PostgresFailure> {
     let sql = "SELECT revisions.position, revisions.body FROM lineage JOIN revisions
                ON revisions.conversation = lineage.source AND revisions.position <= lineage.last_position
                   AND revisions.key <= lineage.last_revision
@@ -64,7 +73,7 @@ pub(crate) async fn find(
     connection: &mut PgConnection,
     conversation: i64,
     short_id: ShortId,
-) -> Result<Option<(i64, MessageId)>, Failure> {
+) -> Result<Option<(i64, MessageId)>, PostgresFailure> {
     let sql = "SELECT messages.position, messages.message_id FROM lineage JOIN messages
                ON messages.conversation = lineage.source AND messages.short_id = $2
                   AND messages.position <= lineage.last_position
@@ -80,7 +89,7 @@ pub(crate) async fn position(
     connection: &mut PgConnection,
     (key, id): (i64, &ConversationId),
     message: MessageId,
-) -> Result<i64, Failure> {
+) -> Result<i64, PostgresFailure> {
     match find(connection, key, message.short()).await? {
         Some((position, found)) if found == message => Ok(position),
         Some(_) | None => Err(StoreError::UnknownMessage { conversation: id.clone(), message }.into()),
@@ -92,7 +101,7 @@ pub(crate) async fn first_bodies(
     connection: &mut PgConnection,
     conversation: i64,
     short_ids: &[i64],
-) -> Result<HashMap<i64, String>, Failure> {
+) -> Result<HashMap<i64, String>, PostgresFailure> {
     let sql = "SELECT messages.short_id, messages.body FROM lineage JOIN messages
                ON messages.conversation = lineage.source AND messages.position <= lineage.last_position
                WHERE lineage.conversation = $1 AND messages.short_id = ANY ($2)";
@@ -106,7 +115,7 @@ pub(crate) async fn stored_as(
     conversation: i64,
     message: MessageId,
     hash: ContentHash,
-) -> Result<bool, Failure> {
+) -> Result<bool, PostgresFailure> {
     let sql = "SELECT EXISTS (SELECT 1 FROM lineage JOIN messages
                ON messages.conversation = lineage.source AND messages.short_id = $2
                   AND messages.position <= lineage.last_position

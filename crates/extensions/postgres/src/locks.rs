@@ -12,29 +12,29 @@ use haft_store::{Holder, Locked, StoreError};
 use haft_types::{ConversationId, Timestamp};
 use sqlx::PgConnection;
 
-use crate::failure::Failure;
-use crate::session::Session;
+use crate::failure::PostgresFailure;
+use crate::session::PostgresSession;
 
 /// How often somebody who waits looks again.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The locks of one store.
-pub(crate) struct Locks {
-    keeper: Worker<Session, Failure>,
+pub(crate) struct PostgresLocks {
+    keeper: Worker<PostgresSession, PostgresFailure>,
     timeout: Duration,
     /// The conversations this store has the right to write to until it is given back, with the term of each.
     held: Mutex<HashMap<ConversationId, i64>>,
 }
 
 /// The right of somebody who keeps it for longer.
-pub(crate) struct Kept {
+pub(crate) struct KeptTerm {
     // A store that goes gives its rights back whether or not they are still kept.
-    locks: Weak<Locks>,
+    locks: Weak<PostgresLocks>,
     conversation: ConversationId,
     term: i64,
 }
 
-impl Drop for Kept {
+impl Drop for KeptTerm {
     fn drop(&mut self) {
         let Some(locks) = self.locks.upgrade() else { return };
         // It may have been lost and taken again.
@@ -53,8 +53,8 @@ impl Drop for Kept {
     }
 }
 
-impl Locks {
-    pub(crate) fn new(keeper: Worker<Session, Failure>, timeout: Duration) -> Self {
+impl PostgresLocks {
+    pub(crate) fn new(keeper: Worker<PostgresSession, PostgresFailure>, timeout: Duration) -> Self {
         Self { keeper, timeout, held: Mutex::default() }
     }
 
@@ -77,7 +77,7 @@ impl Locks {
         &self,
         connection: &mut PgConnection,
         conversation: &ConversationId,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), PostgresFailure> {
         let started = Instant::now();
         loop {
             if let Some(term) = self.term(conversation) {
@@ -107,12 +107,12 @@ impl Locks {
         self: &Arc<Self>,
         conversation: &ConversationId,
         now: Timestamp,
-    ) -> Result<Kept, StoreError> {
+    ) -> Result<KeptTerm, StoreError> {
         let started = Instant::now();
         loop {
             let held_here = self.term(conversation).is_some();
             let wanted = conversation.clone();
-            let try_take = move |session: &mut Session| {
+            let try_take = move |session: &mut PostgresSession| {
                 session.run(async |connection| {
                     // A session may take its own lock again, which would give two the right.
                     if !held_here && let Some(term) = take(connection, &wanted, now).await? {
@@ -124,7 +124,7 @@ impl Locks {
             let holder = match self.keeper.submit(try_take).await? {
                 Ok(term) => {
                     self.held().insert(conversation.clone(), term);
-                    return Ok(Kept { locks: Arc::downgrade(self), conversation: conversation.clone(), term });
+                    return Ok(KeptTerm { locks: Arc::downgrade(self), conversation: conversation.clone(), term });
                 }
                 Err(holder) => holder,
             };
@@ -146,7 +146,7 @@ async fn take(
     connection: &mut PgConnection,
     conversation: &ConversationId,
     now: Timestamp,
-) -> Result<Option<i64>, Failure> {
+) -> Result<Option<i64>, PostgresFailure> {
     let sql = "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || ' conversation ' || $1, 0))";
     if !sqlx::query_scalar(sql).bind(conversation.as_str()).fetch_one(&mut *connection).await? {
         return Ok(None);
@@ -171,7 +171,10 @@ async fn unlock(connection: &mut PgConnection, conversation: &ConversationId) ->
 }
 
 /// Who took the lock last.
-async fn holder(connection: &mut PgConnection, conversation: &ConversationId) -> Result<Option<Holder>, Failure> {
+async fn holder(
+    connection: &mut PgConnection,
+    conversation: &ConversationId,
+) -> Result<Option<Holder>, PostgresFailure> {
     let sql = "SELECT holder FROM writers WHERE conversation = $1";
     let holder: Option<String> = sqlx::query_scalar(sql).bind(conversation.as_str()).fetch_optional(connection).await?;
     Ok(holder.and_then(|holder| serde_json::from_str(&holder).ok()))

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use haft_store::backend::{LISTED_COLUMNS, ListedRow, MessageSpan, OwnedScope, decode_count};
 use haft_store::{
-    Conversation, ConversationDocument, Fact, Found, Listed, Namespace, Page, PageEnd, StoreError, Totals,
+    Conversation, ConversationDocument, ConversationMatch, ConversationRow, Fact, MessagePage, Namespace, PageEnd,
+    StoreError, Totals,
 };
 use haft_types::{ConversationId, Message};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, PgConnection};
 
-use crate::failure::{Failure, decode};
+use crate::failure::{PostgresFailure, decode};
 use crate::lineage;
 
 /// The parameter of a statement that is bound to the namespace of a scope.
@@ -22,7 +23,7 @@ pub(crate) type ListedColumns = (String, String, String, String, String, i64);
 /// A conversation in a list.
 pub(crate) fn listed(
     (id, name, namespace, created_at, updated_at, messages): ListedColumns,
-) -> Result<Listed, Failure> {
+) -> Result<ConversationRow, PostgresFailure> {
     let (created_at, updated_at) = (created_at.as_str(), updated_at.as_str());
     Ok(ListedRow { id, name, namespace, created_at, updated_at, messages }.decode()?)
 }
@@ -38,7 +39,7 @@ enum Trashed {
 pub(crate) async fn conversation(
     connection: &mut PgConnection,
     id: &ConversationId,
-) -> Result<Option<(i64, Conversation)>, Failure> {
+) -> Result<Option<(i64, Conversation)>, PostgresFailure> {
     read_conversation(connection, id, Trashed::No).await
 }
 
@@ -46,7 +47,7 @@ async fn read_conversation(
     connection: &mut PgConnection,
     id: &ConversationId,
     trashed: Trashed,
-) -> Result<Option<(i64, Conversation)>, Failure> {
+) -> Result<Option<(i64, Conversation)>, PostgresFailure> {
     type Row = (i64, String, String, String, String, String, String, String, i64, i64);
     let sql = "SELECT key, id, name, namespace, description, metadata, created_at, updated_at, messages, revisions
                FROM conversations WHERE id = $1 AND (deleted_at IS NOT NULL) = $2";
@@ -60,25 +61,34 @@ async fn read_conversation(
 }
 
 /// The key of a conversation.
-pub(crate) async fn find_key(connection: &mut PgConnection, id: &ConversationId) -> Result<Option<i64>, Failure> {
+pub(crate) async fn find_key(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+) -> Result<Option<i64>, PostgresFailure> {
     let sql = "SELECT key FROM conversations WHERE id = $1 AND deleted_at IS NULL";
     Ok(sqlx::query_scalar(sql).bind(id.as_str()).fetch_optional(connection).await?)
 }
 
 /// The key of a conversation, which must exist and which nobody else changes until the transaction ends.
-pub(crate) async fn own_key(connection: &mut PgConnection, id: &ConversationId) -> Result<i64, Failure> {
+pub(crate) async fn own_key(connection: &mut PgConnection, id: &ConversationId) -> Result<i64, PostgresFailure> {
     let sql = "SELECT key FROM conversations WHERE id = $1 AND deleted_at IS NULL FOR UPDATE";
     let key = sqlx::query_scalar(sql).bind(id.as_str()).fetch_optional(connection).await?;
     key.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
 /// The conversation with this id.
-pub(crate) async fn get(connection: &mut PgConnection, id: &ConversationId) -> Result<Option<Conversation>, Failure> {
+pub(crate) async fn get(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+) -> Result<Option<Conversation>, PostgresFailure> {
     Ok(conversation(connection, id).await?.map(|(_, conversation)| conversation))
 }
 
 /// The conversations of a namespace, of all, or of the trash.
-pub(crate) async fn list(connection: &mut PgConnection, place: &OwnedScope) -> Result<Vec<Listed>, Failure> {
+pub(crate) async fn list(
+    connection: &mut PgConnection,
+    place: &OwnedScope,
+) -> Result<Vec<ConversationRow>, PostgresFailure> {
     let sql = format!(
         "SELECT {LISTED_COLUMNS} FROM conversations WHERE {} ORDER BY updated_at DESC, key DESC",
         place.condition(PARAMETER)
@@ -89,15 +99,21 @@ pub(crate) async fn list(connection: &mut PgConnection, place: &OwnedScope) -> R
 }
 
 /// What a person means by this text.
-pub(crate) async fn find(connection: &mut PgConnection, text: &str, place: &OwnedScope) -> Result<Found, Failure> {
+pub(crate) async fn find(
+    connection: &mut PgConnection,
+    text: &str,
+    place: &OwnedScope,
+) -> Result<ConversationMatch, PostgresFailure> {
     if text.is_empty() || text.contains('\0') {
-        return Ok(Found::Nothing);
+        return Ok(ConversationMatch::Nothing);
     }
     let trashed = match place {
         OwnedScope::Namespace(_) | OwnedScope::Everywhere => Trashed::No,
         OwnedScope::Trash => Trashed::Yes,
     };
-    let one = |found: Option<(i64, Conversation)>| found.map(|(_, conversation)| Found::One(Box::new(conversation)));
+    let one = |found: Option<(i64, Conversation)>| {
+        found.map(|(_, conversation)| ConversationMatch::One(Box::new(conversation)))
+    };
     if let Some(exact) = one(read_conversation(connection, &ConversationId::new(text), trashed).await?) {
         return Ok(exact);
     }
@@ -110,14 +126,19 @@ pub(crate) async fn find(connection: &mut PgConnection, text: &str, place: &Owne
     let rows: Vec<ListedColumns> = query.fetch_all(&mut *connection).await?;
     let candidates = rows.into_iter().map(listed).collect::<Result<Vec<_>, _>>()?;
     match candidates.as_slice() {
-        [] => Ok(Found::Nothing),
-        [single] => Ok(one(read_conversation(connection, &single.id, trashed).await?).unwrap_or(Found::Nothing)),
-        [..] => Ok(Found::Several(candidates)),
+        [] => Ok(ConversationMatch::Nothing),
+        [single] => {
+            Ok(one(read_conversation(connection, &single.id, trashed).await?).unwrap_or(ConversationMatch::Nothing))
+        }
+        [..] => Ok(ConversationMatch::Several(candidates)),
     }
 }
 
 /// The messages of a conversation.
-pub(crate) async fn messages(connection: &mut PgConnection, id: &ConversationId) -> Result<Vec<Message>, Failure> {
+pub(crate) async fn messages(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+) -> Result<Vec<Message>, PostgresFailure> {
     match find_key(connection, id).await? {
         Some(key) => lineage::messages(connection, (key, id), MessageSpan::ALL).await,
         None => Ok(Vec::new()),
@@ -130,14 +151,14 @@ pub(crate) async fn page(
     id: &ConversationId,
     end: PageEnd,
     most: usize,
-) -> Result<Page, Failure> {
-    let Some((key, conversation)) = conversation(connection, id).await? else { return Ok(Page::default()) };
+) -> Result<MessagePage, PostgresFailure> {
+    let Some((key, conversation)) = conversation(connection, id).await? else { return Ok(MessagePage::default()) };
     let (first, span) = MessageSpan::of_page(end, most, conversation.messages);
-    Ok(Page { first, messages: lineage::messages(connection, (key, id), span).await? })
+    Ok(MessagePage { first, messages: lineage::messages(connection, (key, id), span).await? })
 }
 
 /// What was noted of a conversation.
-pub(crate) async fn facts(connection: &mut PgConnection, id: &ConversationId) -> Result<Vec<Fact>, Failure> {
+pub(crate) async fn facts(connection: &mut PgConnection, id: &ConversationId) -> Result<Vec<Fact>, PostgresFailure> {
     let sql = "SELECT facts.body FROM conversations JOIN lineage ON lineage.conversation = conversations.key
                JOIN facts ON facts.conversation = lineage.source AND facts.position <= lineage.last_position
                   AND facts.key <= lineage.last_fact
@@ -151,7 +172,7 @@ pub(crate) async fn state(
     connection: &mut PgConnection,
     id: &ConversationId,
     name: &str,
-) -> Result<Option<Value>, Failure> {
+) -> Result<Option<Value>, PostgresFailure> {
     let sql = "SELECT value FROM states JOIN conversations ON key = conversation
                WHERE id = $1 AND deleted_at IS NULL AND states.name = $2";
     let text: Option<String> = sqlx::query_scalar(sql).bind(id.as_str()).bind(name).fetch_optional(connection).await?;
@@ -163,7 +184,7 @@ pub(crate) async fn states(
     connection: &mut PgConnection,
     id: &ConversationId,
     names: &[String],
-) -> Result<BTreeMap<String, Value>, Failure> {
+) -> Result<BTreeMap<String, Value>, PostgresFailure> {
     let sql = "SELECT states.name, value FROM states JOIN conversations ON key = conversation
                WHERE id = $1 AND deleted_at IS NULL AND states.name = ANY($2)";
     let rows: Vec<(String, String)> = sqlx::query_as(sql).bind(id.as_str()).bind(names).fetch_all(connection).await?;
@@ -179,14 +200,17 @@ pub(crate) async fn project_state(
     connection: &mut PgConnection,
     namespace: &str,
     name: &str,
-) -> Result<Option<Value>, Failure> {
+) -> Result<Option<Value>, PostgresFailure> {
     let sql = "SELECT value FROM project_states WHERE namespace = $1 AND name = $2";
     let text: Option<String> = sqlx::query_scalar(sql).bind(namespace).bind(name).fetch_optional(connection).await?;
     text.map(|text| decode(|| format!("the state `{name}` of namespace `{namespace}`"), &text)).transpose()
 }
 
 /// The current conversation of a namespace.
-pub(crate) async fn current(connection: &mut PgConnection, namespace: &str) -> Result<Option<ConversationId>, Failure> {
+pub(crate) async fn current(
+    connection: &mut PgConnection,
+    namespace: &str,
+) -> Result<Option<ConversationId>, PostgresFailure> {
     let sql = "SELECT id FROM current_conversations JOIN conversations ON key = conversation
                WHERE current_conversations.namespace = $1 AND deleted_at IS NULL";
     let id: Option<String> = sqlx::query_scalar(sql).bind(namespace).fetch_optional(connection).await?;
@@ -194,7 +218,7 @@ pub(crate) async fn current(connection: &mut PgConnection, namespace: &str) -> R
 }
 
 /// The namespaces that are in use.
-pub(crate) async fn namespaces(connection: &mut PgConnection) -> Result<Vec<Namespace>, Failure> {
+pub(crate) async fn namespaces(connection: &mut PgConnection) -> Result<Vec<Namespace>, PostgresFailure> {
     let sql = "SELECT used.namespace,
                       (SELECT count(*) FROM conversations
                        WHERE conversations.namespace = used.namespace AND deleted_at IS NULL),
@@ -215,14 +239,14 @@ pub(crate) async fn namespaces(connection: &mut PgConnection) -> Result<Vec<Name
 pub(crate) async fn export(
     connection: &mut PgConnection,
     id: &ConversationId,
-) -> Result<Option<ConversationDocument>, Failure> {
+) -> Result<Option<ConversationDocument>, PostgresFailure> {
     let Some((key, conversation)) = conversation(connection, id).await? else { return Ok(None) };
     let messages = lineage::messages(connection, (key, id), MessageSpan::ALL).await?;
     Ok(Some(conversation.into_document(messages)))
 }
 
 /// What the database holds.
-pub(crate) async fn totals(connection: &mut PgConnection) -> Result<Totals, Failure> {
+pub(crate) async fn totals(connection: &mut PgConnection) -> Result<Totals, PostgresFailure> {
     let sql = "SELECT (SELECT count(*) FROM conversations WHERE deleted_at IS NULL),
                       (SELECT count(*) FROM conversations WHERE deleted_at IS NOT NULL),
                       (SELECT count(*) FROM (SELECT namespace FROM conversations WHERE deleted_at IS NULL

@@ -14,7 +14,7 @@ use haft_store::{LoggedRequest, RequestOutline, RequestSummary, SentRequest, Sto
 use haft_types::{ContentHash, ConversationId, Segment, Timestamp};
 use sqlx::PgConnection;
 
-use crate::failure::Failure;
+use crate::failure::PostgresFailure;
 use crate::{lineage, read};
 
 /// A request that is in the log once the transaction ends.
@@ -26,7 +26,7 @@ pub(crate) struct Logging {
 
 impl Logging {
     /// Remembers it for the next one, now that it is there, and gives its number.
-    pub(crate) fn remember(self, remembered: &mut LastRequests) -> Result<u64, Failure> {
+    pub(crate) fn remember(self, remembered: &mut LastRequests) -> Result<u64, PostgresFailure> {
         let number = decode_count(self.number)?;
         remembered.remember(self.conversation, self.number, self.segments);
         Ok(number)
@@ -40,7 +40,7 @@ pub(crate) async fn log(
     id: &ConversationId,
     sent: &SentRequest,
     now: Timestamp,
-) -> Result<Logging, Failure> {
+) -> Result<Logging, PostgresFailure> {
     let sql = "UPDATE conversations SET requests = requests + 1 WHERE id = $1 AND deleted_at IS NULL
                RETURNING key, requests";
     let counted: Option<(i64, i64)> = sqlx::query_as(sql).bind(id.as_str()).fetch_optional(&mut *connection).await?;
@@ -69,7 +69,11 @@ pub(crate) async fn log(
 }
 
 /// Makes sure that what the segment holds is stored, and says where.
-async fn keep(connection: &mut PgConnection, conversation: i64, segment: &Segment) -> Result<SegmentSource, Failure> {
+async fn keep(
+    connection: &mut PgConnection,
+    conversation: i64,
+    segment: &Segment,
+) -> Result<SegmentSource, PostgresFailure> {
     let message = &segment.entry.message;
     if lineage::stored_as(connection, conversation, message.message_id, segment.entry.hash).await? {
         return Ok(SegmentSource::Message);
@@ -82,7 +86,7 @@ async fn keep_text(
     connection: &mut PgConnection,
     hash: ContentHash,
     text: impl FnOnce() -> Result<String, StoreError>,
-) -> Result<(), Failure> {
+) -> Result<(), PostgresFailure> {
     let sql = "SELECT EXISTS (SELECT 1 FROM texts WHERE hash = $1)";
     if sqlx::query_scalar(sql).bind(&hash.0[..]).fetch_one(&mut *connection).await? {
         return Ok(());
@@ -94,7 +98,7 @@ async fn keep_text(
 
 type Row = (i64, String, String);
 
-fn logged((number, sent_at, body): Row) -> Result<LoggedRow, Failure> {
+fn logged((number, sent_at, body): Row) -> Result<LoggedRow, PostgresFailure> {
     Ok(LoggedRow::decode(number, &sent_at, &body)?)
 }
 
@@ -103,7 +107,7 @@ async fn segments_of(
     connection: &mut PgConnection,
     conversation: i64,
     number: i64,
-) -> Result<Option<(Vec<SegmentRef>, LoggedRow)>, Failure> {
+) -> Result<Option<(Vec<SegmentRef>, LoggedRow)>, PostgresFailure> {
     let sql = "SELECT number, sent_at, body FROM requests
                WHERE conversation = $1 AND number <= $2 AND number >=
                    (SELECT number FROM requests WHERE conversation = $1 AND number <= $2 AND whole
@@ -113,7 +117,7 @@ async fn segments_of(
     replay(rows.into_iter().map(logged))
 }
 
-async fn log_of(connection: &mut PgConnection, id: &ConversationId) -> Result<Vec<LoggedRow>, Failure> {
+async fn log_of(connection: &mut PgConnection, id: &ConversationId) -> Result<Vec<LoggedRow>, PostgresFailure> {
     let sql = "SELECT number, sent_at, body FROM requests JOIN conversations ON conversations.key = conversation
                WHERE id = $1 AND deleted_at IS NULL ORDER BY number";
     let rows: Vec<Row> = sqlx::query_as(sql).bind(id.as_str()).fetch_all(connection).await?;
@@ -121,7 +125,10 @@ async fn log_of(connection: &mut PgConnection, id: &ConversationId) -> Result<Ve
 }
 
 /// The log of a conversation, a line each.
-pub(crate) async fn list(connection: &mut PgConnection, id: &ConversationId) -> Result<Vec<RequestSummary>, Failure> {
+pub(crate) async fn list(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+) -> Result<Vec<RequestSummary>, PostgresFailure> {
     let log = log_of(connection, id).await?;
     log.iter().map(|logged| Ok(logged.summary()?)).collect()
 }
@@ -130,7 +137,7 @@ pub(crate) async fn list(connection: &mut PgConnection, id: &ConversationId) -> 
 pub(crate) async fn outlines(
     connection: &mut PgConnection,
     id: &ConversationId,
-) -> Result<Vec<RequestOutline>, Failure> {
+) -> Result<Vec<RequestOutline>, PostgresFailure> {
     let mut segments = Vec::new();
     let mut encodings: HashMap<ContentHash, Arc<str>> = HashMap::new();
     let mut outlines = Vec::new();
@@ -153,7 +160,7 @@ pub(crate) async fn get(
     connection: &mut PgConnection,
     id: &ConversationId,
     number: u64,
-) -> Result<Option<LoggedRequest>, Failure> {
+) -> Result<Option<LoggedRequest>, PostgresFailure> {
     let Ok(number) = i64::try_from(number) else { return Ok(None) };
     let Some(key) = read::find_key(connection, id).await? else { return Ok(None) };
     let Some((segments, logged)) = segments_of(connection, key, number).await? else { return Ok(None) };
@@ -161,7 +168,7 @@ pub(crate) async fn get(
     if logged.number != number {
         return Ok(None);
     }
-    let bodies = Bodies::read(connection, key, &segments).await?;
+    let bodies = RequestBodies::read(connection, key, &segments).await?;
     let mut whole = Vec::with_capacity(segments.len());
     for segment in segments {
         let message = segment.decode_message(bodies.of(&segment))?;
@@ -176,13 +183,13 @@ pub(crate) async fn get(
 }
 
 /// The bodies a request refers to, read at once: each by itself would be a journey to the server.
-struct Bodies {
+struct RequestBodies {
     messages: HashMap<i64, String>,
     texts: HashMap<Vec<u8>, String>,
 }
 
-impl Bodies {
-    async fn read(connection: &mut PgConnection, key: i64, segments: &[SegmentRef]) -> Result<Self, Failure> {
+impl RequestBodies {
+    async fn read(connection: &mut PgConnection, key: i64, segments: &[SegmentRef]) -> Result<Self, PostgresFailure> {
         let (mut ids, mut hashes) = (Vec::new(), Vec::new());
         for segment in segments {
             match segment.source {
@@ -205,8 +212,8 @@ impl Bodies {
     }
 }
 
-async fn text(connection: &mut PgConnection, hash: ContentHash) -> Result<String, Failure> {
+async fn text(connection: &mut PgConnection, hash: ContentHash) -> Result<String, PostgresFailure> {
     let sql = "SELECT body FROM texts WHERE hash = $1";
     let body = sqlx::query_scalar(sql).bind(&hash.0[..]).fetch_optional(connection).await?;
-    body.ok_or_else(|| Failure::Damaged(format!("text `{hash}` of a logged request is gone")))
+    body.ok_or_else(|| PostgresFailure::Damaged(format!("text `{hash}` of a logged request is gone")))
 }

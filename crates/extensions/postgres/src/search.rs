@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
-use haft_store::Hit;
+use haft_store::SearchHit;
 use haft_store::backend::{Idle, LISTED_COLUMNS, MessageSpan, OwnedScope, SearchItem, name_snippet, terms_of_body};
 use sqlx::{AssertSqlSafe, PgConnection};
 
-use crate::failure::Failure;
+use crate::failure::PostgresFailure;
 use crate::read::{ListedColumns, PARAMETER, listed};
 use crate::{lineage, session};
 
@@ -22,11 +22,11 @@ const LAST_POSITION: usize = 16_383;
 const MOST_TERMS: usize = 20_000;
 
 /// Indexes at most [`BATCH`] messages and revisions. Others may be doing the same with others.
-pub(crate) async fn fill(connection: &mut PgConnection) -> Result<Idle, Failure> {
+pub(crate) async fn fill(connection: &mut PgConnection) -> Result<Idle, PostgresFailure> {
     session::transaction(connection, session::WRITING, fill_a_batch).await
 }
 
-async fn fill_a_batch(connection: &mut PgConnection) -> Result<Idle, Failure> {
+async fn fill_a_batch(connection: &mut PgConnection) -> Result<Idle, PostgresFailure> {
     let sql = "DELETE FROM unindexed WHERE message IN
                    (SELECT message FROM unindexed ORDER BY message LIMIT $1 FOR UPDATE)
                RETURNING message";
@@ -83,7 +83,7 @@ pub(crate) async fn search(
     items: &[SearchItem],
     place: &OwnedScope,
     limit: usize,
-) -> Result<Vec<Hit>, Failure> {
+) -> Result<Vec<SearchHit>, PostgresFailure> {
     let mut hits = named(connection, items, place, limit).await?;
     let sql = "SELECT message, conversation, position FROM entries
                JOIN LATERAL (SELECT conversation, position FROM messages WHERE key = message
@@ -119,7 +119,7 @@ async fn hit(
     (source, position): (i64, i64),
     items: &[SearchItem],
     place: &OwnedScope,
-) -> Result<Option<Hit>, Failure> {
+) -> Result<Option<SearchHit>, PostgresFailure> {
     let sql = format!(
         "SELECT key FROM conversations
          WHERE {} AND key IN (SELECT conversation FROM lineage WHERE source = $2 AND last_position >= $3)
@@ -133,7 +133,7 @@ async fn hit(
     let conversation = listed(row)?;
     let span = MessageSpan::at(position);
     let message = lineage::messages(connection, (key, &conversation.id), span).await?.pop();
-    Ok(message.and_then(|message| Hit::in_message(conversation, &message, items)))
+    Ok(message.and_then(|message| SearchHit::in_message(conversation, &message, items)))
 }
 
 /// The conversations whose name or description hold every item.
@@ -142,7 +142,7 @@ async fn named(
     items: &[SearchItem],
     place: &OwnedScope,
     limit: usize,
-) -> Result<Vec<Hit>, Failure> {
+) -> Result<Vec<SearchHit>, PostgresFailure> {
     type Row = (String, String, String, String, String, i64, String);
     let sql = format!(
         "SELECT {LISTED_COLUMNS}, description FROM conversations WHERE {} ORDER BY updated_at DESC, key DESC",
@@ -156,7 +156,7 @@ async fn named(
         }
         if let Some(snippet) = name_snippet(&name, &description, items) {
             let conversation = listed((id, name, namespace, created_at, updated_at, messages))?;
-            hits.push(Hit { conversation, message: None, snippet });
+            hits.push(SearchHit { conversation, message: None, snippet });
         }
     }
     Ok(hits)

@@ -7,8 +7,8 @@ use haft_store::StoreError;
 use sqlx::{Connection, PgConnection};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::connect::Server;
-use crate::failure::Failure;
+use crate::connect::PostgresServer;
+use crate::failure::PostgresFailure;
 
 /// How long a write may take, beside waiting for others. A server that vanished without a word never answers.
 const SILENCE: Duration = Duration::from_mins(1);
@@ -23,8 +23,8 @@ pub(crate) const READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONL
 pub(crate) async fn transaction<T>(
     connection: &mut PgConnection,
     begin: &'static str,
-    job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Failure>,
-) -> Result<T, Failure> {
+    job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure>,
+) -> Result<T, PostgresFailure> {
     let mut transaction = connection.begin_with(begin).await?;
     match job(&mut transaction).await {
         Ok(done) => {
@@ -39,14 +39,14 @@ pub(crate) async fn transaction<T>(
 }
 
 /// A connection that a thread owns.
-pub(crate) struct Session {
+pub(crate) struct PostgresSession {
     runtime: Runtime,
-    server: Arc<Server>,
+    server: Arc<PostgresServer>,
     connection: Option<PgConnection>,
 }
 
-impl Session {
-    pub(crate) fn new(server: &Arc<Server>) -> Result<Self, StoreError> {
+impl PostgresSession {
+    pub(crate) fn new(server: &Arc<PostgresServer>) -> Result<Self, StoreError> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| StoreError::Thread { name: "haft-store".to_owned(), source })?;
         Ok(Self { runtime, server: Arc::clone(server), connection: None })
@@ -56,15 +56,15 @@ impl Session {
     /// not done again, since nobody knows whether it was done.
     pub(crate) fn run<T>(
         &mut self,
-        job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+        job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure>,
+    ) -> Result<T, PostgresFailure> {
         self.runtime.block_on(async {
             let connection = match &mut self.connection {
                 Some(connection) => connection,
                 none => none.insert(self.server.connect().await?),
             };
             let done = job(connection).await;
-            if done.as_ref().is_err_and(Failure::ends_the_connection) {
+            if done.as_ref().is_err_and(PostgresFailure::ends_the_connection) {
                 self.connection = None;
             }
             done
@@ -75,12 +75,12 @@ impl Session {
     pub(crate) fn run_briefly<T>(
         &mut self,
         wait: Duration,
-        job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+        job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure>,
+    ) -> Result<T, PostgresFailure> {
         self.run(async |connection| match tokio::time::timeout(wait + SILENCE, job(connection)).await {
             Ok(done) => done,
             // An error that ends the connection, on which the answer may still come.
-            Err(_) => Err(Failure::Sqlx(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))),
+            Err(_) => Err(PostgresFailure::Sqlx(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))),
         })
     }
 }

@@ -8,12 +8,12 @@ use serde_json::Value;
 use sqlx::PgConnection;
 
 use crate::connect;
-use crate::failure::Failure;
+use crate::failure::PostgresFailure;
 use crate::lineage;
 use crate::read;
 
 /// Checks that the tables are of the format we know.
-pub(crate) async fn check_format(connection: &mut PgConnection) -> Result<(), Failure> {
+pub(crate) async fn check_format(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
     connect::check_format(sqlx::query_scalar("SELECT format FROM haft_format").fetch_one(connection).await?)
 }
 
@@ -24,7 +24,7 @@ pub(crate) async fn create(
     metadata: &str,
     messages: &[MessageRow],
     make_current: bool,
-) -> Result<Conversation, Failure> {
+) -> Result<Conversation, PostgresFailure> {
     let key = insert_conversation(connection, &new, metadata).await?;
     lineage::begin(connection, key, 1).await?;
     for message in messages {
@@ -42,7 +42,7 @@ async fn insert_conversation(
     connection: &mut PgConnection,
     new: &Conversation,
     metadata: &str,
-) -> Result<i64, Failure> {
+) -> Result<i64, PostgresFailure> {
     let sql = "INSERT INTO conversations
                    (id, namespace, name, description, metadata, created_at, updated_at, messages)
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING RETURNING key";
@@ -65,7 +65,7 @@ pub(crate) async fn append(
     id: &ConversationId,
     message: &MessageRow,
     now: Timestamp,
-) -> Result<(), Failure> {
+) -> Result<(), PostgresFailure> {
     let (key, position) = count_message(connection, id, now).await?;
     insert_message(connection, (key, id), position, message).await
 }
@@ -75,7 +75,7 @@ async fn count_message(
     connection: &mut PgConnection,
     id: &ConversationId,
     now: Timestamp,
-) -> Result<(i64, i64), Failure> {
+) -> Result<(i64, i64), PostgresFailure> {
     let sql = "UPDATE conversations SET messages = messages + 1, updated_at = greatest(updated_at, $2)
                WHERE id = $1 AND deleted_at IS NULL RETURNING key, messages";
     let counted = sqlx::query_as(sql).bind(id.as_str()).bind(encode_time(now)).fetch_optional(connection).await?;
@@ -87,7 +87,7 @@ async fn insert_message(
     (key, id): (i64, &ConversationId),
     position: i64,
     message: &MessageRow,
-) -> Result<(), Failure> {
+) -> Result<(), PostgresFailure> {
     if let Some((_, taken_by)) = lineage::find(connection, key, message.id.short()).await? {
         return Err(StoreError::MessageIdTaken { conversation: id.clone(), message: message.id, taken_by }.into());
     }
@@ -114,7 +114,7 @@ pub(crate) async fn update(
     message: MessageId,
     revision: Revision,
     now: Timestamp,
-) -> Result<Message, Failure> {
+) -> Result<Message, PostgresFailure> {
     let key = read::own_key(connection, id).await?;
     let position = lineage::position(connection, (key, id), message).await?;
     let span = MessageSpan::at(position);
@@ -140,7 +140,7 @@ pub(crate) async fn fork(
     id: &ConversationId,
     fork: NewFork,
     now: Timestamp,
-) -> Result<Conversation, Failure> {
+) -> Result<Conversation, PostgresFailure> {
     // So that what is shared is all that is there at this moment.
     let parent = read::own_key(connection, id).await?;
     let unknown = || StoreError::UnknownConversation { id: id.clone() };
@@ -163,14 +163,22 @@ pub(crate) async fn fork(
 }
 
 /// Gives a conversation another name.
-pub(crate) async fn rename(connection: &mut PgConnection, id: &ConversationId, name: &str) -> Result<(), Failure> {
+pub(crate) async fn rename(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+    name: &str,
+) -> Result<(), PostgresFailure> {
     let key = read::own_key(connection, id).await?;
     sqlx::query("UPDATE conversations SET name = $2 WHERE key = $1").bind(key).bind(name).execute(connection).await?;
     Ok(())
 }
 
 /// Puts a conversation into the trash.
-pub(crate) async fn delete(connection: &mut PgConnection, id: &ConversationId, now: Timestamp) -> Result<(), Failure> {
+pub(crate) async fn delete(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+    now: Timestamp,
+) -> Result<(), PostgresFailure> {
     let key = read::own_key(connection, id).await?;
     let sql = "UPDATE conversations SET deleted_at = $2 WHERE key = $1";
     sqlx::query(sql).bind(key).bind(encode_time(now)).execute(connection).await?;
@@ -178,7 +186,10 @@ pub(crate) async fn delete(connection: &mut PgConnection, id: &ConversationId, n
 }
 
 /// Takes a conversation out of the trash; one that is not in it stays as it is.
-pub(crate) async fn restore(connection: &mut PgConnection, id: &ConversationId) -> Result<Conversation, Failure> {
+pub(crate) async fn restore(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+) -> Result<Conversation, PostgresFailure> {
     let sql = "UPDATE conversations SET deleted_at = NULL WHERE id = $1";
     sqlx::query(sql).bind(id.as_str()).execute(&mut *connection).await?;
     let restored = read::get(connection, id).await?;
@@ -192,7 +203,7 @@ pub(crate) async fn note(
     about: MessageId,
     fact: &str,
     now: Timestamp,
-) -> Result<(), Failure> {
+) -> Result<(), PostgresFailure> {
     let key = read::own_key(connection, id).await?;
     let position = lineage::position(connection, (key, id), about).await?;
     let sql = "INSERT INTO facts (conversation, position, noted_at, body) VALUES ($1, $2, $3, $4)";
@@ -206,7 +217,7 @@ pub(crate) async fn set_state(
     id: &ConversationId,
     name: &str,
     value: &str,
-) -> Result<(), Failure> {
+) -> Result<(), PostgresFailure> {
     let key = read::own_key(connection, id).await?;
     let sql =
         "INSERT INTO states VALUES ($1, $2, $3) ON CONFLICT (conversation, name) DO UPDATE SET value = excluded.value";
@@ -220,7 +231,7 @@ pub(crate) async fn set_project_state(
     namespace: &str,
     name: &str,
     value: &str,
-) -> Result<(), Failure> {
+) -> Result<(), PostgresFailure> {
     let sql = "INSERT INTO project_states VALUES ($1, $2, $3)
                ON CONFLICT (namespace, name) DO UPDATE SET value = excluded.value";
     sqlx::query(sql).bind(namespace).bind(name).bind(value).execute(connection).await?;
@@ -233,7 +244,7 @@ pub(crate) async fn swap_project_state(
     (namespace, name): (&str, &str),
     before: Option<&Value>,
     value: &str,
-) -> Result<Swap, Failure> {
+) -> Result<Swap, PostgresFailure> {
     // There may be no row to lock, so the name of the document is locked until the transaction ends.
     let sql = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' state ' || $1 || ' ' || $2, 0))";
     sqlx::query(sql).bind(namespace).bind(name).execute(&mut *connection).await?;
@@ -249,13 +260,13 @@ pub(crate) async fn set_current(
     connection: &mut PgConnection,
     namespace: &str,
     id: &ConversationId,
-) -> Result<(), Failure> {
+) -> Result<(), PostgresFailure> {
     let key = read::find_key(connection, id).await?;
     let key = key.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() })?;
     point_current_at(connection, namespace, key).await
 }
 
-async fn point_current_at(connection: &mut PgConnection, namespace: &str, key: i64) -> Result<(), Failure> {
+async fn point_current_at(connection: &mut PgConnection, namespace: &str, key: i64) -> Result<(), PostgresFailure> {
     let sql = "INSERT INTO current_conversations VALUES ($1, $2)
                ON CONFLICT (namespace) DO UPDATE SET conversation = excluded.conversation";
     sqlx::query(sql).bind(namespace).bind(key).execute(connection).await?;

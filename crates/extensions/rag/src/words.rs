@@ -3,7 +3,7 @@
 //! Invariant: a question is cut the same way as the text. A name is found whole and by its parts (`readFile2` is `readfile2`,
 //! `read`, `file`). Endings of English words are the index's own business (its `porter` tokenizer).
 
-use haft_text::{Script, TermStyle};
+use haft_text::{TermScript, TermStyle};
 
 /// How documents are cut into words: many of them are source code.
 const STYLE: TermStyle = TermStyle::Code;
@@ -49,7 +49,7 @@ pub(crate) fn question_terms(question: &str) -> Vec<String> {
 fn each_term(text: &str, visit: &mut dyn FnMut(&str)) {
     for run in STYLE.runs(text) {
         match run.script {
-            Script::Spaced => {
+            TermScript::Spaced => {
                 let name = run.text.trim_matches('_');
                 if name.is_empty() || name.chars().nth(LONGEST).is_some() {
                     continue;
@@ -60,7 +60,7 @@ fn each_term(text: &str, visit: &mut dyn FnMut(&str)) {
                     visit(&part.to_lowercase());
                 }
             }
-            Script::Unspaced => run.pairs().iter().for_each(|pair| visit(pair)),
+            TermScript::Unspaced => run.pairs().iter().for_each(|pair| visit(pair)),
         }
     }
 }

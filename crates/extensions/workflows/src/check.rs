@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use haft_project::Problem;
+use haft_project::FileProblem;
 use haft_text::NameRule;
 use serde_saphyr::Spanned;
 
-use crate::template::{self, Mention};
+use crate::template::{self, TemplateVariable};
 use crate::workflow::{StepEntry, WorkflowFile, first_line_of, line_of};
 
 /// More than this is a mistake.
@@ -17,7 +17,7 @@ const MOST_STEPS: usize = 100;
 const MAIN: &str = "main";
 
 /// Everything that is wrong; nothing when the workflow can be run.
-pub(crate) fn wrong(path: &Path, text: &str, written: &WorkflowFile) -> Vec<Problem> {
+pub(crate) fn wrong(path: &Path, text: &str, written: &WorkflowFile) -> Vec<FileProblem> {
     let mut found = ProblemList { path, problems: Vec::new() };
     let steps = &written.steps;
     if steps.is_empty() {
@@ -47,12 +47,12 @@ const NAME: NameRule = NameRule::Identifier;
 
 struct ProblemList<'a> {
     path: &'a Path,
-    problems: Vec<Problem>,
+    problems: Vec<FileProblem>,
 }
 
 impl ProblemList<'_> {
     fn add(&mut self, line: usize, what: impl Into<String>) {
-        self.problems.push(Problem::new(self.path, what).at(line));
+        self.problems.push(FileProblem::new(self.path, what).at(line));
     }
 }
 
@@ -137,20 +137,20 @@ fn templates(text: &str, written: &WorkflowFile, found: &mut ProblemList<'_>) {
                 let before = all_needs(step, &written.steps);
                 for mention in mentions {
                     let (what, word) = match mention {
-                        Mention::Step(name) if before.contains(name.as_str()) => continue,
-                        Mention::Input(name) if written.inputs.contains_key(&name) => continue,
-                        Mention::Step(name) => (
+                        TemplateVariable::Step(name) if before.contains(name.as_str()) => continue,
+                        TemplateVariable::Input(name) if written.inputs.contains_key(&name) => continue,
+                        TemplateVariable::Step(name) => (
                             format!(
                                 "the prompt mentions `steps.{name}.output`, but `{}` does not need `{name}`",
                                 step.name.value
                             ),
                             format!("steps.{name}"),
                         ),
-                        Mention::Input(name) => (
+                        TemplateVariable::Input(name) => (
                             format!("the prompt mentions `inputs.{name}`, which is not among the `inputs`"),
                             format!("inputs.{name}"),
                         ),
-                        Mention::Other(path) => (
+                        TemplateVariable::Other(path) => (
                             format!("the prompt mentions `{path}`; there are `inputs.NAME` and `steps.NAME.output`"),
                             path,
                         ),

@@ -14,8 +14,8 @@ use haft_agent::config::Config;
 use haft_agent::{Agent, Places, Project};
 use haft_engine::turn::Limits;
 use haft_engine::{RunReport, SharedBudget};
-use haft_project::Found;
-use haft_project::agents::Agent as AgentFile;
+use haft_project::NamedItems;
+use haft_project::agents::AgentDefinition;
 use haft_types::{ConversationId, Cost, Outcome, PermissionMode, TurnResult, Usage};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -42,7 +42,7 @@ pub struct WorkflowRun {
     /// The steps.
     pub workflow: Workflow,
     /// Those that steps may name.
-    pub agents: Found<AgentFile>,
+    pub agents: NamedItems<AgentDefinition>,
     /// The model of steps that name none, nor have an agent that does.
     pub model: Option<String>,
     /// How much may happen without asking, where the configuration does not decide.
@@ -109,7 +109,7 @@ impl WorkflowRun {
     ) -> Result<WorkflowReport, WorkflowError> {
         let (stream, held) = (EventStream::shared(observer), RefCell::new(held));
         let shared = Rc::new(SharedRun { run: self, budget: SharedBudget::default(), stream, held });
-        let mut progress = Progress::new(Instant::now());
+        let mut progress = RunProgress::new(Instant::now());
         let mut running = JoinSet::new();
         loop {
             while running.len() < AT_ONCE
@@ -140,7 +140,7 @@ impl WorkflowRun {
 
 impl SharedRun {
     /// What a step begins with, or how it ended before it could.
-    fn begin(&self, step: &WorkflowStep, progress: &Progress) -> Result<StepStart, Box<TurnResult>> {
+    fn begin(&self, step: &WorkflowStep, progress: &RunProgress) -> Result<StepStart, Box<TurnResult>> {
         let record = self.record();
         let done = record.steps.iter().filter(|(_, kept)| kept.is_done());
         let outputs: BTreeMap<_, _> =
@@ -163,7 +163,7 @@ impl SharedRun {
 }
 
 /// How far this process has come.
-struct Progress {
+struct RunProgress {
     began: Instant,
     /// The steps it has begun.
     begun: BTreeSet<String>,
@@ -176,7 +176,7 @@ struct Progress {
     answered: bool,
 }
 
-impl Progress {
+impl RunProgress {
     fn new(began: Instant) -> Self {
         Self {
             began,

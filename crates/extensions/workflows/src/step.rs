@@ -8,8 +8,8 @@ use std::time::Duration;
 use haft_agent::{OwnChoice, RunPlan, RunStep, SetupError};
 use haft_engine::turn::Limits;
 use haft_engine::{OpenError, Roles, RunReport, Session, Which};
-use haft_project::Found;
-use haft_project::agents::Agent;
+use haft_project::NamedItems;
+use haft_project::agents::AgentDefinition;
 use haft_types::{ConversationId, Cost, Outcome, TurnResult, Usage};
 
 use crate::error::WorkflowError;
@@ -109,7 +109,7 @@ async fn open(
 
 impl WorkflowStep {
     /// The model it names, or its agent, or what is given for the others; none where the configuration decides.
-    pub fn model(&self, agents: &Found<Agent>, otherwise: Option<&str>) -> Option<String> {
+    pub fn model(&self, agents: &NamedItems<AgentDefinition>, otherwise: Option<&str>) -> Option<String> {
         let of_agent = || agents.get(self.agent.as_deref()?)?.model.clone();
         self.model.clone().or_else(of_agent).or_else(|| otherwise.map(str::to_owned))
     }

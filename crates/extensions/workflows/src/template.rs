@@ -26,7 +26,7 @@ fn environment() -> Environment<'static> {
 
 /// Something a template mentions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Mention {
+pub(crate) enum TemplateVariable {
     /// The output of a step.
     Step(String),
     /// An input.
@@ -36,18 +36,18 @@ pub(crate) enum Mention {
 }
 
 /// What a template mentions, or why it is none.
-pub(crate) fn mentions(text: &str) -> Result<BTreeSet<Mention>, TemplateProblem> {
+pub(crate) fn mentions(text: &str) -> Result<BTreeSet<TemplateVariable>, TemplateProblem> {
     let environment = environment();
     let template = environment.template_from_str(text).map_err(|error| wrong(&error))?;
     let mention = |path: String| {
         let mut parts = path.split('.');
         match (parts.next(), parts.next(), parts.next()) {
-            (Some("inputs"), Some(name), None) => Some(Mention::Input(name.to_owned())),
-            (Some("steps"), Some(name), Some("output")) => Some(Mention::Step(name.to_owned())),
+            (Some("inputs"), Some(name), None) => Some(TemplateVariable::Input(name.to_owned())),
+            (Some("steps"), Some(name), Some("output")) => Some(TemplateVariable::Step(name.to_owned())),
             // All of them, as in a loop.
             (Some("steps" | "inputs"), None, None) => None,
             (Some(name), None, None) if FUNCTIONS.contains(&name) => None,
-            _ => Some(Mention::Other(path)),
+            _ => Some(TemplateVariable::Other(path)),
         }
     };
     Ok(template.undeclared_variables(true).into_iter().filter_map(mention).collect())

@@ -1,6 +1,6 @@
 //! A file of steps for agents, each beginning when what it needs is done.
 //!
-//! A file is checked whole before anything of it runs: names, needs, cycles and templates. What is wrong is a [`Problem`] with
+//! A file is checked whole before anything of it runs: names, needs, cycles and templates. What is wrong is a [`FileProblem`] with
 //! file and line, and the file is not used.
 //!
 //! Invariant: the steps of a [`Workflow`] can be put in an order in which each comes after all it needs, and no template
@@ -12,8 +12,8 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use haft_project::agents::Agent;
-use haft_project::{Found, Ground, Kind, Level, Named, Problem};
+use haft_project::agents::AgentDefinition;
+use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, Level, Named, NamedItems};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
@@ -97,18 +97,18 @@ pub(crate) struct StepEntry {
 }
 
 /// Reads the workflows; a file that cannot be used is named, with everything that is wrong with it, and skipped.
-pub fn load(ground: &Ground, problems: &mut Vec<Problem>) -> Found<Workflow> {
-    haft_project::load_files(ground, Kind::Workflows, &["yaml", "yml"], problems, workflow)
+pub fn load(ground: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> NamedItems<Workflow> {
+    haft_project::load_files(ground, KnowledgeKind::Workflows, &["yaml", "yml"], problems, workflow)
 }
 
-fn workflow(path: &Path, level: Level, text: String) -> Result<Workflow, Vec<Problem>> {
+fn workflow(path: &Path, level: Level, text: String) -> Result<Workflow, Vec<FileProblem>> {
     let written: WorkflowFile = serde_saphyr::from_str(&text).map_err(|error| {
         let line = error.location().map_or(1, |location| location.line() as usize);
         let message = error.without_snippet().to_string();
         let message = message.lines().next().unwrap_or("it is not YAML");
         // The line stands in front already.
         let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
-        vec![Problem::new(path, format!("it cannot be read: {message}")).at(line)]
+        vec![FileProblem::new(path, format!("it cannot be read: {message}")).at(line)]
     })?;
     let wrong = check::wrong(path, &text, &written);
     if !wrong.is_empty() {
@@ -152,7 +152,7 @@ pub(crate) fn first_line_of(text: &Spanned<String>, file: &str) -> usize {
 
 impl Workflow {
     /// What is wrong with the agents it names.
-    pub fn wrong_agents(&self, agents: &Found<Agent>) -> Vec<Problem> {
+    pub fn wrong_agents(&self, agents: &NamedItems<AgentDefinition>) -> Vec<FileProblem> {
         let wrong = |step: &WorkflowStep| {
             let name = step.agent.as_deref()?;
             let what = match agents.get(name) {
@@ -166,7 +166,7 @@ impl Workflow {
                     format!("there is no agent `{name}`; there are: {there}")
                 }
             };
-            Some(Problem::new(&self.path, what).at(step.lines.agent))
+            Some(FileProblem::new(&self.path, what).at(step.lines.agent))
         };
         self.steps.iter().filter_map(wrong).collect()
     }
@@ -188,8 +188,8 @@ impl Workflow {
         step: &WorkflowStep,
         inputs: &BTreeMap<String, String>,
         outputs: &BTreeMap<String, String>,
-    ) -> Result<String, Problem> {
+    ) -> Result<String, FileProblem> {
         template::render(&step.prompt, inputs, outputs)
-            .map_err(|(what, line)| Problem::new(&self.path, what).at(step.lines.prompt + line.saturating_sub(1)))
+            .map_err(|(what, line)| FileProblem::new(&self.path, what).at(step.lines.prompt + line.saturating_sub(1)))
     }
 }

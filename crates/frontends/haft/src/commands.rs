@@ -36,7 +36,7 @@ pub(crate) mod workflows;
 
 use haft_agent::Places;
 use haft_agent::config::{LoadedConfig, Sources, load};
-use haft_project::Kind;
+use haft_project::KnowledgeKind;
 use interactive::InterfaceStyle;
 
 use crate::cli::{Cli, CliCommand, Common};
@@ -55,10 +55,10 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<ProcessExit> {
         Some(CliCommand::Demo(args)) => demo::run(&args),
         Some(CliCommand::Conversations(args)) => conversations::run(args.command),
         Some(CliCommand::Context(args)) => context::run(args.command),
-        Some(CliCommand::Rules(args)) => catalogue::run(Kind::Rules, args.command),
-        Some(CliCommand::Skills(args)) => catalogue::run(Kind::Skills, args.command),
-        Some(CliCommand::Commands(args)) => catalogue::run(Kind::Commands, args.command),
-        Some(CliCommand::Agents(args)) => catalogue::run(Kind::Agents, args.command),
+        Some(CliCommand::Rules(args)) => catalogue::run(KnowledgeKind::Rules, args.command),
+        Some(CliCommand::Skills(args)) => catalogue::run(KnowledgeKind::Skills, args.command),
+        Some(CliCommand::Commands(args)) => catalogue::run(KnowledgeKind::Commands, args.command),
+        Some(CliCommand::Agents(args)) => catalogue::run(KnowledgeKind::Agents, args.command),
         Some(CliCommand::Lib(args)) => lib::run(args.command),
         #[cfg(feature = "rag")]
         Some(CliCommand::Rag(args)) => rag::run(args.command),

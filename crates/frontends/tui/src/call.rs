@@ -70,7 +70,7 @@ impl ToolCallView {
     /// All of its result, for those who want to see it.
     pub(crate) fn opened(&self, text: &str, columns: usize) -> Vec<StyledLine> {
         let mut rows = vec![self.title(StyledLine::of("▾ ", TextStyle::Accent)).cut(columns)];
-        let limits = haft_text::Limits { lines: usize::MAX, bytes: OPENED_BYTES };
+        let limits = haft_text::CutLimits { lines: usize::MAX, bytes: OPENED_BYTES };
         let text = haft_text::cut_lines(text, limits).text;
         rows.extend(inset(diff::rows(text.lines(), columns.saturating_sub(2))));
         rows

@@ -13,7 +13,7 @@ use haft_engine::{
 };
 use haft_model::{Catalogue, Client, O200k, RetryConfig};
 use haft_permission::Permissions;
-use haft_project::Ground;
+use haft_project::KnowledgePaths;
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_sandbox::Supervisor;
@@ -97,7 +97,7 @@ impl Desk {
                 worktrees: at("worktrees"),
             },
             knowledge: KnowledgeSettings {
-                ground: Ground { root, cwd, obeyed: false, user: at("user"), home: None },
+                ground: KnowledgePaths { root, cwd, trusted: false, user: at("user"), home: None },
                 libraries: Libraries::at(at("libraries")),
                 tool_help: ToolHelp::new(HelpCache::at(at("help")), None),
                 notes: "p".into(),

@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_project::Level;
-use haft_project::hooks::{Hook, Words};
+use haft_project::hooks::{Hook, HookDialect};
 use haft_sandbox::{Capture, CapturedOutput, CommandExit, CommandSpec, Stdin, Supervisor};
-use haft_text::Limits;
+use haft_text::CutLimits;
 use haft_types::{Decision, HookPoint};
 use serde_json::{Value, json};
 
 use super::{Callback, Moment, Occasion, Reaction, answer};
 
 /// How much of an output is kept.
-const OUTPUT: Limits = Limits { lines: 20_000, bytes: 256 * 1024 };
+const OUTPUT: CutLimits = CutLimits { lines: 20_000, bytes: 256 * 1024 };
 
 /// A command that is called at a point.
 pub struct CommandHook {
@@ -48,7 +48,7 @@ impl CommandHook {
             Level::Project => reaction.permission = reaction.permission.filter(|decision| *decision != Decision::Allow),
             Level::User | Level::Repository => {}
         }
-        if let (Words::Claude, Some(Value::Object(input))) = (self.hook.words, &mut reaction.input)
+        if let (HookDialect::Claude, Some(Value::Object(input))) = (self.hook.words, &mut reaction.input)
             && let Some(path) = input.remove("file_path")
         {
             input.insert("path".to_owned(), path);
@@ -80,9 +80,9 @@ impl Callback for CommandHook {
             CommandExit::Code(0) => {
                 answer::reaction(point, &whole(&finished.stdout)?).map(|reaction| self.heeded(reaction))
             }
-            CommandExit::Code(2) => Ok(answer::objection(point, &finished.stderr.text(Limits::default()).text)),
+            CommandExit::Code(2) => Ok(answer::objection(point, &finished.stderr.text(CutLimits::default()).text)),
             CommandExit::Code(code) => {
-                let said = finished.stderr.text(Limits { lines: 5, bytes: 1_000 }).text;
+                let said = finished.stderr.text(CutLimits { lines: 5, bytes: 1_000 }).text;
                 let said = said.trim();
                 Err(if said.is_empty() { format!("exit code {code}") } else { format!("exit code {code}: {said}") })
             }
@@ -104,23 +104,23 @@ fn whole(output: &CapturedOutput) -> Result<String, String> {
 }
 
 /// What the hook reads.
-fn told(occasion: &Occasion<'_>, words: Words) -> Value {
+fn told(occasion: &Occasion<'_>, words: HookDialect) -> Value {
     let moment = occasion.moment;
     let mut told = json!({
         "session_id": occasion.conversation_id,
         "cwd": occasion.cwd,
         "permission_mode": occasion.mode.name(),
         "hook_event_name": match words {
-            Words::Haft => moment.point().name().to_owned(),
-            Words::Claude => moment.point().claude_name(),
+            HookDialect::Haft => moment.point().name().to_owned(),
+            HookDialect::Claude => moment.point().claude_name(),
         },
     });
     if let (Value::Object(told), Ok(Value::Object(moment))) = (&mut told, serde_json::to_value(moment)) {
         told.extend(moment);
     }
     match words {
-        Words::Haft => {}
-        Words::Claude => translate(&mut told, occasion),
+        HookDialect::Haft => {}
+        HookDialect::Claude => translate(&mut told, occasion),
     }
     told
 }

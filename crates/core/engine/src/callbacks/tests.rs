@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use haft_project::Ground;
+use haft_project::KnowledgePaths;
 use haft_project::hooks::{self, HooksConfig};
 use haft_sandbox::Supervisor;
 use serde_json::json;
@@ -35,7 +35,8 @@ async fn called(callbacks: Vec<Arc<dyn Callback>>, moment: &Moment) -> (Reaction
 /// The hooks of this configuration, as the user's own.
 fn commands(config: &str) -> Vec<Arc<dyn Callback>> {
     let config: HooksConfig = toml::from_str(config).unwrap();
-    let ground = Ground { root: "/".into(), cwd: "/".into(), obeyed: false, user: "/nowhere".into(), home: None };
+    let ground =
+        KnowledgePaths { root: "/".into(), cwd: "/".into(), trusted: false, user: "/nowhere".into(), home: None };
     let found = hooks::load(&ground, &config, "/u/config.toml".as_ref(), &mut Vec::new());
     let supervisor = Arc::new(Supervisor::for_tests().unwrap());
     let environment = Arc::new(vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);

@@ -23,13 +23,13 @@ struct Place {
 }
 
 impl Place {
-    fn new(obeyed: bool) -> Self {
+    fn new(trusted: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let (root, user) = (root.join("project"), root.join("user"));
         fs::create_dir(&root).unwrap();
         let libraries = Libraries::at(user.join("libraries"));
-        let ground = Ground { cwd: root.clone(), user, root, obeyed, home: None };
+        let ground = KnowledgePaths { cwd: root.clone(), user, root, trusted, home: None };
         let documents = StandingDocuments::new(ground, libraries, Masker::default(), ProjectRules::Told);
         Self { _folder: folder, documents, reads: Reads::default(), mentions: Mentions::default() }
     }

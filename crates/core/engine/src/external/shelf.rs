@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use haft_project::external::{self, ExternalTool, Help, Version};
-use haft_project::{Ground, Kind, Problem};
+use haft_project::external::{self, ExternalTool, Help, ToolFileVersion};
+use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths};
 use tokio_util::sync::CancellationToken;
 
 use super::ToolHelp;
@@ -24,22 +24,22 @@ pub(crate) enum Late {
 
 /// The tools as they were last seen.
 pub(crate) struct ExternalShelf {
-    ground: Ground,
+    ground: KnowledgePaths,
     help: ToolHelp,
     /// The names of tools that are built in.
     built_in: Vec<String>,
     stamps: Stamps,
     tools: Vec<ExternalTool>,
     /// What was told of them before a request.
-    told: HashMap<PathBuf, (Version, Help)>,
+    told: HashMap<PathBuf, (ToolFileVersion, Help)>,
     /// What people have not been told yet.
-    problems: Vec<Problem>,
+    problems: Vec<FileProblem>,
     document: Option<(String, String)>,
 }
 
 impl ExternalShelf {
     /// Finds the tools, and what is known of them without running any.
-    pub(crate) fn new(ground: Ground, help: ToolHelp, built_in: Vec<String>) -> Self {
+    pub(crate) fn new(ground: KnowledgePaths, help: ToolHelp, built_in: Vec<String>) -> Self {
         let mut shelf = Self {
             ground,
             help,
@@ -69,7 +69,7 @@ impl ExternalShelf {
         if self.stamps.same() {
             return;
         }
-        let folders = self.ground.folders(Kind::Tools).into_iter().map(|folder| folder.path);
+        let folders = self.ground.folders(KnowledgeKind::Tools).into_iter().map(|folder| folder.path);
         self.stamps = Stamps::of(folders);
         let found =
             external::load(&self.ground, &|name| self.built_in.iter().any(|one| one == name), &mut self.problems);

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use haft_store::versions::Version;
+use haft_store::versions::FileVersion;
 use haft_tool::{FileChange, FileHistory};
 use haft_types::{ChangeKind, ContentHash};
 
@@ -50,7 +50,7 @@ pub(crate) enum NotAdopted {
 struct PlannedAdoption<'a> {
     path: &'a Path,
     before: Seen,
-    after: Version,
+    after: FileVersion,
     bytes: Vec<u8>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn adopt(
         return Err(NotAdopted::Conflicts(conflicts));
     }
     // What goes makes room for what comes.
-    planned.sort_by_key(|one| one.after != Version::Absent);
+    planned.sort_by_key(|one| one.after != FileVersion::Absent);
     let paths: Vec<&Path> = planned.iter().map(|one| one.path).collect();
     let failed = |error: haft_tool::PortError| NotAdopted::Failed(error.to_string());
     history.save(call, &paths).map_err(failed)?;
@@ -96,7 +96,7 @@ fn plan<'a>(root: &Path, change: &'a Adoption) -> Result<Option<PlannedAdoption<
     }
     let merged = if ours == change.base { theirs } else { both(&change.base, ours, theirs)? };
     let old_mode = match (before.version, copy.version) {
-        (Version::File { mode, .. }, _) | (_, Version::File { mode, .. }) => mode,
+        (FileVersion::File { mode, .. }, _) | (_, FileVersion::File { mode, .. }) => mode,
         _ => 0o644,
     };
     let (after, bytes) = version(merged, old_mode);
@@ -111,10 +111,10 @@ fn leads_elsewhere(root: &Path, path: &Path) -> bool {
 
 fn held(seen: &Seen) -> Result<Held, merge::Overlap> {
     match seen.version {
-        Version::Absent => Ok(Held::Nothing),
-        Version::File { mode, .. } => Ok(Held::File { bytes: seen.bytes.clone(), executable: mode & 0o100 != 0 }),
-        Version::Link { .. } => Ok(Held::Link { target: seen.bytes.clone() }),
-        Version::Folder { .. } | Version::Unsaved { .. } => Err(merge::Overlap),
+        FileVersion::Absent => Ok(Held::Nothing),
+        FileVersion::File { mode, .. } => Ok(Held::File { bytes: seen.bytes.clone(), executable: mode & 0o100 != 0 }),
+        FileVersion::Link { .. } => Ok(Held::Link { target: seen.bytes.clone() }),
+        FileVersion::Folder { .. } | FileVersion::Unsaved { .. } => Err(merge::Overlap),
     }
 }
 
@@ -129,15 +129,15 @@ fn both(base: &Held, ours: Held, theirs: Held) -> Result<Held, merge::Overlap> {
     }
 }
 
-fn version(held: Held, mode: u32) -> (Version, Vec<u8>) {
+fn version(held: Held, mode: u32) -> (FileVersion, Vec<u8>) {
     match held {
-        Held::Nothing => (Version::Absent, Vec::new()),
+        Held::Nothing => (FileVersion::Absent, Vec::new()),
         Held::File { bytes, executable } => {
             // Whoever may read it may run it.
             let mode = if executable { mode | (mode & 0o444) >> 2 } else { mode & !0o111 };
-            (Version::File { mode, size: bytes.len() as u64, hash: ContentHash::of(&bytes) }, bytes)
+            (FileVersion::File { mode, size: bytes.len() as u64, hash: ContentHash::of(&bytes) }, bytes)
         }
-        Held::Link { target } => (Version::Link { hash: ContentHash::of(&target) }, target),
+        Held::Link { target } => (FileVersion::Link { hash: ContentHash::of(&target) }, target),
     }
 }
 
@@ -164,7 +164,7 @@ fn make(planned: &[PlannedAdoption<'_>]) -> Result<(), NotAdopted> {
 }
 
 fn parents(one: &PlannedAdoption<'_>, made: &mut Vec<PathBuf>) -> Result<(), PutError> {
-    if one.after == Version::Absent {
+    if one.after == FileVersion::Absent {
         return Ok(());
     }
     let missing: Vec<_> = one.path.ancestors().skip(1).take_while(|folder| !folder.exists()).collect();
@@ -182,8 +182,8 @@ fn temporary(path: &Path) -> PathBuf {
 
 fn told(one: &PlannedAdoption<'_>) -> FileChange {
     let kind = match (one.before.version, one.after) {
-        (Version::Absent, _) => ChangeKind::Added,
-        (_, Version::Absent) => ChangeKind::Deleted,
+        (FileVersion::Absent, _) => ChangeKind::Added,
+        (_, FileVersion::Absent) => ChangeKind::Deleted,
         _ => ChangeKind::Modified,
     };
     FileChange { path: one.path.to_owned(), kind }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use haft_store::versions::{FileVersions, Reversal, Step, StepId, StepKind, Version, VersionsError};
+use haft_store::versions::{FileStep, FileVersion, FileVersions, Reversal, StepId, StepKind, VersionsError};
 use haft_types::ContentHash;
 
 use super::disk::{PutError, put, sync_folder, version_at};
@@ -25,7 +25,7 @@ pub(super) fn apply(
     reversals.sort_by(|one, other| one.path.cmp(&other.path));
     let mut failed = Vec::new();
     // First what goes, from the leaves up, then what comes, from the root down.
-    let (gone, comes): (Vec<_>, Vec<_>) = reversals.iter().partition(|one| one.after == Version::Absent);
+    let (gone, comes): (Vec<_>, Vec<_>) = reversals.iter().partition(|one| one.after == FileVersion::Absent);
     for one in gone.into_iter().rev().chain(comes) {
         if let Err(conflict) = change(versions, step, one) {
             failed.push((one.path.clone(), conflict));
@@ -39,7 +39,7 @@ pub(super) fn apply(
 }
 
 /// Finishes what a killed process began.
-pub(super) fn finish_begun(versions: &dyn FileVersions, steps: &[Step]) -> Result<bool, VersionsError> {
+pub(super) fn finish_begun(versions: &dyn FileVersions, steps: &[FileStep]) -> Result<bool, VersionsError> {
     let begun: Vec<_> = steps.iter().filter(|step| step.kind != StepKind::Call && !step.done).collect();
     for step in &begun {
         let reversals = step.changes.iter().filter_map(|change| {
@@ -59,7 +59,7 @@ fn change(versions: &dyn FileVersions, step: StepId, reversal: &Reversal) -> Res
         return Ok(());
     }
     // A folder that makes way for a file, or the other way round, is gone for a moment.
-    let halfway = now == Version::Absent && is_folder(*before) != is_folder(*after);
+    let halfway = now == FileVersion::Absent && is_folder(*before) != is_folder(*after);
     if now != *before && !halfway {
         return Err(Conflict::ChangedByOthers);
     }
@@ -82,8 +82,8 @@ fn unreadable(error: &VersionsError) -> Conflict {
     }
 }
 
-fn is_folder(version: Version) -> bool {
-    matches!(version, Version::Folder { .. })
+fn is_folder(version: FileVersion) -> bool {
+    matches!(version, FileVersion::Folder { .. })
 }
 
 /// A name beside the path that nothing else has, the same after a kill.

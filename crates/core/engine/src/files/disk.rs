@@ -10,7 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use haft_store::versions::{Content, Stamp, Version};
+use haft_store::versions::{FileContent, FileStamp, FileVersion};
 use haft_types::ContentHash;
 use rustix::fs::{CWD, Gid, OFlags, RenameFlags, Uid, fchown, renameat_with};
 
@@ -19,21 +19,21 @@ pub(super) const LARGEST: u64 = 64 * 1024 * 1024;
 
 /// What was found at a path.
 pub(super) struct Seen {
-    pub(super) version: Version,
+    pub(super) version: FileVersion,
     /// The content of a file, the target of a link.
     pub(super) bytes: Vec<u8>,
     /// As it was before the content was read; none when it changed meanwhile, or there is nothing.
-    pub(super) stamp: Option<Stamp>,
+    pub(super) stamp: Option<FileStamp>,
 }
 
 impl Seen {
-    fn without_content(version: Version, stamp: Option<Stamp>) -> Self {
+    fn without_content(version: FileVersion, stamp: Option<FileStamp>) -> Self {
         Self { version, bytes: Vec::new(), stamp }
     }
 
     /// The content, ready to be stored.
-    pub(super) fn pack(self) -> Option<Content> {
-        self.version.hash().map(|hash| Content::pack(hash, self.bytes))
+    pub(super) fn pack(self) -> Option<FileContent> {
+        self.version.hash().map(|hash| FileContent::pack(hash, self.bytes))
     }
 }
 
@@ -41,23 +41,23 @@ impl Seen {
 pub(super) fn look(path: &Path, largest: u64) -> Seen {
     match path.symlink_metadata() {
         Ok(metadata) if metadata.is_file() => look_at_file(path, largest)
-            .unwrap_or_else(|_| Seen::without_content(Version::Unsaved { size: metadata.len() }, None)),
+            .unwrap_or_else(|_| Seen::without_content(FileVersion::Unsaved { size: metadata.len() }, None)),
         Ok(metadata) if metadata.is_symlink() => match path.read_link() {
             Ok(target) => {
                 let bytes = target.into_os_string().into_vec();
-                let version = Version::Link { hash: ContentHash::of(&bytes) };
+                let version = FileVersion::Link { hash: ContentHash::of(&bytes) };
                 Seen { version, bytes, stamp: Some(stamp(&metadata)) }
             }
-            Err(_) => Seen::without_content(Version::Unsaved { size: 0 }, None),
+            Err(_) => Seen::without_content(FileVersion::Unsaved { size: 0 }, None),
         },
         Ok(metadata) if metadata.is_dir() => {
-            Seen::without_content(Version::Folder { mode: mode(&metadata) }, Some(stamp(&metadata)))
+            Seen::without_content(FileVersion::Folder { mode: mode(&metadata) }, Some(stamp(&metadata)))
         }
-        Ok(metadata) => Seen::without_content(Version::Unsaved { size: metadata.len() }, Some(stamp(&metadata))),
+        Ok(metadata) => Seen::without_content(FileVersion::Unsaved { size: metadata.len() }, Some(stamp(&metadata))),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Seen::without_content(Version::Absent, None)
+            Seen::without_content(FileVersion::Absent, None)
         }
-        Err(_) => Seen::without_content(Version::Unsaved { size: 0 }, None),
+        Err(_) => Seen::without_content(FileVersion::Unsaved { size: 0 }, None),
     }
 }
 
@@ -67,22 +67,22 @@ fn look_at_file(path: &Path, largest: u64) -> io::Result<Seen> {
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.len() > largest {
-        return Ok(Seen::without_content(Version::Unsaved { size: metadata.len() }, Some(stamp(&metadata))));
+        return Ok(Seen::without_content(FileVersion::Unsaved { size: metadata.len() }, Some(stamp(&metadata))));
     }
     let mut bytes = Vec::with_capacity(metadata.len() as usize);
     let mut reader = file.take(largest + 1);
     reader.read_to_end(&mut bytes)?;
     let after = reader.get_ref().metadata()?;
     if bytes.len() as u64 > largest {
-        return Ok(Seen::without_content(Version::Unsaved { size: after.len() }, None));
+        return Ok(Seen::without_content(FileVersion::Unsaved { size: after.len() }, None));
     }
-    let version = Version::File { mode: mode(&after), size: bytes.len() as u64, hash: ContentHash::of(&bytes) };
+    let version = FileVersion::File { mode: mode(&after), size: bytes.len() as u64, hash: ContentHash::of(&bytes) };
     let steady = stamp(&metadata) == stamp(&after);
     Ok(Seen { version, bytes, stamp: steady.then(|| stamp(&metadata)) })
 }
 
 /// The version at a path, whatever its size.
-pub(super) fn version_at(path: &Path) -> Version {
+pub(super) fn version_at(path: &Path) -> FileVersion {
     look(path, LARGEST).version
 }
 
@@ -90,9 +90,9 @@ pub(super) fn mode(metadata: &Metadata) -> u32 {
     metadata.mode() & 0o7777
 }
 
-pub(super) fn stamp(metadata: &Metadata) -> Stamp {
+pub(super) fn stamp(metadata: &Metadata) -> FileStamp {
     let ns = |seconds: i64, ns: i64| seconds.saturating_mul(1_000_000_000).saturating_add(ns);
-    Stamp {
+    FileStamp {
         mtime_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
         ctime_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
         inode: metadata.ino(),
@@ -111,22 +111,29 @@ pub(super) enum PutError {
 
 /// Makes `path`, which holds `from`, hold `to`. `bytes` is the content of a file or the target of a link; `temporary` is a
 /// free name in the same folder.
-pub(super) fn put(path: &Path, (from, to): (Version, Version), bytes: &[u8], temporary: &Path) -> Result<(), PutError> {
+pub(super) fn put(
+    path: &Path,
+    (from, to): (FileVersion, FileVersion),
+    bytes: &[u8],
+    temporary: &Path,
+) -> Result<(), PutError> {
     let made = match to {
-        Version::Absent => remove(path, from),
-        Version::Folder { mode } => put_folder(path, from, mode),
-        Version::File { mode, hash, .. } => match from {
+        FileVersion::Absent => remove(path, from),
+        FileVersion::Folder { mode } => put_folder(path, from, mode),
+        FileVersion::File { mode, hash, .. } => match from {
             // Only the mode: the file stays the same one.
-            Version::File { hash: same, .. } if same == hash => check(path, from).and_then(|()| set_mode(path, mode)),
+            FileVersion::File { hash: same, .. } if same == hash => {
+                check(path, from).and_then(|()| set_mode(path, mode))
+            }
             _ => write_file(temporary, path, mode, bytes).and_then(|()| take_place(temporary, path, from)),
         },
-        Version::Link { .. } => {
+        FileVersion::Link { .. } => {
             // One that a killed undo left.
             let _ = fs::remove_file(temporary);
             let made = symlink(OsStr::from_bytes(bytes), temporary).map_err(PutError::from);
             made.and_then(|()| take_place(temporary, path, from))
         }
-        Version::Unsaved { .. } => Err(io::Error::other("its content was not saved").into()),
+        FileVersion::Unsaved { .. } => Err(io::Error::other("its content was not saved").into()),
     };
     if made.is_err() {
         let _ = fs::remove_file(temporary);
@@ -140,7 +147,7 @@ pub(super) fn sync_folder(folder: &Path) {
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
 }
 
-fn check(path: &Path, expected: Version) -> Result<(), PutError> {
+fn check(path: &Path, expected: FileVersion) -> Result<(), PutError> {
     if version_at(path) == expected { Ok(()) } else { Err(PutError::Overtaken) }
 }
 
@@ -148,22 +155,22 @@ fn set_mode(path: &Path, mode: u32) -> Result<(), PutError> {
     Ok(fs::set_permissions(path, Permissions::from_mode(mode))?)
 }
 
-fn remove(path: &Path, from: Version) -> Result<(), PutError> {
+fn remove(path: &Path, from: FileVersion) -> Result<(), PutError> {
     match from {
-        Version::Absent => Ok(()),
+        FileVersion::Absent => Ok(()),
         // Refused by the kernel when it is not empty.
-        Version::Folder { .. } => Ok(fs::remove_dir(path)?),
-        Version::File { .. } | Version::Link { .. } | Version::Unsaved { .. } => {
+        FileVersion::Folder { .. } => Ok(fs::remove_dir(path)?),
+        FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => {
             check(path, from)?;
             Ok(fs::remove_file(path)?)
         }
     }
 }
 
-fn put_folder(path: &Path, from: Version, mode: u32) -> Result<(), PutError> {
+fn put_folder(path: &Path, from: FileVersion, mode: u32) -> Result<(), PutError> {
     match from {
-        Version::Folder { .. } => {}
-        Version::Absent | Version::File { .. } | Version::Link { .. } | Version::Unsaved { .. } => {
+        FileVersion::Folder { .. } => {}
+        FileVersion::Absent | FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => {
             remove(path, from)?;
             DirBuilder::new().mode(mode | 0o700).create(path)?;
         }
@@ -189,14 +196,14 @@ fn write_file(temporary: &Path, path: &Path, mode: u32, bytes: &[u8]) -> Result<
     Ok(file.sync_all()?)
 }
 
-fn take_place(temporary: &Path, path: &Path, from: Version) -> Result<(), PutError> {
+fn take_place(temporary: &Path, path: &Path, from: FileVersion) -> Result<(), PutError> {
     match from {
-        Version::Absent => return take_free_place(temporary, path),
-        Version::Folder { .. } => {
+        FileVersion::Absent => return take_free_place(temporary, path),
+        FileVersion::Folder { .. } => {
             fs::remove_dir(path)?;
             return take_free_place(temporary, path);
         }
-        Version::File { .. } | Version::Link { .. } | Version::Unsaved { .. } => check(path, from)?,
+        FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => check(path, from)?,
     }
     Ok(fs::rename(temporary, path)?)
 }
@@ -207,7 +214,7 @@ fn take_free_place(temporary: &Path, path: &Path) -> Result<(), PutError> {
         Err(rustix::io::Errno::EXIST) => Err(PutError::Overtaken),
         // Not every file system knows this kind of renaming.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
-            check(path, Version::Absent)?;
+            check(path, FileVersion::Absent)?;
             Ok(fs::rename(temporary, path)?)
         }
         Err(error) => Err(io::Error::from(error).into()),

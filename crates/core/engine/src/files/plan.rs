@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use haft_store::versions::{Change, Content, Reversal, Step, StepId, Version};
+use haft_store::versions::{FileContent, FileStep, FileVersion, PathChange, Reversal, StepId};
 use haft_types::ContentHash;
 
 use super::merge;
@@ -50,9 +50,9 @@ pub enum Conflict {
 pub(super) enum Fate {
     /// It will hold `to`.
     Restore {
-        to: Version,
+        to: FileVersion,
         /// What a merge made; everything else is stored already.
-        content: Option<Content>,
+        content: Option<FileContent>,
     },
     /// A folder that holds other things by now stays.
     Kept,
@@ -65,7 +65,7 @@ pub(super) enum Fate {
 pub(super) struct PlannedUndo {
     pub(super) path: PathBuf,
     /// What it holds now.
-    pub(super) now: Version,
+    pub(super) now: FileVersion,
     /// Whose changes are taken back.
     pub(super) of: Vec<StepId>,
     pub(super) fate: Fate,
@@ -86,7 +86,7 @@ impl PlannedUndo {
 /// Where the plan looks things up.
 pub(super) trait Surroundings {
     /// What a path holds now.
-    fn version(&self, path: &Path) -> Version;
+    fn version(&self, path: &Path) -> FileVersion;
     /// What a folder holds now.
     fn entries(&self, folder: &Path) -> Vec<PathBuf>;
     /// Whether the path is a folder and no part of it is a link.
@@ -97,11 +97,11 @@ pub(super) trait Surroundings {
 
 /// Plans to take back these changes: steps, each with the paths of it.
 pub(super) fn plan(
-    steps: &[Step],
+    steps: &[FileStep],
     selected: &BTreeMap<PathBuf, BTreeSet<StepId>>,
     around: &dyn Surroundings,
 ) -> Vec<PlannedUndo> {
-    let mut histories: HashMap<&Path, Vec<(&Step, &Change)>> = HashMap::new();
+    let mut histories: HashMap<&Path, Vec<(&FileStep, &PathChange)>> = HashMap::new();
     for step in steps {
         for change in &step.changes {
             histories.entry(&change.path).or_default().push((step, change));
@@ -121,9 +121,9 @@ pub(super) fn plan(
 }
 
 fn fate_of(
-    history: &[(&Step, &Change)],
+    history: &[(&FileStep, &PathChange)],
     of: &BTreeSet<StepId>,
-    now: Version,
+    now: FileVersion,
     around: &dyn Surroundings,
 ) -> Result<Fate, Conflict> {
     // Somebody was faster, or the change was never made.
@@ -142,11 +142,11 @@ fn fate_of(
             result = take_back(result, change, around)?.ok_or_else(overlap)?;
         }
     }
-    let content = result.version.hash().zip(result.bytes).map(|(hash, bytes)| Content::pack(hash, bytes));
+    let content = result.version.hash().zip(result.bytes).map(|(hash, bytes)| FileContent::pack(hash, bytes));
     Ok(Fate::Restore { to: result.version, content })
 }
 
-fn changed_later(step: &Step) -> Conflict {
+fn changed_later(step: &FileStep) -> Conflict {
     match &step.call {
         Some(call) => Conflict::ChangedLater { tool: call.tool.clone(), call_id: call.call_id.clone() },
         None => Conflict::ChangedLater { tool: "haft".into(), call_id: format!("#{}", step.id.0) },
@@ -154,7 +154,11 @@ fn changed_later(step: &Step) -> Conflict {
 }
 
 /// Each change must begin where the one before ended, and the last must have left what is there now.
-fn check_unbroken(history: &[(&Step, &Change)], of: &BTreeSet<StepId>, now: Version) -> Result<(), Conflict> {
+fn check_unbroken(
+    history: &[(&FileStep, &PathChange)],
+    of: &BTreeSet<StepId>,
+    now: FileVersion,
+) -> Result<(), Conflict> {
     let begins = history.iter().skip(1).map(|(_, change)| change.before).chain([now]);
     for ((step, change), next) in history.iter().zip(begins) {
         let taken_back = of.contains(&step.id);
@@ -170,12 +174,12 @@ fn check_unbroken(history: &[(&Step, &Change)], of: &BTreeSet<StepId>, now: Vers
 
 /// A version, with its content where that is not stored.
 struct PathState {
-    version: Version,
+    version: FileVersion,
     bytes: Option<Vec<u8>>,
 }
 
 /// What is left of `now` without `change`; nothing when the two cannot be told apart.
-fn take_back(now: PathState, change: &Change, around: &dyn Surroundings) -> Result<Option<PathState>, Conflict> {
+fn take_back(now: PathState, change: &PathChange, around: &dyn Surroundings) -> Result<Option<PathState>, Conflict> {
     let Some(base) = change.after else { return Err(Conflict::Uncertain) };
     let theirs = change.before;
     if now.version == base {
@@ -183,9 +187,9 @@ fn take_back(now: PathState, change: &Change, around: &dyn Surroundings) -> Resu
     }
     match (base, now.version, theirs) {
         (
-            Version::File { mode: base_mode, hash: base_hash, .. },
-            Version::File { mode: our_mode, hash: our_hash, .. },
-            Version::File { mode: their_mode, hash: their_hash, .. },
+            FileVersion::File { mode: base_mode, hash: base_hash, .. },
+            FileVersion::File { mode: our_mode, hash: our_hash, .. },
+            FileVersion::File { mode: their_mode, hash: their_hash, .. },
         ) => {
             let Ok(mode) = merge::value(&base_mode, our_mode, their_mode) else { return Ok(None) };
             let merged = match merge::value(&base_hash, our_hash, their_hash) {
@@ -212,37 +216,38 @@ fn merge_text(
         None => stored(ours)?,
     };
     Ok(merge::text(&stored(base)?, &our_bytes, &stored(theirs)?).ok().map(|bytes| PathState {
-        version: Version::File { mode: 0, size: bytes.len() as u64, hash: ContentHash::of(&bytes) },
+        version: FileVersion::File { mode: 0, size: bytes.len() as u64, hash: ContentHash::of(&bytes) },
         bytes: Some(bytes),
     }))
 }
 
-fn with_mode(version: Version, mode: u32) -> Version {
+fn with_mode(version: FileVersion, mode: u32) -> FileVersion {
     match version {
-        Version::File { size, hash, .. } => Version::File { mode, size, hash },
-        version @ (Version::Absent | Version::Link { .. } | Version::Folder { .. } | Version::Unsaved { .. }) => {
-            version
-        }
+        FileVersion::File { size, hash, .. } => FileVersion::File { mode, size, hash },
+        version @ (FileVersion::Absent
+        | FileVersion::Link { .. }
+        | FileVersion::Folder { .. }
+        | FileVersion::Unsaved { .. }) => version,
     }
 }
 
 /// Folders go only when nothing is left in them, and a path needs a folder to be in.
 fn check_folders(planned: &mut [PlannedUndo], around: &dyn Surroundings) {
-    let mut after: HashMap<PathBuf, Version> = planned.iter().map(|one| (one.path.clone(), outcome(one))).collect();
+    let mut after: HashMap<PathBuf, FileVersion> = planned.iter().map(|one| (one.path.clone(), outcome(one))).collect();
     // Folders that something will be in that is not there now.
-    let comes = planned.iter().filter(|one| one.now == Version::Absent && outcome(one) != Version::Absent);
+    let comes = planned.iter().filter(|one| one.now == FileVersion::Absent && outcome(one) != FileVersion::Absent);
     let needed: HashSet<PathBuf> = comes.filter_map(|one| Some(one.path.parent()?.to_owned())).collect();
     // From the leaves up: whether a folder can go depends on what is in it.
     for one in planned.iter_mut().rev() {
-        let (Version::Folder { .. }, Fate::Restore { to, .. }) = (one.now, &one.fate) else { continue };
+        let (FileVersion::Folder { .. }, Fate::Restore { to, .. }) = (one.now, &one.fate) else { continue };
         let stays = match to {
-            Version::Folder { .. } => continue,
-            Version::Absent => Fate::Kept,
-            Version::File { .. } | Version::Link { .. } | Version::Unsaved { .. } => {
+            FileVersion::Folder { .. } => continue,
+            FileVersion::Absent => Fate::Kept,
+            FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => {
                 Fate::Conflict(Conflict::FolderNotEmpty)
             }
         };
-        let left = |entry: &PathBuf| after.get(entry) != Some(&Version::Absent);
+        let left = |entry: &PathBuf| after.get(entry) != Some(&FileVersion::Absent);
         if needed.contains(&one.path) || around.entries(&one.path).iter().any(left) {
             one.fate = stays;
             after.insert(one.path.clone(), one.now);
@@ -253,20 +258,20 @@ fn check_folders(planned: &mut [PlannedUndo], around: &dyn Surroundings) {
     for one in planned.iter_mut() {
         let (Fate::Restore { to, .. }, Some(parent)) = (&one.fate, one.path.parent()) else { continue };
         let real = around.is_real_folder(parent);
-        let stays_folder = after.get(parent).is_none_or(|version| matches!(version, Version::Folder { .. }));
-        let can_leave = one.now == Version::Absent || real;
-        let can_arrive = *to == Version::Absent || made.contains(parent) || real && stays_folder;
+        let stays_folder = after.get(parent).is_none_or(|version| matches!(version, FileVersion::Folder { .. }));
+        let can_leave = one.now == FileVersion::Absent || real;
+        let can_arrive = *to == FileVersion::Absent || made.contains(parent) || real && stays_folder;
         if !(can_leave && can_arrive) {
             one.fate = Fate::Conflict(Conflict::FolderGone);
             after.insert(one.path.clone(), one.now);
-        } else if matches!(to, Version::Folder { .. }) && !matches!(one.now, Version::Folder { .. }) {
+        } else if matches!(to, FileVersion::Folder { .. }) && !matches!(one.now, FileVersion::Folder { .. }) {
             made.insert(one.path.clone());
         }
     }
 }
 
 /// What a path will hold.
-fn outcome(planned: &PlannedUndo) -> Version {
+fn outcome(planned: &PlannedUndo) -> FileVersion {
     match &planned.fate {
         Fate::Restore { to, .. } => *to,
         Fate::Kept | Fate::Conflict(_) => planned.now,

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use haft_store::versions::{CallName, Content, Version, VersionsError};
+use haft_store::versions::{CallName, FileContent, FileVersion, VersionsError};
 use haft_tool::{
     Access, ChangeUndo, FileHistory, FileState, PortError, ToolOutput, UndoOutcome, UndoReport, UndoTarget, UndoneFile,
 };
@@ -118,7 +118,7 @@ fn not_recorded(call: &CallName, error: &dyn fmt::Display) -> String {
 }
 
 /// What paths hold now, with what is to be stored of it.
-fn look_at(paths: impl IntoIterator<Item = PathBuf>) -> (Vec<(PathBuf, Version)>, Vec<Content>) {
+fn look_at(paths: impl IntoIterator<Item = PathBuf>) -> (Vec<(PathBuf, FileVersion)>, Vec<FileContent>) {
     let (mut versions, mut contents) = (Vec::new(), Vec::new());
     for path in paths {
         let seen = look(&path, LARGEST);
@@ -186,9 +186,9 @@ impl ChangeUndo for Recorder {
 
 fn as_told(record: &ChangeRecord, report: Report) -> UndoReport {
     let tools = report.calls.into_iter().map(|call| call.tool).collect();
-    let is_folder = |version: &Version| matches!(version, Version::Folder { .. });
+    let is_folder = |version: &FileVersion| matches!(version, FileVersion::Folder { .. });
     let files = report.paths.into_iter().filter(|path| {
-        let folder_gone = is_folder(&path.before) && matches!(path.after, Ok(Version::Absent));
+        let folder_gone = is_folder(&path.before) && matches!(path.after, Ok(FileVersion::Absent));
         !(folder_gone || path.after.as_ref().is_ok_and(is_folder))
     });
     UndoReport { tools, files: files.map(|path| as_told_file(record, path)).collect() }
@@ -199,20 +199,22 @@ fn as_told_file(record: &ChangeRecord, taken: TakenBack) -> UndoneFile {
     let outcome = match (before, &after) {
         (_, Err(conflict)) => UndoOutcome::Left(conflict.to_string()),
         (before, Ok(after)) if before == *after => UndoOutcome::Unchanged,
-        (_, Ok(Version::Absent)) => UndoOutcome::Removed,
-        (Version::Absent, Ok(_)) => UndoOutcome::Recreated,
+        (_, Ok(FileVersion::Absent)) => UndoOutcome::Removed,
+        (FileVersion::Absent, Ok(_)) => UndoOutcome::Recreated,
         (_, Ok(_)) => UndoOutcome::Restored,
     };
-    let content = |version: &Version| record.content(version).ok().flatten().unwrap_or_default();
+    let content = |version: &FileVersion| record.content(version).ok().flatten().unwrap_or_default();
     let after = after.unwrap_or(before);
     let diff =
         if before == after { None } else { unified_diff(("before undo", "now"), &content(&before), &content(&after)) };
     let state = match after {
-        Version::File { size, hash, .. } => {
+        FileVersion::File { size, hash, .. } => {
             let mtime_ns = path.symlink_metadata().map_or(0, |metadata| disk::stamp(&metadata).mtime_ns);
             Some(FileState { size, mtime_ns, hash })
         }
-        Version::Absent | Version::Link { .. } | Version::Folder { .. } | Version::Unsaved { .. } => None,
+        FileVersion::Absent | FileVersion::Link { .. } | FileVersion::Folder { .. } | FileVersion::Unsaved { .. } => {
+            None
+        }
     };
     UndoneFile { path, outcome, diff: diff.unwrap_or_default(), state }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use haft_store::versions::{Content, FileVersions, Known, Stamp, TreeUpdate, Version, VersionsError};
+use haft_store::versions::{FileContent, FileStamp, FileVersion, FileVersions, KnownFile, TreeUpdate, VersionsError};
 
 use super::disk::{look, stamp};
 use super::walk::{PathKind, WalkedPath, walk};
@@ -40,9 +40,9 @@ pub struct Difference {
     /// The path, absolute.
     pub path: PathBuf,
     /// What it held.
-    pub before: Version,
+    pub before: FileVersion,
     /// What it holds.
-    pub after: Version,
+    pub after: FileVersion,
 }
 
 /// What a scan found.
@@ -67,13 +67,13 @@ pub struct Tree {
     /// The number of the last scan.
     scan: u32,
     /// By which it is seen that the repository's own ignore rules are the same.
-    excludes: Option<Stamp>,
+    excludes: Option<FileStamp>,
     /// When the last scan began, as the file system tells time.
     since: i64,
 }
 
 struct ScanSlot {
-    known: Known,
+    known: KnownFile,
     /// The scan that saw it last.
     scan: u32,
 }
@@ -85,7 +85,7 @@ struct Pass {
     now: i64,
     differences: Vec<Difference>,
     /// Paths that were not known.
-    appeared: Vec<(WalkedPath, Version)>,
+    appeared: Vec<(WalkedPath, FileVersion)>,
     update: TreeUpdate,
     /// The bytes of the contents in `update`.
     packed: usize,
@@ -115,8 +115,10 @@ impl Tree {
     /// Paths whose content is not saved, with their sizes, largest first.
     pub fn unsaved(&self) -> Vec<(PathBuf, u64)> {
         let unsaved = self.known.iter().filter_map(|(path, slot)| match slot.known.version {
-            Version::Unsaved { size } => Some((self.root.join(path), size)),
-            Version::Absent | Version::File { .. } | Version::Link { .. } | Version::Folder { .. } => None,
+            FileVersion::Unsaved { size } => Some((self.root.join(path), size)),
+            FileVersion::Absent | FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Folder { .. } => {
+                None
+            }
         });
         let mut unsaved: Vec<_> = unsaved.collect();
         unsaved.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
@@ -208,7 +210,7 @@ impl Tree {
         }
         let root = self.root.clone();
         read_all(&root, self.limits.file, to_read, |found, known, content| {
-            if known.version == Version::Absent {
+            if known.version == FileVersion::Absent {
                 // It went between the walk and now.
                 return Ok(());
             }
@@ -218,13 +220,13 @@ impl Tree {
             }
             // A stamp that can be had again by a write in the same moment proves nothing.
             let stamp = known.stamp.filter(|stamp| stamp.ctime_ns < pass.now || !known.version.is_saved());
-            self.take(found, Known { stamp, ..known }, pass);
+            self.take(found, KnownFile { stamp, ..known }, pass);
             if pass.packed > BATCH { self.flush(versions, pass) } else { Ok(()) }
         })
     }
 
     /// Notes what a path holds.
-    fn take(&mut self, found: WalkedPath, known: Known, pass: &mut Pass) {
+    fn take(&mut self, found: WalkedPath, known: KnownFile, pass: &mut Pass) {
         let old = self.known.insert(found.path.clone(), ScanSlot { known, scan: self.scan });
         self.saved += saved_bytes(known.version);
         pass.update.known.push((found.path.clone(), known));
@@ -274,9 +276,9 @@ impl Tree {
             let is_new = !rules_changed || was_moved || found.born.is_some_and(|born| born >= self.since);
             let was_touched = found.stamp.ctime_ns >= self.since;
             let before = if is_new {
-                Version::Absent
+                FileVersion::Absent
             } else if was_touched && found.kind != PathKind::Folder {
-                Version::Unsaved { size: found.size }
+                FileVersion::Unsaved { size: found.size }
             } else {
                 continue;
             };
@@ -300,18 +302,18 @@ impl Tree {
 }
 
 /// What is known of a path without reading it.
-fn unread(found: &WalkedPath) -> Known {
+fn unread(found: &WalkedPath) -> KnownFile {
     let version = match found.kind {
-        PathKind::Folder => Version::Folder { mode: found.mode },
-        PathKind::File | PathKind::Link | PathKind::Other => Version::Unsaved { size: found.size },
+        PathKind::Folder => FileVersion::Folder { mode: found.mode },
+        PathKind::File | PathKind::Link | PathKind::Other => FileVersion::Unsaved { size: found.size },
     };
-    Known { version, stamp: Some(found.stamp) }
+    KnownFile { version, stamp: Some(found.stamp) }
 }
 
-fn saved_bytes(version: Version) -> u64 {
+fn saved_bytes(version: FileVersion) -> u64 {
     match version {
-        Version::File { size, .. } => size,
-        Version::Absent | Version::Link { .. } | Version::Folder { .. } | Version::Unsaved { .. } => 0,
+        FileVersion::File { size, .. } => size,
+        FileVersion::Absent | FileVersion::Link { .. } | FileVersion::Folder { .. } | FileVersion::Unsaved { .. } => 0,
     }
 }
 
@@ -324,7 +326,7 @@ fn read_all(
     root: &Path,
     largest: u64,
     to_read: Vec<WalkedPath>,
-    mut take: impl FnMut(WalkedPath, Known, Option<Content>) -> Result<(), VersionsError>,
+    mut take: impl FnMut(WalkedPath, KnownFile, Option<FileContent>) -> Result<(), VersionsError>,
 ) -> Result<(), VersionsError> {
     let threads = thread::available_parallelism().map_or(1, |count| count.get().min(4)).min(to_read.len());
     let next = AtomicUsize::new(0);
@@ -340,7 +342,7 @@ fn read_all(
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(path) = paths.get(index) else { return };
                     let seen = look(path, largest);
-                    let known = Known { version: seen.version, stamp: seen.stamp };
+                    let known = KnownFile { version: seen.version, stamp: seen.stamp };
                     if tell.send((index, known, seen.pack())).is_err() {
                         return;
                     }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use haft_store::versions::{CallName, Change, Step, StepId, StepKind, Version};
+use haft_store::versions::{CallName, FileStep, FileVersion, PathChange, StepId, StepKind};
 use haft_types::Timestamp;
 use similar::TextDiff;
 
@@ -35,9 +35,9 @@ pub struct FileSummary {
     /// What happened to it.
     pub kind: SummaryKind,
     /// What it held; for a moved one, what the other path held.
-    pub before: Version,
+    pub before: FileVersion,
     /// What it holds; none when haft was stopped while it changed it.
-    pub after: Option<Version>,
+    pub after: Option<FileVersion>,
 }
 
 /// What a step did.
@@ -68,11 +68,11 @@ pub struct Summary {
 
 /// A path from the first change to the last.
 struct Span {
-    before: Version,
-    after: Option<Version>,
+    before: FileVersion,
+    after: Option<FileVersion>,
 }
 
-pub(super) fn summarise(steps: &[Step]) -> Summary {
+pub(super) fn summarise(steps: &[FileStep]) -> Summary {
     let mut spans: BTreeMap<PathBuf, Span> = BTreeMap::new();
     // Where the content of a path was when the conversation began.
     let mut origins: HashMap<PathBuf, PathBuf> = HashMap::new();
@@ -86,7 +86,7 @@ pub(super) fn summarise(steps: &[Step]) -> Summary {
             span.after = change.after;
         }
     }
-    let summary = |step: &Step| StepSummary {
+    let summary = |step: &FileStep| StepSummary {
         id: step.id,
         kind: step.kind,
         call: step.call.clone(),
@@ -107,8 +107,8 @@ fn files_of(spans: impl IntoIterator<Item = (PathBuf, Span)>, origins: &HashMap<
     for (path, Span { before, after }) in spans {
         let kind = match (before, after) {
             (before, Some(after)) if before == after && before.is_saved() => continue,
-            (Version::Absent, _) => SummaryKind::Added,
-            (_, Some(Version::Absent)) => SummaryKind::Deleted,
+            (FileVersion::Absent, _) => SummaryKind::Added,
+            (_, Some(FileVersion::Absent)) => SummaryKind::Deleted,
             (_, _) => SummaryKind::Modified,
         };
         files.insert(path.clone(), FileSummary { path, kind, before, after });
@@ -135,22 +135,24 @@ fn files_of(spans: impl IntoIterator<Item = (PathBuf, Span)>, origins: &HashMap<
 }
 
 fn is_folder(file: &FileSummary) -> bool {
-    let folder = |version: &Version| matches!(version, Version::Folder { .. });
-    let nothing = |version: &Version| matches!(version, Version::Absent);
+    let folder = |version: &FileVersion| matches!(version, FileVersion::Folder { .. });
+    let nothing = |version: &FileVersion| matches!(version, FileVersion::Absent);
     (folder(&file.before) || nothing(&file.before)) && file.after.is_none_or(|after| folder(&after) || nothing(&after))
 }
 
 /// The files of one step that went at one path and came at another, unchanged.
-fn moves(changes: &[Change]) -> Vec<(&Path, &Path)> {
+fn moves(changes: &[PathChange]) -> Vec<(&Path, &Path)> {
     let mut gone: HashMap<_, Vec<&Path>> = HashMap::new();
     for change in changes {
-        if let (Version::File { hash, size: 1.., .. }, Some(Version::Absent)) = (change.before, change.after) {
+        if let (FileVersion::File { hash, size: 1.., .. }, Some(FileVersion::Absent)) = (change.before, change.after) {
             gone.entry(hash).or_default().push(&change.path);
         }
     }
     let mut moves = Vec::new();
     for change in changes {
-        let (Version::Absent, Some(Version::File { hash, .. })) = (change.before, change.after) else { continue };
+        let (FileVersion::Absent, Some(FileVersion::File { hash, .. })) = (change.before, change.after) else {
+            continue;
+        };
         let Some(candidates) = gone.get_mut(&hash).filter(|candidates| !candidates.is_empty()) else { continue };
         let same_name = candidates.iter().position(|from| from.file_name() == change.path.file_name());
         moves.push((candidates.remove(same_name.unwrap_or(0)), change.path.as_path()));

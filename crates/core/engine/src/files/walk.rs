@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::UNIX_EPOCH;
 
-use haft_store::versions::{Known, Stamp, Version};
+use haft_store::versions::{FileStamp, FileVersion, KnownFile};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use super::disk::{mode, stamp};
@@ -19,7 +19,7 @@ pub(super) struct WalkedPath {
     pub(super) kind: PathKind,
     pub(super) mode: u32,
     pub(super) size: u64,
-    pub(super) stamp: Stamp,
+    pub(super) stamp: FileStamp,
     /// When it was made, in nanoseconds, where the file system tells.
     pub(super) born: Option<i64>,
 }
@@ -52,16 +52,16 @@ impl WalkedPath {
     }
 
     /// Whether the path certainly holds what was known of it.
-    pub(super) fn is_still(&self, known: &Known) -> bool {
+    pub(super) fn is_still(&self, known: &KnownFile) -> bool {
         let same = known.stamp == Some(self.stamp);
         match known.version {
-            Version::Absent => false,
-            Version::Folder { mode } => self.kind == PathKind::Folder && self.mode == mode,
-            Version::File { mode, size, .. } => {
+            FileVersion::Absent => false,
+            FileVersion::Folder { mode } => self.kind == PathKind::Folder && self.mode == mode,
+            FileVersion::File { mode, size, .. } => {
                 same && self.kind == PathKind::File && (self.mode, self.size) == (mode, size)
             }
-            Version::Link { .. } => same && self.kind == PathKind::Link,
-            Version::Unsaved { size } => same && self.kind != PathKind::Folder && self.size == size,
+            FileVersion::Link { .. } => same && self.kind == PathKind::Link,
+            FileVersion::Unsaved { size } => same && self.kind != PathKind::Folder && self.size == size,
         }
     }
 }

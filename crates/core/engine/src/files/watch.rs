@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use haft_store::versions::{CallName, FileVersions, StepId, Version, VersionsError, VersionsGuard};
+use haft_store::versions::{CallName, FileVersion, FileVersions, StepId, VersionsError, VersionsGuard};
 use haft_tool::{FileChange, Workspace};
 use haft_types::{ChangeKind, ConversationId};
 
@@ -200,9 +200,9 @@ pub(super) fn bytes(size: u64) -> String {
 
 /// A change as events tell it; folders are not told of.
 fn file_change(difference: &Difference) -> Option<FileChange> {
-    let is_file = |version: Version| match version {
-        Version::File { .. } | Version::Link { .. } | Version::Unsaved { .. } => true,
-        Version::Absent | Version::Folder { .. } => false,
+    let is_file = |version: FileVersion| match version {
+        FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => true,
+        FileVersion::Absent | FileVersion::Folder { .. } => false,
     };
     let kind = match (is_file(difference.before), is_file(difference.after)) {
         (false, false) => return None,

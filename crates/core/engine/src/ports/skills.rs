@@ -1,7 +1,7 @@
 //! The skills of a project and its user, read from their files.
 
 use haft_project::skills::{self, Skill};
-use haft_project::{Found, Ground, Kind, Problem};
+use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, NamedItems};
 use haft_text::Masker;
 use haft_tool::{CaseDocument, OpenedSkill, SkillShelf};
 
@@ -12,14 +12,14 @@ const MOST_FILES: usize = 100;
 
 /// The skills as they were found; their text is read when they are used. What they are told by is looked at before every request.
 pub(crate) struct FoundSkills {
-    ground: Ground,
+    ground: KnowledgePaths,
     masker: Masker,
-    found: Found<Skill>,
+    found: NamedItems<Skill>,
 }
 
 impl FoundSkills {
     /// Looks for skills; none when there are none.
-    pub(crate) fn look(ground: &Ground, masker: &Masker) -> Option<Self> {
+    pub(crate) fn look(ground: &KnowledgePaths, masker: &Masker) -> Option<Self> {
         // What is wrong with one is told by `SkillWatch`.
         let found = skills::load(ground, &mut Vec::new());
         (!found.items.is_empty()).then(|| Self { ground: ground.clone(), masker: masker.clone(), found })
@@ -41,13 +41,13 @@ impl FoundSkills {
 pub(crate) struct SkillWatch {
     stamps: Stamps,
     /// What people have not been told yet.
-    problems: Vec<Problem>,
+    problems: Vec<FileProblem>,
 }
 
 impl SkillWatch {
     /// Looks at them.
-    pub(crate) fn of(ground: &Ground) -> Self {
-        let tops: Vec<_> = ground.folders(Kind::Skills).into_iter().map(|folder| folder.path).collect();
+    pub(crate) fn of(ground: &KnowledgePaths) -> Self {
+        let tops: Vec<_> = ground.folders(KnowledgeKind::Skills).into_iter().map(|folder| folder.path).collect();
         let below = tops.iter().filter_map(|top| std::fs::read_dir(top).ok()).flatten().flatten();
         let folders: Vec<_> = below.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
         let files = folders.iter().map(|folder| folder.join("SKILL.md"));
@@ -63,7 +63,7 @@ impl SkillWatch {
     }
 
     /// Whether one of them was added, changed or removed since.
-    pub(crate) fn changed(&mut self, ground: &Ground) -> bool {
+    pub(crate) fn changed(&mut self, ground: &KnowledgePaths) -> bool {
         if self.stamps.same() {
             return false;
         }

@@ -104,7 +104,7 @@ impl Session {
             // Nobody wants to wait or to pay for more.
             Outcome::Aborted | Outcome::Exhausted | Outcome::Failed => false,
         };
-        let may_write = self.config.knowledge.ground.obeyed && self.mode() != PermissionMode::Plan;
+        let may_write = self.config.knowledge.ground.trusted && self.mode() != PermissionMode::Plan;
         if !self.config.policy.active || !wanted || !may_write {
             return;
         }

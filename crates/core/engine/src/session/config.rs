@@ -7,7 +7,7 @@ use std::sync::Arc;
 use haft_context::Policy;
 use haft_model::Client;
 use haft_permission::Permissions;
-use haft_project::Ground;
+use haft_project::KnowledgePaths;
 use haft_project::library::Libraries;
 use haft_store::Store;
 use haft_store::versions::FileVersions;
@@ -148,7 +148,7 @@ pub struct SessionFolders {
 #[derive(Clone)]
 pub struct KnowledgeSettings {
     /// Where knowledge of the project is looked for, and whether its own files are obeyed.
-    pub ground: Ground,
+    pub ground: KnowledgePaths,
     /// Documentation of libraries the project uses.
     pub libraries: Libraries,
     /// How external tools are used.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use haft_context::ContextError;
-use haft_project::{Ground, modules};
-use haft_store::{Conversation, Found, NewFork, Scope, StoreError};
-use haft_tool::{CaseDocument, Registry, Source, Tool, UnknownChoice};
+use haft_project::{KnowledgePaths, modules};
+use haft_store::{Conversation, ConversationMatch, ConversationScope, NewFork, StoreError};
+use haft_tool::{CaseDocument, Registry, Tool, UnknownChoice};
 use haft_tools::{Running, plan_mode_respond, run_named_subagents, talk_to, talk_to_group, use_skill};
 use haft_types::{ConversationId, Message, Metadata, PermissionMode};
 use tokio_util::sync::CancellationToken;
@@ -49,10 +49,10 @@ pub enum Which {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// There is nothing to go on with.
-    #[error("there is no conversation to continue here; start one with `haft run \"…\"`")]
+    #[error("there is no conversation to continue here")]
     NothingToContinue,
     /// No conversation has this id or name.
-    #[error("there is no conversation `{0}`; `haft conversations list --all` shows them")]
+    #[error("there is no conversation `{0}`")]
     Unknown(String),
     /// Several conversations fit.
     #[error("`{name}` could be any of {candidates}; give more of the id")]
@@ -248,7 +248,7 @@ struct Opened {
 pub fn all_tools(running: &Arc<Running>) -> Registry {
     let mut registry = Registry::default();
     for tool in haft_tools::builtin(running) {
-        registry.register(tool, Source::BuiltIn);
+        registry.register(tool);
     }
     for case in haft_tools::cases() {
         registry.add_case(case);
@@ -261,13 +261,13 @@ fn every_tool(config: &SessionConfig, services: &Services, peers: Peers<'_>) -> 
     let mut registry = all_tools(&services.running);
     if let Some(skills) = FoundSkills::look(&config.knowledge.ground, &config.safety.masker) {
         registry.set_case(skills.listed());
-        registry.register(Arc::new(use_skill(Arc::new(skills))), Source::BuiltIn);
+        registry.register(Arc::new(use_skill(Arc::new(skills))));
     }
     if config.safety.permissions.mode == PermissionMode::Plan {
-        registry.register(Arc::new(plan_mode_respond()), Source::BuiltIn);
+        registry.register(Arc::new(plan_mode_respond()));
     }
     for tool in &config.tools.further {
-        registry.register(Arc::clone(tool), Source::BuiltIn);
+        registry.register(Arc::clone(tool));
     }
     add_peers(&mut registry, config, &services.delegation.hub, peers);
     for plugin in &config.tools.plugins {
@@ -285,16 +285,16 @@ fn add_peers(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, pe
     if let Some(roster) = roster {
         registry.add_case(roster.listed());
         let tool = run_named_subagents(Arc::clone(roster) as _);
-        registry.register(Arc::new(tool), Source::BuiltIn);
+        registry.register(Arc::new(tool));
     }
     let own = config.agent.as_str();
     if !hub.names().iter().any(|name| name != own && Some(name.as_str()) != waiting) {
         return;
     }
     let post = Arc::new(HubPost::new(Arc::clone(hub), own));
-    registry.register(Arc::new(talk_to(Arc::<HubPost>::clone(&post) as _)), Source::BuiltIn);
+    registry.register(Arc::new(talk_to(Arc::<HubPost>::clone(&post) as _)));
     if hub.has_group_for(own) {
-        registry.register(Arc::new(talk_to_group(post)), Source::BuiltIn);
+        registry.register(Arc::new(talk_to_group(post)));
     }
     hub.described(own).into_iter().flatten().for_each(|case| registry.add_case(case));
 }
@@ -317,7 +317,7 @@ pub(super) fn skills_now(config: &SessionConfig, running: &Arc<Running>) -> Opti
     let listed = skills.listed();
     let tool: Arc<dyn Tool> = Arc::new(use_skill(Arc::new(skills)));
     let mut registry = all_tools(running);
-    registry.register(Arc::clone(&tool), Source::BuiltIn);
+    registry.register(Arc::clone(&tool));
     // One after another: what else is chosen may be a tool that is not among these.
     let has_it = |choice: &String| {
         let mut chosen = registry.clone();
@@ -328,7 +328,7 @@ pub(super) fn skills_now(config: &SessionConfig, running: &Arc<Running>) -> Opti
 }
 
 /// What the choice of tools means in a project: where modules are described, the default set has the tools about them.
-pub fn wanted_tools(chosen: &[String], ground: &Ground) -> Vec<String> {
+pub fn wanted_tools(chosen: &[String], ground: &KnowledgePaths) -> Vec<String> {
     let default = "default".to_owned();
     let mut wanted = if chosen.is_empty() { vec![default.clone()] } else { chosen.to_vec() };
     if wanted.contains(&default) && modules::any(ground) {
@@ -384,10 +384,10 @@ async fn find_or_plan(
             or_new.ok_or(OpenError::NothingToContinue)?
         }
         Which::Named(name) => {
-            return match store.find(&name, Scope::Everywhere).await? {
-                Found::One(found) => Ok((*found, true)),
-                Found::Nothing => Err(OpenError::Unknown(name)),
-                Found::Several(several) => {
+            return match store.find(&name, ConversationScope::Everywhere).await? {
+                ConversationMatch::One(found) => Ok((*found, true)),
+                ConversationMatch::Nothing => Err(OpenError::Unknown(name)),
+                ConversationMatch::Several(several) => {
                     let ids: Vec<_> = several.iter().map(|one| format!("{} ({})", one.id, one.name)).collect();
                     Err(OpenError::Ambiguous { name, candidates: ids.join(", ") })
                 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use haft_context::check_subagent_role;
 use haft_model::Client;
-use haft_project::agents::{Agent, AgentTools};
+use haft_project::agents::{AgentDefinition, AgentTools};
 use haft_store::Conversation;
 use haft_tool::{AgentReport, Assignment, FileHistory, WorkPlace};
 use haft_types::{ConversationId, Metadata, ModelSpec, Outcome, TurnResult, Usage};
@@ -45,7 +45,7 @@ pub(crate) enum Rank {
 
 /// What is to be started.
 pub(super) struct ChildStart {
-    pub(super) agent: Agent,
+    pub(super) agent: AgentDefinition,
     pub(super) assignment: Assignment,
     /// The name events and approvals know it by.
     pub(super) running_as: String,
@@ -264,7 +264,7 @@ async fn copy(parent: &Arc<ParentSession>, conversation: &ConversationId) -> Res
 /// The starting session's configuration, with what the agent's file says.
 fn configuration(
     parent: &SessionConfig,
-    agent: &Agent,
+    agent: &AgentDefinition,
     name: &str,
     model: ModelSpec,
     turns: Option<u32>,

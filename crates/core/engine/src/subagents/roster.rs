@@ -1,13 +1,13 @@
 //! What the model is told of the agents it can start.
 
-use haft_project::agents::{Agent, AgentTools};
+use haft_project::agents::{AgentDefinition, AgentTools};
 use haft_text::Masker;
 use haft_tool::CaseDocument;
 use haft_tools::RUN_SUBAGENTS;
 
 /// The agents in order of their names, then one example of each mode.
-pub(super) fn listed(agents: &[Agent], masker: &Masker) -> CaseDocument {
-    let line = |agent: &Agent| {
+pub(super) fn listed(agents: &[AgentDefinition], masker: &Masker) -> CaseDocument {
+    let line = |agent: &AgentDefinition| {
         format!("- `{}`: {} Tools: {}.", agent.name, sentence(&masker.mask(&agent.description)), tools(&agent.tools))
     };
     let lines: Vec<_> = agents.iter().map(line).collect();

@@ -5,8 +5,8 @@ use haft_project::agents::AgentTools;
 
 use super::*;
 
-fn agent(name: &str, description: &str, tools: AgentTools) -> Agent {
-    Agent {
+fn agent(name: &str, description: &str, tools: AgentTools) -> AgentDefinition {
+    AgentDefinition {
         name: name.into(),
         description: description.into(),
         tools,

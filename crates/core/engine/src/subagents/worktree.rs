@@ -59,9 +59,9 @@ impl Worktree {
     /// The copy that belongs to this conversation: the one it had before, or a new one.
     pub(super) fn open(config: &SessionConfig, conversation: &ConversationId) -> Result<Self, String> {
         let root = &config.folders.workspace.root;
-        if !config.knowledge.ground.obeyed {
+        if !config.knowledge.ground.trusted {
             return Err(format!(
-                "it works in a git worktree, but `{}` is not trusted and git is not run in it; `haft trust` trusts it",
+                "it works in a git worktree, but `{}` is not trusted, so git is not run in it",
                 root.display()
             ));
         }

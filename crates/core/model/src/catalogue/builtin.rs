@@ -40,21 +40,21 @@ pub struct BuiltIn {
 
 #[derive(Debug)]
 struct Provider {
-    settings: Entry,
+    settings: CatalogueEntry,
     /// What holds for every model of it.
     defaults: Table,
-    models: BTreeMap<String, Entry>,
+    models: BTreeMap<String, CatalogueEntry>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CatalogueEntry {
     keys: Table,
     provenance: Provenance,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct CatalogueFile {
     provider: Table,
     #[serde(default)]
     defaults: Table,
@@ -129,17 +129,17 @@ impl BuiltIn {
 
 impl Provider {
     fn read(text: &str) -> Result<Self, toml::de::Error> {
-        let file: File = toml::from_str(text)?;
-        let models = file.models.into_iter().map(|(name, keys)| Ok((name, Entry::new(keys)?)));
+        let file: CatalogueFile = toml::from_str(text)?;
+        let models = file.models.into_iter().map(|(name, keys)| Ok((name, CatalogueEntry::new(keys)?)));
         Ok(Self {
-            settings: Entry::new(file.provider)?,
+            settings: CatalogueEntry::new(file.provider)?,
             defaults: file.defaults,
             models: models.collect::<Result<_, toml::de::Error>>()?,
         })
     }
 }
 
-impl Entry {
+impl CatalogueEntry {
     fn new(mut keys: Table) -> Result<Self, toml::de::Error> {
         let mut about = Table::new();
         for key in ["source", "as_of", "note"] {

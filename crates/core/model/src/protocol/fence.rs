@@ -2,15 +2,15 @@
 
 /// Follows a text character by character.
 #[derive(Debug)]
-pub(super) struct Fence {
+pub(super) struct FenceTracker {
     /// The fence that is open: its character and how many open it.
     open: Option<(char, usize)>,
-    line: Line,
+    line: FenceLine,
 }
 
 /// The present line so far.
 #[derive(Clone, Copy, Debug)]
-enum Line {
+enum FenceLine {
     /// White space only.
     Lead,
     /// A run of fence characters at its beginning.
@@ -31,32 +31,32 @@ enum Rest {
 /// How many characters make a fence.
 const FEWEST: usize = 3;
 
-impl Default for Fence {
+impl Default for FenceTracker {
     fn default() -> Self {
-        Self { open: None, line: Line::Lead }
+        Self { open: None, line: FenceLine::Lead }
     }
 }
 
-impl Fence {
+impl FenceTracker {
     /// Takes the next character of the text.
-    pub(super) fn take(&mut self, letter: char) {
-        if letter == '\n' {
+    pub(super) fn take(&mut self, c: char) {
+        if c == '\n' {
             self.end_line();
             return;
         }
         self.line = match self.line {
-            Line::Lead if letter == '`' || letter == '~' => Line::Marks { mark: letter, count: 1 },
-            Line::Lead if letter.is_whitespace() => Line::Lead,
-            Line::Lead | Line::Words => Line::Words,
-            Line::Marks { mark, count } if letter == mark => Line::Marks { mark, count: count + 1 },
-            Line::Marks { mark, count } => Line::After { mark, count, rest: Rest::Blank.with(letter, mark) },
-            Line::After { mark, count, rest } => Line::After { mark, count, rest: rest.with(letter, mark) },
+            FenceLine::Lead if c == '`' || c == '~' => FenceLine::Marks { mark: c, count: 1 },
+            FenceLine::Lead if c.is_whitespace() => FenceLine::Lead,
+            FenceLine::Lead | FenceLine::Words => FenceLine::Words,
+            FenceLine::Marks { mark, count } if c == mark => FenceLine::Marks { mark, count: count + 1 },
+            FenceLine::Marks { mark, count } => FenceLine::After { mark, count, rest: Rest::Blank.with(c, mark) },
+            FenceLine::After { mark, count, rest } => FenceLine::After { mark, count, rest: rest.with(c, mark) },
         };
     }
 
     /// Something that is no text stood here: the rest of the line opens no fence.
     pub(super) fn interrupt(&mut self) {
-        *self = Self { open: None, line: Line::Words };
+        *self = Self { open: None, line: FenceLine::Words };
     }
 
     /// Whether the next character is quoted.
@@ -68,34 +68,34 @@ impl Fence {
     fn opening(&self) -> Option<(char, usize)> {
         let (mark, count) = match self.line {
             // Backticks after backticks are a code span within the line.
-            Line::After { mark: '`', rest: Rest::Marked, .. } | Line::Lead | Line::Words => return None,
-            Line::Marks { mark, count } | Line::After { mark, count, .. } => (mark, count),
+            FenceLine::After { mark: '`', rest: Rest::Marked, .. } | FenceLine::Lead | FenceLine::Words => return None,
+            FenceLine::Marks { mark, count } | FenceLine::After { mark, count, .. } => (mark, count),
         };
         (count >= FEWEST).then_some((mark, count))
     }
 
     fn end_line(&mut self) {
         let closes = |(mark, count)| match self.line {
-            Line::Marks { mark: m, count: c } | Line::After { mark: m, count: c, rest: Rest::Blank } => {
+            FenceLine::Marks { mark: m, count: c } | FenceLine::After { mark: m, count: c, rest: Rest::Blank } => {
                 m == mark && c >= count
             }
-            Line::After { .. } | Line::Lead | Line::Words => false,
+            FenceLine::After { .. } | FenceLine::Lead | FenceLine::Words => false,
         };
         self.open = match self.open {
             Some(open) if closes(open) => None,
             Some(open) => Some(open),
             None => self.opening(),
         };
-        self.line = Line::Lead;
+        self.line = FenceLine::Lead;
     }
 }
 
 impl Rest {
-    fn with(self, letter: char, mark: char) -> Self {
+    fn with(self, c: char, mark: char) -> Self {
         match self {
             Self::Marked => Self::Marked,
-            Self::Blank | Self::Words if letter == mark => Self::Marked,
-            Self::Blank if letter.is_whitespace() => Self::Blank,
+            Self::Blank | Self::Words if c == mark => Self::Marked,
+            Self::Blank if c.is_whitespace() => Self::Blank,
             Self::Blank | Self::Words => Self::Words,
         }
     }
@@ -107,13 +107,13 @@ mod tests {
 
     /// Each `<` of the text: whether it is quoted.
     fn quoted(text: &str) -> Vec<bool> {
-        let mut fence = Fence::default();
+        let mut fence = FenceTracker::default();
         let mut found = Vec::new();
-        for letter in text.chars() {
-            if letter == '<' {
+        for c in text.chars() {
+            if c == '<' {
                 found.push(fence.quotes());
             }
-            fence.take(letter);
+            fence.take(c);
         }
         found
     }

@@ -59,13 +59,13 @@ fn joined(group: &[Segment], hash: ContentHash) -> Arc<Entry> {
 
 /// Whose thoughts go back: a model is shown its own only.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Maker {
+pub(crate) enum ThoughtMaker {
     ThisModel,
     Another,
 }
 
 /// The message as a model with this protocol reads it.
-pub(crate) fn lower(message: &Message, protocol: ToolProtocol, maker: Maker) -> Cow<'_, Message> {
+pub(crate) fn lower(message: &Message, protocol: ToolProtocol, maker: ThoughtMaker) -> Cow<'_, Message> {
     match (protocol, message.role) {
         (ToolProtocol::Native, _)
         | (ToolProtocol::Xml, Role::System | Role::User | Role::Summary)
@@ -86,12 +86,12 @@ fn with(message: &Message, role: Role, content: Vec<Part>) -> Message {
 
 /// Pieces of text and what stands between them, as parts.
 #[derive(Default)]
-struct Writer {
+struct PartWriter {
     parts: Vec<Part>,
     text: String,
 }
 
-impl Writer {
+impl PartWriter {
     /// Appends something that begins a line of its own.
     fn line(&mut self, text: &str) {
         if !self.text.is_empty() && !self.text.ends_with('\n') {
@@ -118,16 +118,16 @@ impl Writer {
 }
 
 /// A thought in the words of its model.
-fn thought<'a>(thinking: &'a Thinking, opening: &str, maker: Maker) -> Option<&'a str> {
+fn thought<'a>(thinking: &'a Thinking, opening: &str, maker: ThoughtMaker) -> Option<&'a str> {
     let raw = thinking.raw.as_deref().filter(|raw| raw.starts_with(opening));
-    raw.filter(|_| maker == Maker::ThisModel)
+    raw.filter(|_| maker == ThoughtMaker::ThisModel)
 }
 
-fn xml_assistant(message: &Message, maker: Maker) -> Cow<'_, Message> {
+fn xml_assistant(message: &Message, maker: ThoughtMaker) -> Cow<'_, Message> {
     if message.content.iter().all(|part| matches!(part, Part::Text { .. } | Part::Image(_))) {
         return Cow::Borrowed(message);
     }
-    let mut out = Writer::default();
+    let mut out = PartWriter::default();
     for part in &message.content {
         match part {
             Part::Text { text, .. } => out.line(text),
@@ -167,7 +167,7 @@ fn object(arguments: &str) -> Option<Map<String, Value>> {
 }
 
 fn xml_results(message: &Message) -> Vec<Part> {
-    let mut out = Writer::default();
+    let mut out = PartWriter::default();
     for part in &message.content {
         match part {
             Part::ToolResult(result) => out.line(&xml_result(result)),
@@ -196,8 +196,8 @@ fn xml_result(result: &ToolResult) -> String {
 }
 
 /// A message as a paragraph of the conversation, with an empty line behind it.
-fn paragraph(message: &Message, maker: Maker) -> Vec<Part> {
-    let mut out = Writer::default();
+fn paragraph(message: &Message, maker: ThoughtMaker) -> Vec<Part> {
+    let mut out = PartWriter::default();
     match message.role {
         // Summaries stand verbatim.
         Role::Summary | Role::System => {}

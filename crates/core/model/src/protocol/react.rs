@@ -8,37 +8,37 @@ use haft_text::NameRule;
 use haft_types::ToolSpec;
 use serde_json::json;
 
-use super::fence::Fence;
-use super::{ACTION, COMPLETION, FINISH, Found, Run, THOUGHT, TextEvent};
+use super::fence::FenceTracker;
+use super::{ACTION, COMPLETION, CharRun, FINISH, THOUGHT, TextEvent, TextEventSink};
 
 /// What is longer is no label.
 const LONGEST_HEAD: usize = 128;
 
-pub(super) struct Parser {
+pub(super) struct ReactParser {
     /// Whether `Finish` is a call of the completion tool.
     completes: bool,
-    place: Place,
-    head: Head,
+    place: ReactPlace,
+    head: ReactLineHead,
     /// What may yet become a label.
     held: String,
-    run: Run,
-    fence: Fence,
+    run: CharRun,
+    fence: FenceTracker,
     swallow: Swallow,
     #[cfg(test)]
     pub(super) examined: usize,
 }
 
 /// Where in the reply we are.
-enum Place {
+enum ReactPlace {
     Text,
     Thinking,
-    Arguments(Arguments),
-    Answer(Answer),
+    Arguments(ReactArguments),
+    Answer(ReactAnswer),
 }
 
 /// How far the beginning of a line has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Head {
+enum ReactLineHead {
     /// White space only.
     Lead,
     /// Letters of a label.
@@ -64,7 +64,7 @@ enum Swallow {
 }
 
 /// The arguments of a call.
-struct Arguments {
+struct ReactArguments {
     source: String,
     start: usize,
     depth: usize,
@@ -79,7 +79,7 @@ enum Quoting {
 }
 
 /// The answer of the round.
-struct Answer {
+struct ReactAnswer {
     source: String,
     start: usize,
     depth: usize,
@@ -89,36 +89,36 @@ struct Answer {
     matched: bool,
 }
 
-impl Parser {
+impl ReactParser {
     pub(super) fn new(tools: &[ToolSpec]) -> Self {
         Self {
             completes: tools.iter().any(|tool| tool.name == COMPLETION),
-            place: Place::Text,
-            head: Head::Lead,
+            place: ReactPlace::Text,
+            head: ReactLineHead::Lead,
             held: String::new(),
-            run: Run::default(),
-            fence: Fence::default(),
+            run: CharRun::default(),
+            fence: FenceTracker::default(),
             swallow: Swallow::Nothing,
             #[cfg(test)]
             examined: 0,
         }
     }
 
-    pub(super) fn feed(&mut self, piece: &str, found: Found<'_>) {
-        for letter in piece.chars() {
-            self.take(letter, found);
+    pub(super) fn feed(&mut self, piece: &str, found: TextEventSink<'_>) {
+        for c in piece.chars() {
+            self.take(c, found);
         }
         self.run.flush(found);
     }
 
-    pub(super) fn finish(mut self, found: Found<'_>) {
+    pub(super) fn finish(mut self, found: TextEventSink<'_>) {
         self.release(found);
         self.run.flush(found);
         let completes = self.completes;
         match self.place {
-            Place::Text | Place::Thinking => {}
-            Place::Arguments(arguments) => found(TextEvent::CallLeftOpen { source: arguments.source }),
-            Place::Answer(answer) => match answer.end() {
+            ReactPlace::Text | ReactPlace::Thinking => {}
+            ReactPlace::Arguments(arguments) => found(TextEvent::CallLeftOpen { source: arguments.source }),
+            ReactPlace::Answer(answer) => match answer.end() {
                 Some(end) => answer.close(end, completes, found),
                 None if completes => found(TextEvent::CallLeftOpen { source: answer.source }),
                 None => answer.close(answer.source.len(), completes, found),
@@ -126,82 +126,84 @@ impl Parser {
         }
     }
 
-    fn take(&mut self, letter: char, found: Found<'_>) {
+    fn take(&mut self, c: char, found: TextEventSink<'_>) {
         #[cfg(test)]
         {
             self.examined += 1;
         }
         match &mut self.place {
-            Place::Text | Place::Thinking => self.words(letter, found),
-            Place::Arguments(arguments) => {
-                if arguments.take(letter) {
+            ReactPlace::Text | ReactPlace::Thinking => self.words(c, found),
+            ReactPlace::Arguments(arguments) => {
+                if arguments.take(c) {
                     let text = arguments.source.get(arguments.start..arguments.source.len() - 1).unwrap_or_default();
                     found(TextEvent::CallClosed { arguments: text.trim().to_owned() });
                     self.back_to_text();
                 }
             }
-            Place::Answer(answer) => {
-                if letter == '\n' && answer.matched {
+            ReactPlace::Answer(answer) => {
+                if c == '\n' && answer.matched {
                     let end = answer.last.unwrap_or(answer.source.len());
                     answer.close(end, self.completes, found);
                     self.back_to_text();
-                    self.words(letter, found);
+                    self.words(c, found);
                 } else {
-                    answer.take(letter);
+                    answer.take(c);
                 }
             }
         }
     }
 
     /// A character outside calls: part of a label, or of what is said.
-    fn words(&mut self, letter: char, found: Found<'_>) {
+    fn words(&mut self, c: char, found: TextEventSink<'_>) {
         let next = match self.head {
-            Head::Lead if self.fence.quotes() => Head::None,
-            Head::Lead if letter == ' ' || letter == '\t' => Head::Lead,
-            Head::Lead | Head::Label => self.label(letter),
-            Head::BeforeName if letter == ' ' => Head::BeforeName,
-            Head::BeforeName | Head::Name if NameRule::Tool.allows_char(letter) => Head::Name,
-            Head::Name | Head::AfterName if letter == ' ' => Head::AfterName,
-            Head::Name | Head::AfterName if letter == '[' => return self.open_action(found),
-            Head::BeforeName | Head::Name | Head::AfterName | Head::None => Head::None,
+            ReactLineHead::Lead if self.fence.quotes() => ReactLineHead::None,
+            ReactLineHead::Lead if c == ' ' || c == '\t' => ReactLineHead::Lead,
+            ReactLineHead::Lead | ReactLineHead::Label => self.label(c),
+            ReactLineHead::BeforeName if c == ' ' => ReactLineHead::BeforeName,
+            ReactLineHead::BeforeName | ReactLineHead::Name if NameRule::Tool.allows_char(c) => ReactLineHead::Name,
+            ReactLineHead::Name | ReactLineHead::AfterName if c == ' ' => ReactLineHead::AfterName,
+            ReactLineHead::Name | ReactLineHead::AfterName if c == '[' => return self.open_action(found),
+            ReactLineHead::BeforeName | ReactLineHead::Name | ReactLineHead::AfterName | ReactLineHead::None => {
+                ReactLineHead::None
+            }
         };
         self.head = next;
         match next {
-            Head::Lead => self.say(letter, found),
-            Head::None => {
+            ReactLineHead::Lead => self.say(c, found),
+            ReactLineHead::None => {
                 self.release(found);
-                self.say(letter, found);
+                self.say(c, found);
             }
-            Head::Label | Head::BeforeName | Head::Name | Head::AfterName => {
-                self.held.push(letter);
+            ReactLineHead::Label | ReactLineHead::BeforeName | ReactLineHead::Name | ReactLineHead::AfterName => {
+                self.held.push(c);
                 if self.held == THOUGHT {
                     self.open_thought(found);
                 } else if self.held.len() > LONGEST_HEAD {
-                    self.head = Head::None;
+                    self.head = ReactLineHead::None;
                     self.release(found);
                 }
             }
         }
     }
 
-    fn label(&self, letter: char) -> Head {
-        let goes_on = |label: &str| label.strip_prefix(self.held.as_str()).is_some_and(|rest| rest.starts_with(letter));
-        match (goes_on(ACTION) || goes_on(THOUGHT), letter) {
+    fn label(&self, c: char) -> ReactLineHead {
+        let goes_on = |label: &str| label.strip_prefix(self.held.as_str()).is_some_and(|rest| rest.starts_with(c));
+        match (goes_on(ACTION) || goes_on(THOUGHT), c) {
             // Both labels end with a colon; after a thought's the line goes on as words.
-            (true, ':') => Head::BeforeName,
-            (true, _) => Head::Label,
-            (false, _) => Head::None,
+            (true, ':') => ReactLineHead::BeforeName,
+            (true, _) => ReactLineHead::Label,
+            (false, _) => ReactLineHead::None,
         }
     }
 
-    fn open_thought(&mut self, found: Found<'_>) {
+    fn open_thought(&mut self, found: TextEventSink<'_>) {
         self.run.flush(found);
         self.held.clear();
         self.fence.take(':');
-        (self.place, self.head, self.swallow) = (Place::Thinking, Head::None, Swallow::Space);
+        (self.place, self.head, self.swallow) = (ReactPlace::Thinking, ReactLineHead::None, Swallow::Space);
     }
 
-    fn open_action(&mut self, found: Found<'_>) {
+    fn open_action(&mut self, found: TextEventSink<'_>) {
         self.run.flush(found);
         let mut source = std::mem::take(&mut self.held);
         let name = source[ACTION.len()..].trim().to_owned();
@@ -211,50 +213,50 @@ impl Parser {
             if self.completes {
                 found(TextEvent::CallOpened { name: COMPLETION.to_owned() });
             }
-            Place::Answer(Answer { source, start, depth: 0, last: None, matched: false })
+            ReactPlace::Answer(ReactAnswer { source, start, depth: 0, last: None, matched: false })
         } else {
             found(TextEvent::CallOpened { name });
-            Place::Arguments(Arguments { source, start, depth: 0, string: Quoting::Outside })
+            ReactPlace::Arguments(ReactArguments { source, start, depth: 0, string: Quoting::Outside })
         };
     }
 
     fn back_to_text(&mut self) {
         self.fence.interrupt();
-        (self.place, self.head, self.swallow) = (Place::Text, Head::None, Swallow::All);
+        (self.place, self.head, self.swallow) = (ReactPlace::Text, ReactLineHead::None, Swallow::All);
     }
 
     /// What was held back is no label.
-    fn release(&mut self, found: Found<'_>) {
+    fn release(&mut self, found: TextEventSink<'_>) {
         let held = std::mem::take(&mut self.held);
-        for letter in held.chars() {
-            self.say(letter, found);
+        for c in held.chars() {
+            self.say(c, found);
         }
     }
 
-    fn say(&mut self, letter: char, found: Found<'_>) {
-        self.fence.take(letter);
-        if letter == '\n' {
-            self.head = Head::Lead;
+    fn say(&mut self, c: char, found: TextEventSink<'_>) {
+        self.fence.take(c);
+        if c == '\n' {
+            self.head = ReactLineHead::Lead;
         }
         let silent = match self.swallow {
             Swallow::Nothing => false,
-            Swallow::Space => letter == ' ',
-            Swallow::All => letter.is_whitespace(),
+            Swallow::Space => c == ' ',
+            Swallow::All => c.is_whitespace(),
         };
         if !(silent && self.swallow == Swallow::All) {
             self.swallow = Swallow::Nothing;
         }
         if !silent {
-            self.run.push(letter.encode_utf8(&mut [0; 4]), matches!(self.place, Place::Thinking), found);
+            self.run.push(c.encode_utf8(&mut [0; 4]), matches!(self.place, ReactPlace::Thinking), found);
         }
     }
 }
 
-impl Arguments {
+impl ReactArguments {
     /// Takes a character; true if it closes the call.
-    fn take(&mut self, letter: char) -> bool {
-        self.source.push(letter);
-        match (self.string, letter) {
+    fn take(&mut self, c: char) -> bool {
+        self.source.push(c);
+        match (self.string, c) {
             (Quoting::Inside, '\\') => self.string = Quoting::Escaped,
             (Quoting::Inside, '"') => self.string = Quoting::Outside,
             (Quoting::Escaped, _) | (Quoting::Outside, '"') => self.string = Quoting::Inside,
@@ -267,15 +269,15 @@ impl Arguments {
     }
 }
 
-impl Answer {
-    fn take(&mut self, letter: char) {
-        match letter {
+impl ReactAnswer {
+    fn take(&mut self, c: char) {
+        match c {
             ']' if self.depth == 0 => (self.last, self.matched) = (Some(self.source.len()), true),
             ']' => self.depth -= 1,
             '[' => (self.depth, self.matched) = (self.depth + 1, false),
-            _ => self.matched = self.matched && letter.is_whitespace(),
+            _ => self.matched = self.matched && c.is_whitespace(),
         }
-        self.source.push(letter);
+        self.source.push(c);
     }
 
     /// Where it ends, if the reply ends here.
@@ -284,7 +286,7 @@ impl Answer {
     }
 
     /// The answer ends before `end`.
-    fn close(&self, end: usize, completes: bool, found: Found<'_>) {
+    fn close(&self, end: usize, completes: bool, found: TextEventSink<'_>) {
         let answer = self.source.get(self.start..end).unwrap_or_default().trim();
         if completes {
             found(TextEvent::CallClosed { arguments: json!({ "result": answer }).to_string() });

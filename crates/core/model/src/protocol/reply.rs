@@ -4,7 +4,7 @@ use haft_types::{Part, StopReason, Thinking, ToolCall, ToolProtocol, ToolSet};
 
 use super::{THOUGHT, TextEvent, TextParser};
 use crate::reply::Delta;
-use crate::wire::{CallIds, Decode, Decoded, Fault, Progress, Sink};
+use crate::wire::{CallIds, Decode, DecodedReply, Fault, ReplyProgress, Sink};
 
 /// The decoder of an API, reading calls out of the text where the model writes them there. Without tools there are no calls:
 /// what looks like one is text.
@@ -23,7 +23,7 @@ pub(crate) fn read_calls(
         live: Some(parser()),
         whole: parser(),
         protocol,
-        teller: Teller { ids: ids.clone(), call: None },
+        teller: DeltaTeller { ids: ids.clone(), call: None },
         ids,
     })
 }
@@ -35,17 +35,17 @@ struct TextDecoder {
     /// Reads the text once more when it is whole, so that thinking and text keep the order in which the codec has them.
     whole: TextParser,
     protocol: ToolProtocol,
-    teller: Teller,
+    teller: DeltaTeller,
     ids: CallIds,
 }
 
 impl Decode for TextDecoder {
-    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<Progress, Fault> {
+    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
         let Self { decoder, live, teller, .. } = self;
         let progress = decoder.event(data, &mut |delta| pass_on(delta, live.as_mut(), teller, sink))?;
         match progress {
-            Progress::Going => {}
-            Progress::Ended | Progress::Done => self.end(sink),
+            ReplyProgress::Going => {}
+            ReplyProgress::Ended | ReplyProgress::Done => self.end(sink),
         }
         Ok(progress)
     }
@@ -57,8 +57,8 @@ impl Decode for TextDecoder {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Decoded {
-        let Decoded { parts, stop, usage } = self.decoder.finish();
+    fn finish(self: Box<Self>) -> DecodedReply {
+        let DecodedReply { parts, stop, usage } = self.decoder.finish();
         let mut parser = self.whole;
         let mut read = Parts { list: Vec::with_capacity(parts.len() + 4), thoughts: Vec::new(), ids: self.ids };
         for part in parts {
@@ -74,7 +74,7 @@ impl Decode for TextDecoder {
         let parts = read.finish(self.protocol);
         let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
         let stop = if has_calls && stop == StopReason::EndTurn { StopReason::ToolUse } else { stop };
-        Decoded { parts, stop, usage }
+        DecodedReply { parts, stop, usage }
     }
 }
 
@@ -86,7 +86,7 @@ impl TextDecoder {
     }
 }
 
-fn pass_on(delta: Delta, parser: Option<&mut TextParser>, teller: &mut Teller, sink: Sink<'_>) {
+fn pass_on(delta: Delta, parser: Option<&mut TextParser>, teller: &mut DeltaTeller, sink: Sink<'_>) {
     match (delta, parser) {
         (Delta::Text(piece), Some(parser)) => parser.feed(&piece, &mut |event| teller.tell(event, sink)),
         (delta, _) => sink(delta),
@@ -94,12 +94,12 @@ fn pass_on(delta: Delta, parser: Option<&mut TextParser>, teller: &mut Teller, s
 }
 
 /// Tells what the parser finds as it would be told of an API's own calls.
-struct Teller {
+struct DeltaTeller {
     ids: CallIds,
     call: Option<String>,
 }
 
-impl Teller {
+impl DeltaTeller {
     fn tell(&mut self, event: TextEvent, sink: Sink<'_>) {
         match event {
             TextEvent::Text(text) => sink(Delta::Text(text)),

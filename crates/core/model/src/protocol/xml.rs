@@ -10,19 +10,19 @@
 use haft_types::ToolSpec;
 use serde_json::{Map, Value};
 
-use super::fence::Fence;
-use super::{Found, Run, TextEvent, values};
+use super::fence::FenceTracker;
+use super::{CharRun, TextEvent, TextEventSink, values};
 
 const THINKING: &str = "<thinking>";
 const THINKING_END: &str = "</thinking>";
 
-pub(super) struct Parser {
-    tools: Vec<Tool>,
-    place: Place,
+pub(super) struct XmlParser {
+    tools: Vec<XmlTool>,
+    place: XmlPlace,
     /// What may yet become a tag.
     held: String,
-    run: Run,
-    fence: Fence,
+    run: CharRun,
+    fence: FenceTracker,
     last: char,
     /// White space after a call or a thought says nothing.
     swallow: bool,
@@ -30,7 +30,7 @@ pub(super) struct Parser {
     pub(super) examined: usize,
 }
 
-struct Tool {
+struct XmlTool {
     name: String,
     open: String,
     close: String,
@@ -45,14 +45,14 @@ struct Parameter {
 }
 
 /// Where in the reply we are.
-enum Place {
+enum XmlPlace {
     Text,
     Thinking,
-    Call(Call),
+    Call(XmlCall),
 }
 
 /// A call under construction.
-struct Call {
+struct XmlCall {
     tool: usize,
     /// Everything of it so far, from its opening tag on.
     source: String,
@@ -84,20 +84,20 @@ enum Tag {
 }
 
 /// How what is held back compares with the tags that count here.
-enum Match {
+enum TagMatch {
     Whole(Tag),
     Beginning,
     None,
 }
 
-impl Parser {
+impl XmlParser {
     pub(super) fn new(tools: &[ToolSpec]) -> Self {
         Self {
-            tools: tools.iter().map(Tool::new).collect(),
-            place: Place::Text,
+            tools: tools.iter().map(XmlTool::new).collect(),
+            place: XmlPlace::Text,
             held: String::new(),
-            run: Run::default(),
-            fence: Fence::default(),
+            run: CharRun::default(),
+            fence: FenceTracker::default(),
             last: '\n',
             swallow: false,
             #[cfg(test)]
@@ -105,45 +105,45 @@ impl Parser {
         }
     }
 
-    pub(super) fn feed(&mut self, piece: &str, found: Found<'_>) {
-        for letter in piece.chars() {
-            self.take(letter, found);
+    pub(super) fn feed(&mut self, piece: &str, found: TextEventSink<'_>) {
+        for c in piece.chars() {
+            self.take(c, found);
         }
         self.run.flush(found);
     }
 
-    pub(super) fn finish(mut self, found: Found<'_>) {
+    pub(super) fn finish(mut self, found: TextEventSink<'_>) {
         self.release(found);
         self.run.flush(found);
-        if let Place::Call(call) = self.place {
+        if let XmlPlace::Call(call) = self.place {
             found(TextEvent::CallLeftOpen { source: call.source });
         }
     }
 
-    fn take(&mut self, letter: char, found: Found<'_>) {
+    fn take(&mut self, c: char, found: TextEventSink<'_>) {
         #[cfg(test)]
         {
             self.examined += 1;
         }
         if self.held.is_empty() {
-            if letter == '<' && self.may_be_tag() {
-                self.held.push(letter);
+            if c == '<' && self.may_be_tag() {
+                self.held.push(c);
             } else {
-                self.plain(letter, found);
+                self.plain(c, found);
             }
             return;
         }
-        self.held.push(letter);
+        self.held.push(c);
         match self.compare() {
-            Match::Beginning => {}
-            Match::Whole(tag) => {
+            TagMatch::Beginning => {}
+            TagMatch::Whole(tag) => {
                 let tag_text = std::mem::take(&mut self.held);
                 self.act(tag, &tag_text, found);
             }
-            Match::None => {
+            TagMatch::None => {
                 self.held.pop();
                 self.release(found);
-                self.take(letter, found);
+                self.take(c, found);
             }
         }
     }
@@ -151,41 +151,41 @@ impl Parser {
     fn may_be_tag(&self) -> bool {
         match self.place {
             // In a fence or right after a backtick it is quoted.
-            Place::Text => !self.fence.quotes() && self.last != '`',
-            Place::Thinking | Place::Call(_) => true,
+            XmlPlace::Text => !self.fence.quotes() && self.last != '`',
+            XmlPlace::Thinking | XmlPlace::Call(_) => true,
         }
     }
 
     /// A character that is part of no tag.
-    fn plain(&mut self, letter: char, found: Found<'_>) {
+    fn plain(&mut self, c: char, found: TextEventSink<'_>) {
         match &mut self.place {
-            Place::Text => {
-                self.fence.take(letter);
-                self.last = letter;
-                self.swallow = self.swallow && letter.is_whitespace();
+            XmlPlace::Text => {
+                self.fence.take(c);
+                self.last = c;
+                self.swallow = self.swallow && c.is_whitespace();
                 if !self.swallow {
-                    self.run.push(letter.encode_utf8(&mut [0; 4]), false, found);
+                    self.run.push(c.encode_utf8(&mut [0; 4]), false, found);
                 }
             }
-            Place::Thinking => self.run.push(letter.encode_utf8(&mut [0; 4]), true, found),
-            Place::Call(call) => {
-                call.source.push(letter);
+            XmlPlace::Thinking => self.run.push(c.encode_utf8(&mut [0; 4]), true, found),
+            XmlPlace::Call(call) => {
+                call.source.push(c);
                 if let Some(value) = &mut call.open {
-                    value.bare = value.bare && letter.is_whitespace();
+                    value.bare = value.bare && c.is_whitespace();
                 }
             }
         }
     }
 
     /// What was held back is no tag.
-    fn release(&mut self, found: Found<'_>) {
+    fn release(&mut self, found: TextEventSink<'_>) {
         let held = std::mem::take(&mut self.held);
-        for letter in held.chars() {
-            self.plain(letter, found);
+        for c in held.chars() {
+            self.plain(c, found);
         }
     }
 
-    fn compare(&self) -> Match {
+    fn compare(&self) -> TagMatch {
         let mut beginning = false;
         let mut compare = |tag: Tag, text: &str| {
             if *text == self.held {
@@ -195,61 +195,61 @@ impl Parser {
             None
         };
         let whole = match &self.place {
-            Place::Text => compare(Tag::OpenThinking, THINKING).or_else(|| {
+            XmlPlace::Text => compare(Tag::OpenThinking, THINKING).or_else(|| {
                 let mut tools = self.tools.iter().enumerate();
                 tools.find_map(|(index, tool)| compare(Tag::OpenTool(index), &tool.open))
             }),
-            Place::Thinking => compare(Tag::CloseThinking, THINKING_END),
-            Place::Call(call) => call.tags(&self.tools[call.tool]).find_map(|(tag, text)| compare(tag, text)),
+            XmlPlace::Thinking => compare(Tag::CloseThinking, THINKING_END),
+            XmlPlace::Call(call) => call.tags(&self.tools[call.tool]).find_map(|(tag, text)| compare(tag, text)),
         };
         match whole {
-            Some(tag) => Match::Whole(tag),
-            None if beginning => Match::Beginning,
-            None => Match::None,
+            Some(tag) => TagMatch::Whole(tag),
+            None if beginning => TagMatch::Beginning,
+            None => TagMatch::None,
         }
     }
 
-    fn act(&mut self, tag: Tag, text: &str, found: Found<'_>) {
+    fn act(&mut self, tag: Tag, text: &str, found: TextEventSink<'_>) {
         match (tag, &mut self.place) {
-            (Tag::OpenThinking, _) => self.place = Place::Thinking,
+            (Tag::OpenThinking, _) => self.place = XmlPlace::Thinking,
             (Tag::CloseThinking, _) => self.back_to_text(),
             (Tag::OpenTool(tool), _) => {
                 self.run.flush(found);
                 found(TextEvent::CallOpened { name: self.tools[tool].name.clone() });
-                self.place = Place::Call(Call { tool, source: text.to_owned(), given: Vec::new(), open: None });
+                self.place = XmlPlace::Call(XmlCall { tool, source: text.to_owned(), given: Vec::new(), open: None });
             }
-            (Tag::OpenParameter(parameter), Place::Call(call)) => {
+            (Tag::OpenParameter(parameter), XmlPlace::Call(call)) => {
                 call.settle(&self.tools[call.tool]);
                 call.source.push_str(text);
                 call.open = Some(OpenValue { parameter, start: call.source.len(), end: None, bare: false });
             }
-            (Tag::CloseParameter, Place::Call(call)) => {
+            (Tag::CloseParameter, XmlPlace::Call(call)) => {
                 if let Some(value) = &mut call.open {
                     (value.end, value.bare) = (Some(call.source.len()), true);
                 }
                 call.source.push_str(text);
             }
-            (Tag::CloseTool, Place::Call(call)) => {
+            (Tag::CloseTool, XmlPlace::Call(call)) => {
                 let tool = &self.tools[call.tool];
                 call.settle(tool);
                 found(TextEvent::CallClosed { arguments: tool.arguments(std::mem::take(&mut call.given)) });
                 self.back_to_text();
             }
             // Tags of calls are looked for only inside one.
-            (Tag::OpenParameter(_) | Tag::CloseParameter | Tag::CloseTool, Place::Text | Place::Thinking) => {}
+            (Tag::OpenParameter(_) | Tag::CloseParameter | Tag::CloseTool, XmlPlace::Text | XmlPlace::Thinking) => {}
         }
     }
 
     fn back_to_text(&mut self) {
-        self.place = Place::Text;
+        self.place = XmlPlace::Text;
         self.fence.interrupt();
         (self.last, self.swallow) = ('>', true);
     }
 }
 
-impl Call {
+impl XmlCall {
     /// The tags that count here.
-    fn tags<'a>(&'a self, tool: &'a Tool) -> impl Iterator<Item = (Tag, &'a str)> {
+    fn tags<'a>(&'a self, tool: &'a XmlTool) -> impl Iterator<Item = (Tag, &'a str)> {
         let closing = self.open.as_ref().map(|value| tool.parameters[value.parameter].close.as_str());
         let (may_end, may_open) =
             self.open.as_ref().map_or((true, true), |value| (value.end.is_some(), value.end.is_some() && value.bare));
@@ -266,14 +266,14 @@ impl Call {
     }
 
     /// The value that was open ends at the last closing tag seen.
-    fn settle(&mut self, tool: &Tool) {
+    fn settle(&mut self, tool: &XmlTool) {
         let Some(OpenValue { parameter, start, end: Some(end), .. }) = self.open.take() else { return };
         let text = self.source.get(start..end).unwrap_or_default();
         self.given.push((parameter, values::from_text(text, &tool.parameters[parameter].schema)));
     }
 }
 
-impl Tool {
+impl XmlTool {
     fn new(spec: &ToolSpec) -> Self {
         let properties = spec.parameters.get("properties").and_then(Value::as_object);
         let parameter = |(name, schema): (&String, &Value)| Parameter {

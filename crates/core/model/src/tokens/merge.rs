@@ -32,7 +32,7 @@ pub(super) struct Merger {
 
 /// What merging one long piece came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Merged {
+pub(super) struct MergeResult {
     /// The tokens left.
     pub(super) tokens: u32,
     /// How many joins were taken off the queue: the measure of the work.
@@ -75,7 +75,7 @@ impl Merger {
     ///
     /// A join in the queue may be out of date. Tokens only ever grow, so it still holds exactly if a token begins at
     /// its place and that and the next are together as long as they were.
-    pub(super) fn long(&mut self, piece: &[u8]) -> Merged {
+    pub(super) fn long(&mut self, piece: &[u8]) -> MergeResult {
         self.starts.clear();
         self.starts.resize(piece.len(), 1);
         self.ends.clear();
@@ -88,7 +88,7 @@ impl Merger {
         );
         self.queue = joins.into();
 
-        let mut merged = Merged { tokens: piece.len() as u32, steps: 0 };
+        let mut merged = MergeResult { tokens: piece.len() as u32, steps: 0 };
         while let Some(Reverse(join)) = self.queue.pop() {
             merged.steps += 1;
             let (at, len) = (join.at(), join.len());

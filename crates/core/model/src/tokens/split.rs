@@ -27,17 +27,17 @@ const HEAD: u8 = UPPER | CASELESS | MARK;
 const TAIL: u8 = LOWER | CASELESS | MARK;
 
 /// The pieces of a text.
-pub(super) struct Pieces<'a> {
+pub(super) struct TokenPieces<'a> {
     rest: &'a str,
 }
 
-impl<'a> Pieces<'a> {
+impl<'a> TokenPieces<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self { rest: text }
     }
 }
 
-impl<'a> Iterator for Pieces<'a> {
+impl<'a> Iterator for TokenPieces<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {

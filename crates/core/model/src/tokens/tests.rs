@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use haft_types::TokenCounter;
 use proptest::prelude::*;
 
-use super::merge::{Merged, Merger, short};
-use super::split::Pieces;
+use super::merge::{MergeResult, Merger, short};
+use super::split::TokenPieces;
 use super::{O200k, table};
 
 fn reference() -> &'static tiktoken::CoreBpe {
@@ -99,7 +99,7 @@ fn merging_takes_linear_steps_whatever_the_text() {
     for pattern in ["a", "=", " ", "ab", "\u{301}", "漢", "aaaaaaaaab", "QUJD", "the"] {
         for len in [1_000, 16_000] {
             let piece = pattern.repeat(len / pattern.len());
-            let Merged { tokens, steps } = Merger::default().long(piece.as_bytes());
+            let MergeResult { tokens, steps } = Merger::default().long(piece.as_bytes());
             assert!(tokens > 0);
             // One join per neighbouring pair at the start, and at most two more for each one made.
             assert!(steps as usize <= 3 * piece.len(), "{steps} steps for {} bytes of {pattern:?}", piece.len());
@@ -158,8 +158,8 @@ proptest! {
 
     #[test]
     fn pieces_are_the_text(text in texts()) {
-        prop_assert!(Pieces::new(&text).all(|piece| !piece.is_empty()));
-        prop_assert_eq!(Pieces::new(&text).collect::<String>(), text);
+        prop_assert!(TokenPieces::new(&text).all(|piece| !piece.is_empty()));
+        prop_assert_eq!(TokenPieces::new(&text).collect::<String>(), text);
     }
 
     #[test]

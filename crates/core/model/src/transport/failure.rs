@@ -9,14 +9,14 @@ use reqwest::Response;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use super::{Transport, receive};
+use super::{HttpTransport, receive};
 use crate::error::ModelError;
 use crate::retry;
 use crate::wire::Fault;
 
 /// A failed exchange: the error, and what the server said about trying again.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct ExchangeFailure {
     pub error: ModelError,
     /// How long to wait before the next try.
     pub hint: Option<Duration>,
@@ -24,18 +24,18 @@ pub(crate) struct Failure {
     pub last_word: bool,
 }
 
-impl From<ModelError> for Failure {
+impl From<ModelError> for ExchangeFailure {
     fn from(error: ModelError) -> Self {
         Self { error, hint: None, last_word: false }
     }
 }
 
-impl From<Fault> for Failure {
+impl From<Fault> for ExchangeFailure {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Bad(problem) => ModelError::BadReply { problem }.into(),
             Fault::Reported(body) => {
-                let said = Said::read(&body);
+                let said = ProviderMessage::read(&body);
                 let status = said.status();
                 said.failure(status, &HeaderMap::new())
             }
@@ -43,15 +43,15 @@ impl From<Fault> for Failure {
     }
 }
 
-impl Failure {
+impl ExchangeFailure {
     /// Whether the same request may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
         self.error.is_transient() && !self.last_word
     }
 }
 
-impl Transport {
-    pub(super) fn unreachable(&self, error: reqwest::Error) -> Failure {
+impl HttpTransport {
+    pub(super) fn unreachable(&self, error: reqwest::Error) -> ExchangeFailure {
         let error = error.without_url();
         let reason = if error.is_connect() || error.is_timeout() {
             chain(&error)
@@ -61,19 +61,19 @@ impl Transport {
         ModelError::Unreachable { url: self.shown_url(), reason }.into()
     }
 
-    pub(super) fn not_an_api(&self, content_type: Option<&str>, body: &[u8]) -> Failure {
+    pub(super) fn not_an_api(&self, content_type: Option<&str>, body: &[u8]) -> ExchangeFailure {
         let kind = content_type.unwrap_or("an answer without content type");
         let start = shorten(&String::from_utf8_lossy(body));
         let found = if start.is_empty() { format!("an empty answer ({kind})") } else { format!("{kind}: {start}") };
         ModelError::NotAnApi { url: self.shown_url(), api: self.api.name(), found }.into()
     }
 
-    pub(super) async fn refusal(&self, response: Response) -> Failure {
+    pub(super) async fn refusal(&self, response: Response) -> ExchangeFailure {
         let status = response.status().as_u16();
         let headers = response.headers().clone();
         let body = receive::glance(response).await;
         match serde_json::from_slice::<Value>(&body) {
-            Ok(value) => Said::read(&value).failure(status, &headers),
+            Ok(value) => ProviderMessage::read(&value).failure(status, &headers),
             // A page instead of an error in JSON: for these there is no such API here. A gateway in trouble also answers
             // with a page, but with a 5xx.
             Err(_) if matches!(status, 300..=399 | 404 | 405 | 410) => {
@@ -83,14 +83,15 @@ impl Transport {
             }
             Err(_) => {
                 let message = shorten(&String::from_utf8_lossy(&body));
-                Said { code: String::new(), message, number: None, error: Value::Null }.failure(status, &headers)
+                ProviderMessage { code: String::new(), message, number: None, error: Value::Null }
+                    .failure(status, &headers)
             }
         }
     }
 }
 
 /// What a provider said about an error.
-struct Said {
+struct ProviderMessage {
     code: String,
     message: String,
     /// A status inside the body.
@@ -98,7 +99,7 @@ struct Said {
     error: Value,
 }
 
-impl Said {
+impl ProviderMessage {
     /// Reads `{"error": {…}}`, `{"error": "…"}`, `{"message": …}` and a list that holds one of them.
     fn read(body: &Value) -> Self {
         let body = body.get(0).unwrap_or(body);
@@ -137,7 +138,7 @@ impl Said {
             .unwrap_or(500)
     }
 
-    fn failure(self, status: u16, headers: &HeaderMap) -> Failure {
+    fn failure(self, status: u16, headers: &HeaderMap) -> ExchangeFailure {
         let hint = retry::hint(headers, &self.error);
         // Both official client families obey this header.
         let last_word = headers.get("x-should-retry").is_some_and(|value| value == "false");
@@ -148,7 +149,7 @@ impl Said {
         } else {
             ModelError::Status { status, code: self.code, message: self.message }
         };
-        Failure { error, hint, last_word }
+        ExchangeFailure { error, hint, last_word }
     }
 
     /// Gemini says 400 to a key it does not know.

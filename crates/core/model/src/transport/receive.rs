@@ -9,9 +9,9 @@ use reqwest::header::CONTENT_TYPE;
 use sse_stream::SseByteStream;
 use tokio::time::timeout;
 
-use super::{Failure, Transport};
+use super::{ExchangeFailure, HttpTransport};
 use crate::error::ModelError;
-use crate::wire::{Decode, Progress, Sink};
+use crate::wire::{Decode, ReplyProgress, Sink};
 
 /// No reply is this long; a server that sends more is broken.
 const LONGEST_REPLY: usize = 256 * 1024 * 1024;
@@ -36,13 +36,13 @@ enum BodyError {
     Lost(#[from] reqwest::Error),
 }
 
-impl Transport {
+impl HttpTransport {
     pub(super) async fn read_stream(
         &self,
         response: Response,
         decoder: &mut dyn Decode,
         sink: Sink<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ExchangeFailure> {
         let kind = content_type(&response);
         // Some servers leave the type out; whether events follow will show.
         if kind.as_deref().is_some_and(|kind| kind != "text/event-stream") {
@@ -50,36 +50,36 @@ impl Transport {
             return Err(self.not_an_api(kind.as_deref(), &start));
         }
         let mut events = Box::pin(SseByteStream::new(Box::pin(self.limited(response))));
-        let mut progress = Progress::Going;
+        let mut progress = ReplyProgress::Going;
         let mut any = false;
         let kept_alive = self.first_byte.max(self.idle * KEPT_ALIVE);
         loop {
             let next = match progress {
-                Progress::Going => match timeout(kept_alive, events.next()).await {
+                ReplyProgress::Going => match timeout(kept_alive, events.next()).await {
                     Ok(next) => next,
                     Err(_) => return Err(body_failure(BodyError::Silent(kept_alive))),
                 },
                 // The message is whole: what follows is welcome but not needed.
-                Progress::Ended => timeout(USAGE_WAIT, events.next()).await.ok().flatten(),
-                Progress::Done => timeout(TAIL_WAIT, events.next()).await.ok().flatten(),
+                ReplyProgress::Ended => timeout(USAGE_WAIT, events.next()).await.ok().flatten(),
+                ReplyProgress::Done => timeout(TAIL_WAIT, events.next()).await.ok().flatten(),
             };
             match (next, progress) {
-                (Some(Ok(event)), Progress::Going | Progress::Ended) => {
+                (Some(Ok(event)), ReplyProgress::Going | ReplyProgress::Ended) => {
                     if let Some(data) = event.data.filter(|data| !data.trim().is_empty()) {
                         any = true;
                         progress = decoder.event(&data, sink)?;
                     }
                 }
-                (Some(Ok(_)), Progress::Done) => {}
-                (Some(Err(error)), Progress::Going) => return Err(stream_failure(error)),
-                (Some(Err(sse_stream::Error::Utf8Parse(error))), Progress::Ended) => {
+                (Some(Ok(_)), ReplyProgress::Done) => {}
+                (Some(Err(error)), ReplyProgress::Going) => return Err(stream_failure(error)),
+                (Some(Err(sse_stream::Error::Utf8Parse(error))), ReplyProgress::Ended) => {
                     return Err(ModelError::BadReply { problem: format!("the reply is not UTF-8: {error}") }.into());
                 }
-                (None | Some(Err(_)), Progress::Ended | Progress::Done) => return Ok(()),
-                (None, Progress::Going) if any => {
+                (None | Some(Err(_)), ReplyProgress::Ended | ReplyProgress::Done) => return Ok(()),
+                (None, ReplyProgress::Going) if any => {
                     return Err(ModelError::Dropped { reason: "the stream ended early".into() }.into());
                 }
-                (None, Progress::Going) => return Err(self.not_an_api(kind.as_deref(), b"")),
+                (None, ReplyProgress::Going) => return Err(self.not_an_api(kind.as_deref(), b"")),
             }
         }
     }
@@ -89,7 +89,7 @@ impl Transport {
         response: Response,
         decoder: &mut dyn Decode,
         sink: Sink<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ExchangeFailure> {
         let kind = content_type(&response);
         let body = self.whole_body(response).await?;
         if !body.trim_ascii_start().starts_with(b"{") {
@@ -100,7 +100,7 @@ impl Transport {
         Ok(decoder.body(text, sink)?)
     }
 
-    pub(super) async fn whole_body(&self, response: Response) -> Result<Vec<u8>, Failure> {
+    pub(super) async fn whole_body(&self, response: Response) -> Result<Vec<u8>, ExchangeFailure> {
         let mut body = Vec::new();
         let mut chunks = Box::pin(self.limited(response));
         while let Some(chunk) = chunks.next().await {
@@ -150,7 +150,7 @@ pub(super) async fn glance(mut response: Response) -> Vec<u8> {
     start
 }
 
-fn stream_failure(error: sse_stream::Error) -> Failure {
+fn stream_failure(error: sse_stream::Error) -> ExchangeFailure {
     match error {
         sse_stream::Error::Body(source) => match source.downcast::<BodyError>() {
             Ok(error) => body_failure(*error),
@@ -160,7 +160,7 @@ fn stream_failure(error: sse_stream::Error) -> Failure {
     }
 }
 
-fn body_failure(error: BodyError) -> Failure {
+fn body_failure(error: BodyError) -> ExchangeFailure {
     match error {
         BodyError::Silent(waited) => ModelError::Timeout { waited, awaited: "the rest of the reply" }.into(),
         BodyError::TooLong => ModelError::BadReply { problem: error.to_string() }.into(),

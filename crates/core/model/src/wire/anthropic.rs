@@ -3,8 +3,8 @@
 mod decode;
 mod encode;
 
-pub(crate) use decode::Decoder;
-pub(crate) use encode::Anthropic;
+pub(crate) use decode::AnthropicDecoder;
+pub(crate) use encode::AnthropicWire;
 
 /// The version of the API these types describe.
 pub(crate) const VERSION: &str = "2023-06-01";

@@ -7,7 +7,7 @@ use crate::reply::Delta;
 
 /// What a decoder made of a reply.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Decoded {
+pub(crate) struct DecodedReply {
     pub parts: Vec<Part>,
     pub stop: StopReason,
     pub usage: Usage,
@@ -56,11 +56,11 @@ impl CallIds {
 
 /// The parts so far. Pieces of one kind that follow each other are one part.
 #[derive(Debug, Default)]
-pub(crate) struct Assembly {
+pub(crate) struct ReplyParts {
     parts: Vec<Part>,
 }
 
-impl Assembly {
+impl ReplyParts {
     /// A piece of the answer.
     pub(crate) fn text(&mut self, piece: &str, sink: Sink<'_>) {
         if piece.is_empty() {
@@ -126,7 +126,7 @@ impl Assembly {
     }
 
     /// The finished reply. Some servers say `stop` although they called a tool; the calls decide.
-    pub(crate) fn finish(self, stop: Option<StopReason>, usage: Usage) -> Decoded {
+    pub(crate) fn finish(self, stop: Option<StopReason>, usage: Usage) -> DecodedReply {
         let has_calls = self.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
         let stop = match stop {
             None | Some(StopReason::EndTurn) if has_calls => StopReason::ToolUse,
@@ -139,6 +139,6 @@ impl Assembly {
             Part::Thinking(thinking) => *thinking != Thinking::default(),
             Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => true,
         };
-        Decoded { parts: self.parts.into_iter().filter(says_something).collect(), stop, usage }
+        DecodedReply { parts: self.parts.into_iter().filter(says_something).collect(), stop, usage }
     }
 }

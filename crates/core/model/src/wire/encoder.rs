@@ -10,8 +10,8 @@ use haft_types::{CacheKind, ContentHash, Message, Request, Role, Segment, ToolPr
 
 use super::fold::fold_after_results;
 use super::fragments::Fragments;
-use super::{Fragment, Frame, Mark, Settings, Wire, wire};
-use crate::protocol::{Joined, Maker, lower};
+use super::{CacheMark, Fragment, Settings, Wire, WireFrame, json, wire};
+use crate::protocol::{Joined, ThoughtMaker, lower};
 
 /// The most cache markers a request may carry.
 const MAX_MARKS: usize = 4;
@@ -25,7 +25,7 @@ pub(crate) struct Encoder {
     /// `provider/model`.
     full_name: String,
     joined: Joined,
-    tools: Option<(ContentHash, Mark, Vec<u8>)>,
+    tools: Option<(ContentHash, CacheMark, Vec<u8>)>,
     system: Fragments<Vec<u8>>,
     messages: Fragments<Fragment>,
 }
@@ -69,9 +69,9 @@ impl Encoder {
         self.messages.end_request();
 
         // Without system text its marker goes to the tools, which come just before.
-        let placed = marks.iter().filter(|mark| **mark == Mark::Boundary).count();
+        let placed = marks.iter().filter(|mark| **mark == CacheMark::Boundary).count();
         let mark_tools = self.marks && leading == 0 && placed < MAX_MARKS;
-        let tools_mark = if mark_tools { Mark::Boundary } else { Mark::None };
+        let tools_mark = if mark_tools { CacheMark::Boundary } else { CacheMark::None };
         let mut body = self.wire.front(request);
         let size: usize = fragments.iter().map(|fragment| fragment.len() + 64).sum();
         body.reserve(size + 64 * 1024);
@@ -110,7 +110,7 @@ impl Encoder {
         }
     }
 
-    fn write_tools(&mut self, body: &mut Vec<u8>, request: &Request, mark: Mark) {
+    fn write_tools(&mut self, body: &mut Vec<u8>, request: &Request, mark: CacheMark) {
         // In a text protocol the system text tells of the tools.
         if self.protocol.is_text() {
             return;
@@ -118,18 +118,21 @@ impl Encoder {
         let tools = &request.tools;
         let known = self.tools.as_ref().is_some_and(|(hash, marked, _)| *hash == tools.hash && *marked == mark);
         if !known {
-            self.tools = Some((tools.hash, mark, self.wire.tools(&tools.specs, mark)));
+            let mut bytes = Vec::new();
+            if !tools.specs.is_empty() {
+                json::field(&mut bytes, "tools", &self.wire.tools(&tools.specs, mark));
+            }
+            self.tools = Some((tools.hash, mark, bytes));
         }
-        if let Some((_, _, bytes)) = self.tools.as_ref().filter(|(_, _, bytes)| !bytes.is_empty()) {
-            body.push(b',');
+        if let Some((_, _, bytes)) = &self.tools {
             body.extend_from_slice(bytes);
         }
     }
 
     /// Which segments carry a marker. When there are too many boundaries the first (the system text) and the last ones
     /// stay: the first is shared by every conversation, the last are where the next request will match.
-    fn place_marks(&self, segments: &[Segment]) -> Vec<Mark> {
-        let mut marks = vec![Mark::None; segments.len()];
+    fn place_marks(&self, segments: &[Segment]) -> Vec<CacheMark> {
+        let mut marks = vec![CacheMark::None; segments.len()];
         if !self.marks {
             return marks;
         }
@@ -138,16 +141,16 @@ impl Encoder {
         let skipped = boundaries.len().saturating_sub(MAX_MARKS);
         for (rank, index) in boundaries.into_iter().enumerate() {
             if rank == 0 || rank > skipped {
-                marks[index] = Mark::Boundary;
+                marks[index] = CacheMark::Boundary;
             }
         }
         marks
     }
 }
 
-fn maker(message: &Message, model: &str) -> Maker {
+fn maker(message: &Message, model: &str) -> ThoughtMaker {
     let made = message.llm_metadata.as_ref().is_some_and(|made| made.model_name == model);
-    if made { Maker::ThisModel } else { Maker::Another }
+    if made { ThoughtMaker::ThisModel } else { ThoughtMaker::Another }
 }
 
 /// Whether a message has something on the wire that can carry a marker: thinking cannot, and neither can empty text.
@@ -199,7 +202,7 @@ fn is_result(fragment: &Fragment) -> bool {
     !fragment.results.is_empty()
 }
 
-fn write_framed<'a>(body: &mut Vec<u8>, frame: Frame, pieces: impl Iterator<Item = &'a [u8]>) {
+fn write_framed<'a>(body: &mut Vec<u8>, frame: WireFrame, pieces: impl Iterator<Item = &'a [u8]>) {
     body.extend_from_slice(frame.open.as_bytes());
     let mut first = true;
     for piece in pieces.filter(|piece| !piece.is_empty()) {

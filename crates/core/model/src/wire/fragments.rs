@@ -11,7 +11,7 @@ use haft_types::ContentHash;
 
 /// Whether the provider's cache should have an entry that ends here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Mark {
+pub(crate) enum CacheMark {
     /// Nothing special.
     None,
     /// A cache marker.
@@ -20,7 +20,7 @@ pub(crate) enum Mark {
 
 /// Whose turn a fragment belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum WireTurn {
     User,
     Assistant,
 }
@@ -29,7 +29,7 @@ pub(crate) enum Turn {
 #[derive(Debug)]
 pub(crate) struct Fragment {
     /// Whose turn it belongs to.
-    pub turn: Turn,
+    pub turn: WireTurn,
     /// Tool results: in a turn they stand before everything else.
     pub results: Vec<u8>,
     /// Everything else.
@@ -39,7 +39,7 @@ pub(crate) struct Fragment {
 }
 
 impl Fragment {
-    pub(crate) fn new(turn: Turn) -> Self {
+    pub(crate) fn new(turn: WireTurn) -> Self {
         Self { turn, results: Vec::new(), items: Vec::new(), after_results: Vec::new() }
     }
 
@@ -52,7 +52,7 @@ impl Fragment {
     }
 }
 
-type Key = (ContentHash, Mark);
+type Key = (ContentHash, CacheMark);
 
 /// Content hashes are random bits already: mixing them again would cost more than the look-up.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,7 +74,7 @@ impl Hasher for AlreadyHashed {
 
 /// A fragment, and the request that used it last.
 #[derive(Debug)]
-struct Known<T> {
+struct CachedFragment<T> {
     fragment: Arc<T>,
     used: u64,
 }
@@ -82,7 +82,7 @@ struct Known<T> {
 /// Fragments of the last request and of the one being encoded.
 #[derive(Debug)]
 pub(crate) struct Fragments<T> {
-    known: HashMap<Key, Known<T>, BuildHasherDefault<AlreadyHashed>>,
+    known: HashMap<Key, CachedFragment<T>, BuildHasherDefault<AlreadyHashed>>,
     request: u64,
     /// How many of them the present request used.
     used: usize,
@@ -99,7 +99,8 @@ impl<T> Fragments<T> {
     pub(crate) fn get(&mut self, key: Key, make: impl FnOnce() -> T) -> Arc<T> {
         // One before the present request at most: never the present one by accident.
         let before = self.request.wrapping_sub(1);
-        let known = self.known.entry(key).or_insert_with(|| Known { fragment: Arc::new(make()), used: before });
+        let known =
+            self.known.entry(key).or_insert_with(|| CachedFragment { fragment: Arc::new(make()), used: before });
         if known.used != self.request {
             known.used = self.request;
             self.used += 1;
@@ -127,7 +128,7 @@ mod tests {
         let mut made = Vec::new();
         for request in [vec!["a", "b"], vec!["a", "b", "c", "c"], vec!["c"], vec!["a", "c"]] {
             for name in request {
-                let key = (ContentHash::of(name.as_bytes()), Mark::None);
+                let key = (ContentHash::of(name.as_bytes()), CacheMark::None);
                 let fragment = fragments.get(key, || {
                     made.push(name);
                     name.to_owned()
@@ -147,7 +148,7 @@ mod tests {
     fn a_marked_fragment_is_another_one() {
         let mut fragments = Fragments::default();
         let hash = ContentHash::of(b"a");
-        assert_eq!(*fragments.get((hash, Mark::None), || 1), 1);
-        assert_eq!(*fragments.get((hash, Mark::Boundary), || 2), 2);
+        assert_eq!(*fragments.get((hash, CacheMark::None), || 1), 1);
+        assert_eq!(*fragments.get((hash, CacheMark::Boundary), || 2), 2);
     }
 }

@@ -3,5 +3,5 @@
 mod decode;
 mod encode;
 
-pub(crate) use decode::Decoder;
-pub(crate) use encode::Gemini;
+pub(crate) use decode::GeminiDecoder;
+pub(crate) use encode::GeminiWire;

@@ -44,6 +44,23 @@ pub(crate) fn push_raw(out: &mut Vec<u8>, json: &str) {
     out.extend_from_slice(json.as_bytes());
 }
 
+/// The beginning of a body: `{"key":value`.
+pub(crate) fn open_body(key: &str, value: &impl Serialize) -> Vec<u8> {
+    let mut out = Vec::new();
+    field(&mut out, key, value);
+    if let Some(first) = out.first_mut() {
+        *first = b'{';
+    }
+    out
+}
+
+/// Appends the fields that the configuration adds to every body.
+pub(crate) fn fields<'a>(out: &mut Vec<u8>, fields: impl IntoIterator<Item = (&'a String, &'a Value)>) {
+    for (key, value) in fields {
+        field(out, key, value);
+    }
+}
+
 /// Appends `,"key":value`.
 pub(crate) fn field(out: &mut Vec<u8>, key: &str, value: &impl Serialize) {
     out.push(b',');

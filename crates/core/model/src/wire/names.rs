@@ -18,7 +18,7 @@ pub(crate) fn tool_name(name: &str) -> Cow<'_, str> {
     if name.len() <= LONGEST_NAME && name.chars().all(is_plain) {
         return name.into();
     }
-    name.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).take(LONGEST_NAME).collect()
+    name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(LONGEST_NAME).collect()
 }
 
 /// A call's id for an API that takes letters, digits, `_` and `-` only.
@@ -36,8 +36,8 @@ fn stand_in(id: &str) -> Cow<'static, str> {
     format!("id_{}", ContentHash::of(id.as_bytes())).into()
 }
 
-fn is_plain(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-')
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
 #[cfg(test)]

@@ -3,5 +3,5 @@
 mod decode;
 mod encode;
 
-pub(crate) use decode::Decoder;
-pub(crate) use encode::Chat;
+pub(crate) use decode::ChatDecoder;
+pub(crate) use encode::ChatWire;

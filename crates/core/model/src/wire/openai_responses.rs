@@ -3,5 +3,5 @@
 mod decode;
 mod encode;
 
-pub(crate) use decode::Decoder;
-pub(crate) use encode::Responses;
+pub(crate) use decode::ResponsesDecoder;
+pub(crate) use encode::ResponsesWire;

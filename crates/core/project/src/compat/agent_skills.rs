@@ -1,7 +1,11 @@
 //! The folder that programs reading the public skills format share.
 
 use super::Convention;
-use crate::ground::Kind;
+use crate::knowledge::KnowledgeKind;
 
-pub(super) const FOLDERS: &[Convention] =
-    &[Convention { kind: Kind::Skills, project: &[".agents/skills"], home: &[".agents/skills"], repositories: &[] }];
+pub(super) const FOLDERS: &[Convention] = &[Convention {
+    kind: KnowledgeKind::Skills,
+    project: &[".agents/skills"],
+    home: &[".agents/skills"],
+    repositories: &[],
+}];

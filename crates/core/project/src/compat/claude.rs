@@ -1,7 +1,7 @@
 //! Claude Code's folders.
 
 use super::Convention;
-use crate::ground::Kind;
+use crate::knowledge::KnowledgeKind;
 
 /// Rules that are sent in every request unless they name files.
 pub(super) const RULES: &str = ".claude/rules";
@@ -10,8 +10,23 @@ pub(super) const RULES: &str = ".claude/rules";
 pub(super) const SETTINGS: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
 
 pub(super) const FOLDERS: &[Convention] = &[
-    Convention { kind: Kind::Rules, project: &[RULES], home: &[], repositories: &[] },
-    Convention { kind: Kind::Agents, project: &[".claude/agents"], home: &[".claude/agents"], repositories: &[] },
-    Convention { kind: Kind::Skills, project: &[".claude/skills"], home: &[".claude/skills"], repositories: &[] },
-    Convention { kind: Kind::Commands, project: &[".claude/commands"], home: &[".claude/commands"], repositories: &[] },
+    Convention { kind: KnowledgeKind::Rules, project: &[RULES], home: &[], repositories: &[] },
+    Convention {
+        kind: KnowledgeKind::Agents,
+        project: &[".claude/agents"],
+        home: &[".claude/agents"],
+        repositories: &[],
+    },
+    Convention {
+        kind: KnowledgeKind::Skills,
+        project: &[".claude/skills"],
+        home: &[".claude/skills"],
+        repositories: &[],
+    },
+    Convention {
+        kind: KnowledgeKind::Commands,
+        project: &[".claude/commands"],
+        home: &[".claude/commands"],
+        repositories: &[],
+    },
 ];

@@ -10,13 +10,13 @@ use std::path::PathBuf;
 use haft_types::ContentHash;
 use serde::{Deserialize, Serialize};
 
-use super::{ExternalTool, Version};
+use super::{ExternalTool, ToolFileVersion};
 use crate::replace::replace;
 
 /// What came of asking a tool for its help.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Asked {
+pub enum HelpAnswer {
     /// It was begun, and its end was not seen: the tool is slow, or haft ended first.
     Begun,
     /// It has nothing to say.
@@ -26,10 +26,10 @@ pub enum Asked {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredHelp {
     path: PathBuf,
-    version: Version,
-    asked: Asked,
+    version: ToolFileVersion,
+    asked: HelpAnswer,
 }
 
 /// The folder.
@@ -45,14 +45,14 @@ impl HelpCache {
     }
 
     /// What came of asking this tool, as its file is now.
-    pub fn get(&self, tool: &ExternalTool) -> Option<Asked> {
-        let stored: Stored = toml::from_str(&fs::read_to_string(self.file(tool)).ok()?).ok()?;
+    pub fn get(&self, tool: &ExternalTool) -> Option<HelpAnswer> {
+        let stored: StoredHelp = toml::from_str(&fs::read_to_string(self.file(tool)).ok()?).ok()?;
         (stored.path == tool.path && stored.version == tool.version).then_some(stored.asked)
     }
 
     /// Remembers what came of it.
-    pub fn put(&self, tool: &ExternalTool, asked: Asked) -> io::Result<()> {
-        let stored = Stored { path: tool.path.clone(), version: tool.version, asked };
+    pub fn put(&self, tool: &ExternalTool, asked: HelpAnswer) -> io::Result<()> {
+        let stored = StoredHelp { path: tool.path.clone(), version: tool.version, asked };
         let text = toml::to_string(&stored).map_err(io::Error::other)?;
         replace(&self.file(tool), &text)
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::{ExternalTool, Help};
-use crate::ground::{Ground, Kind};
+use crate::knowledge::{KnowledgeKind, KnowledgePaths};
 
 const ADDING: &str = "\
 ## Adding a tool
@@ -14,16 +14,16 @@ script that ends in `.py`, `.sh`, `.js`, `.rb`, `.pl`, `.php`, `.go` or `.rs`. C
 exits with 0; or a comment at its head says so, from a line with `Usage:` on. The user adds it with `haft tools add NAME FILE`.";
 
 /// The heading and the text; none when there are no tools.
-pub fn document(ground: &Ground, tools: &[(ExternalTool, Help)]) -> Option<(String, String)> {
+pub fn document(knowledge: &KnowledgePaths, tools: &[(ExternalTool, Help)]) -> Option<(String, String)> {
     if tools.is_empty() {
         return None;
     }
     let failed = tools.iter().filter(|(_, help)| *help == Help::Nothing).count();
-    let folders: Vec<_> = ground
-        .folders(Kind::Tools)
+    let folders: Vec<_> = knowledge
+        .folders(KnowledgeKind::Tools)
         .into_iter()
         .filter(|folder| tools.iter().any(|(tool, _)| tool.folder() == folder.path))
-        .map(|folder| format!("`{}`", ground.shown(&folder.path)))
+        .map(|folder| format!("`{}`", knowledge.shown(&folder.path)))
         .collect();
     let mut text = format!(
         "Tools found: {}; of {failed} it could not be learnt how they are used.\nFolders, in the order in which they are looked \
@@ -32,24 +32,24 @@ pub fn document(ground: &Ground, tools: &[(ExternalTool, Help)]) -> Option<(Stri
         folders.join(", ")
     );
     for (tool, help) in tools {
-        write_tool(&mut text, ground, tool, help);
+        write_tool(&mut text, knowledge, tool, help);
     }
     text.push('\n');
     text.push_str(ADDING);
-    Some((format!("External tools of {}", ground.project_name()), text))
+    Some((format!("External tools of {}", knowledge.project_name()), text))
 }
 
-fn write_tool(text: &mut String, ground: &Ground, tool: &ExternalTool, help: &Help) {
+fn write_tool(text: &mut String, knowledge: &KnowledgePaths, tool: &ExternalTool, help: &Help) {
     let run = match tool.command() {
         Some(words) => {
-            let words: Vec<_> = words.iter().map(|word| quoted(&from_here(ground, Path::new(word)))).collect();
+            let words: Vec<_> = words.iter().map(|word| quoted(&from_here(knowledge, Path::new(word)))).collect();
             format!("run it as `{}`", words.join(" "))
         }
         None => "it must be compiled first".to_owned(),
     };
     let executable = if tool.executable { "executable" } else { "not executable" };
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "\n## {}\n\nFolder: `{}`; {executable}; {run}.", tool.name, ground.shown(tool.folder()));
+    let _ = writeln!(text, "\n## {}\n\nFolder: `{}`; {executable}; {run}.", tool.name, knowledge.shown(tool.folder()));
     match help.text() {
         Some(help) => {
             let fence = fence(help);
@@ -62,13 +62,13 @@ fn write_tool(text: &mut String, ground: &Ground, tool: &ExternalTool, help: &He
 }
 
 /// A path as commands find it, which run in the working directory.
-fn from_here(ground: &Ground, path: &Path) -> String {
-    if ground.cwd == ground.root { ground.shown(path) } else { path.display().to_string() }
+fn from_here(knowledge: &KnowledgePaths, path: &Path) -> String {
+    if knowledge.cwd == knowledge.root { knowledge.shown(path) } else { path.display().to_string() }
 }
 
 /// A word as a shell reads it.
 fn quoted(word: &str) -> String {
-    let plain = |letter: char| letter.is_alphanumeric() || "/._-+@%,=:".contains(letter);
+    let plain = |c: char| c.is_alphanumeric() || "/._-+@%,=:".contains(c);
     if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 

@@ -2,15 +2,15 @@ use std::fs;
 
 use super::*;
 
-fn project(files: &[(&str, &str)], obeyed: bool) -> (tempfile::TempDir, Ground) {
+fn project(files: &[(&str, &str)], trusted: bool) -> (tempfile::TempDir, KnowledgePaths) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     for (name, text) in files {
         fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
         fs::write(root.join(name), text).unwrap();
     }
-    let ground = Ground { cwd: root.clone(), root, obeyed, user: "/nowhere".into(), home: None };
-    (folder, ground)
+    let knowledge = KnowledgePaths { cwd: root.clone(), root, trusted, user: "/nowhere".into(), home: None };
+    (folder, knowledge)
 }
 
 const OWN: &str = r#"
@@ -29,21 +29,21 @@ const CLAUDE: &str = r#"{"hooks": {
     "Teatime": [{"hooks": [{"type": "command", "command": "tea"}]}]}}"#;
 
 #[test]
-fn the_users_come_first_and_a_projects_only_when_it_is_obeyed() {
+fn the_users_come_first_and_a_projects_only_when_it_is_trusted() {
     let user: HooksConfig = toml::from_str("[[notification]]\nhooks = [{ command = \"bell\" }]\n").unwrap();
     let files = [(".haft/config.toml", OWN), (".claude/settings.json", CLAUDE)];
-    for (obeyed, expected) in [(true, vec!["bell", "check", "done", "fmt"]), (false, vec!["bell"])] {
-        let (_folder, ground) = project(&files, obeyed);
-        let found = load(&ground, &user, Path::new("/u/config.toml"), &mut Vec::new());
+    for (trusted, expected) in [(true, vec!["bell", "check", "done", "fmt"]), (false, vec!["bell"])] {
+        let (_folder, knowledge) = project(&files, trusted);
+        let found = load(&knowledge, &user, Path::new("/u/config.toml"), &mut Vec::new());
         assert_eq!(found.iter().map(|hook| hook.command.as_str()).collect::<Vec<_>>(), expected);
     }
 }
 
 #[test]
 fn settings_of_another_program_are_read_as_far_as_they_are_known() {
-    let (_folder, ground) = project(&[(".claude/settings.json", CLAUDE)], true);
+    let (_folder, knowledge) = project(&[(".claude/settings.json", CLAUDE)], true);
     let mut problems = Vec::new();
-    let found = of_project(&ground, &mut problems);
+    let found = of_project(&knowledge, &mut problems);
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].point, found[0].timeout), (HookPoint::PostToolCall, Duration::from_mins(10)));
     let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
@@ -60,9 +60,9 @@ fn what_cannot_be_read_is_a_problem_and_no_more() {
         ("[[hooks.stop]]\nmatcher = \"(\"\nhooks = [{ command = \"x\" }]\n", "matcher"),
     ];
     for (text, word) in bad {
-        let (_folder, ground) = project(&[(".haft/config.toml", text)], true);
+        let (_folder, knowledge) = project(&[(".haft/config.toml", text)], true);
         let mut problems = Vec::new();
-        assert!(of_project(&ground, &mut problems).is_empty(), "{text}");
+        assert!(of_project(&knowledge, &mut problems).is_empty(), "{text}");
         assert!(problems.iter().any(|problem| problem.what.contains(word)), "{text}: {problems:?}");
     }
 }

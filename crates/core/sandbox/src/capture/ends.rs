@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use haft_text::Limits;
+use haft_text::CutLimits;
 
 use super::{CapturedOutput, newlines, without_open_character};
 
@@ -23,7 +23,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: CutLimits) -> Self {
         Self { most: limits.bytes, ..Self::default() }
     }
 
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     fn ends(bytes: usize) -> Ends {
-        Ends::new(Limits { lines: 1_000, bytes })
+        Ends::new(CutLimits { lines: 1_000, bytes })
     }
 
     #[test]

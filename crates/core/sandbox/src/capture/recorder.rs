@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use haft_text::Limits;
+use haft_text::CutLimits;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,7 @@ const CHUNK: usize = 64 * 1024;
 
 /// Keeps what is read from one stream.
 pub(crate) struct OutputRecorder {
-    limits: Limits,
+    limits: CutLimits,
     live: LiveCommand,
     stream: OutputStream,
     spill: Spill,

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::live::{LiveCommand, OutputStream};
 
-const SMALL: Limits = Limits { lines: 10, bytes: 200 };
+const SMALL: CutLimits = CutLimits { lines: 10, bytes: 200 };
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
@@ -91,9 +91,9 @@ fn a_recorder_that_is_dropped_leaves_no_file() {
 #[test]
 fn a_character_torn_at_the_gap_is_not_shown() {
     let text = "é".repeat(1_000);
-    let limits = Limits { lines: 10, bytes: 301 };
+    let limits = CutLimits { lines: 10, bytes: 301 };
     let captured = record(&Capture { limits, ..Capture::default() }, &[text.as_bytes(), b"x"]);
-    let cut = captured.text(Limits { lines: 10, bytes: 1_000 });
+    let cut = captured.text(CutLimits { lines: 10, bytes: 1_000 });
     assert!(!cut.text.contains(char::REPLACEMENT_CHARACTER), "{}", cut.text);
     assert!(cut.text.contains("1,399 bytes") || cut.text.contains("1,400 bytes"), "{}", cut.text);
 }
@@ -104,7 +104,7 @@ proptest! {
         chunks in prop::collection::vec(prop::collection::vec(prop_oneof![Just(b'\n'), any::<u8>()], 1..300), 0..20),
         bytes in 0usize..400,
     ) {
-        let limits = Limits { lines: 1_000, bytes };
+        let limits = CutLimits { lines: 1_000, bytes };
         let slices: Vec<_> = chunks.iter().map(Vec::as_slice).collect();
         let captured = record(&Capture { limits, ..Capture::default() }, &slices);
         let whole = chunks.concat();

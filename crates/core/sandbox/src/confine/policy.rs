@@ -131,72 +131,15 @@ fn both(name: &str, value: &str) -> [(OsString, OsString); 2] {
     [(name.into(), value.into()), (name.to_ascii_uppercase().into(), value.into())]
 }
 
-/// Keys and passwords below a home folder, by the programs that keep them.
-const OF_HOME: &[&str] = &[
-    ".aws",
-    ".azure",
-    ".bash_history",
-    ".boto",
-    ".cache/huggingface/token",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".claude/.credentials.json",
-    ".cloudflared",
-    ".codex/auth.json",
-    ".composer/auth.json",
-    ".config/chromium",
-    ".config/composer/auth.json",
-    ".config/containers/auth.json",
-    ".config/doctl",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/github-copilot",
-    ".config/glab-cli",
-    ".config/google-chrome",
-    ".config/hub",
-    ".config/op",
-    ".config/rclone",
-    ".config/sops",
-    ".config/stripe",
-    ".databrickscfg",
-    ".docker",
-    ".fly",
-    ".gem/credentials",
-    ".gemini/oauth_creds.json",
-    ".git-credentials",
-    ".gnupg",
-    ".huggingface",
-    ".kaggle",
-    ".kube",
-    ".local/share/com.vercel.cli",
-    ".local/share/keyrings",
-    ".mozilla",
-    ".my.cnf",
-    ".netrc",
-    ".node_repl_history",
-    ".npmrc",
-    ".oci",
-    ".password-store",
-    ".pgpass",
-    ".psql_history",
-    ".pulumi/credentials.json",
-    ".pypirc",
-    ".python_history",
-    ".s3cfg",
-    ".snowflake",
-    ".ssh",
-    ".terraform.d/credentials.tfrc.json",
-    ".thunderbird",
-    ".vault-token",
-    ".zsh_history",
-];
+/// Keys and passwords below a home folder, by the programs that keep them: a path a line.
+const OF_HOME: &str = include_str!("secret_places.txt");
 
 /// Keys and passwords of the machine, which only root could read.
 const OF_MACHINE: &[&str] = &["/etc/gshadow", "/etc/kubernetes", "/etc/shadow", "/etc/ssh", "/etc/ssl/private"];
 
 /// Where keys and passwords are kept by well-known programs: what a command has no business with.
 pub fn secret_places(home: Option<&Path>) -> Vec<PathBuf> {
-    let of_home = home.into_iter().flat_map(|home| OF_HOME.iter().map(|name| home.join(name)));
+    let of_home = home.into_iter().flat_map(|home| OF_HOME.lines().map(|name| home.join(name)));
     OF_MACHINE.iter().map(PathBuf::from).chain(of_home).collect()
 }
 
@@ -254,5 +197,14 @@ mod tests {
         relative.hidden.clear();
         relative.network = Network::Through("socket".into());
         assert!(!relative.is_sound());
+    }
+
+    #[test]
+    fn secret_places_lie_below_home() {
+        let lines: Vec<_> = OF_HOME.lines().collect();
+        assert!(lines.is_sorted() && lines.len() >= 50, "{}", lines.len());
+        for line in lines {
+            assert!(!line.is_empty() && line == line.trim() && Path::new(line).is_relative(), "{line:?}");
+        }
     }
 }

@@ -32,37 +32,31 @@ pub enum ConfinementStep {
     Restrictions,
 }
 
-const ALL: [ConfinementStep; 12] = [
-    ConfinementStep::Covers,
-    ConfinementStep::Namespaces,
-    ConfinementStep::Users,
-    ConfinementStep::Root,
-    ConfinementStep::Proc,
-    ConfinementStep::Devices,
-    ConfinementStep::Folders,
-    ConfinementStep::Places,
-    ConfinementStep::Protected,
-    ConfinementStep::Network,
-    ConfinementStep::Landlock,
-    ConfinementStep::Restrictions,
+/// Every step with what is done in it; its place here is its number on the wire.
+const STEPS: [(ConfinementStep, &str); 12] = [
+    (ConfinementStep::Covers, "covering protected files that do not exist"),
+    (ConfinementStep::Namespaces, "making namespaces"),
+    (ConfinementStep::Users, "mapping the user into a namespace"),
+    (ConfinementStep::Root, "making the file system read-only"),
+    (ConfinementStep::Proc, "mounting a `/proc` of its own"),
+    (ConfinementStep::Devices, "mounting a small `/dev`"),
+    (ConfinementStep::Folders, "opening the folders it may use"),
+    (ConfinementStep::Places, "putting folders and covers in place"),
+    (ConfinementStep::Protected, "sealing protected files"),
+    (ConfinementStep::Network, "setting up its network"),
+    (ConfinementStep::Landlock, "restricting it with Landlock"),
+    (ConfinementStep::Restrictions, "dropping privileges and filtering system calls"),
 ];
+
+impl ConfinementStep {
+    fn number(self) -> usize {
+        STEPS.iter().position(|(step, _)| *step == self).unwrap_or_default()
+    }
+}
 
 impl fmt::Display for ConfinementStep {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Self::Covers => "covering protected files that do not exist",
-            Self::Namespaces => "making namespaces",
-            Self::Users => "mapping the user into a namespace",
-            Self::Root => "making the file system read-only",
-            Self::Proc => "mounting a `/proc` of its own",
-            Self::Devices => "mounting a small `/dev`",
-            Self::Folders => "opening the folders it may use",
-            Self::Places => "putting folders and covers in place",
-            Self::Protected => "sealing protected files",
-            Self::Network => "setting up its network",
-            Self::Landlock => "restricting it with Landlock",
-            Self::Restrictions => "dropping privileges and filtering system calls",
-        })
+        out.write_str(STEPS[self.number()].1)
     }
 }
 
@@ -80,12 +74,11 @@ impl ConfinementFailure {
 
     /// As one number, for the wire.
     pub(crate) fn code(self) -> i32 {
-        let step = ALL.iter().position(|step| *step == self.step).unwrap_or_default();
-        i32::try_from(step).unwrap_or_default() << 16 | (self.errno & 0xffff)
+        i32::try_from(self.step.number()).unwrap_or_default() << 16 | (self.errno & 0xffff)
     }
 
     pub(crate) fn from_code(code: i32) -> Option<Self> {
-        let step = usize::try_from(code >> 16).ok().and_then(|step| ALL.get(step).copied())?;
+        let step = usize::try_from(code >> 16).ok().and_then(|step| STEPS.get(step))?.0;
         Some(Self { step, errno: code & 0xffff })
     }
 }
@@ -107,7 +100,7 @@ mod tests {
 
     #[test]
     fn every_step_comes_back_from_its_number() {
-        for step in ALL {
+        for (step, _) in STEPS {
             let failed = ConfinementFailure { step, errno: libc::EPERM };
             assert_eq!(ConfinementFailure::from_code(failed.code()), Some(failed));
         }

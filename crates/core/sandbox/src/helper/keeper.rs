@@ -43,18 +43,18 @@ pub(super) fn main(
     ids: Ids,
     around: &HostState,
 ) -> ! {
-    let verdict = match settle(request, namespaces, ids, around) {
+    let outcome = match settle(request, namespaces, ids, around) {
         Ok(Settled { children, restrictions, forwarder }) => match start(request, restrictions) {
             Ok(command) => {
                 keep(command, forwarder, &mut link, children, namespaces);
                 exit(0)
             }
-            Err(verdict) => verdict,
+            Err(outcome) => outcome,
         },
         Err(Unsettled::NotConfined(failed)) => CommandOutcome::NotConfined(failed),
         Err(Unsettled::Other) => CommandOutcome::NoNamespace,
     };
-    report(&mut link, verdict, namespaces);
+    report(&mut link, outcome, namespaces);
     exit(0)
 }
 
@@ -86,9 +86,9 @@ impl From<io::Error> for Unsettled {
     }
 }
 
-fn report(link: &mut UnixStream, verdict: CommandOutcome, namespaces: Namespaces) {
+fn report(link: &mut UnixStream, outcome: CommandOutcome, namespaces: Namespaces) {
     // A guard that does not listen any more is dead, and that is noticed by its silence.
-    let _ = link.write_all(&HelperReport { verdict, reaper: namespaces.reaper() }.encode());
+    let _ = link.write_all(&HelperReport { outcome, reaper: namespaces.reaper() }.encode());
 }
 
 /// Makes this process the one that orphans come to, and the place one that the command can be in.
@@ -214,8 +214,8 @@ fn keep(command: Pid, forwarder: Option<Pid>, link: &mut UnixStream, mut childre
     let mut reported = false;
     loop {
         match reap(command) {
-            Reaped::Command(verdict) => {
-                report(link, verdict, namespaces);
+            Reaped::Command(outcome) => {
+                report(link, outcome, namespaces);
                 reported = true;
                 // It would never end by itself.
                 if let Some(forwarder) = forwarder {
@@ -254,7 +254,7 @@ enum Reaped {
 fn reap(command: Pid) -> Reaped {
     loop {
         match wait(WaitOptions::NOHANG) {
-            Ok(Some((pid, status))) if pid == command => return Reaped::Command(verdict(status)),
+            Ok(Some((pid, status))) if pid == command => return Reaped::Command(outcome(status)),
             Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
             Ok(None) => return Reaped::AllAlive,
             Err(_) => return Reaped::NobodyLeft,
@@ -262,7 +262,7 @@ fn reap(command: Pid) -> Reaped {
     }
 }
 
-fn verdict(status: WaitStatus) -> CommandOutcome {
+fn outcome(status: WaitStatus) -> CommandOutcome {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => CommandOutcome::Code(code),
         (None, Some(signal)) => CommandOutcome::Signal(signal),

@@ -89,7 +89,7 @@ proptest! {
         if let Some(report) = HelperReport::decode(bytes) {
             prop_assert_eq!(HelperReport::decode(report.encode()), Some(report));
         }
-        let report = HelperReport { verdict: CommandOutcome::Code(value), reaper: Reaper::Subreaper };
+        let report = HelperReport { outcome: CommandOutcome::Code(value), reaper: Reaper::Subreaper };
         prop_assert_eq!(HelperReport::decode(report.encode()), Some(report));
     }
 

@@ -1,7 +1,7 @@
 //! Commands that run beside everything else.
 
 use haft_sandbox::{Aftermath, AwaitedInput, Capture, CommandExit, CommandSpec, LiveCommand, SandboxError, SpillFrom};
-use haft_text::Limits;
+use haft_text::CutLimits;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +28,7 @@ fn both_streams_are_one_in_order() {
 fn its_output_can_be_read_while_it_runs() {
     let folder = TempDir::new().unwrap();
     block_on(async {
-        let limits = Limits::default();
+        let limits = CutLimits::default();
         let capture =
             Capture { spill_from: SpillFrom::Start, ..Capture::spilling_to(limits, folder.path().join("task")) };
         let line = "echo begun; while [ ! -e go ]; do sleep 0.01; done; echo over";

@@ -1,7 +1,7 @@
 //! Exits, errors and what a command finds around it.
 
 use haft_sandbox::{Aftermath, Capture, CommandExit, CommandSpec, Reaper, SandboxError, Supervisor};
-use haft_text::Limits;
+use haft_text::CutLimits;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -11,7 +11,7 @@ fn output(line: &str) -> Vec<String> {
     let folder = TempDir::new().unwrap();
     WAYS.map(|way| {
         let finished = run(way, &shell(line, folder.path()), &Capture::default()).unwrap();
-        finished.stdout.text(Limits::default()).text + &finished.stderr.text(Limits::default()).text
+        finished.stdout.text(CutLimits::default()).text + &finished.stderr.text(CutLimits::default()).text
     })
     .to_vec()
 }

@@ -14,7 +14,7 @@ use haft_sandbox::{
     Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, FinishedCommand, Hosts, Network,
     PidNamespace, Proxy, Sandbox, SandboxError, SandboxMode, SandboxPolicy,
 };
-use haft_text::Limits;
+use haft_text::CutLimits;
 use haft_types::SandboxLayer;
 use rustix::process::getuid;
 use tempfile::TempDir;
@@ -100,7 +100,7 @@ fn confined(policy: &SandboxPolicy, method: ConfinementMethod, line: &str) -> Co
 }
 
 fn told(finished: &FinishedCommand) -> (CommandExit, String) {
-    let text = |stream: &haft_sandbox::CapturedOutput| stream.text(Limits::default()).text;
+    let text = |stream: &haft_sandbox::CapturedOutput| stream.text(CutLimits::default()).text;
     (finished.exit, text(&finished.stdout) + &text(&finished.stderr))
 }
 
@@ -405,7 +405,7 @@ fn a_terminal_works_inside() {
         assert_eq!(pause, haft_sandbox::Pause::Awaits(haft_sandbox::AwaitedInput::Line));
         session.interact(b"hello\n", Duration::from_mins(1)).await.unwrap();
         session.ended().await.unwrap();
-        let text = session.output().text(Limits::default()).text;
+        let text = session.output().text(CutLimits::default()).text;
         assert!(text.contains("got hello") && text.contains("/dev/"), "{text}");
     });
 }

@@ -1,7 +1,7 @@
 //! Commands that are spoken with over a socket.
 
 use haft_sandbox::{Capture, CommandExit};
-use haft_text::Limits;
+use haft_text::CutLimits;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
@@ -24,7 +24,7 @@ fn it_reads_and_writes_the_socket_and_its_errors_are_kept_apart() {
             let finished = ending.as_ref().as_ref().unwrap();
             assert_eq!(finished.exit, CommandExit::Code(7), "{way:?}");
             assert_eq!(finished.stdout.bytes, 0, "that is what the socket is for");
-            assert_eq!(finished.stderr.text(Limits::default()).text, "trouble\n");
+            assert_eq!(finished.stderr.text(CutLimits::default()).text, "trouble\n");
             assert_eq!(lines.next_line().await.unwrap(), None, "the other end is closed with the command");
         });
     }

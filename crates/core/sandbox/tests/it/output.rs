@@ -1,7 +1,7 @@
 //! Large and hostile output.
 
 use haft_sandbox::{Capture, CommandExit};
-use haft_text::Limits;
+use haft_text::CutLimits;
 use tempfile::TempDir;
 
 use crate::{WAYS, run, shell};
@@ -25,7 +25,7 @@ fn endless_lines_are_counted_in_bounded_memory() {
     let finished = run(WAYS[0], &shell("yes | head -c 209715200", "/".as_ref()), &Capture::default()).unwrap();
     assert_eq!(finished.exit, CommandExit::Code(0));
     assert_eq!((finished.stdout.bytes, finished.stdout.lines), (209_715_200, 104_857_600));
-    let limits = Limits::default();
+    let limits = CutLimits::default();
     assert!(finished.stdout.head.len() <= limits.bytes && finished.stdout.tail.len() <= limits.bytes);
     let cut = finished.stdout.text(limits);
     assert!(cut.text.len() <= limits.bytes);
@@ -36,7 +36,7 @@ fn endless_lines_are_counted_in_bounded_memory() {
 #[test]
 fn one_huge_line_goes_to_the_file_whole() {
     let folder = TempDir::new().unwrap();
-    let capture = Capture::spilling_to(Limits::default(), folder.path().join("call"));
+    let capture = Capture::spilling_to(CutLimits::default(), folder.path().join("call"));
     let line = "head -c 52428800 /dev/zero | tr '\\0' x";
     let finished = run(WAYS[0], &shell(line, folder.path()), &capture).unwrap();
     assert_eq!((finished.stdout.bytes, finished.stdout.lines), (52_428_800, 1));
@@ -53,9 +53,9 @@ fn binary_noise_becomes_text() {
     let line = "head -c 3000000 /dev/urandom; printf '\\033]0;title\\007\\033[2J'";
     let finished = run(WAYS[0], &shell(line, "/".as_ref()), &Capture::default()).unwrap();
     assert_eq!(finished.stdout.bytes, 3_000_000 + 14);
-    let shown = finished.stdout.text(Limits::default()).text;
+    let shown = finished.stdout.text(CutLimits::default()).text;
     assert!(!shown.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
-    assert!(shown.len() <= Limits::default().bytes);
+    assert!(shown.len() <= CutLimits::default().bytes);
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn confined(root: &Path, method: ConfinementMethod) -> Option<(Vec<Finding>, Vec
         }
         Err(error) => panic!("{error}"),
     };
-    let told = finished.stderr.text(haft_text::Limits::default()).text;
+    let told = finished.stderr.text(haft_text::CutLimits::default()).text;
     assert_eq!(finished.exit, CommandExit::Code(0), "{told}");
     let mut output = finished.stdout.head.clone();
     output.extend_from_slice(&finished.stdout.tail);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_sandbox::{Capture, PidNamespace, TerminalSize};
-use haft_text::Limits;
+use haft_text::CutLimits;
 use rustix::process::{Pid, Signal, getuid, kill_process};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -83,7 +83,7 @@ fn stand_in() {
         }
     });
     let finished = ending.as_ref().as_ref().unwrap();
-    let text = finished.stdout.text(Limits::default()).text;
+    let text = finished.stdout.text(CutLimits::default()).text;
     fs::write(folder.join("told"), format!("{:?} {:?}\n{text}", finished.exit, finished.aftermath)).unwrap();
 }
 

@@ -6,7 +6,7 @@ use haft_sandbox::{
     Aftermath, AwaitedInput, Capture, CapturedOutput, CommandExit, CommandSpec, Pause, PidNamespace, SandboxError,
     TerminalSession, TerminalSize, TypeError,
 };
-use haft_text::Limits;
+use haft_text::CutLimits;
 use tempfile::TempDir;
 
 use crate::processes::{DAEMONS, mark, marked, wait_until};
@@ -20,7 +20,7 @@ fn open(way: PidNamespace, command: CommandSpec, capture: Capture) -> TerminalSe
 }
 
 fn text(captured: &CapturedOutput) -> String {
-    captured.text(Limits::default()).text
+    captured.text(CutLimits::default()).text
 }
 
 /// The exit of a session that has ended.
@@ -128,7 +128,7 @@ fn a_line_the_terminal_would_cut_is_refused() {
 #[test]
 fn endless_output_is_bounded_and_whole_in_the_file() {
     let folder = TempDir::new().unwrap();
-    let limits = Limits { lines: 100, bytes: 4_096 };
+    let limits = CutLimits { lines: 100, bytes: 4_096 };
     block_on(async {
         let capture = Capture::spilling_to(limits, folder.path().join("out"));
         let session = open(WAYS[0], shell("seq 1 200000", folder.path()), capture);

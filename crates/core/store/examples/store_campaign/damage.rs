@@ -7,8 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use haft_store::{
-    Health, NewConversation, NewFork, Patient, Revision, Scope, SearchQuery, SqliteStore, Store, StoreError,
-    damaged_copies, examine, salvage,
+    CheckHealth, ConversationScope, NewConversation, NewFork, Patient, Revision, SearchQuery, SqliteStore, Store,
+    StoreError, damaged_copies, examine, salvage,
 };
 use haft_testkit::test::Random;
 use haft_types::Part;
@@ -311,13 +311,13 @@ fn check_salvage(path: &Path, whole: &BTreeSet<(u32, u32)>) -> Outcome {
 fn use_everything(path: &Path) -> Outcome {
     let Ok(store) = SqliteStore::open(path, &config(), clock()) else { return Ok(()) };
     let used: Result<(), StoreError> = crate::block_on(async {
-        let _ = store.list(Scope::Everywhere).await;
+        let _ = store.list(ConversationScope::Everywhere).await;
         for name in ["a", "b", "c", "fork"] {
             let _ = store.messages(&conversation(name)).await;
             let _ = store.export(&conversation(name)).await;
             let _ = store.requests(&conversation(name)).await;
         }
-        let _ = store.search(SearchQuery { text: "快", scope: Scope::Everywhere, limit: 3 }).await;
+        let _ = store.search(SearchQuery { text: "快", scope: ConversationScope::Everywhere, limit: 3 }).await;
         // A thread that died would say so here.
         match store.append(&conversation("a"), &message(9_999)).await {
             Err(StoreError::Closed) => Err(StoreError::Closed),
@@ -337,7 +337,7 @@ fn check_doctor(path: &Path, expected: Expected) -> Outcome {
         clock: clock(),
     };
     let checks = examine(&patient);
-    let damaged = checks.iter().any(|check| check.health == Health::Damaged);
+    let damaged = checks.iter().any(|check| check.health == CheckHealth::Damaged);
     let readable = crate::block_on(async {
         let store = SqliteStore::open(path, &config(), clock()).ok()?;
         let mut there = BTreeSet::new();

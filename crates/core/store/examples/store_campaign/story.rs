@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use haft_store::{Conversation, Health, Patient, Scope, SearchQuery, SqliteStore, Store, examine};
+use haft_store::{CheckHealth, Conversation, ConversationScope, Patient, SearchQuery, SqliteStore, Store, examine};
 use haft_types::Message;
 
 use crate::texts::{self, clock, conversation};
@@ -110,7 +110,7 @@ impl Story {
     }
 
     async fn check_store(&self, store: &SqliteStore) -> Result<(), String> {
-        let listed = store.list(Scope::Everywhere).await.map_err(|error| format!("listing: {error}"))?;
+        let listed = store.list(ConversationScope::Everywhere).await.map_err(|error| format!("listing: {error}"))?;
         let there: BTreeSet<String> = listed.iter().map(|one| one.id.to_string()).collect();
         if let Some(unknown) = there.iter().find(|name| !self.places.contains_key(*name)) {
             return Err(format!("conversation `{unknown}` came from nowhere"));
@@ -126,7 +126,7 @@ impl Story {
             // Nobody holds what a dead process held.
             store.lock(&conversation(name)).await.map_err(|error| error.to_string())?;
         }
-        let query = SearchQuery { text: "快", scope: Scope::Everywhere, limit: 5 };
+        let query = SearchQuery { text: "快", scope: ConversationScope::Everywhere, limit: 5 };
         store.search(query).await.map_err(|error| format!("searching: {error}"))?;
         Ok(())
     }
@@ -238,8 +238,8 @@ fn check_health(path: &Path) -> Result<(), String> {
     };
     let ill = examine(&patient).into_iter().find(|check| match check.name {
         // An unfinished backup is cleared away, and there may be none at all.
-        "files" | "backups" => check.health == Health::Damaged,
-        _ => check.health > Health::Skipped,
+        "files" | "backups" => check.health == CheckHealth::Damaged,
+        _ => check.health > CheckHealth::Skipped,
     });
     match ill {
         Some(check) => Err(format!("{}: {} {:?}", check.name, check.message, check.details)),

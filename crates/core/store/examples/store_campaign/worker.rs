@@ -20,7 +20,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use haft_store::{
-    Backups, NewFork, Revision, Scope, SearchQuery, SentRequest, SqliteStore, Store, StoreConfig, StoreError,
+    Backups, ConversationScope, NewFork, Revision, SearchQuery, SentRequest, SqliteStore, Store, StoreConfig,
+    StoreError,
 };
 use haft_testkit::test::Random;
 use haft_types::{Api, Entry, Layer, Part, Request, Segment, TokenCounter, ToolSet};
@@ -189,7 +190,7 @@ impl Worker {
                 90..95 => self.log(&place).await?,
                 95..97 => self.back_up()?,
                 _ => {
-                    let query = SearchQuery { text: "快", scope: Scope::Everywhere, limit: 3 };
+                    let query = SearchQuery { text: "快", scope: ConversationScope::Everywhere, limit: 3 };
                     self.store.search(query).await?;
                 }
             }

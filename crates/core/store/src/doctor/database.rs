@@ -6,9 +6,9 @@ use std::path::Path;
 use haft_types::{ConversationId, Message};
 use rusqlite::{Connection, Row};
 
-use super::{Check, Health, Patient, megabytes};
+use super::{Check, CheckHealth, Patient, megabytes};
 use crate::error::StoreError;
-use crate::sqlite::{Failure, Place, damaged_copies, examination, keep_damaged_log};
+use crate::sqlite::{DatabaseFile, SqliteFailure, damaged_copies, examination, keep_damaged_log};
 
 const DATABASE: &str = "database";
 
@@ -16,31 +16,30 @@ const DATABASE: &str = "database";
 pub(super) fn check(patient: &Patient) -> Vec<Check> {
     let path = &patient.database;
     if !path.exists() {
-        return vec![Check::new(DATABASE, Health::Skipped, "there are no conversations yet")];
+        return vec![Check::new(DATABASE, CheckHealth::Skipped, "there are no conversations yet")];
     }
-    let place = Place { path: path.clone(), lock_timeout: patient.config.lock_timeout() };
+    let place = DatabaseFile { path: path.clone(), lock_timeout: patient.config.lock_timeout() };
     let mut checks = Vec::from_iter(log(path));
     let mut connection = match examination::connect(&place) {
         Ok(connection) => connection,
         // Not even the first look is possible: that says nothing about what is there.
         Err(error @ (StoreError::NewerFormat { .. } | StoreError::LockTimeout { .. } | StoreError::Io { .. })) => {
-            checks.push(Check::new(DATABASE, Health::Warning, error.to_string()));
+            checks.push(Check::new(DATABASE, CheckHealth::Warning, error.to_string()));
             return checks;
         }
         Err(error) => {
-            let help = "`haft doctor --salvage` writes out what can still be read";
-            checks.push(Check::new(DATABASE, Health::Damaged, format!("{error}; {help}")));
+            checks.push(Check::new(DATABASE, CheckHealth::Damaged, error.to_string()));
             return checks;
         }
     };
     for (name, check) in CHECKS {
         checks.push(check(&mut connection).unwrap_or_else(|failure| {
             let problem = place.explain(failure);
-            Check::new(name, Health::Damaged, format!("it cannot be looked at: {problem}"))
+            Check::new(name, CheckHealth::Damaged, format!("it cannot be looked at: {problem}"))
         }));
     }
     let first = checks.iter_mut().find(|check| check.name == DATABASE);
-    if let Some(first) = first.filter(|check| check.health == Health::Ok) {
+    if let Some(first) = first.filter(|check| check.health == CheckHealth::Ok) {
         first.message = format!("{} ({})", first.message, megabytes(path));
     }
     checks
@@ -50,7 +49,11 @@ pub(super) fn check(patient: &Patient) -> Vec<Check> {
 fn log(database: &Path) -> Option<Check> {
     const NAME: &str = "log";
     if let Err(error) = keep_damaged_log(database) {
-        return Some(Check::new(NAME, Health::Damaged, format!("it is damaged, and no copy can be kept: {error}")));
+        return Some(Check::new(
+            NAME,
+            CheckHealth::Damaged,
+            format!("it is damaged, and no copy can be kept: {error}"),
+        ));
     }
     let copies = damaged_copies(database);
     if copies.is_empty() {
@@ -59,41 +62,41 @@ fn log(database: &Path) -> Option<Check> {
     let message = "the newest messages were lost to damage; `haft doctor --salvage` writes out what can still be read of \
                    the copies, which can be removed after that";
     let details = copies.iter().map(|copy| copy.display().to_string()).collect();
-    Some(Check::new(NAME, Health::Damaged, message).with_details(details))
+    Some(Check::new(NAME, CheckHealth::Damaged, message).with_details(details))
 }
 
-type Checking = fn(&mut Connection) -> Result<Check, Failure>;
+type Checking = fn(&mut Connection) -> Result<Check, SqliteFailure>;
 
 const CHECKS: [(&str, Checking); 4] =
     [(DATABASE, integrity), ("messages", messages), ("references", references), ("requests", requests)];
 
 /// What SQLite itself says of pages, trees and foreign keys. Indexes that do not fit their tables are made anew.
-fn integrity(connection: &mut Connection) -> Result<Check, Failure> {
+fn integrity(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     let found = integrity_check(connection)?;
     if found.is_empty() {
-        return Ok(
-            foreign_keys(connection)?.unwrap_or_else(|| Check::new(DATABASE, Health::Ok, "pages and trees are whole"))
-        );
+        return Ok(foreign_keys(connection)?
+            .unwrap_or_else(|| Check::new(DATABASE, CheckHealth::Ok, "pages and trees are whole")));
     }
     if found.iter().all(|line| line.contains("index")) {
         connection.execute_batch("REINDEX")?;
         if integrity_check(connection)?.is_empty() {
-            let check = Check::new(DATABASE, Health::Repaired, "indexes did not fit their tables and were made anew");
+            let check =
+                Check::new(DATABASE, CheckHealth::Repaired, "indexes did not fit their tables and were made anew");
             return Ok(check.with_details(found));
         }
     }
     let message = "pages are damaged; `haft doctor --salvage` writes out what can still be read, \
                    `haft conversations backup list` shows the backups";
-    Ok(Check::new(DATABASE, Health::Damaged, message).with_details(found))
+    Ok(Check::new(DATABASE, CheckHealth::Damaged, message).with_details(found))
 }
 
-fn integrity_check(connection: &Connection) -> Result<Vec<String>, Failure> {
+fn integrity_check(connection: &Connection) -> Result<Vec<String>, SqliteFailure> {
     let mut statement = connection.prepare("PRAGMA integrity_check(1000)")?;
     let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
     Ok(lines.into_iter().filter(|line| line != "ok").collect())
 }
 
-fn foreign_keys(connection: &Connection) -> Result<Option<Check>, Failure> {
+fn foreign_keys(connection: &Connection) -> Result<Option<Check>, SqliteFailure> {
     let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
     let read = |row: &Row<'_>| {
         let (table, key, parent): (String, Option<i64>, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
@@ -104,11 +107,11 @@ fn foreign_keys(connection: &Connection) -> Result<Option<Check>, Failure> {
     if found.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Check::new(DATABASE, Health::Damaged, "rows refer to rows that are not there").with_details(found)))
+    Ok(Some(Check::new(DATABASE, CheckHealth::Damaged, "rows refer to rows that are not there").with_details(found)))
 }
 
 /// Each message and revision: whether it can be read and is what was stored.
-fn messages(connection: &mut Connection) -> Result<Check, Failure> {
+fn messages(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     let ids = ids(connection)?;
     let mut found = Vec::new();
     let mut count = 0_u64;
@@ -124,13 +127,13 @@ fn messages(connection: &mut Connection) -> Result<Check, Failure> {
         }
     }
     if found.is_empty() {
-        return Ok(Check::new("messages", Health::Ok, format!("{count} messages are what was stored")));
+        return Ok(Check::new("messages", CheckHealth::Ok, format!("{count} messages are what was stored")));
     }
     let message = format!("{} of {count} messages cannot be read as they were stored", found.len());
-    Ok(Check::new("messages", Health::Damaged, message).with_details(found))
+    Ok(Check::new("messages", CheckHealth::Damaged, message).with_details(found))
 }
 
-fn problem_of(row: &Row<'_>) -> Result<Option<String>, Failure> {
+fn problem_of(row: &Row<'_>) -> Result<Option<String>, SqliteFailure> {
     let (hash, body) = (row.get_ref(2)?, row.get_ref(3)?);
     let (Ok(hash), Ok(body)) = (hash.as_blob(), body.as_str()) else {
         return Ok(Some("its columns are not what they should be".to_owned()));
@@ -142,7 +145,7 @@ fn problem_of(row: &Row<'_>) -> Result<Option<String>, Failure> {
     })
 }
 
-fn ids(connection: &Connection) -> Result<HashMap<i64, String>, Failure> {
+fn ids(connection: &Connection) -> Result<HashMap<i64, String>, SqliteFailure> {
     let mut statement = connection.prepare("SELECT key, id FROM conversations")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<Result<_, _>>()?)
@@ -153,7 +156,7 @@ fn name_of(ids: &HashMap<i64, String>, key: i64) -> String {
 }
 
 /// What conversations say of their messages, and namespaces of their conversations.
-fn references(connection: &mut Connection) -> Result<Check, Failure> {
+fn references(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     let transaction = examination::begin(connection)?;
     let mut repaired = Vec::new();
     let without = "SELECT id FROM conversations
@@ -164,7 +167,7 @@ fn references(connection: &mut Connection) -> Result<Check, Failure> {
     examination::mend_lineage(&transaction)?;
 
     let mut missing = Vec::new();
-    for Counted { id, said, count, last } in counted(&transaction)? {
+    for MessageCounts { id, said, count, last } in counted(&transaction)? {
         if count != last || said > last {
             missing.push(format!("conversation `{id}` has {count} of {} messages", said.max(last)));
         } else if said < last {
@@ -184,22 +187,22 @@ fn references(connection: &mut Connection) -> Result<Check, Failure> {
 
     Ok(if !missing.is_empty() {
         missing.extend(repaired);
-        Check::new("references", Health::Damaged, "messages are missing").with_details(missing)
+        Check::new("references", CheckHealth::Damaged, "messages are missing").with_details(missing)
     } else if !repaired.is_empty() {
-        Check::new("references", Health::Repaired, "what could be counted again was counted again")
+        Check::new("references", CheckHealth::Repaired, "what could be counted again was counted again")
             .with_details(repaired)
     } else {
-        Check::new("references", Health::Ok, "no message is missing")
+        Check::new("references", CheckHealth::Ok, "no message is missing")
     })
 }
 
-fn texts(connection: &Connection, sql: &str) -> Result<Vec<String>, Failure> {
+fn texts(connection: &Connection, sql: &str) -> Result<Vec<String>, SqliteFailure> {
     let mut statement = connection.prepare(sql)?;
     Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
 /// The messages of a conversation, counted.
-struct Counted {
+struct MessageCounts {
     id: String,
     /// How many it says it has.
     said: i64,
@@ -209,7 +212,7 @@ struct Counted {
     last: i64,
 }
 
-fn counted(connection: &Connection) -> Result<Vec<Counted>, Failure> {
+fn counted(connection: &Connection) -> Result<Vec<MessageCounts>, SqliteFailure> {
     let mut statement = connection.prepare(
         "SELECT conversations.id, conversations.messages, count(messages.key), coalesce(max(messages.position), 0)
          FROM conversations
@@ -218,24 +221,24 @@ fn counted(connection: &Connection) -> Result<Vec<Counted>, Failure> {
          GROUP BY conversations.key ORDER BY conversations.key",
     )?;
     let read =
-        |row: &Row<'_>| Ok(Counted { id: row.get(0)?, said: row.get(1)?, count: row.get(2)?, last: row.get(3)? });
+        |row: &Row<'_>| Ok(MessageCounts { id: row.get(0)?, said: row.get(1)?, count: row.get(2)?, last: row.get(3)? });
     Ok(statement.query_map([], read)?.collect::<Result<_, _>>()?)
 }
 
 /// Whether every logged request can be made whole again.
-fn requests(connection: &mut Connection) -> Result<Check, Failure> {
+fn requests(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     let ids = texts(connection, "SELECT id FROM conversations WHERE requests > 0 AND deleted_at IS NULL ORDER BY key")?;
     let (mut found, mut count) = (Vec::new(), 0_u64);
     for id in ids {
         match examination::requests(connection, &ConversationId::new(&id)) {
             Ok(checked) => count += checked,
-            Err(failure @ Failure::Sqlite(_)) => return Err(failure),
+            Err(failure @ SqliteFailure::Sqlite(_)) => return Err(failure),
             Err(failure) => found.push(format!("conversation `{id}`: {}", failure.in_words())),
         }
     }
     if found.is_empty() {
-        return Ok(Check::new("requests", Health::Ok, format!("{count} logged requests can be made whole")));
+        return Ok(Check::new("requests", CheckHealth::Ok, format!("{count} logged requests can be made whole")));
     }
     let message = "some logged requests cannot be made whole; conversations are not affected";
-    Ok(Check::new("requests", Health::Damaged, message).with_details(found))
+    Ok(Check::new("requests", CheckHealth::Damaged, message).with_details(found))
 }

@@ -4,13 +4,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Check, Health};
+use super::{Check, CheckHealth};
 use crate::sqlite::{beside, examination, search_index};
 
 /// Makes everything private that is ours, and removes what nobody needs.
 pub(super) fn check(database: &Path, backups: &Path) -> Vec<Check> {
     let Some(folder) = database.parent().filter(|folder| folder.exists()) else {
-        return vec![Check::new("files", Health::Skipped, "nothing is stored yet")];
+        return vec![Check::new("files", CheckHealth::Skipped, "nothing is stored yet")];
     };
     let (mut repaired, mut failed) = (Vec::new(), Vec::new());
     let mut note = |done: io::Result<Option<String>>, path: &Path| match done {
@@ -34,11 +34,11 @@ pub(super) fn check(database: &Path, backups: &Path) -> Vec<Check> {
         Err(error) => failed.push(format!("what killed processes left cannot be removed: {error}")),
     }
     vec![if !failed.is_empty() {
-        Check::new("files", Health::Warning, "some files cannot be put in order").with_details(failed)
+        Check::new("files", CheckHealth::Warning, "some files cannot be put in order").with_details(failed)
     } else if !repaired.is_empty() {
-        Check::new("files", Health::Repaired, "files were put in order").with_details(repaired)
+        Check::new("files", CheckHealth::Repaired, "files were put in order").with_details(repaired)
     } else {
-        Check::new("files", Health::Ok, format!("{} is for its owner only", folder.display()))
+        Check::new("files", CheckHealth::Ok, format!("{} is for its owner only", folder.display()))
     }]
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use haft_types::ContentHash;
 use rusqlite::{Connection, OpenFlags};
 
-use super::{Check, Health, Patient, megabytes};
+use super::{Check, CheckHealth, Patient, megabytes};
 use crate::sqlite::{Backups, examination, remove_search_index, search_index as index_of};
 use crate::versions::{FileVersions, SqliteVersions, VersionsError};
 
@@ -15,16 +15,18 @@ pub(super) fn search_index(database: &Path) -> Check {
     const NAME: &str = "search index";
     let path = index_of(database);
     if !path.exists() {
-        return Check::new(NAME, Health::Skipped, "it is made with the first search");
+        return Check::new(NAME, CheckHealth::Skipped, "it is made with the first search");
     }
     let Err(problem) = examination::search_index(&path) else {
-        return Check::new(NAME, Health::Ok, format!("it is whole ({})", megabytes(&path)));
+        return Check::new(NAME, CheckHealth::Ok, format!("it is whole ({})", megabytes(&path)));
     };
     match remove_search_index(database) {
-        Ok(()) => {
-            Check::new(NAME, Health::Repaired, format!("it was damaged ({problem}); the next search makes it anew"))
-        }
-        Err(error) => Check::new(NAME, Health::Warning, format!("{} cannot be removed: {error}", path.display())),
+        Ok(()) => Check::new(
+            NAME,
+            CheckHealth::Repaired,
+            format!("it was damaged ({problem}); the next search makes it anew"),
+        ),
+        Err(error) => Check::new(NAME, CheckHealth::Warning, format!("{} cannot be removed: {error}", path.display())),
     }
 }
 
@@ -34,13 +36,17 @@ pub(super) fn backups(patient: &Patient) -> Check {
     let backups = Backups::new(&patient.database, &patient.backups, &patient.config, Arc::clone(&patient.clock));
     let all = match backups.list() {
         Ok(all) => all,
-        Err(error) => return Check::new(NAME, Health::Warning, error.to_string()),
+        Err(error) => return Check::new(NAME, CheckHealth::Warning, error.to_string()),
     };
     // What a restore put aside may well be damaged: that is why it was replaced.
     let (copies, replaced): (Vec<_>, Vec<_>) = all.into_iter().partition(|backup| !backup.was_replaced());
     let Some(newest) = copies.last() else {
-        let message = "there are none yet; `haft conversations backup` makes one";
-        return Check::new(NAME, if patient.database.exists() { Health::Warning } else { Health::Skipped }, message);
+        let message = "there are none yet";
+        return Check::new(
+            NAME,
+            if patient.database.exists() { CheckHealth::Warning } else { CheckHealth::Skipped },
+            message,
+        );
     };
     let bad: Vec<String> = copies
         .iter()
@@ -53,10 +59,14 @@ pub(super) fn backups(patient: &Patient) -> Check {
         } else {
             format!("; {} were put aside by restores", replaced.len())
         };
-        return Check::new(NAME, Health::Ok, format!("{} are whole, the newest of {newest} UTC{aside}", copies.len()));
+        return Check::new(
+            NAME,
+            CheckHealth::Ok,
+            format!("{} are whole, the newest of {newest} UTC{aside}", copies.len()),
+        );
     }
     let message = format!("{} of {} cannot be used", bad.len(), copies.len());
-    Check::new(NAME, Health::Warning, message).with_details(bad)
+    Check::new(NAME, CheckHealth::Warning, message).with_details(bad)
 }
 
 /// The contents of files behind undo.
@@ -64,20 +74,20 @@ pub(super) fn versions(patient: &Patient) -> Check {
     const NAME: &str = "file versions";
     let versions = SqliteVersions::at(&patient.versions, &patient.config, Arc::clone(&patient.clock));
     if !versions.exists() {
-        return Check::new(NAME, Health::Skipped, "no file was changed yet");
+        return Check::new(NAME, CheckHealth::Skipped, "no file was changed yet");
     }
     match unreadable(&patient.versions, &versions) {
         Ok((count, bad)) if bad.is_empty() => {
-            Check::new(NAME, Health::Ok, format!("{count} contents are what was stored"))
+            Check::new(NAME, CheckHealth::Ok, format!("{count} contents are what was stored"))
         }
         Ok((count, bad)) => {
             let message =
                 format!("{} of {count} contents cannot be read; calls that need them cannot be undone", bad.len());
-            Check::new(NAME, Health::Damaged, message).with_details(bad)
+            Check::new(NAME, CheckHealth::Damaged, message).with_details(bad)
         }
         Err(error) => {
             let message = format!("they cannot be read ({error}); nothing can be undone");
-            Check::new(NAME, Health::Damaged, message)
+            Check::new(NAME, CheckHealth::Damaged, message)
         }
     }
 }

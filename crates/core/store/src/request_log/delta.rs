@@ -99,7 +99,7 @@ pub struct RequestDelta {
 /// The delta does not fit the list it was applied to.
 #[derive(Debug, thiserror::Error)]
 #[error("a logged request keeps {kept} of {before} segments and adds {added}, which are not {segments}")]
-pub(crate) struct Misfit {
+pub(crate) struct DeltaMisfit {
     kept: usize,
     before: usize,
     added: usize,
@@ -167,14 +167,14 @@ impl RequestDelta {
     }
 
     /// Turns the list before into the list of this request.
-    pub(crate) fn apply(&self, list: &mut Vec<SegmentRef>) -> Result<(), Misfit> {
+    pub(crate) fn apply(&self, list: &mut Vec<SegmentRef>) -> Result<(), DeltaMisfit> {
         let fits = self.kept <= list.len()
             && self.kept.checked_add(self.added.len()) == Some(self.segments)
             && self.relabelled.iter().all(|relabel| relabel.index < self.kept)
             && self.boundaries.iter().all(|&index| index < self.segments);
         if !fits {
             let (before, added) = (list.len(), self.added.len());
-            return Err(Misfit { kept: self.kept, before, added, segments: self.segments });
+            return Err(DeltaMisfit { kept: self.kept, before, added, segments: self.segments });
         }
         list.truncate(self.kept);
         for relabel in &self.relabelled {

@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use crate::log::{Log, USUAL_PAGE, read_up_to};
+use crate::log::{USUAL_PAGE, WriteAheadLog, read_up_to};
 
 /// Where a page lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum PageLocation {
     /// In the database file.
     Database(u32),
     /// In the log, at this offset.
@@ -18,7 +18,7 @@ pub(super) enum Place {
 
 /// Which version of a page is meant, where there are several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum PageVersion {
     /// The newest committed one, which is what SQLite reads.
     Committed,
     /// The last one in the log. Behind a damaged frame nothing counts as committed, and yet it may be whole.
@@ -27,7 +27,7 @@ pub(super) enum Version {
     Filed,
 }
 
-impl Version {
+impl PageVersion {
     /// In the order in which they are tried.
     pub(super) const ALL: [Self; 3] = [Self::Committed, Self::Last, Self::Filed];
 }
@@ -80,39 +80,39 @@ impl Pages {
     }
 
     /// Where the page of this number lies in this version.
-    pub(super) fn find(&self, number: u32, version: Version) -> Place {
+    pub(super) fn find(&self, number: u32, version: PageVersion) -> PageLocation {
         let in_log = match version {
-            Version::Committed => self.newest.get(&number),
-            Version::Last => self.last.get(&number),
-            Version::Filed => None,
+            PageVersion::Committed => self.newest.get(&number),
+            PageVersion::Last => self.last.get(&number),
+            PageVersion::Filed => None,
         };
-        in_log.map_or(Place::Database(number), |offset| Place::Log(*offset))
+        in_log.map_or(PageLocation::Database(number), |offset| PageLocation::Log(*offset))
     }
 
-    fn newest(&self, number: u32) -> Place {
-        self.find(number, Version::Committed)
+    fn newest(&self, number: u32) -> PageLocation {
+        self.find(number, PageVersion::Committed)
     }
 
     /// Every version of every page: the newest ones first.
-    pub(super) fn all(&self) -> impl Iterator<Item = (u32, Place)> + '_ {
+    pub(super) fn all(&self) -> impl Iterator<Item = (u32, PageLocation)> + '_ {
         let beyond = self.newest.keys().copied().filter(|number| *number > self.count);
         let numbers = (1..=self.count).chain(beyond);
         let newest = numbers.map(|number| (number, self.newest(number)));
         let hidden = self.newest.keys().copied().filter(|number| *number <= self.count);
-        let hidden = hidden.map(|number| (number, Place::Database(number)));
-        let older = self.frames.iter().rev().map(|(number, offset)| (*number, Place::Log(*offset)));
+        let hidden = hidden.map(|number| (number, PageLocation::Database(number)));
+        let older = self.frames.iter().rev().map(|(number, offset)| (*number, PageLocation::Log(*offset)));
         newest.chain(hidden).chain(older.filter(|(number, place)| self.newest(*number) != *place))
     }
 
     /// The content of a page; none if the file ends before it.
-    pub(super) fn read(&self, place: Place) -> io::Result<Option<Vec<u8>>> {
+    pub(super) fn read(&self, place: PageLocation) -> io::Result<Option<Vec<u8>>> {
         let mut page = vec![0; self.size as usize];
         let read = match (place, &self.log) {
-            (Place::Database(0), _) | (Place::Log(_), None) => return Ok(None),
-            (Place::Database(number), _) => {
+            (PageLocation::Database(0), _) | (PageLocation::Log(_), None) => return Ok(None),
+            (PageLocation::Database(number), _) => {
                 read_up_to(&self.database, &mut page, u64::from(number - 1) * u64::from(self.size))?
             }
-            (Place::Log(offset), Some(log)) => read_up_to(log, &mut page, offset)?,
+            (PageLocation::Log(offset), Some(log)) => read_up_to(log, &mut page, offset)?,
         };
         Ok((read == page.len()).then_some(page))
     }
@@ -121,7 +121,7 @@ impl Pages {
     fn read_log(&mut self) -> io::Result<()> {
         let Some(file) = &self.log else { return Ok(()) };
         let mut pending = Vec::new();
-        for frame in Log::read(file, self.size)?.frames {
+        for frame in WriteAheadLog::read(file, self.size)?.frames {
             self.frames.push((frame.page, frame.content));
             self.last.insert(frame.page, frame.content);
             if frame.sound {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::pages::{Pages, Version};
+use super::pages::{PageVersion, Pages};
 
 /// The kinds of page that hold rows.
 const TABLE_LEAF: u8 = 0x0d;
@@ -24,7 +24,7 @@ pub(super) enum Value<'a> {
 
 /// Where a row begins in its page, and its key; rows of an index have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cell {
+pub(super) struct RecordCell {
     pub(super) key: Option<i64>,
     /// Where its bytes begin.
     at: usize,
@@ -34,7 +34,7 @@ pub(super) struct Cell {
 }
 
 /// The cells of a page that holds rows; none of any other page.
-pub(super) fn cells(page: &[u8], number: u32, usable: usize) -> Vec<Cell> {
+pub(super) fn cells(page: &[u8], number: u32, usable: usize) -> Vec<RecordCell> {
     // The first page begins with the header of the file.
     let start = if number == 1 { 100 } else { 0 };
     let Some(&kind) = page.get(start) else { return Vec::new() };
@@ -51,7 +51,7 @@ pub(super) fn cells(page: &[u8], number: u32, usable: usize) -> Vec<Cell> {
     pointers.filter_map(|two| cell(page, usize::from(u16::from_be_bytes([two[0], two[1]])), kind, usable)).collect()
 }
 
-fn cell(page: &[u8], mut at: usize, kind: u8, usable: usize) -> Option<Cell> {
+fn cell(page: &[u8], mut at: usize, kind: u8, usable: usize) -> Option<RecordCell> {
     if kind == INDEX_INNER {
         at += 4;
     }
@@ -67,7 +67,7 @@ fn cell(page: &[u8], mut at: usize, kind: u8, usable: usize) -> Option<Cell> {
         return None;
     }
     let local = local_length(usize::try_from(length).ok()?, kind, usable);
-    (at + local <= usable.min(page.len())).then_some(Cell { key, at, length, local })
+    (at + local <= usable.min(page.len())).then_some(RecordCell { key, at, length, local })
 }
 
 /// How much of a row of this length lies in its page; the rest is in overflow pages.
@@ -81,7 +81,7 @@ fn local_length(length: usize, kind: u8, usable: usize) -> usize {
     if fitting <= most { fitting } else { least }
 }
 
-impl Cell {
+impl RecordCell {
     /// Whether all of the row lies in its page.
     pub(super) fn is_local(&self) -> bool {
         self.local as u64 == self.length
@@ -89,7 +89,12 @@ impl Cell {
 }
 
 /// All bytes of a row, with those in overflow pages of this version; none if one of these is not there.
-pub(super) fn payload(pages: &Pages, page: &[u8], cell: Cell, version: Version) -> io::Result<Option<Vec<u8>>> {
+pub(super) fn payload(
+    pages: &Pages,
+    page: &[u8],
+    cell: RecordCell,
+    version: PageVersion,
+) -> io::Result<Option<Vec<u8>>> {
     let length = cell.length as usize;
     let mut bytes = page[cell.at..cell.at + cell.local].to_vec();
     if cell.local == length {

@@ -6,23 +6,23 @@ use std::io;
 use haft_types::{Message, Metadata, ShortId, Timestamp};
 
 use super::ByConversation;
-use super::pages::{Pages, Place, Version};
-use super::record::{self, Cell, Value};
+use super::pages::{PageLocation, PageVersion, Pages};
+use super::record::{self, RecordCell, Value};
 
 /// Where a message or a revision is stored.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stored {
-    place: Place,
-    cell: Cell,
+pub(super) struct SalvagedMessage {
+    place: PageLocation,
+    cell: RecordCell,
     /// Where the rest of it was found whole.
-    overflow: Version,
+    overflow: PageVersion,
 }
 
 /// A revision.
 pub(super) struct Versioned {
     pub(super) key: i64,
     pub(super) position: i64,
-    pub(super) at: Stored,
+    pub(super) at: SalvagedMessage,
 }
 
 /// The row of a conversation.
@@ -41,7 +41,7 @@ pub(super) struct Heading {
 
 /// A row of the lineage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Source {
+pub(super) struct SalvagedLineage {
     pub(super) step: i64,
     /// The conversation whose rows these are.
     pub(super) of: i64,
@@ -51,29 +51,29 @@ pub(super) struct Source {
 
 /// Everything that was found, by the key of its conversation.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct SalvagedRows {
     pub(super) headings: ByConversation<Heading>,
     /// By position.
-    pub(super) messages: ByConversation<BTreeMap<i64, Stored>>,
+    pub(super) messages: ByConversation<BTreeMap<i64, SalvagedMessage>>,
     /// In order of their keys.
     pub(super) revisions: ByConversation<Vec<Versioned>>,
     /// In order of their steps.
-    pub(super) lineage: ByConversation<Vec<Source>>,
+    pub(super) lineage: ByConversation<Vec<SalvagedLineage>>,
 }
 
 /// Looks at every page.
-pub(super) fn find(pages: &Pages) -> io::Result<Found> {
-    let mut found = Found::default();
+pub(super) fn find(pages: &Pages) -> io::Result<SalvagedRows> {
+    let mut found = SalvagedRows::default();
     let mut revisions = HashSet::new();
     for (number, place) in pages.all() {
         let Some(page) = pages.read(place)? else { continue };
         for cell in record::cells(&page, number, pages.usable()) {
-            let versions = if cell.is_local() { &Version::ALL[..1] } else { &Version::ALL[..] };
+            let versions = if cell.is_local() { &PageVersion::ALL[..1] } else { &PageVersion::ALL[..] };
             for overflow in versions {
                 let Some(bytes) = record::payload(pages, &page, cell, *overflow)? else { continue };
                 let Some(values) = record::values(&bytes) else { continue };
-                let at = Stored { place, cell, overflow: *overflow };
-                if found.take(&values, at, &mut revisions) == Taken::Yes {
+                let at = SalvagedMessage { place, cell, overflow: *overflow };
+                if found.take(&values, at, &mut revisions) == RowFate::Yes {
                     break;
                 }
             }
@@ -86,21 +86,21 @@ pub(super) fn find(pages: &Pages) -> io::Result<Found> {
 
 /// Whether something was a row of ours.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Taken {
+enum RowFate {
     Yes,
     No,
 }
 
-impl Found {
+impl SalvagedRows {
     /// Takes a row down if it is one of ours and whole.
-    fn take(&mut self, values: &[Value<'_>], at: Stored, revisions: &mut HashSet<i64>) -> Taken {
+    fn take(&mut self, values: &[Value<'_>], at: SalvagedMessage, revisions: &mut HashSet<i64>) -> RowFate {
         let Some(key) = at.cell.key else {
-            let Some((conversation, source)) = as_source(values) else { return Taken::No };
+            let Some((conversation, source)) = as_source(values) else { return RowFate::No };
             let sources = self.lineage.entry(conversation).or_default();
             if !sources.contains(&source) {
                 sources.push(source);
             }
-            return Taken::Yes;
+            return RowFate::Yes;
         };
         if let Some((conversation, position)) = as_message(values) {
             // The newest version of a page comes first; a message is the same in all of them.
@@ -115,14 +115,14 @@ impl Found {
                 self.headings.insert(key, heading);
             }
         } else {
-            return Taken::No;
+            return RowFate::No;
         }
-        Taken::Yes
+        RowFate::Yes
     }
 }
 
 /// A message again, from where it was found.
-pub(super) fn message(pages: &Pages, at: &Stored) -> Option<Message> {
+pub(super) fn message(pages: &Pages, at: &SalvagedMessage) -> Option<Message> {
     let page = pages.read(at.place).ok()??;
     let bytes = record::payload(pages, &page, at.cell, at.overflow).ok()??;
     let values = record::values(&bytes)?;
@@ -211,7 +211,7 @@ fn as_heading(values: &[Value<'_>]) -> Option<Heading> {
     })
 }
 
-fn as_source(values: &[Value<'_>]) -> Option<(i64, Source)> {
+fn as_source(values: &[Value<'_>]) -> Option<(i64, SalvagedLineage)> {
     let [
         Value::Integer(conversation),
         Value::Integer(step),
@@ -223,6 +223,7 @@ fn as_source(values: &[Value<'_>]) -> Option<(i64, Source)> {
     else {
         return None;
     };
-    let source = Source { step: *step, of: *source, last_position: *last_position, last_revision: *last_revision };
+    let source =
+        SalvagedLineage { step: *step, of: *source, last_position: *last_position, last_revision: *last_revision };
     Some((*conversation, source))
 }

@@ -1,6 +1,6 @@
 //! What a person typed, as items that must all be found.
 
-use haft_text::{Script, TextRun};
+use haft_text::{TermScript, TextRun};
 
 use super::words::{STYLE, run_terms};
 
@@ -8,7 +8,7 @@ use super::words::{STYLE, run_terms};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchItem {
     /// Its runs, folded, in order.
-    pub(crate) runs: Vec<(Script, String)>,
+    pub(crate) runs: Vec<(TermScript, String)>,
     /// Its terms as the index has them, in order.
     pub terms: Vec<String>,
     /// Whether the last term is only the beginning of one.
@@ -34,7 +34,7 @@ fn item(text: &str) -> Option<SearchItem> {
     let last = runs.last()?;
     let mut terms: Vec<String> = runs.iter().flat_map(run_terms).collect();
     let mut prefix = text.ends_with('*');
-    if last.script == Script::Unspaced {
+    if last.script == TermScript::Unspaced {
         if last.text.chars().count() > 1 {
             // In a text the run may go on where this one ends.
             terms.pop();

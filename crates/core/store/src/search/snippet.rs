@@ -1,6 +1,6 @@
 //! The place in a text where the words of a query stand, on one line, with the words marked.
 
-use haft_text::{Script, fold_char};
+use haft_text::{TermScript, fold_char};
 
 use super::Snippet;
 use super::query::SearchItem;
@@ -15,7 +15,7 @@ const PLACES: usize = 1_000;
 
 /// A place where something was found, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct SnippetMatch {
     start: usize,
     end: usize,
     /// Which of the needles.
@@ -25,7 +25,7 @@ struct Place {
 /// What is looked for.
 struct Needle {
     letters: Vec<char>,
-    script: Script,
+    script: TermScript,
     prefix: bool,
 }
 
@@ -55,13 +55,13 @@ fn needles(item: &SearchItem) -> impl Iterator<Item = Needle> + '_ {
     })
 }
 
-fn places(original: &[char], folded: &[char], needles: &[Needle]) -> Vec<Place> {
+fn places(original: &[char], folded: &[char], needles: &[Needle]) -> Vec<SnippetMatch> {
     let mut places = Vec::new();
     for start in 0..folded.len() {
         for (needle, wanted) in needles.iter().enumerate() {
             let end = start + wanted.letters.len();
             if folded.get(start..end) == Some(wanted.letters.as_slice()) && stands(wanted, original, start, end) {
-                places.push(Place { start, end, needle });
+                places.push(SnippetMatch { start, end, needle });
             }
         }
         if places.len() >= PLACES {
@@ -73,7 +73,7 @@ fn places(original: &[char], folded: &[char], needles: &[Needle]) -> Vec<Place> 
 
 /// Whether what stands there is a word of its own, or a part of a name.
 fn stands(wanted: &Needle, original: &[char], start: usize, end: usize) -> bool {
-    if wanted.script == Script::Unspaced {
+    if wanted.script == TermScript::Unspaced {
         return true;
     }
     let begins = start == 0 || !original[start - 1].is_alphanumeric() || is_part(original, start);
@@ -87,8 +87,8 @@ fn is_part(original: &[char], at: usize) -> bool {
 }
 
 /// The place after which most different needles are near; the first of those.
-fn best(places: &[Place]) -> Option<Place> {
-    let near = |place: &Place| {
+fn best(places: &[SnippetMatch]) -> Option<SnippetMatch> {
+    let near = |place: &SnippetMatch| {
         let mut seen: Vec<usize> = places
             .iter()
             .filter(|other| other.start >= place.start && other.end <= place.start + WIDTH - BEFORE)
@@ -113,7 +113,7 @@ fn best(places: &[Place]) -> Option<Place> {
     )
 }
 
-fn cut(original: &[char], places: &[Place], best: Place) -> Snippet {
+fn cut(original: &[char], places: &[SnippetMatch], best: SnippetMatch) -> Snippet {
     let mut from = best.start.saturating_sub(BEFORE);
     let to = original.len().min(from + WIDTH.max(best.end - from));
     // Not in the middle of a word, where one ends nearby.

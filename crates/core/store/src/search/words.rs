@@ -3,7 +3,7 @@
 //! Invariant: a query is cut the same way as the text. Words stay beside the words they followed, so that phrases are found;
 //! names in `camelCase` are found whole and by their parts.
 
-use haft_text::{Script, TermStyle, TextRun, fold_char};
+use haft_text::{TermScript, TermStyle, TextRun, fold_char};
 
 /// A word longer than this is no word but data; its beginning is enough to find it.
 const LONGEST: usize = 64;
@@ -16,8 +16,8 @@ pub(crate) const STYLE: TermStyle = TermStyle::Prose;
 /// The terms of a run.
 pub(crate) fn run_terms(run: &TextRun<'_>) -> Vec<String> {
     match run.script {
-        Script::Spaced => vec![run.text.chars().map(fold_char).take(LONGEST).collect()],
-        Script::Unspaced => run.pairs(),
+        TermScript::Spaced => vec![run.text.chars().map(fold_char).take(LONGEST).collect()],
+        TermScript::Unspaced => run.pairs(),
     }
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn terms(text: &str) -> String {
             all.push_str(&term);
             all.push(' ');
         }
-        if run.script == Script::Spaced {
+        if run.script == TermScript::Spaced {
             for part in STYLE.parts_of_name(run.text) {
                 parts.extend(part.chars().map(fold_char).take(LONGEST));
                 parts.push(' ');

@@ -6,9 +6,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::files;
-use super::locks::Use;
+use super::locks::DatabaseUse;
 use crate::error::StoreError;
-use crate::log::{Log, USUAL_PAGE};
+use crate::log::{USUAL_PAGE, WriteAheadLog};
 
 /// What stands in the name between that of the database and a number.
 const DAMAGED: &str = ".damaged-";
@@ -27,9 +27,9 @@ pub(crate) fn keep_damaged_log(database: &Path) -> Result<(), StoreError> {
     if fs::metadata(&log).map_or(0, |metadata| metadata.len()) == 0 {
         return Ok(());
     }
-    let Ok(_alone) = Use::alone(database) else { return Ok(()) };
+    let Ok(_alone) = DatabaseUse::alone(database) else { return Ok(()) };
     let keep = || {
-        if Log::read(&File::open(&log)?, USUAL_PAGE)?.is_damaged() && !is_kept(database, &log)? {
+        if WriteAheadLog::read(&File::open(&log)?, USUAL_PAGE)?.is_damaged() && !is_kept(database, &log)? {
             put_aside(database, &log)?;
         }
         Ok(())

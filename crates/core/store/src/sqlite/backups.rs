@@ -16,8 +16,8 @@ use haft_types::{Clock, ContentHash};
 use rusqlite::backup::{Backup as Copying, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
-use super::failure::{Failure, Place};
-use super::locks::Use;
+use super::failure::{DatabaseFile, SqliteFailure};
+use super::locks::DatabaseUse;
 use super::migrations::{APPLICATION_ID, FORMAT, identity};
 use super::{files, index, open};
 use crate::backup::{Backup, Keep, REPLACED, to_remove};
@@ -33,7 +33,7 @@ const BYTES_A_SECOND: u64 = 4 * 1024 * 1024;
 #[derive(Clone)]
 pub struct Backups {
     folder: PathBuf,
-    place: Place,
+    place: DatabaseFile,
     keep: Keep,
     every: Duration,
     clock: Arc<dyn Clock>,
@@ -50,7 +50,7 @@ impl Backups {
     pub fn new(database: &Path, folder: &Path, config: &StoreConfig, clock: Arc<dyn Clock>) -> Self {
         Self {
             folder: folder.to_path_buf(),
-            place: Place { path: database.to_path_buf(), lock_timeout: config.lock_timeout() },
+            place: DatabaseFile { path: database.to_path_buf(), lock_timeout: config.lock_timeout() },
             keep: Keep { most: config.backups as usize, bytes: u64::from(config.backups_mb) * 1024 * 1024 },
             every: Duration::from_secs(u64::from(config.backup_minutes.max(1)) * 60),
             clock,
@@ -75,13 +75,13 @@ impl Backups {
 
     /// Makes one now, whether or not anything changed.
     pub fn create(&self) -> Result<Backup, StoreError> {
-        let _alone = Use::backup(&self.place.path, self.place.lock_timeout)?;
+        let _alone = DatabaseUse::backup(&self.place.path, self.place.lock_timeout)?;
         self.make()
     }
 
     /// Makes one if anything changed since the newest.
     fn create_if_changed(&self, when: When) -> Result<(), StoreError> {
-        let _alone = Use::backup(&self.place.path, self.place.lock_timeout)?;
+        let _alone = DatabaseUse::backup(&self.place.path, self.place.lock_timeout)?;
         let due = self.list()?.pop().is_none_or(|newest| {
             let changed = newest.seen != self.seen();
             let age = self.clock.now().duration_since(newest.made_at);
@@ -157,7 +157,7 @@ impl Backups {
     /// Puts a backup in the place of the database. What was there is kept as a backup too.
     pub fn restore(&self, backup: &Path) -> Result<(), StoreError> {
         let database = &self.place.path;
-        let _alone = Use::alone(database)?;
+        let _alone = DatabaseUse::alone(database)?;
         self.check_file(backup)?;
         // First a whole copy under another name, so that the last step is a rename.
         let new = files::beside(database, ".new");
@@ -196,7 +196,7 @@ impl Backups {
 
     /// Whether a file is a sound database that this haft can read.
     fn check_file(&self, path: &Path) -> Result<(), StoreError> {
-        let place = Place { path: path.to_path_buf(), lock_timeout: self.place.lock_timeout };
+        let place = DatabaseFile { path: path.to_path_buf(), lock_timeout: self.place.lock_timeout };
         let checked = (|| {
             // Its log, if it has one, belongs to it: what was put aside may not have been closed.
             let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -205,7 +205,7 @@ impl Backups {
                 return Err(StoreError::NotADatabase { path: path.to_path_buf() }.into());
             }
             if format > FORMAT {
-                return Err(Failure::NewerFormat(format));
+                return Err(SqliteFailure::NewerFormat(format));
             }
             connection.pragma_update_and_check(None, "wal_checkpoint", "TRUNCATE", |_| Ok(()))?;
             check(&connection)
@@ -237,9 +237,9 @@ enum When {
     Running,
 }
 
-fn check(connection: &Connection) -> Result<(), Failure> {
+fn check(connection: &Connection) -> Result<(), SqliteFailure> {
     let found: String = connection.pragma_query_value(None, "quick_check", |row| row.get(0))?;
-    if found == "ok" { Ok(()) } else { Err(Failure::Damaged(found)) }
+    if found == "ok" { Ok(()) } else { Err(SqliteFailure::Damaged(found)) }
 }
 
 /// Removes a database with its log.
@@ -248,13 +248,13 @@ fn remove_database(path: &Path) -> io::Result<()> {
 }
 
 /// A thread that makes backups while a store is open. Dropping it waits for one that is being made.
-pub(super) struct Keeper {
+pub(super) struct BackupThread {
     // Dropped to end the thread.
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Keeper {
+impl BackupThread {
     /// Makes one now if anything changed, and then every hour, or as often as is configured.
     pub(super) fn start(backups: Backups) -> Result<Self, StoreError> {
         const NAME: &str = "haft-store-backup";
@@ -277,7 +277,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for BackupThread {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {

@@ -7,23 +7,23 @@ use std::time::Duration;
 use haft_types::{ContentHash, ConversationId};
 use rusqlite::{Connection, OpenFlags, Transaction};
 
-use super::failure::{Failure, Place};
-use super::locks::Use;
+use super::failure::{DatabaseFile, SqliteFailure};
+use super::locks::DatabaseUse;
 use super::{files, lineage, open, requests, rows, write};
 use crate::error::StoreError;
 
 /// Opens the database for looking and repairing.
-pub(crate) fn connect(place: &Place) -> Result<Connection, StoreError> {
+pub(crate) fn connect(place: &DatabaseFile) -> Result<Connection, StoreError> {
     open::connect(place, open::Purpose::Write)
 }
 
 /// A transaction in which repairs are made.
-pub(crate) fn begin(connection: &mut Connection) -> Result<Transaction<'_>, Failure> {
+pub(crate) fn begin(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
     write::begin(connection)
 }
 
 /// Makes every conversation the last source of itself that is not.
-pub(crate) fn mend_lineage(connection: &Connection) -> Result<(), Failure> {
+pub(crate) fn mend_lineage(connection: &Connection) -> Result<(), SqliteFailure> {
     let mut statement = connection.prepare(
         "SELECT key, coalesce((SELECT max(step) FROM lineage WHERE lineage.conversation = key), 0) FROM conversations
          WHERE NOT EXISTS (SELECT 1 FROM lineage WHERE lineage.conversation = key AND source = key)",
@@ -34,7 +34,7 @@ pub(crate) fn mend_lineage(connection: &Connection) -> Result<(), Failure> {
 }
 
 /// Raises counters that are lower than what is there: the next message must not take the place of one.
-pub(crate) fn mend_counters(connection: &Connection) -> Result<(), Failure> {
+pub(crate) fn mend_counters(connection: &Connection) -> Result<(), SqliteFailure> {
     connection.execute(
         "UPDATE conversations SET messages = there.last
          FROM (SELECT lineage.conversation AS key, max(messages.position) AS last FROM lineage
@@ -53,7 +53,7 @@ pub(crate) fn mend_counters(connection: &Connection) -> Result<(), Failure> {
 }
 
 /// Checks that every logged request of a conversation can be made whole, and says how many there are.
-pub(crate) fn requests(connection: &mut Connection, id: &ConversationId) -> Result<u64, Failure> {
+pub(crate) fn requests(connection: &mut Connection, id: &ConversationId) -> Result<u64, SqliteFailure> {
     let outlines = requests::outlines(connection, id)?;
     let key = rows::key(connection, id)?;
     // Most segments are those of the request before: each is looked for once.
@@ -61,7 +61,7 @@ pub(crate) fn requests(connection: &mut Connection, id: &ConversationId) -> Resu
     for outline in &outlines {
         let number = outline.summary.number;
         if !has_text(connection, outline.tools)? {
-            return Err(Failure::Damaged(format!("the tools of request {number} are gone")));
+            return Err(SqliteFailure::Damaged(format!("the tools of request {number} are gone")));
         }
         for segment in &outline.segments {
             if seen.insert((segment.message, segment.hash))
@@ -69,14 +69,14 @@ pub(crate) fn requests(connection: &mut Connection, id: &ConversationId) -> Resu
                 && !has_text(connection, segment.hash)?
             {
                 let message = segment.message;
-                return Err(Failure::Damaged(format!("message `{message}` of request {number} is gone")));
+                return Err(SqliteFailure::Damaged(format!("message `{message}` of request {number} is gone")));
             }
         }
     }
     Ok(outlines.len() as u64)
 }
 
-fn has_text(connection: &Connection, hash: ContentHash) -> Result<bool, Failure> {
+fn has_text(connection: &Connection, hash: ContentHash) -> Result<bool, SqliteFailure> {
     Ok(connection.prepare_cached("SELECT 1 FROM texts WHERE hash = ?1")?.exists([&hash.0])?)
 }
 
@@ -91,10 +91,10 @@ pub(crate) fn remove_leftovers(database: &Path, backups: &Path) -> std::io::Resu
         Ok(())
     };
     // A restore has the database alone; one that was killed before its last step left the old database in place.
-    if let Ok(_nobody_restores) = Use::together(database, Duration::ZERO) {
+    if let Ok(_nobody_restores) = DatabaseUse::together(database, Duration::ZERO) {
         remove(files::beside(database, ".new"))?;
     }
-    if let Ok(_nobody_copies) = Use::backup(database, Duration::ZERO) {
+    if let Ok(_nobody_copies) = DatabaseUse::backup(database, Duration::ZERO) {
         remove(backups.join("unfinished"))?;
     }
     Ok(removed)

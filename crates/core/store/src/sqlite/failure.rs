@@ -13,7 +13,7 @@ use crate::lock::Locked;
 
 /// A failure inside a job.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum SqliteFailure {
     /// SQLite refused.
     Sqlite(rusqlite::Error),
     /// A row cannot be what was written.
@@ -24,7 +24,7 @@ pub(crate) enum Failure {
     Store(StoreError),
 }
 
-impl Failure {
+impl SqliteFailure {
     /// What it is, without the file it happened in.
     pub(crate) fn in_words(&self) -> String {
         match self {
@@ -36,19 +36,19 @@ impl Failure {
     }
 }
 
-impl From<rusqlite::Error> for Failure {
+impl From<rusqlite::Error> for SqliteFailure {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
-impl From<DamagedRow> for Failure {
+impl From<DamagedRow> for SqliteFailure {
     fn from(DamagedRow(detail): DamagedRow) -> Self {
         Self::Damaged(detail)
     }
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for SqliteFailure {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
@@ -56,19 +56,21 @@ impl From<StoreError> for Failure {
 
 /// The database a failure belongs to.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct DatabaseFile {
     pub(crate) path: PathBuf,
     pub(crate) lock_timeout: Duration,
 }
 
-impl Place {
+impl DatabaseFile {
     /// The failure as the caller sees it.
-    pub(crate) fn explain(&self, failure: Failure) -> StoreError {
+    pub(crate) fn explain(&self, failure: SqliteFailure) -> StoreError {
         match failure {
-            Failure::Sqlite(error) => self.explain_sqlite(error),
-            Failure::Damaged(detail) => StoreError::Damaged { path: self.path.clone(), detail },
-            Failure::NewerFormat(found) => StoreError::NewerFormat { path: self.path.clone(), found, known: FORMAT },
-            Failure::Store(error) => error,
+            SqliteFailure::Sqlite(error) => self.explain_sqlite(error),
+            SqliteFailure::Damaged(detail) => StoreError::Damaged { path: self.path.clone(), detail },
+            SqliteFailure::NewerFormat(found) => {
+                StoreError::NewerFormat { path: self.path.clone(), found, known: FORMAT }
+            }
+            SqliteFailure::Store(error) => error,
         }
     }
 

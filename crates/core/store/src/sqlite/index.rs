@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use haft_types::ContentHash;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
-use super::failure::{Failure, Place};
+use super::failure::{DatabaseFile, SqliteFailure};
 use super::read::PARAMETER;
 use super::rows::{self, LISTED_COLUMNS};
 use super::{files, lineage, open};
@@ -17,7 +17,7 @@ use crate::conversation::OwnedScope;
 use crate::error::StoreError;
 use crate::message::MessageSpan;
 use crate::search::query::{self, SearchItem};
-use crate::search::{Hit, name_snippet, terms_of_body};
+use crate::search::{SearchHit, name_snippet, terms_of_body};
 use crate::worker::Idle;
 
 /// Counts up when entries are made in another way: an older index is made anew.
@@ -42,8 +42,8 @@ const SCHEMA: &str = "
 ";
 
 /// What the indexing thread owns.
-pub(super) struct Index {
-    place: Place,
+pub(super) struct IndexThread {
+    place: DatabaseFile,
     /// Opened when it is first needed.
     open: Option<Connections>,
 }
@@ -64,8 +64,8 @@ pub(crate) fn remove(database: &Path) -> std::io::Result<()> {
     ["-wal", "-shm", ""].iter().try_for_each(|addition| files::remove(&files::beside(&path, addition)))
 }
 
-impl Index {
-    pub(super) fn new(place: Place) -> Self {
+impl IndexThread {
+    pub(super) fn new(place: DatabaseFile) -> Self {
         Self { place, open: None }
     }
 
@@ -80,9 +80,9 @@ impl Index {
         items: &[SearchItem],
         place: &OwnedScope,
         limit: usize,
-    ) -> Result<Vec<Hit>, Failure> {
+    ) -> Result<Vec<SearchHit>, SqliteFailure> {
         match self.try_search(items, place, limit) {
-            Err(Failure::Sqlite(error)) if is_damage(&error) => {
+            Err(SqliteFailure::Sqlite(error)) if is_damage(&error) => {
                 // The index holds nothing that is not in the conversations.
                 self.start_over()?;
                 self.try_search(items, place, limit)
@@ -91,13 +91,18 @@ impl Index {
         }
     }
 
-    fn try_search(&mut self, items: &[SearchItem], place: &OwnedScope, limit: usize) -> Result<Vec<Hit>, Failure> {
+    fn try_search(
+        &mut self,
+        items: &[SearchItem],
+        place: &OwnedScope,
+        limit: usize,
+    ) -> Result<Vec<SearchHit>, SqliteFailure> {
         let connections = self.connections()?;
         while connections.fill()? == Idle::More {}
         connections.search(items, place, limit)
     }
 
-    fn connections(&mut self) -> Result<&mut Connections, Failure> {
+    fn connections(&mut self) -> Result<&mut Connections, SqliteFailure> {
         let opened = match self.open.take() {
             Some(open) => open,
             None => self.connect()?,
@@ -105,10 +110,10 @@ impl Index {
         Ok(self.open.insert(opened))
     }
 
-    fn connect(&mut self) -> Result<Connections, Failure> {
+    fn connect(&mut self) -> Result<Connections, SqliteFailure> {
         let conversations = open::connect(&self.place, open::Purpose::Read)?;
         match open_index(&self.place) {
-            Err(Failure::Sqlite(error)) if is_damage(&error) => {
+            Err(SqliteFailure::Sqlite(error)) if is_damage(&error) => {
                 self.start_over()?;
                 Ok(Connections { conversations, index: open_index(&self.place)? })
             }
@@ -116,7 +121,7 @@ impl Index {
         }
     }
 
-    fn start_over(&mut self) -> Result<(), Failure> {
+    fn start_over(&mut self) -> Result<(), SqliteFailure> {
         self.open = None;
         remove(&self.place.path).map_err(|source| {
             let path = path_of(&self.place.path);
@@ -129,7 +134,7 @@ fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-fn open_index(place: &Place) -> Result<Connection, Failure> {
+fn open_index(place: &DatabaseFile) -> Result<Connection, SqliteFailure> {
     let path = path_of(&place.path);
     open::create_file(&path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -152,7 +157,7 @@ fn open_index(place: &Place) -> Result<Connection, Failure> {
 
 impl Connections {
     /// Indexes at most [`BATCH`] messages and revisions. Another process may be doing the same: who comes second finds it done.
-    fn fill(&mut self) -> Result<Idle, Failure> {
+    fn fill(&mut self) -> Result<Idle, SqliteFailure> {
         let transaction = self.index.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let progress = "SELECT message, hash, revision FROM progress";
         let (mut message, hash, mut revision): (i64, Option<[u8; 16]>, i64) =
@@ -191,7 +196,12 @@ impl Connections {
         Ok(if left == 0 { Idle::More } else { Idle::Done })
     }
 
-    fn search(&mut self, items: &[SearchItem], place: &OwnedScope, limit: usize) -> Result<Vec<Hit>, Failure> {
+    fn search(
+        &mut self,
+        items: &[SearchItem],
+        place: &OwnedScope,
+        limit: usize,
+    ) -> Result<Vec<SearchHit>, SqliteFailure> {
         let mut hits = named(&self.conversations, items, place, limit)?;
         let wanted = query::fts5(items);
         let mut statement = self.index.prepare_cached(
@@ -222,7 +232,7 @@ impl Connections {
 }
 
 /// Whether the last message indexed is still what it was. It is not when a backup was restored.
-fn are_the_same(conversations: &Connection, message: i64, hash: Option<[u8; 16]>) -> Result<bool, Failure> {
+fn are_the_same(conversations: &Connection, message: i64, hash: Option<[u8; 16]>) -> Result<bool, SqliteFailure> {
     let Some(hash) = hash else { return Ok(message == 0) };
     let there = conversations
         .prepare_cached("SELECT hash FROM messages WHERE key = ?1")?
@@ -238,18 +248,18 @@ struct New {
     terms: String,
 }
 
-fn read_new(row: &rusqlite::Row<'_>) -> Result<New, Failure> {
+fn read_new(row: &rusqlite::Row<'_>) -> Result<New, SqliteFailure> {
     let (key, hash) = (row.get(0)?, ContentHash(row.get(1)?));
     Ok(New { key, hash, terms: terms_of_body(rows::text(row, 2)?) })
 }
 
-fn add(index: &Connection, key: i64, terms: &str) -> Result<(), Failure> {
+fn add(index: &Connection, key: i64, terms: &str) -> Result<(), SqliteFailure> {
     index.prepare_cached("INSERT INTO entries (rowid, terms) VALUES (?1, ?2)")?.execute((key, terms))?;
     Ok(())
 }
 
 /// The conversation and position an entry is about.
-fn owner(conversations: &Connection, entry: i64) -> Result<Option<(i64, i64)>, Failure> {
+fn owner(conversations: &Connection, entry: i64) -> Result<Option<(i64, i64)>, SqliteFailure> {
     let sql = match entry {
         ..0 => "SELECT conversation, position FROM revisions WHERE key = ?1",
         0.. => "SELECT conversation, position FROM messages WHERE key = ?1",
@@ -264,7 +274,7 @@ fn hit(
     (source, position): (i64, i64),
     items: &[SearchItem],
     place: &OwnedScope,
-) -> Result<Option<Hit>, Failure> {
+) -> Result<Option<SearchHit>, SqliteFailure> {
     let sql = format!(
         "SELECT {LISTED_COLUMNS}, key FROM conversations
          WHERE {} AND key IN (SELECT conversation FROM lineage WHERE source = ?2 AND last_position >= ?3)
@@ -276,7 +286,7 @@ fn hit(
     let Some(row) = rows.next()? else { return Ok(None) };
     let (conversation, key) = (rows::listed(row)?, row.get(6)?);
     let message = lineage::messages(conversations, (key, &conversation.id), MessageSpan::at(position))?.pop();
-    Ok(message.and_then(|message| Hit::in_message(conversation, &message, items)))
+    Ok(message.and_then(|message| SearchHit::in_message(conversation, &message, items)))
 }
 
 /// The conversations whose name or description hold every item.
@@ -285,7 +295,7 @@ fn named(
     items: &[SearchItem],
     place: &OwnedScope,
     limit: usize,
-) -> Result<Vec<Hit>, Failure> {
+) -> Result<Vec<SearchHit>, SqliteFailure> {
     let sql = format!(
         "SELECT {LISTED_COLUMNS}, description FROM conversations WHERE {} ORDER BY updated_at DESC, key DESC",
         place.condition(PARAMETER)
@@ -298,7 +308,7 @@ fn named(
     {
         let (name, description) = (rows::text(row, 1)?, rows::text(row, 6)?);
         if let Some(snippet) = name_snippet(name, description, items) {
-            hits.push(Hit { conversation: rows::listed(row)?, message: None, snippet });
+            hits.push(SearchHit { conversation: rows::listed(row)?, message: None, snippet });
         }
     }
     Ok(hits)

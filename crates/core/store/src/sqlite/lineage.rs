@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use haft_types::{ContentHash, ConversationId, Message, MessageId, ShortId};
 use rusqlite::{Connection, OptionalExtension};
 
-use super::failure::Failure;
+use super::failure::SqliteFailure;
 use super::rows;
 use crate::error::StoreError;
 use crate::message::MessageSpan;
 
 /// Makes a new conversation the last source of itself.
-pub(super) fn begin(connection: &Connection, conversation: i64, step: i64) -> Result<(), Failure> {
+pub(super) fn begin(connection: &Connection, conversation: i64, step: i64) -> Result<(), SqliteFailure> {
     connection
         .prepare_cached(
             "INSERT INTO lineage (conversation, step, source, last_position, last_revision, last_fact)
@@ -25,7 +25,7 @@ pub(super) fn begin(connection: &Connection, conversation: i64, step: i64) -> Re
 }
 
 /// Gives a new conversation the sources of its parent, up to a position, as they are now.
-pub(super) fn inherit(connection: &Connection, child: i64, parent: i64, last: i64) -> Result<(), Failure> {
+pub(super) fn inherit(connection: &Connection, child: i64, parent: i64, last: i64) -> Result<(), SqliteFailure> {
     connection
         .prepare_cached(
             "INSERT INTO lineage (conversation, step, source, last_position, last_revision, last_fact)
@@ -46,7 +46,7 @@ pub(super) fn messages(
     connection: &Connection,
     (key, id): (i64, &ConversationId),
     span: MessageSpan,
-) -> Result<Vec<Message>, Failure> {
+) -> Result<Vec<Message>, SqliteFailure> {
     let revised = revised(connection, key, span)?;
     let mut statement = connection.prepare_cached(
         "SELECT messages.position, messages.body FROM lineage CROSS JOIN messages
@@ -66,7 +66,7 @@ pub(super) fn messages(
 }
 
 /// The newest revision of each message of a span that has one, by position. Those made in a fork count over those it shares.
-fn revised(connection: &Connection, key: i64, span: MessageSpan) -> Result<HashMap<i64, String>, Failure> {
+fn revised(connection: &Connection, key: i64, span: MessageSpan) -> Result<HashMap<i64, String>, SqliteFailure> {
     let mut statement = connection.prepare_cached(
         "SELECT revisions.position, revisions.body FROM lineage CROSS JOIN revisions
          ON revisions.conversation = lineage.source AND revisions.position <= lineage.last_position
@@ -83,7 +83,7 @@ pub(super) fn find(
     connection: &Connection,
     conversation: i64,
     short_id: ShortId,
-) -> Result<Option<(i64, MessageId)>, Failure> {
+) -> Result<Option<(i64, MessageId)>, SqliteFailure> {
     let found: Option<(i64, String)> = connection
         .prepare_cached(
             "SELECT messages.position, messages.message_id FROM lineage CROSS JOIN messages
@@ -102,7 +102,7 @@ pub(super) fn position(
     connection: &Connection,
     (key, id): (i64, &ConversationId),
     message: MessageId,
-) -> Result<i64, Failure> {
+) -> Result<i64, SqliteFailure> {
     match find(connection, key, message.short())? {
         Some((position, found)) if found == message => Ok(position),
         Some(_) | None => Err(StoreError::UnknownMessage { conversation: id.clone(), message }.into()),
@@ -114,7 +114,7 @@ pub(super) fn first_body(
     connection: &Connection,
     conversation: i64,
     short_id: ShortId,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<String>, SqliteFailure> {
     let body = connection
         .prepare_cached(
             "SELECT messages.body FROM lineage CROSS JOIN messages
@@ -133,7 +133,7 @@ pub(super) fn stored_as(
     conversation: i64,
     message: MessageId,
     hash: ContentHash,
-) -> Result<bool, Failure> {
+) -> Result<bool, SqliteFailure> {
     let stored = connection
         .prepare_cached(
             "SELECT 1 FROM lineage CROSS JOIN messages

@@ -21,7 +21,7 @@ use crate::lock::{Holder, Locked};
 pub(super) const PATIENCE: Duration = Duration::from_millis(10);
 
 /// The locks beside one database.
-pub(super) struct Locks {
+pub(super) struct SqliteLocks {
     folder: PathBuf,
     timeout: Duration,
     /// The conversations this store has the right to write to until it is given back.
@@ -50,13 +50,13 @@ impl Drop for Right {
 }
 
 /// The right of somebody who keeps it for longer.
-pub(super) struct Kept {
-    locks: Arc<Locks>,
+pub(super) struct KeptWriteLock {
+    locks: Arc<SqliteLocks>,
     conversation: ConversationId,
     right: Option<Right>,
 }
 
-impl Drop for Kept {
+impl Drop for KeptWriteLock {
     fn drop(&mut self) {
         let mut held = self.locks.held();
         held.remove(&self.conversation);
@@ -65,7 +65,7 @@ impl Drop for Kept {
     }
 }
 
-impl Locks {
+impl SqliteLocks {
     pub(super) fn new(database: &Path, timeout: Duration) -> Self {
         Self { folder: folder(database), timeout, held: Mutex::default() }
     }
@@ -100,14 +100,14 @@ impl Locks {
         self: &Arc<Self>,
         conversation: &ConversationId,
         now: Timestamp,
-    ) -> Result<Kept, StoreError> {
+    ) -> Result<KeptWriteLock, StoreError> {
         let started = Instant::now();
         loop {
             match self.try_take(conversation, now)? {
                 Tried::Taken(right) => {
                     self.held().insert(conversation.clone());
                     let (locks, conversation) = (Arc::clone(self), conversation.clone());
-                    return Ok(Kept { locks, conversation, right: Some(right) });
+                    return Ok(KeptWriteLock { locks, conversation, right: Some(right) });
                 }
                 Tried::HeldBy(holder) if started.elapsed() >= self.timeout => {
                     return Err(self.timed_out(conversation, holder));
@@ -184,7 +184,7 @@ fn is_named(_file: &File, _path: &Path) -> io::Result<bool> {
 
 /// Something of a database as a whole that others may not have at the same time.
 #[derive(Debug)]
-pub(super) struct Use {
+pub(super) struct DatabaseUse {
     _file: File,
 }
 
@@ -193,7 +193,7 @@ const DATABASE: &str = "database";
 /// The making of backups.
 const BACKUP: &str = "backup";
 
-impl Use {
+impl DatabaseUse {
     /// The database together with others; waits while somebody has it alone.
     pub(super) fn together(database: &Path, timeout: Duration) -> Result<Self, StoreError> {
         wait_for(database, timeout, || take(database, DATABASE, File::try_lock_shared))
@@ -213,8 +213,8 @@ impl Use {
 fn wait_for(
     database: &Path,
     timeout: Duration,
-    take: impl Fn() -> Result<Option<Use>, StoreError>,
-) -> Result<Use, StoreError> {
+    take: impl Fn() -> Result<Option<DatabaseUse>, StoreError>,
+) -> Result<DatabaseUse, StoreError> {
     let started = Instant::now();
     loop {
         match take()? {
@@ -232,16 +232,18 @@ fn take(
     database: &Path,
     name: &str,
     lock: impl Fn(&File) -> Result<(), TryLockError>,
-) -> Result<Option<Use>, StoreError> {
+) -> Result<Option<DatabaseUse>, StoreError> {
     let folder = folder(database);
     let path = folder.join(name);
     let failed = |path: &Path, source| StoreError::Io { action: "lock", path: path.to_path_buf(), source };
     files::create_private_folder(&folder).map_err(|source| failed(&folder, source))?;
     let file = files::open_private_file(&path).map_err(|source| failed(&path, source))?;
     match lock(&file) {
-        Ok(()) => Ok(Some(Use { _file: file })),
+        Ok(()) => Ok(Some(DatabaseUse { _file: file })),
         Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(Some(Use { _file: file })),
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
+            Ok(Some(DatabaseUse { _file: file }))
+        }
         Err(TryLockError::Error(source)) => Err(failed(&path, source)),
     }
 }

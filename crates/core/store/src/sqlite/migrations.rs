@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::failure::Failure;
+use super::failure::SqliteFailure;
 
 /// Marks a file as ours in its header: `haft` in ASCII.
 pub(super) const APPLICATION_ID: i32 = i32::from_be_bytes(*b"haft");
@@ -24,7 +24,7 @@ pub(super) fn identity(connection: &Connection) -> Result<(i32, u32), rusqlite::
 }
 
 /// Brings the database to [`FORMAT`]: all steps or none. Another process may be doing the same.
-pub(super) fn migrate(connection: &mut Connection) -> Result<(), Failure> {
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), SqliteFailure> {
     if identity(connection)? == (APPLICATION_ID, FORMAT) {
         return Ok(());
     }

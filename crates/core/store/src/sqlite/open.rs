@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::failure::{Failure, Place};
+use super::failure::{DatabaseFile, SqliteFailure};
 use super::files;
 use super::migrations::{APPLICATION_ID, FORMAT, identity, migrate};
 use crate::error::StoreError;
@@ -32,14 +32,14 @@ pub(super) enum Purpose {
 }
 
 /// Opens a connection to the database.
-pub(super) fn connect(place: &Place, purpose: Purpose) -> Result<Connection, StoreError> {
+pub(super) fn connect(place: &DatabaseFile, purpose: Purpose) -> Result<Connection, StoreError> {
     if purpose == Purpose::Write {
         create_file(&place.path)?;
     }
     open_existing(place, purpose).map_err(|failure| place.explain(failure))
 }
 
-fn open_existing(place: &Place, purpose: Purpose) -> Result<Connection, Failure> {
+fn open_existing(place: &DatabaseFile, purpose: Purpose) -> Result<Connection, SqliteFailure> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(&place.path, flags)?;
     connection.busy_timeout(place.lock_timeout)?;
@@ -64,7 +64,7 @@ fn open_existing(place: &Place, purpose: Purpose) -> Result<Connection, Failure>
     Ok(connection)
 }
 
-fn check_ours(connection: &Connection, place: &Place) -> Result<(), Failure> {
+fn check_ours(connection: &Connection, place: &DatabaseFile) -> Result<(), SqliteFailure> {
     let path = place.path.clone();
     // All of it as of one moment: another process may be creating the database right now.
     let connection = connection.unchecked_transaction()?;
@@ -82,7 +82,7 @@ fn check_ours(connection: &Connection, place: &Place) -> Result<(), Failure> {
 }
 
 /// Switches to write-ahead logging. SQLite does not wait for another process doing the same, so the waiting is here.
-pub(crate) fn use_wal(connection: &Connection, place: &Place) -> Result<(), Failure> {
+pub(crate) fn use_wal(connection: &Connection, place: &DatabaseFile) -> Result<(), SqliteFailure> {
     let started = Instant::now();
     loop {
         match connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0)) {

@@ -6,25 +6,25 @@ use haft_types::{ConversationId, Message};
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::Value;
 
-use super::failure::Failure;
+use super::failure::SqliteFailure;
 use super::lineage;
 use super::rows::{self, LISTED_COLUMNS};
-use crate::conversation::{Conversation, Found, Listed, Namespace, OwnedScope, namespace_name};
+use crate::conversation::{Conversation, ConversationMatch, ConversationRow, Namespace, OwnedScope, namespace_name};
 use crate::document::ConversationDocument;
 use crate::fact::Fact;
-use crate::message::{MessageSpan, Page, PageEnd};
+use crate::message::{MessagePage, MessageSpan, PageEnd};
 use crate::statistics::Totals;
 
 /// The parameter of a statement that is bound to the namespace of a scope.
 pub(super) const PARAMETER: &str = "?1";
 
 /// The conversation with this id.
-pub(super) fn get(connection: &Connection, id: &ConversationId) -> Result<Option<Conversation>, Failure> {
+pub(super) fn get(connection: &Connection, id: &ConversationId) -> Result<Option<Conversation>, SqliteFailure> {
     Ok(rows::conversation(connection, id)?.map(|(_, conversation)| conversation))
 }
 
 /// The conversations of a namespace, of all, or of the trash.
-pub(super) fn list(connection: &Connection, place: &OwnedScope) -> Result<Vec<Listed>, Failure> {
+pub(super) fn list(connection: &Connection, place: &OwnedScope) -> Result<Vec<ConversationRow>, SqliteFailure> {
     let sql = format!(
         "SELECT {LISTED_COLUMNS} FROM conversations WHERE {} ORDER BY updated_at DESC, key DESC",
         place.condition(PARAMETER)
@@ -34,9 +34,13 @@ pub(super) fn list(connection: &Connection, place: &OwnedScope) -> Result<Vec<Li
 }
 
 /// What a person means by this text.
-pub(super) fn find(connection: &mut Connection, text: &str, place: &OwnedScope) -> Result<Found, Failure> {
+pub(super) fn find(
+    connection: &mut Connection,
+    text: &str,
+    place: &OwnedScope,
+) -> Result<ConversationMatch, SqliteFailure> {
     if text.is_empty() {
-        return Ok(Found::Nothing);
+        return Ok(ConversationMatch::Nothing);
     }
     let transaction = connection.transaction()?;
     let exactly = |id: &ConversationId| {
@@ -44,7 +48,7 @@ pub(super) fn find(connection: &mut Connection, text: &str, place: &OwnedScope) 
             OwnedScope::Namespace(_) | OwnedScope::Everywhere => rows::conversation(&transaction, id),
             OwnedScope::Trash => rows::trashed(&transaction, id),
         };
-        found.map(|found| found.map(|(_, conversation)| Found::One(Box::new(conversation))))
+        found.map(|found| found.map(|(_, conversation)| ConversationMatch::One(Box::new(conversation))))
     };
     if let Some(exact) = exactly(&ConversationId::new(text))? {
         return Ok(exact);
@@ -55,19 +59,19 @@ pub(super) fn find(connection: &mut Connection, text: &str, place: &OwnedScope) 
          ORDER BY updated_at DESC, key DESC",
         place.condition(PARAMETER)
     );
-    let candidates: Vec<Listed> = transaction
+    let candidates: Vec<ConversationRow> = transaction
         .prepare_cached(&sql)?
         .query_and_then((place.namespace(), text), rows::listed)?
         .collect::<Result<_, _>>()?;
     match candidates.as_slice() {
-        [] => Ok(Found::Nothing),
-        [one] => Ok(exactly(&one.id)?.unwrap_or(Found::Nothing)),
-        [..] => Ok(Found::Several(candidates)),
+        [] => Ok(ConversationMatch::Nothing),
+        [one] => Ok(exactly(&one.id)?.unwrap_or(ConversationMatch::Nothing)),
+        [..] => Ok(ConversationMatch::Several(candidates)),
     }
 }
 
 /// The messages of a conversation.
-pub(super) fn messages(connection: &mut Connection, id: &ConversationId) -> Result<Vec<Message>, Failure> {
+pub(super) fn messages(connection: &mut Connection, id: &ConversationId) -> Result<Vec<Message>, SqliteFailure> {
     let transaction = connection.transaction()?;
     let Some(key) = rows::find_key(&transaction, id)? else { return Ok(Vec::new()) };
     lineage::messages(&transaction, (key, id), MessageSpan::ALL)
@@ -79,15 +83,15 @@ pub(super) fn page(
     id: &ConversationId,
     end: PageEnd,
     most: usize,
-) -> Result<Page, Failure> {
+) -> Result<MessagePage, SqliteFailure> {
     let transaction = connection.transaction()?;
-    let Some((key, conversation)) = rows::conversation(&transaction, id)? else { return Ok(Page::default()) };
+    let Some((key, conversation)) = rows::conversation(&transaction, id)? else { return Ok(MessagePage::default()) };
     let (first, span) = MessageSpan::of_page(end, most, conversation.messages);
-    Ok(Page { first, messages: lineage::messages(&transaction, (key, id), span)? })
+    Ok(MessagePage { first, messages: lineage::messages(&transaction, (key, id), span)? })
 }
 
 /// What was noted of a conversation.
-pub(super) fn facts(connection: &Connection, id: &ConversationId) -> Result<Vec<Fact>, Failure> {
+pub(super) fn facts(connection: &Connection, id: &ConversationId) -> Result<Vec<Fact>, SqliteFailure> {
     let mut statement = connection.prepare_cached(
         "SELECT facts.body FROM conversations CROSS JOIN lineage ON lineage.conversation = conversations.key
          CROSS JOIN facts ON facts.conversation = lineage.source AND facts.position <= lineage.last_position
@@ -99,7 +103,7 @@ pub(super) fn facts(connection: &Connection, id: &ConversationId) -> Result<Vec<
 }
 
 /// A document.
-pub(super) fn state(connection: &Connection, id: &ConversationId, name: &str) -> Result<Option<Value>, Failure> {
+pub(super) fn state(connection: &Connection, id: &ConversationId, name: &str) -> Result<Option<Value>, SqliteFailure> {
     let text: Option<String> = connection
         .prepare_cached(
             "SELECT value FROM states
@@ -115,7 +119,7 @@ pub(super) fn states(
     connection: &Connection,
     id: &ConversationId,
     names: &[String],
-) -> Result<BTreeMap<String, Value>, Failure> {
+) -> Result<BTreeMap<String, Value>, SqliteFailure> {
     let mut statement = connection.prepare_cached(
         "SELECT name, value FROM states
          WHERE conversation = (SELECT key FROM conversations WHERE id = ?1 AND deleted_at IS NULL)",
@@ -132,7 +136,11 @@ pub(super) fn states(
 }
 
 /// A document of a namespace.
-pub(super) fn project_state(connection: &Connection, namespace: &str, name: &str) -> Result<Option<Value>, Failure> {
+pub(super) fn project_state(
+    connection: &Connection,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<Value>, SqliteFailure> {
     let text: Option<String> = connection
         .prepare_cached("SELECT value FROM project_states WHERE namespace = ?1 AND name = ?2")?
         .query_row((namespace, name), |row| row.get(0))
@@ -141,7 +149,7 @@ pub(super) fn project_state(connection: &Connection, namespace: &str, name: &str
 }
 
 /// The current conversation of a namespace.
-pub(super) fn current(connection: &Connection, namespace: &str) -> Result<Option<ConversationId>, Failure> {
+pub(super) fn current(connection: &Connection, namespace: &str) -> Result<Option<ConversationId>, SqliteFailure> {
     let id: Option<String> = connection
         .prepare_cached(
             "SELECT id FROM current_conversations JOIN conversations ON key = conversation
@@ -153,7 +161,7 @@ pub(super) fn current(connection: &Connection, namespace: &str) -> Result<Option
 }
 
 /// The namespaces that are in use.
-pub(super) fn namespaces(connection: &mut Connection) -> Result<Vec<Namespace>, Failure> {
+pub(super) fn namespaces(connection: &mut Connection) -> Result<Vec<Namespace>, SqliteFailure> {
     let transaction = connection.transaction()?;
     let mut statement = transaction.prepare_cached(
         "SELECT used.namespace,
@@ -175,7 +183,7 @@ pub(super) fn namespaces(connection: &mut Connection) -> Result<Vec<Namespace>, 
 pub(super) fn export(
     connection: &mut Connection,
     id: &ConversationId,
-) -> Result<Option<ConversationDocument>, Failure> {
+) -> Result<Option<ConversationDocument>, SqliteFailure> {
     let transaction = connection.transaction()?;
     let Some((key, conversation)) = rows::conversation(&transaction, id)? else { return Ok(None) };
     let messages = lineage::messages(&transaction, (key, id), MessageSpan::ALL)?;
@@ -183,9 +191,9 @@ pub(super) fn export(
 }
 
 /// What the database holds.
-pub(super) fn totals(connection: &mut Connection) -> Result<Totals, Failure> {
+pub(super) fn totals(connection: &mut Connection) -> Result<Totals, SqliteFailure> {
     let transaction = connection.transaction()?;
-    let count = |sql: &str| -> Result<u64, Failure> {
+    let count = |sql: &str| -> Result<u64, SqliteFailure> {
         Ok(rows::decode_count(transaction.prepare_cached(sql)?.query_row([], |row| row.get(0))?)?)
     };
     Ok(Totals {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use haft_types::{ContentHash, ConversationId, Message, Segment, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::failure::Failure;
+use super::failure::SqliteFailure;
 use super::{lineage, rows, write};
 use crate::error::StoreError;
 use crate::request_log::delta::{self, RequestDelta, SegmentRef, SegmentSource};
@@ -23,7 +23,7 @@ pub(super) fn log(
     id: &ConversationId,
     sent: &SentRequest,
     now: Timestamp,
-) -> Result<u64, Failure> {
+) -> Result<u64, SqliteFailure> {
     let transaction = write::begin(connection)?;
     let (key, number) = count_request(&transaction, id)?;
     let mut segments = match remembered.take_before(key, number) {
@@ -54,7 +54,7 @@ pub(super) fn log(
     Ok(rows::decode_count(number)?)
 }
 
-fn count_request(connection: &Connection, id: &ConversationId) -> Result<(i64, i64), Failure> {
+fn count_request(connection: &Connection, id: &ConversationId) -> Result<(i64, i64), SqliteFailure> {
     connection
         .prepare_cached(
             "UPDATE conversations SET requests = requests + 1 WHERE id = ?1 AND deleted_at IS NULL
@@ -66,7 +66,7 @@ fn count_request(connection: &Connection, id: &ConversationId) -> Result<(i64, i
 }
 
 /// Makes sure that what the segment holds is stored, and says where.
-fn keep(connection: &Connection, conversation: i64, segment: &Segment) -> Result<SegmentSource, Failure> {
+fn keep(connection: &Connection, conversation: i64, segment: &Segment) -> Result<SegmentSource, SqliteFailure> {
     let message = &segment.entry.message;
     if lineage::stored_as(connection, conversation, message.message_id, segment.entry.hash)? {
         return Ok(SegmentSource::Message);
@@ -79,7 +79,7 @@ fn keep_text(
     connection: &Connection,
     hash: ContentHash,
     text: impl FnOnce() -> Result<String, StoreError>,
-) -> Result<(), Failure> {
+) -> Result<(), SqliteFailure> {
     if !connection.prepare_cached("SELECT 1 FROM texts WHERE hash = ?1")?.exists([&hash.0])? {
         connection.prepare_cached("INSERT INTO texts (hash, body) VALUES (?1, ?2)")?.execute((&hash.0, text()?))?;
     }
@@ -91,7 +91,7 @@ fn segments_of(
     connection: &Connection,
     conversation: i64,
     number: i64,
-) -> Result<Option<(Vec<SegmentRef>, LoggedRow)>, Failure> {
+) -> Result<Option<(Vec<SegmentRef>, LoggedRow)>, SqliteFailure> {
     let mut statement = connection.prepare_cached(
         "SELECT number, sent_at, body FROM requests
          WHERE conversation = ?1 AND number <= ?2 AND number >=
@@ -102,12 +102,12 @@ fn segments_of(
     replay(statement.query_and_then((conversation, number), logged)?)
 }
 
-fn logged(row: &Row<'_>) -> Result<LoggedRow, Failure> {
+fn logged(row: &Row<'_>) -> Result<LoggedRow, SqliteFailure> {
     Ok(LoggedRow::decode(row.get(0)?, rows::text(row, 1)?, rows::text(row, 2)?)?)
 }
 
 /// The log of a conversation, a line each.
-pub(super) fn list(connection: &Connection, id: &ConversationId) -> Result<Vec<RequestSummary>, Failure> {
+pub(super) fn list(connection: &Connection, id: &ConversationId) -> Result<Vec<RequestSummary>, SqliteFailure> {
     let mut statement = connection.prepare_cached(
         "SELECT number, sent_at, body FROM requests
          WHERE conversation = (SELECT key FROM conversations WHERE id = ?1 AND deleted_at IS NULL) ORDER BY number",
@@ -116,7 +116,7 @@ pub(super) fn list(connection: &Connection, id: &ConversationId) -> Result<Vec<R
 }
 
 /// The log of a conversation with the outlines of what was sent: one pass, no message is read.
-pub(super) fn outlines(connection: &mut Connection, id: &ConversationId) -> Result<Vec<RequestOutline>, Failure> {
+pub(super) fn outlines(connection: &mut Connection, id: &ConversationId) -> Result<Vec<RequestOutline>, SqliteFailure> {
     let transaction = connection.transaction()?;
     let Some((key, _)) = rows::conversation(&transaction, id)? else { return Ok(Vec::new()) };
     let mut statement = transaction
@@ -144,7 +144,7 @@ pub(super) fn get(
     connection: &mut Connection,
     id: &ConversationId,
     number: u64,
-) -> Result<Option<LoggedRequest>, Failure> {
+) -> Result<Option<LoggedRequest>, SqliteFailure> {
     let transaction = connection.transaction()?;
     let Ok(number) = i64::try_from(number) else { return Ok(None) };
     let Some((key, _)) = rows::conversation(&transaction, id)? else { return Ok(None) };
@@ -164,7 +164,7 @@ pub(super) fn get(
 }
 
 /// What a segment held, checked against its hash.
-fn message_of(connection: &Connection, conversation: i64, segment: &SegmentRef) -> Result<Message, Failure> {
+fn message_of(connection: &Connection, conversation: i64, segment: &SegmentRef) -> Result<Message, SqliteFailure> {
     let body = match segment.source {
         SegmentSource::Message => lineage::first_body(connection, conversation, segment.message_id.short())?,
         SegmentSource::Text => Some(text(connection, segment.hash)?),
@@ -172,10 +172,10 @@ fn message_of(connection: &Connection, conversation: i64, segment: &SegmentRef) 
     Ok(segment.decode_message(body.as_deref())?)
 }
 
-fn text(connection: &Connection, hash: ContentHash) -> Result<String, Failure> {
+fn text(connection: &Connection, hash: ContentHash) -> Result<String, SqliteFailure> {
     connection
         .prepare_cached("SELECT body FROM texts WHERE hash = ?1")?
         .query_row([&hash.0], |row| row.get(0))
         .optional()?
-        .ok_or_else(|| Failure::Damaged(format!("text `{hash}` of a logged request is gone")))
+        .ok_or_else(|| SqliteFailure::Damaged(format!("text `{hash}` of a logged request is gone")))
 }

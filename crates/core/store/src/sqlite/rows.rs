@@ -4,8 +4,8 @@ use haft_types::ConversationId;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::de::DeserializeOwned;
 
-use super::failure::Failure;
-use crate::conversation::{Conversation, Listed};
+use super::failure::SqliteFailure;
+use crate::conversation::{Conversation, ConversationRow};
 use crate::encoding;
 pub(super) use crate::encoding::{
     LISTED_COLUMNS, ListedRow, MessageRow, decode_count, decode_message_id, encode, encode_short_id, encode_time,
@@ -13,17 +13,17 @@ pub(super) use crate::encoding::{
 use crate::error::StoreError;
 
 /// A value from the JSON form we wrote; `what` names it in the error.
-pub(super) fn decode<T: DeserializeOwned>(what: impl FnOnce() -> String, text: &str) -> Result<T, Failure> {
+pub(super) fn decode<T: DeserializeOwned>(what: impl FnOnce() -> String, text: &str) -> Result<T, SqliteFailure> {
     Ok(encoding::decode(what, text)?)
 }
 
 /// The text in a column, without a copy.
-pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Failure> {
+pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, SqliteFailure> {
     Ok(row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?)
 }
 
 /// The row of a list: [`LISTED_COLUMNS`] first, whatever follows.
-fn listed_row<'a>(row: &'a Row<'_>) -> Result<ListedRow<'a>, Failure> {
+fn listed_row<'a>(row: &'a Row<'_>) -> Result<ListedRow<'a>, SqliteFailure> {
     Ok(ListedRow {
         id: row.get(0)?,
         name: row.get(1)?,
@@ -35,7 +35,7 @@ fn listed_row<'a>(row: &'a Row<'_>) -> Result<ListedRow<'a>, Failure> {
 }
 
 /// A conversation in a list.
-pub(super) fn listed(row: &Row<'_>) -> Result<Listed, Failure> {
+pub(super) fn listed(row: &Row<'_>) -> Result<ConversationRow, SqliteFailure> {
     Ok(listed_row(row)?.decode()?)
 }
 
@@ -47,13 +47,16 @@ const CONVERSATION: &str =
 pub(super) fn conversation(
     connection: &Connection,
     id: &ConversationId,
-) -> Result<Option<(i64, Conversation)>, Failure> {
+) -> Result<Option<(i64, Conversation)>, SqliteFailure> {
     let sql = format!("SELECT {CONVERSATION} FROM conversations WHERE id = ?1 AND deleted_at IS NULL");
     read_conversation(connection, &sql, id)
 }
 
 /// The same of one that is.
-pub(super) fn trashed(connection: &Connection, id: &ConversationId) -> Result<Option<(i64, Conversation)>, Failure> {
+pub(super) fn trashed(
+    connection: &Connection,
+    id: &ConversationId,
+) -> Result<Option<(i64, Conversation)>, SqliteFailure> {
     let sql = format!("SELECT {CONVERSATION} FROM conversations WHERE id = ?1 AND deleted_at IS NOT NULL");
     read_conversation(connection, &sql, id)
 }
@@ -62,7 +65,7 @@ fn read_conversation(
     connection: &Connection,
     sql: &str,
     id: &ConversationId,
-) -> Result<Option<(i64, Conversation)>, Failure> {
+) -> Result<Option<(i64, Conversation)>, SqliteFailure> {
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([id.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
@@ -71,12 +74,12 @@ fn read_conversation(
 }
 
 /// The key of a conversation, which must exist.
-pub(super) fn key(connection: &Connection, id: &ConversationId) -> Result<i64, Failure> {
+pub(super) fn key(connection: &Connection, id: &ConversationId) -> Result<i64, SqliteFailure> {
     find_key(connection, id)?.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
 /// The key of a conversation.
-pub(super) fn find_key(connection: &Connection, id: &ConversationId) -> Result<Option<i64>, Failure> {
+pub(super) fn find_key(connection: &Connection, id: &ConversationId) -> Result<Option<i64>, SqliteFailure> {
     let key = connection
         .prepare_cached("SELECT key FROM conversations WHERE id = ?1 AND deleted_at IS NULL")?
         .query_row([id.as_str()], |row| row.get(0))

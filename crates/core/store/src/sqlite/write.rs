@@ -7,7 +7,7 @@ use haft_types::{ConversationId, Message, MessageId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use serde_json::Value;
 
-use super::failure::Failure;
+use super::failure::SqliteFailure;
 use super::lineage;
 use super::migrations::FORMAT;
 use super::read;
@@ -18,18 +18,18 @@ use crate::message::{MessageSpan, Revision};
 use crate::store::Swap;
 
 /// A transaction that has the right to write from its first statement, so that it cannot fail for that later.
-pub(crate) fn immediate(connection: &mut Connection) -> Result<Transaction<'_>, Failure> {
+pub(crate) fn immediate(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
     Ok(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
 }
 
 /// A transaction on the conversations.
-pub(super) fn begin(connection: &mut Connection) -> Result<Transaction<'_>, Failure> {
+pub(super) fn begin(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
     let transaction = immediate(connection)?;
     // A newer haft may have changed the format since this process opened the file; what is written the old way would be lost
     // to it.
     let format: u32 =
         transaction.prepare_cached("SELECT user_version FROM pragma_user_version")?.query_row([], |row| row.get(0))?;
-    if format > FORMAT { Err(Failure::NewerFormat(format)) } else { Ok(transaction) }
+    if format > FORMAT { Err(SqliteFailure::NewerFormat(format)) } else { Ok(transaction) }
 }
 
 /// Inserts a conversation whose message count is still zero, and then its messages.
@@ -39,7 +39,7 @@ pub(super) fn create(
     metadata: &str,
     messages: &[MessageRow],
     make_current: bool,
-) -> Result<Conversation, Failure> {
+) -> Result<Conversation, SqliteFailure> {
     let transaction = begin(connection)?;
     let key = insert_conversation(&transaction, &new, metadata)?;
     lineage::begin(&transaction, key, 1)?;
@@ -55,7 +55,7 @@ pub(super) fn create(
     Ok(new)
 }
 
-fn insert_conversation(connection: &Connection, new: &Conversation, metadata: &str) -> Result<i64, Failure> {
+fn insert_conversation(connection: &Connection, new: &Conversation, metadata: &str) -> Result<i64, SqliteFailure> {
     connection
         .prepare_cached(
             "INSERT INTO conversations (id, namespace, name, description, metadata, created_at, updated_at, messages)
@@ -84,7 +84,7 @@ pub(super) fn append(
     id: &ConversationId,
     message: &MessageRow,
     now: Timestamp,
-) -> Result<(), Failure> {
+) -> Result<(), SqliteFailure> {
     let transaction = begin(connection)?;
     let (key, position) = count_message(&transaction, id, now)?;
     insert_message(&transaction, (key, id), position, message)?;
@@ -93,7 +93,7 @@ pub(super) fn append(
 }
 
 /// Makes room for one more message: the conversation's key and the new position.
-fn count_message(connection: &Connection, id: &ConversationId, now: Timestamp) -> Result<(i64, i64), Failure> {
+fn count_message(connection: &Connection, id: &ConversationId, now: Timestamp) -> Result<(i64, i64), SqliteFailure> {
     // A clock that was set back must not move a conversation down the list.
     connection
         .prepare_cached(
@@ -110,7 +110,7 @@ fn insert_message(
     (key, id): (i64, &ConversationId),
     position: i64,
     message: &MessageRow,
-) -> Result<(), Failure> {
+) -> Result<(), SqliteFailure> {
     if let Some((_, taken_by)) = lineage::find(connection, key, message.id.short())? {
         return Err(StoreError::MessageIdTaken { conversation: id.clone(), message: message.id, taken_by }.into());
     }
@@ -138,7 +138,7 @@ pub(super) fn update(
     message: MessageId,
     revision: Revision,
     now: Timestamp,
-) -> Result<Message, Failure> {
+) -> Result<Message, SqliteFailure> {
     let transaction = begin(connection)?;
     let key = rows::key(&transaction, id)?;
     let position = lineage::position(&transaction, (key, id), message)?;
@@ -166,7 +166,7 @@ pub(super) fn fork(
     id: &ConversationId,
     fork: NewFork,
     now: Timestamp,
-) -> Result<Conversation, Failure> {
+) -> Result<Conversation, SqliteFailure> {
     let transaction = begin(connection)?;
     let unknown = || StoreError::UnknownConversation { id: id.clone() };
     let (parent, from) = rows::conversation(&transaction, id)?.ok_or_else(unknown)?;
@@ -192,7 +192,7 @@ pub(super) fn fork(
 }
 
 /// Gives a conversation another name.
-pub(super) fn rename(connection: &mut Connection, id: &ConversationId, name: &str) -> Result<(), Failure> {
+pub(super) fn rename(connection: &mut Connection, id: &ConversationId, name: &str) -> Result<(), SqliteFailure> {
     let transaction = begin(connection)?;
     let key = rows::key(&transaction, id)?;
     transaction.prepare_cached("UPDATE conversations SET name = ?2 WHERE key = ?1")?.execute((key, name))?;
@@ -201,7 +201,7 @@ pub(super) fn rename(connection: &mut Connection, id: &ConversationId, name: &st
 }
 
 /// Puts a conversation into the trash.
-pub(super) fn delete(connection: &mut Connection, id: &ConversationId, now: Timestamp) -> Result<(), Failure> {
+pub(super) fn delete(connection: &mut Connection, id: &ConversationId, now: Timestamp) -> Result<(), SqliteFailure> {
     let transaction = begin(connection)?;
     let key = rows::key(&transaction, id)?;
     transaction
@@ -212,7 +212,7 @@ pub(super) fn delete(connection: &mut Connection, id: &ConversationId, now: Time
 }
 
 /// Takes a conversation out of the trash; one that is not in it stays as it is.
-pub(super) fn restore(connection: &mut Connection, id: &ConversationId) -> Result<Conversation, Failure> {
+pub(super) fn restore(connection: &mut Connection, id: &ConversationId) -> Result<Conversation, SqliteFailure> {
     let transaction = begin(connection)?;
     transaction.prepare_cached("UPDATE conversations SET deleted_at = NULL WHERE id = ?1")?.execute([id.as_str()])?;
     let restored = read::get(&transaction, id)?;
@@ -227,7 +227,7 @@ pub(super) fn note(
     about: MessageId,
     fact: &str,
     now: Timestamp,
-) -> Result<(), Failure> {
+) -> Result<(), SqliteFailure> {
     let transaction = begin(connection)?;
     let key = rows::key(&transaction, id)?;
     let position = lineage::position(&transaction, (key, id), about)?;
@@ -244,7 +244,7 @@ pub(super) fn set_state(
     id: &ConversationId,
     name: &str,
     value: &str,
-) -> Result<(), Failure> {
+) -> Result<(), SqliteFailure> {
     let transaction = begin(connection)?;
     let key = rows::key(&transaction, id)?;
     transaction
@@ -263,7 +263,7 @@ pub(super) fn set_project_state(
     namespace: &str,
     name: &str,
     value: &str,
-) -> Result<(), Failure> {
+) -> Result<(), SqliteFailure> {
     let transaction = begin(connection)?;
     put_project_state(&transaction, namespace, name, value)?;
     transaction.commit()?;
@@ -276,7 +276,7 @@ pub(super) fn swap_project_state(
     (namespace, name): (&str, &str),
     before: Option<&Value>,
     value: &str,
-) -> Result<Swap, Failure> {
+) -> Result<Swap, SqliteFailure> {
     let transaction = begin(connection)?;
     if read::project_state(&transaction, namespace, name)?.as_ref() != before {
         return Ok(Swap::Overtaken);
@@ -286,7 +286,7 @@ pub(super) fn swap_project_state(
     Ok(Swap::Done)
 }
 
-fn put_project_state(connection: &Connection, namespace: &str, name: &str, value: &str) -> Result<(), Failure> {
+fn put_project_state(connection: &Connection, namespace: &str, name: &str, value: &str) -> Result<(), SqliteFailure> {
     connection
         .prepare_cached(
             "INSERT INTO project_states (namespace, name, value) VALUES (?1, ?2, ?3)
@@ -297,7 +297,11 @@ fn put_project_state(connection: &Connection, namespace: &str, name: &str, value
 }
 
 /// Makes a conversation current.
-pub(super) fn set_current(connection: &mut Connection, namespace: &str, id: &ConversationId) -> Result<(), Failure> {
+pub(super) fn set_current(
+    connection: &mut Connection,
+    namespace: &str,
+    id: &ConversationId,
+) -> Result<(), SqliteFailure> {
     let transaction = begin(connection)?;
     let key = rows::key(&transaction, id)?;
     point_current_at(&transaction, namespace_name(namespace), key)?;
@@ -305,7 +309,7 @@ pub(super) fn set_current(connection: &mut Connection, namespace: &str, id: &Con
     Ok(())
 }
 
-fn point_current_at(transaction: &Transaction<'_>, namespace: &str, key: i64) -> Result<(), Failure> {
+fn point_current_at(transaction: &Transaction<'_>, namespace: &str, key: i64) -> Result<(), SqliteFailure> {
     transaction
         .prepare_cached(
             "INSERT INTO current_conversations (namespace, conversation) VALUES (?1, ?2)

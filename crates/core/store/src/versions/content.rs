@@ -3,7 +3,7 @@
 use haft_types::ContentHash;
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::sqlite::Failure;
+use crate::sqlite::SqliteFailure;
 
 /// Below this packing is not worth it.
 const SMALLEST: usize = 200;
@@ -12,14 +12,14 @@ const LEVEL: i32 = 1;
 
 /// The content of a file or the target of a link, ready to be stored.
 #[derive(Clone, Debug)]
-pub struct Content {
+pub struct FileContent {
     hash: ContentHash,
     size: usize,
     zstd: bool,
     bytes: Vec<u8>,
 }
 
-impl Content {
+impl FileContent {
     /// Packs these bytes.
     pub fn pack(hash: ContentHash, bytes: Vec<u8>) -> Self {
         let size = bytes.len();
@@ -40,7 +40,7 @@ impl Content {
         self.bytes.len()
     }
 
-    pub(super) fn insert(&self, connection: &Connection) -> Result<(), Failure> {
+    pub(super) fn insert(&self, connection: &Connection) -> Result<(), SqliteFailure> {
         connection
             .prepare_cached(
                 "INSERT INTO contents (hash, size, zstd, bytes) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (hash) DO NOTHING",
@@ -58,7 +58,7 @@ pub(super) enum Unreadable {
     Damaged,
 }
 
-pub(super) fn read(connection: &Connection, hash: ContentHash) -> Result<Result<Vec<u8>, Unreadable>, Failure> {
+pub(super) fn read(connection: &Connection, hash: ContentHash) -> Result<Result<Vec<u8>, Unreadable>, SqliteFailure> {
     let found: Option<(i64, bool, Vec<u8>)> = connection
         .prepare_cached("SELECT size, zstd, bytes FROM contents WHERE hash = ?1")?
         .query_row([&hash.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
@@ -72,6 +72,6 @@ pub(super) fn read(connection: &Connection, hash: ContentHash) -> Result<Result<
     Ok(bytes.filter(|bytes| ContentHash::of(bytes) == hash).ok_or(Unreadable::Damaged))
 }
 
-pub(super) fn is_stored(connection: &Connection, hash: ContentHash) -> Result<bool, Failure> {
+pub(super) fn is_stored(connection: &Connection, hash: ContentHash) -> Result<bool, SqliteFailure> {
     Ok(connection.prepare_cached("SELECT 1 FROM contents WHERE hash = ?1")?.exists([&hash.0])?)
 }

@@ -9,12 +9,12 @@ use haft_types::ContentHash;
 
 /// Something that is in use.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Used<'a> {
+pub(super) enum LiveUse<'a> {
     Conversation(&'a str),
     Tree(&'a [u8]),
 }
 
-impl Used<'_> {
+impl LiveUse<'_> {
     fn file(self, folder: &Path) -> PathBuf {
         let (kind, name) = match self {
             Self::Conversation(id) => ("conversation", id.as_bytes()),
@@ -25,7 +25,7 @@ impl Used<'_> {
 }
 
 /// Locks what is in use until the files are dropped.
-pub(super) fn hold(folder: &Path, used: &[Used<'_>]) -> io::Result<Vec<File>> {
+pub(super) fn hold(folder: &Path, used: &[LiveUse<'_>]) -> io::Result<Vec<File>> {
     let locked = used.iter().map(|used| {
         let file = open(&used.file(folder))?;
         file.lock_shared()?;
@@ -35,7 +35,7 @@ pub(super) fn hold(folder: &Path, used: &[Used<'_>]) -> io::Result<Vec<File>> {
 }
 
 /// Whether anybody uses it; what cannot be asked counts as used.
-pub(super) fn is_used(folder: &Path, used: Used<'_>) -> bool {
+pub(super) fn is_used(folder: &Path, used: LiveUse<'_>) -> bool {
     let path = used.file(folder);
     match File::open(&path) {
         Ok(file) => match file.try_lock() {

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use haft_types::{ConversationId, MessageId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::content::{self, Content};
-use super::version::{Version, path_bytes, read_path};
-use crate::sqlite::Failure;
+use super::content::{self, FileContent};
+use super::version::{FileVersion, path_bytes, read_path};
+use crate::sqlite::SqliteFailure;
 
 /// The number of a step. Later steps have higher ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,11 +36,11 @@ impl StepKind {
         }
     }
 
-    fn read(name: &str) -> Result<Self, Failure> {
+    fn read(name: &str) -> Result<Self, SqliteFailure> {
         [Self::Call, Self::Undo, Self::Redo]
             .into_iter()
             .find(|kind| kind.name() == name)
-            .ok_or_else(|| Failure::Damaged(format!("`{name}` is not a kind of step")))
+            .ok_or_else(|| SqliteFailure::Damaged(format!("`{name}` is not a kind of step")))
     }
 }
 
@@ -57,7 +57,7 @@ pub struct CallName {
 
 /// Something that changed files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct FileStep {
     /// Its number.
     pub id: StepId,
     /// What it is.
@@ -69,18 +69,18 @@ pub struct Step {
     /// Whether it was finished; an undo that was killed is not.
     pub done: bool,
     /// What it changed, in order of the paths.
-    pub changes: Vec<Change>,
+    pub changes: Vec<PathChange>,
 }
 
 /// What a step did to a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct PathChange {
     /// The path, absolute.
     pub path: PathBuf,
     /// What it held before.
-    pub before: Version,
+    pub before: FileVersion,
     /// What it held after; unknown when the process was killed in between.
-    pub after: Option<Version>,
+    pub after: Option<FileVersion>,
     /// The undo or redo that reversed it last.
     pub taken_back: Option<StepId>,
 }
@@ -91,9 +91,9 @@ pub struct Reversal {
     /// The path.
     pub path: PathBuf,
     /// What it holds now.
-    pub before: Version,
+    pub before: FileVersion,
     /// What it will hold.
-    pub after: Version,
+    pub after: FileVersion,
     /// The steps whose changes of this path are reversed.
     pub of: Vec<StepId>,
 }
@@ -104,7 +104,7 @@ fn step_of(
     conversation: &ConversationId,
     call: &CallName,
     now: Timestamp,
-) -> Result<i64, Failure> {
+) -> Result<i64, SqliteFailure> {
     let found = connection
         .prepare_cached(
             "SELECT key FROM steps WHERE conversation = ?1 AND kind = 'call' AND message_id = ?2 AND call_id = ?3",
@@ -123,7 +123,7 @@ fn add(
     kind: StepKind,
     call: Option<&CallName>,
     now: Timestamp,
-) -> Result<i64, Failure> {
+) -> Result<i64, SqliteFailure> {
     connection
         .prepare_cached(
             "INSERT INTO steps (conversation, kind, message_id, call_id, tool, at, done)
@@ -142,10 +142,10 @@ fn add(
 }
 
 /// The version, if its content is there; one that lost its content cannot be brought back.
-fn stored(connection: &Connection, version: Version) -> Result<Version, Failure> {
+fn stored(connection: &Connection, version: FileVersion) -> Result<FileVersion, SqliteFailure> {
     Ok(match version {
-        Version::File { hash, size, .. } if !content::is_stored(connection, hash)? => Version::Unsaved { size },
-        Version::Link { hash } if !content::is_stored(connection, hash)? => Version::Unsaved { size: 0 },
+        FileVersion::File { hash, size, .. } if !content::is_stored(connection, hash)? => FileVersion::Unsaved { size },
+        FileVersion::Link { hash } if !content::is_stored(connection, hash)? => FileVersion::Unsaved { size: 0 },
         version => version,
     })
 }
@@ -154,9 +154,9 @@ fn stored(connection: &Connection, version: Version) -> Result<Version, Failure>
 pub(super) fn save(
     connection: &Connection,
     (conversation, call, now): (&ConversationId, &CallName, Timestamp),
-    before: &[(PathBuf, Version)],
-    contents: &[Content],
-) -> Result<(), Failure> {
+    before: &[(PathBuf, FileVersion)],
+    contents: &[FileContent],
+) -> Result<(), SqliteFailure> {
     contents.iter().try_for_each(|content| content.insert(connection))?;
     let step = step_of(connection, conversation, call, now)?;
     for (path, version) in before {
@@ -175,9 +175,9 @@ pub(super) fn save(
 pub(super) fn changed(
     connection: &Connection,
     (conversation, call, now): (&ConversationId, &CallName, Timestamp),
-    after: &[(PathBuf, Version)],
-    contents: &[Content],
-) -> Result<(), Failure> {
+    after: &[(PathBuf, FileVersion)],
+    contents: &[FileContent],
+) -> Result<(), SqliteFailure> {
     contents.iter().try_for_each(|content| content.insert(connection))?;
     let step = step_of(connection, conversation, call, now)?;
     for (path, version) in after {
@@ -192,7 +192,7 @@ pub(super) fn changed(
     forget_unchanged(connection, step)
 }
 
-fn forget_unchanged(connection: &Connection, step: i64) -> Result<(), Failure> {
+fn forget_unchanged(connection: &Connection, step: i64) -> Result<(), SqliteFailure> {
     connection
         .prepare_cached(
             "DELETE FROM changes WHERE step = ?1 AND before_kind = after_kind AND before_mode = after_mode
@@ -211,8 +211,8 @@ pub(super) fn record(
     connection: &Connection,
     (conversation, call, now): (&ConversationId, &CallName, Timestamp),
     since: StepId,
-    changes: &[(PathBuf, Version, Version)],
-) -> Result<Vec<PathBuf>, Failure> {
+    changes: &[(PathBuf, FileVersion, FileVersion)],
+) -> Result<Vec<PathBuf>, SqliteFailure> {
     let step = step_of(connection, conversation, call, now)?;
     let mut kept = Vec::with_capacity(changes.len());
     for (path, before, after) in changes {
@@ -251,35 +251,35 @@ fn is_of_another(
     own: i64,
     since: StepId,
     path: &Path,
-    after: Version,
-) -> Result<bool, Failure> {
+    after: FileVersion,
+) -> Result<bool, SqliteFailure> {
     let mut statement = connection.prepare_cached(
         "SELECT after_kind, after_mode, after_size, after_hash FROM changes
          WHERE path = ?1 AND step > ?2 AND step <> ?3 AND after_kind IS NOT NULL ORDER BY step DESC LIMIT 1",
     )?;
     let mut rows = statement.query((path_bytes(path), since.0, own))?;
     match rows.next()? {
-        Some(row) => Ok(Version::read(row, 0)? == after),
+        Some(row) => Ok(FileVersion::read(row, 0)? == after),
         None => Ok(false),
     }
 }
 
 /// The newest step of all.
-pub(super) fn newest(connection: &Connection) -> Result<StepId, Failure> {
+pub(super) fn newest(connection: &Connection) -> Result<StepId, SqliteFailure> {
     let newest: Option<i64> =
         connection.prepare_cached("SELECT max(key) FROM steps")?.query_row([], |row| row.get(0))?;
     Ok(StepId(newest.unwrap_or(0)))
 }
 
 /// The steps of a conversation, in order.
-pub(super) fn list(connection: &Connection, conversation: &ConversationId) -> Result<Vec<Step>, Failure> {
+pub(super) fn list(connection: &Connection, conversation: &ConversationId) -> Result<Vec<FileStep>, SqliteFailure> {
     let mut statement = connection.prepare_cached(
         "SELECT key, kind, message_id, call_id, tool, at, done, path, before_kind, before_mode, before_size, before_hash,
                 after_kind, after_mode, after_size, after_hash, taken_back
          FROM steps JOIN changes ON changes.step = steps.key WHERE conversation = ?1 ORDER BY key, path",
     )?;
     let mut rows = statement.query([conversation.as_str()])?;
-    let mut steps: Vec<Step> = Vec::new();
+    let mut steps: Vec<FileStep> = Vec::new();
     while let Some(row) = rows.next()? {
         let id = StepId(row.get(0)?);
         let change = read_change(row)?;
@@ -291,12 +291,12 @@ pub(super) fn list(connection: &Connection, conversation: &ConversationId) -> Re
     Ok(steps)
 }
 
-fn read_step(row: &Row<'_>, id: StepId, first: Change) -> Result<Step, Failure> {
+fn read_step(row: &Row<'_>, id: StepId, first: PathChange) -> Result<FileStep, SqliteFailure> {
     let kind: String = row.get(1)?;
     let message: Option<String> = row.get(2)?;
     let (call_id, tool): (Option<String>, Option<String>) = (row.get(3)?, row.get(4)?);
     let at: String = row.get(5)?;
-    let damaged = |what: &str| Failure::Damaged(format!("step {} has an unreadable {what}", id.0));
+    let damaged = |what: &str| SqliteFailure::Damaged(format!("step {} has an unreadable {what}", id.0));
     let call = match (message, call_id) {
         (Some(message), Some(call_id)) => Some(CallName {
             message_id: message.parse().map_err(|_| damaged("message id"))?,
@@ -305,7 +305,7 @@ fn read_step(row: &Row<'_>, id: StepId, first: Change) -> Result<Step, Failure> 
         }),
         _ => None,
     };
-    Ok(Step {
+    Ok(FileStep {
         id,
         kind: StepKind::read(&kind)?,
         call,
@@ -315,12 +315,12 @@ fn read_step(row: &Row<'_>, id: StepId, first: Change) -> Result<Step, Failure> 
     })
 }
 
-fn read_change(row: &Row<'_>) -> Result<Change, Failure> {
+fn read_change(row: &Row<'_>) -> Result<PathChange, SqliteFailure> {
     let known = row.get::<_, Option<String>>(12)?.is_some();
-    Ok(Change {
+    Ok(PathChange {
         path: read_path(row, 7)?,
-        before: Version::read(row, 8)?,
-        after: if known { Some(Version::read(row, 12)?) } else { None },
+        before: FileVersion::read(row, 8)?,
+        after: if known { Some(FileVersion::read(row, 12)?) } else { None },
         taken_back: row.get::<_, Option<i64>>(16)?.map(StepId),
     })
 }
@@ -331,8 +331,8 @@ pub(super) fn begin(
     (conversation, call, now): (&ConversationId, Option<&CallName>, Timestamp),
     kind: StepKind,
     reversals: &[Reversal],
-    contents: &[Content],
-) -> Result<StepId, Failure> {
+    contents: &[FileContent],
+) -> Result<StepId, SqliteFailure> {
     contents.iter().try_for_each(|content| content.insert(connection))?;
     let step = add(connection, conversation, kind, call, now)?;
     for Reversal { path, before, after, of } in reversals {
@@ -365,7 +365,7 @@ pub(super) fn begin(
 }
 
 /// Notes that an undo or redo is over, and which of its paths it did not change after all.
-pub(super) fn finish(connection: &Connection, step: StepId, failed: &[&Path]) -> Result<(), Failure> {
+pub(super) fn finish(connection: &Connection, step: StepId, failed: &[&Path]) -> Result<(), SqliteFailure> {
     for path in failed {
         connection
             .prepare_cached("DELETE FROM changes WHERE step = ?1 AND path = ?2")?

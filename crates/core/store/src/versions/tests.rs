@@ -24,12 +24,12 @@ fn reopened(folder: &Path, cap_mb: u32) -> SqliteVersions {
     SqliteVersions::at(&folder.join("versions"), &config, Arc::new(Still))
 }
 
-fn content(bytes: &[u8]) -> Content {
-    Content::pack(ContentHash::of(bytes), bytes.to_vec())
+fn content(bytes: &[u8]) -> FileContent {
+    FileContent::pack(ContentHash::of(bytes), bytes.to_vec())
 }
 
-fn file(bytes: &[u8]) -> Version {
-    Version::File { mode: 0o644, size: bytes.len() as u64, hash: ContentHash::of(bytes) }
+fn file(bytes: &[u8]) -> FileVersion {
+    FileVersion::File { mode: 0o644, size: bytes.len() as u64, hash: ContentHash::of(bytes) }
 }
 
 fn call(id: &str) -> CallName {
@@ -55,7 +55,7 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
 /// One call that changed one file from nothing to `bytes`.
 fn change(versions: &dyn FileVersions, of: &str, id: &str, path: &str, bytes: &[u8]) {
     let path = PathBuf::from(path);
-    versions.save(&conversation(of), &call(id), &[(path.clone(), Version::Absent)], &[]).unwrap();
+    versions.save(&conversation(of), &call(id), &[(path.clone(), FileVersion::Absent)], &[]).unwrap();
     versions.changed(&conversation(of), &call(id), &[(path, file(bytes))], &[content(bytes)]).unwrap();
 }
 
@@ -118,9 +118,9 @@ fn a_call_that_was_killed_has_no_after() {
 #[test]
 fn a_version_without_its_content_is_recorded_as_unsaved() {
     let (_folder, versions) = versions(10);
-    let changes = [(PathBuf::from("/p/a"), file(b"never stored"), Version::Absent)];
+    let changes = [(PathBuf::from("/p/a"), file(b"never stored"), FileVersion::Absent)];
     versions.record(&conversation("c"), &call("x"), StepId(0), &changes).unwrap();
-    assert_eq!(versions.steps(&conversation("c")).unwrap()[0].changes[0].before, Version::Unsaved { size: 12 });
+    assert_eq!(versions.steps(&conversation("c")).unwrap()[0].changes[0].before, FileVersion::Unsaved { size: 12 });
 }
 
 #[test]
@@ -129,8 +129,8 @@ fn what_another_step_did_meanwhile_is_not_the_commands_doing() {
     let since = versions.newest().unwrap();
     change(&versions, "other", "edit", "/p/a", b"edited");
     let changes = [
-        (PathBuf::from("/p/a"), Version::Absent, file(b"edited")),
-        (PathBuf::from("/p/b"), Version::Absent, Version::Folder { mode: 0o755 }),
+        (PathBuf::from("/p/a"), FileVersion::Absent, file(b"edited")),
+        (PathBuf::from("/p/b"), FileVersion::Absent, FileVersion::Folder { mode: 0o755 }),
     ];
     let noted = versions.record(&conversation("c"), &call("run"), since, &changes).unwrap();
     assert_eq!(noted, [PathBuf::from("/p/b")]);
@@ -146,7 +146,7 @@ fn an_undo_is_known_before_it_is_done_and_forgets_what_it_left() {
     let back = |path: &str, bytes: &[u8], of: StepId| Reversal {
         path: path.into(),
         before: file(bytes),
-        after: Version::Absent,
+        after: FileVersion::Absent,
         of: vec![of],
     };
     let reversals = [back("/p/a", b"a", ids[0]), back("/p/b", b"b", ids[1])];
@@ -165,8 +165,8 @@ fn an_undo_is_known_before_it_is_done_and_forgets_what_it_left() {
 fn trees_are_remembered_and_changed_in_place() {
     let (folder, versions) = versions(10);
     let root = Path::new("/p");
-    let stamp = Stamp { mtime_ns: 1, ctime_ns: 2, inode: 3, device: 4 };
-    let known = |bytes: &[u8], stamp| Known { version: file(bytes), stamp };
+    let stamp = FileStamp { mtime_ns: 1, ctime_ns: 2, inode: 3, device: 4 };
+    let known = |bytes: &[u8], stamp| KnownFile { version: file(bytes), stamp };
     let update = TreeUpdate {
         known: vec![("a".into(), known(b"a", Some(stamp))), ("b".into(), known(b"b", None))],
         contents: vec![content(b"a"), content(b"b")],
@@ -188,7 +188,7 @@ fn beyond_the_cap_the_oldest_goes_first_and_what_is_live_stays() {
     let big = |seed: u64| noise(seed, 1024 * 1024);
     let root = Path::new("/scanned");
     let scanned = TreeUpdate {
-        known: vec![("a".into(), Known { version: file(&big(100)), stamp: None })],
+        known: vec![("a".into(), KnownFile { version: file(&big(100)), stamp: None })],
         contents: vec![content(&big(100))],
         gone: Vec::new(),
     };
@@ -212,7 +212,7 @@ fn beyond_the_cap_the_oldest_goes_first_and_what_is_live_stays() {
 fn a_live_tree_stays_too() {
     let (folder, versions) = versions(0);
     let update = TreeUpdate {
-        known: vec![("a".into(), Known { version: file(b"a"), stamp: None })],
+        known: vec![("a".into(), KnownFile { version: file(b"a"), stamp: None })],
         contents: vec![content(b"a")],
         gone: Vec::new(),
     };

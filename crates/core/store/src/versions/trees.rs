@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use haft_types::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
 
-use super::content::Content;
-use super::version::{Version, path_bytes, read_path};
-use crate::sqlite::Failure;
+use super::content::FileContent;
+use super::version::{FileVersion, path_bytes, read_path};
+use crate::sqlite::SqliteFailure;
 
 /// What changes of a file whenever its content does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub struct FileStamp {
     /// When it was last written, in nanoseconds.
     pub mtime_ns: i64,
     /// When it was last touched in any way, in nanoseconds.
@@ -24,26 +24,26 @@ pub struct Stamp {
 
 /// A path as a scan knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownFile {
     /// What it holds.
-    pub version: Version,
+    pub version: FileVersion,
     /// By which it is seen that it still holds that; none when it must be looked at again.
-    pub stamp: Option<Stamp>,
+    pub stamp: Option<FileStamp>,
 }
 
 /// What a scan found out; the paths are relative to the root.
 #[derive(Debug, Default)]
 pub struct TreeUpdate {
     /// Paths that are new or changed.
-    pub known: Vec<(PathBuf, Known)>,
+    pub known: Vec<(PathBuf, KnownFile)>,
     /// Paths that are gone.
     pub gone: Vec<PathBuf>,
     /// Contents that are not stored yet.
-    pub contents: Vec<Content>,
+    pub contents: Vec<FileContent>,
 }
 
 /// Everything known of the tree at `root`, by path relative to it.
-pub(super) fn read(connection: &Connection, root: &Path) -> Result<Vec<(PathBuf, Known)>, Failure> {
+pub(super) fn read(connection: &Connection, root: &Path) -> Result<Vec<(PathBuf, KnownFile)>, SqliteFailure> {
     let mut statement = connection.prepare_cached(
         "SELECT path, kind, mode, size, hash, mtime_ns, ctime_ns, inode, device FROM tree_files
          WHERE tree = (SELECT key FROM trees WHERE root = ?1)",
@@ -52,7 +52,7 @@ pub(super) fn read(connection: &Connection, root: &Path) -> Result<Vec<(PathBuf,
     let mut files = Vec::new();
     while let Some(row) = rows.next()? {
         let stamp = match row.get::<_, Option<i64>>(5)? {
-            Some(mtime_ns) => Some(Stamp {
+            Some(mtime_ns) => Some(FileStamp {
                 mtime_ns,
                 ctime_ns: row.get(6)?,
                 inode: row.get::<_, i64>(7)?.cast_unsigned(),
@@ -60,13 +60,18 @@ pub(super) fn read(connection: &Connection, root: &Path) -> Result<Vec<(PathBuf,
             }),
             None => None,
         };
-        files.push((read_path(row, 0)?, Known { version: Version::read(row, 1)?, stamp }));
+        files.push((read_path(row, 0)?, KnownFile { version: FileVersion::read(row, 1)?, stamp }));
     }
     Ok(files)
 }
 
 /// Notes what a scan found out, contents and all.
-pub(super) fn update(connection: &Connection, root: &Path, update: &TreeUpdate, now: Timestamp) -> Result<(), Failure> {
+pub(super) fn update(
+    connection: &Connection,
+    root: &Path,
+    update: &TreeUpdate,
+    now: Timestamp,
+) -> Result<(), SqliteFailure> {
     let tree = tree_of(connection, root, now)?;
     update.contents.iter().try_for_each(|content| content.insert(connection))?;
     let mut insert = connection.prepare_cached(
@@ -95,7 +100,7 @@ pub(super) fn update(connection: &Connection, root: &Path, update: &TreeUpdate, 
     Ok(())
 }
 
-fn tree_of(connection: &Connection, root: &Path, now: Timestamp) -> Result<i64, Failure> {
+fn tree_of(connection: &Connection, root: &Path, now: Timestamp) -> Result<i64, SqliteFailure> {
     let found = connection
         .prepare_cached("UPDATE trees SET used_at = ?2 WHERE root = ?1 RETURNING key")?
         .query_row((path_bytes(root), now.to_string()), |row| row.get(0))

@@ -6,21 +6,21 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::live::{self, Used};
-use crate::sqlite::Failure;
+use super::live::{self, LiveUse};
+use crate::sqlite::SqliteFailure;
 
 /// Trimming goes on until this share of the cap is left, so that it is not due again at once.
 const TARGET: u64 = 9;
 
 /// The bytes in use.
-pub(super) fn used_bytes(connection: &Connection) -> Result<u64, Failure> {
+pub(super) fn used_bytes(connection: &Connection) -> Result<u64, SqliteFailure> {
     let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = pragma("page_count")?.saturating_sub(pragma("freelist_count")?);
     Ok(pages.saturating_mul(pragma("page_size")?).cast_unsigned())
 }
 
 /// Removes until the store is well within `cap` bytes, or only what is live is left.
-pub(super) fn trim(connection: &mut Connection, folder: &Path, cap: u64) -> Result<(), Failure> {
+pub(super) fn trim(connection: &mut Connection, folder: &Path, cap: u64) -> Result<(), SqliteFailure> {
     if used_bytes(connection)? <= cap {
         return Ok(());
     }
@@ -42,7 +42,7 @@ pub(super) fn trim(connection: &mut Connection, folder: &Path, cap: u64) -> Resu
 }
 
 /// Removes the contents nothing refers to.
-fn sweep(connection: &Connection) -> Result<(), Failure> {
+fn sweep(connection: &Connection) -> Result<(), SqliteFailure> {
     connection.execute(
         "DELETE FROM contents WHERE hash NOT IN (
              SELECT before_hash FROM changes WHERE before_hash IS NOT NULL
@@ -54,12 +54,12 @@ fn sweep(connection: &Connection) -> Result<(), Failure> {
 }
 
 /// Forgets the tree that was scanned longest ago and is in use by nobody.
-fn drop_tree(connection: &Connection, folder: &Path) -> Result<bool, Failure> {
+fn drop_tree(connection: &Connection, folder: &Path) -> Result<bool, SqliteFailure> {
     let mut statement = connection.prepare_cached("SELECT key, root FROM trees ORDER BY used_at")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let (key, root): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
-        if !live::is_used(folder, Used::Tree(&root)) {
+        if !live::is_used(folder, LiveUse::Tree(&root)) {
             connection.execute("DELETE FROM trees WHERE key = ?1", [key])?;
             return Ok(true);
         }
@@ -68,13 +68,13 @@ fn drop_tree(connection: &Connection, folder: &Path) -> Result<bool, Failure> {
 }
 
 /// Forgets the changes of the conversation that changed files longest ago and is in use by nobody.
-fn drop_steps(connection: &Connection, folder: &Path) -> Result<bool, Failure> {
+fn drop_steps(connection: &Connection, folder: &Path) -> Result<bool, SqliteFailure> {
     let mut statement =
         connection.prepare_cached("SELECT conversation FROM steps GROUP BY conversation ORDER BY max(key)")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let conversation: String = row.get(0)?;
-        if !live::is_used(folder, Used::Conversation(&conversation)) {
+        if !live::is_used(folder, LiveUse::Conversation(&conversation)) {
             connection.execute("DELETE FROM steps WHERE conversation = ?1", [&conversation])?;
             return Ok(true);
         }

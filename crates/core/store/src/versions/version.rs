@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use haft_types::ContentHash;
 use rusqlite::Row;
 
-use crate::sqlite::Failure;
+use crate::sqlite::SqliteFailure;
 
 /// What a path holds at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Version {
+pub enum FileVersion {
     /// Nothing.
     Absent,
     /// A regular file.
@@ -40,7 +40,7 @@ pub enum Version {
     },
 }
 
-impl Version {
+impl FileVersion {
     /// Under which its content is stored, if it has any.
     pub fn hash(&self) -> Option<ContentHash> {
         match self {
@@ -77,7 +77,7 @@ impl Version {
     }
 
     /// Reads the four columns that begin at `first`.
-    pub(super) fn read(row: &Row<'_>, first: usize) -> Result<Self, Failure> {
+    pub(super) fn read(row: &Row<'_>, first: usize) -> Result<Self, SqliteFailure> {
         let kind: String = row.get(first)?;
         let mode: u32 = row.get(first + 1)?;
         let size = row.get::<_, i64>(first + 2)?.cast_unsigned();
@@ -88,7 +88,7 @@ impl Version {
             ("link", Some(hash)) => Ok(Self::Link { hash }),
             ("folder", None) => Ok(Self::Folder { mode }),
             ("unsaved", None) => Ok(Self::Unsaved { size }),
-            (kind, _) => Err(Failure::Damaged(format!("`{kind}` is not what a path can hold"))),
+            (kind, _) => Err(SqliteFailure::Damaged(format!("`{kind}` is not what a path can hold"))),
         }
     }
 }
@@ -105,7 +105,7 @@ pub(super) fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
-pub(super) fn read_path(row: &Row<'_>, column: usize) -> Result<PathBuf, Failure> {
+pub(super) fn read_path(row: &Row<'_>, column: usize) -> Result<PathBuf, SqliteFailure> {
     let bytes: Vec<u8> = row.get(column)?;
     Ok(PathBuf::from(OsStr::from_bytes(&bytes)))
 }

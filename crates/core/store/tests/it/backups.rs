@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use haft_store::{Backup, Backups, NewConversation, Scope, SearchQuery, SqliteStore, Store, StoreConfig, StoreError};
+use haft_store::{
+    Backup, Backups, ConversationScope, NewConversation, SearchQuery, SqliteStore, Store, StoreConfig, StoreError,
+};
 use haft_types::{Clock, Timestamp};
 
 use crate::support::{Place, TickingClock, conversation, tick, user};
@@ -93,7 +95,7 @@ async fn one_can_be_made_and_put_back_while_the_other_is_kept() {
     assert_eq!(backups(&place).list().unwrap(), std::slice::from_ref(&backup));
     assert!(backup.bytes > 0);
     store.append(&conversation("a"), &user(2, "the pear")).await.unwrap();
-    let search = SearchQuery { text: "the", scope: Scope::Everywhere, limit: 5 };
+    let search = SearchQuery { text: "the", scope: ConversationScope::Everywhere, limit: 5 };
     assert_eq!(store.search(search).await.unwrap().len(), 2);
 
     let error = backups(&place).restore(&backup.path).unwrap_err();

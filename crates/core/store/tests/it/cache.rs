@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use haft_store::{Cached, NewConversation, PageEnd, Revision, SqliteStore, Store, StoreConfig};
+use haft_store::{CachedStore, NewConversation, PageEnd, Revision, SqliteStore, Store, StoreConfig};
 use haft_types::Part;
 
 use crate::support::{Place, conversation, id, user};
 
-fn cached(place: &Place, config: &StoreConfig) -> Cached<SqliteStore> {
-    Cached::new(place.open(), config)
+fn cached(place: &Place, config: &StoreConfig) -> CachedStore<SqliteStore> {
+    CachedStore::new(place.open(), config)
 }
 
 /// Hits and misses so far.
-fn counts(store: &Cached<SqliteStore>) -> (u64, u64) {
+fn counts(store: &CachedStore<SqliteStore>) -> (u64, u64) {
     (store.statistics().cache_hits, store.statistics().cache_misses)
 }
 

@@ -17,7 +17,7 @@ macro_rules! on_each_store {
                 #[tokio::test]
                 async fn $check() {
                     let place = crate::support::Place::new();
-                    let store = haft_store::Cached::new(place.open(), &haft_store::StoreConfig::default());
+                    let store = haft_store::CachedStore::new(place.open(), &haft_store::StoreConfig::default());
                     haft_store::conformance::run(stringify!($check), &store).await;
                 }
             )+

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use haft_store::{
-    Backups, Check, Health, NewConversation, NewFork, Patient, Scope, SearchQuery, Store, StoreConfig, StoreError,
-    damaged_copies, examine, salvage,
+    Backups, Check, CheckHealth, ConversationScope, NewConversation, NewFork, Patient, SearchQuery, Store, StoreConfig,
+    StoreError, damaged_copies, examine, salvage,
 };
 use rusqlite::Connection;
 
@@ -45,7 +45,7 @@ async fn filled() -> Place {
     store.append(&conversation("b"), &user(100, "own")).await.unwrap();
     store.log_request(&conversation("a"), sent(&[&user(900, "system"), &user(0, &"0 ".repeat(400))])).await.unwrap();
     store.set_current("p", &conversation("a")).await.unwrap();
-    store.search(SearchQuery { text: "own", scope: Scope::Everywhere, limit: 1 }).await.unwrap();
+    store.search(SearchQuery { text: "own", scope: ConversationScope::Everywhere, limit: 1 }).await.unwrap();
     let patient = patient(&place);
     Backups::new(&patient.database, &patient.backups, &patient.config, TickingClock::new()).create().unwrap();
     place
@@ -62,7 +62,7 @@ async fn a_sound_store_is_found_sound_and_left_as_it_is() {
     let before = fs::read(place.path()).unwrap();
     let checks = look(&place);
     let healths: Vec<_> = checks.iter().map(|check| (check.name, check.health)).collect();
-    let ok = |name| (name, Health::Ok);
+    let ok = |name| (name, CheckHealth::Ok);
     assert_eq!(
         healths,
         [
@@ -73,14 +73,14 @@ async fn a_sound_store_is_found_sound_and_left_as_it_is() {
             ok("requests"),
             ok("search index"),
             ok("backups"),
-            ("file versions", Health::Skipped)
+            ("file versions", CheckHealth::Skipped)
         ],
         "{checks:?}"
     );
     assert!(check(&checks, "messages").message.contains("51 messages"));
     assert_eq!(fs::read(place.path()).unwrap(), before);
     let nothing = Place::new();
-    assert!(look(&nothing).iter().all(|check| check.health == Health::Skipped));
+    assert!(look(&nothing).iter().all(|check| check.health == CheckHealth::Skipped));
     assert!(!nothing.path().exists(), "looking makes nothing");
 }
 
@@ -91,10 +91,10 @@ async fn a_message_that_is_not_what_was_stored_is_named() {
     change(&place.path(), "UPDATE messages SET body = '{\"role\"' WHERE position = 9 AND conversation = 1");
     let checks = look(&place);
     let found = check(&checks, "messages");
-    assert_eq!((found.health, found.details.len()), (Health::Damaged, 2), "{found:?}");
+    assert_eq!((found.health, found.details.len()), (CheckHealth::Damaged, 2), "{found:?}");
     assert!(found.details[0].starts_with("message 8 of conversation `a`"), "{found:?}");
     assert!(found.details[1].starts_with("message 9 of conversation `a`"), "{found:?}");
-    assert_eq!(check(&checks, "database").health, Health::Ok);
+    assert_eq!(check(&checks, "database").health, CheckHealth::Ok);
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn a_missing_message_is_named_and_counters_are_put_right() {
     change(&place.path(), "DELETE FROM messages WHERE position = 20");
     let found = look(&place);
     let references = check(&found, "references");
-    assert_eq!(references.health, Health::Damaged);
+    assert_eq!(references.health, CheckHealth::Damaged);
     assert_eq!(references.details, ["conversation `a` has 49 of 50 messages"]);
 
     let place = filled().await;
@@ -114,10 +114,10 @@ async fn a_missing_message_is_named_and_counters_are_put_right() {
     );
     let found = look(&place);
     // SQLite itself notices the last of the three.
-    assert_eq!(check(&found, "database").health, Health::Damaged);
+    assert_eq!(check(&found, "database").health, CheckHealth::Damaged);
     let references = check(&found, "references");
-    assert_eq!((references.health, references.details.len()), (Health::Repaired, 3), "{references:?}");
-    assert!(look(&place).iter().all(|check| check.health <= Health::Skipped), "{:?}", look(&place));
+    assert_eq!((references.health, references.details.len()), (CheckHealth::Repaired, 3), "{references:?}");
+    assert!(look(&place).iter().all(|check| check.health <= CheckHealth::Skipped), "{:?}", look(&place));
     let store = place.open();
     assert_eq!(store.messages(&conversation("a")).await.unwrap().len(), 50);
     store.append(&conversation("b"), &user(101, "next")).await.unwrap();
@@ -140,9 +140,9 @@ async fn an_index_that_does_not_fit_is_made_anew() {
     }
     let found = look(&place);
     let database = check(&found, "database");
-    assert_eq!(database.health, Health::Repaired, "{database:?}");
+    assert_eq!(database.health, CheckHealth::Repaired, "{database:?}");
     assert!(database.details[0].contains("messages_by_id"), "{database:?}");
-    assert_eq!(check(&look(&place), "database").health, Health::Ok);
+    assert_eq!(check(&look(&place), "database").health, CheckHealth::Ok);
 }
 
 #[tokio::test]
@@ -151,7 +151,7 @@ async fn a_request_that_lost_a_text_is_named() {
     change(&place.path(), "DELETE FROM texts");
     let found = look(&place);
     let requests = check(&found, "requests");
-    assert_eq!(requests.health, Health::Damaged);
+    assert_eq!(requests.health, CheckHealth::Damaged);
     assert!(requests.details[0].starts_with("conversation `a`: text `"), "{requests:?}");
 }
 
@@ -167,10 +167,10 @@ async fn a_damaged_index_goes_and_a_damaged_backup_is_told() {
     bytes[middle..middle + 4_096].fill(0xa5);
     fs::write(&backup, bytes).unwrap();
     let found = look(&place);
-    assert_eq!(check(&found, "search index").health, Health::Repaired);
+    assert_eq!(check(&found, "search index").health, CheckHealth::Repaired);
     assert!(!index.exists());
     let backups = check(&found, "backups");
-    assert_eq!(backups.health, Health::Warning);
+    assert_eq!(backups.health, CheckHealth::Warning);
     assert!(backups.details[0].starts_with("haft-000001-"), "{backups:?}");
 }
 
@@ -185,7 +185,7 @@ async fn files_are_made_private_and_leftovers_go() {
     }
     let found = look(&place);
     let files = check(&found, "files");
-    assert_eq!((files.health, files.details.len()), (Health::Repaired, 3), "{files:?}");
+    assert_eq!((files.health, files.details.len()), (CheckHealth::Repaired, 3), "{files:?}");
     assert_eq!(fs::metadata(place.path()).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(left.iter().all(|path| !path.exists()));
 }
@@ -196,14 +196,14 @@ async fn a_database_that_cannot_be_opened_is_damaged_and_a_newer_one_is_not() {
     change(&place.path(), "PRAGMA user_version = 99");
     let found = look(&place);
     let newer = check(&found, "database");
-    assert_eq!(newer.health, Health::Warning);
+    assert_eq!(newer.health, CheckHealth::Warning);
     assert!(newer.message.contains("99"), "{newer:?}");
     let mut bytes = fs::read(place.path()).unwrap();
     bytes[..200].fill(0);
     fs::write(place.path(), bytes).unwrap();
     let found = look(&place);
     let damaged = check(&found, "database");
-    assert_eq!(damaged.health, Health::Damaged);
+    assert_eq!(damaged.health, CheckHealth::Damaged);
     assert!(damaged.message.contains("--salvage"), "{damaged:?}");
 }
 
@@ -242,8 +242,8 @@ async fn a_log_that_is_damaged_in_the_middle_is_kept_before_it_is_forgotten() {
     assert_eq!(copies.len(), 1, "{copies:?}");
     let checks = look(&place);
     let log = check(&checks, "log");
-    assert_eq!((log.health, &log.details), (Health::Damaged, &vec![copies[0].display().to_string()]));
-    assert_eq!(check(&checks, "messages").health, Health::Ok, "the others are as they were");
+    assert_eq!((log.health, &log.details), (CheckHealth::Damaged, &vec![copies[0].display().to_string()]));
+    assert_eq!(check(&checks, "messages").health, CheckHealth::Ok, "the others are as they were");
     let mut found = 0;
     salvage::<StoreError>(&copies[0], |one| {
         found += one.document.messages.len();
@@ -258,7 +258,7 @@ async fn a_log_that_is_looked_at_twice_is_kept_once_and_the_end_of_one_is_no_dam
     let damaged = killed(|log| log[5_000] ^= 1).await;
     let log = fs::read(damaged.path().with_file_name("conversations.db-wal")).unwrap();
     for _ in 0..2 {
-        assert_eq!(check(&look(&damaged), "log").health, Health::Damaged);
+        assert_eq!(check(&look(&damaged), "log").health, CheckHealth::Damaged);
         assert_eq!(damaged_copies(&damaged.path()).len(), 1);
         // As if the one who looked had been killed.
         fs::write(damaged.path().with_file_name("conversations.db-wal"), &log).unwrap();

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-use haft_store::{Backups, Fact, NewConversation, NewFork, Scope, SearchQuery, Store, StoreConfig, StoreError};
+use haft_store::{
+    Backups, ConversationScope, Fact, NewConversation, NewFork, SearchQuery, Store, StoreConfig, StoreError,
+};
 use rusqlite::Connection;
 
 use crate::support::{Place, TickingClock, conversation, id, user};
@@ -33,7 +35,7 @@ async fn folder_and_files_are_for_their_owner_only() {
     assert_eq!(mode(&folder), 0o700);
     // A search makes its index, a lock its file.
     let _lock = store.lock(&conversation("a")).await.unwrap();
-    store.search(SearchQuery { text: "x", scope: Scope::Everywhere, limit: 1 }).await.unwrap();
+    store.search(SearchQuery { text: "x", scope: ConversationScope::Everywhere, limit: 1 }).await.unwrap();
     Backups::new(&place.path(), &folder.join("backups"), &StoreConfig::default(), TickingClock::new())
         .create()
         .unwrap();
@@ -177,7 +179,7 @@ fn a_place_that_cannot_be_is_an_error_with_its_path() {
 async fn use_everything(place: &Place) -> Result<(), StoreError> {
     let store = place.try_open()?;
     let a = conversation("a");
-    store.list(Scope::Everywhere).await?;
+    store.list(ConversationScope::Everywhere).await?;
     store.messages(&a).await?;
     store.export(&a).await?;
     store.requests(&a).await?;

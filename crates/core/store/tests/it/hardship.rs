@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use haft_store::{NewConversation, Scope, SqliteStore, Store, StoreConfig};
+use haft_store::{ConversationScope, NewConversation, SqliteStore, Store, StoreConfig};
 use haft_types::{Clock, Timestamp};
 
 use crate::support::{Place, TickingClock, conversation, tick, user};
@@ -185,7 +185,7 @@ async fn a_clock_that_goes_backwards_changes_no_order() {
     let read = store.get(&conversation("a")).await.unwrap().unwrap();
     assert_eq!((read.created_at, read.updated_at), (tick(1_000), tick(1_000)), "it was not used before it was made");
     assert_eq!(store.messages(&conversation("a")).await.unwrap(), [user(1, "one"), user(2, "two")]);
-    let listed = store.list(Scope::Everywhere).await.unwrap();
+    let listed = store.list(ConversationScope::Everywhere).await.unwrap();
     assert_eq!(listed.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     store.rename(&conversation("a"), "still works").await.unwrap();
     let _lock = store.lock(&conversation("a")).await.unwrap();

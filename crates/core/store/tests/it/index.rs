@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use haft_store::{NewConversation, Scope, SearchQuery, Store};
+use haft_store::{ConversationScope, NewConversation, SearchQuery, Store};
 
 use crate::support::{Place, conversation, user};
 
-const APPLE: SearchQuery<'_> = SearchQuery { text: "apple", scope: Scope::Everywhere, limit: 5 };
+const APPLE: SearchQuery<'_> = SearchQuery { text: "apple", scope: ConversationScope::Everywhere, limit: 5 };
 
 async fn place_with_an_apple() -> Place {
     let place = Place::new();

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const SMALL: Limits = Limits { lines: 5, bytes: 1_000 };
+const SMALL: CutLimits = CutLimits { lines: 5, bytes: 1_000 };
 
 #[test]
 fn what_fits_is_untouched() {
@@ -39,7 +39,7 @@ fn a_huge_line_after_a_short_one_is_still_shown_in_part() {
 
 #[test]
 fn limits_too_small_for_anything_leave_the_marker() {
-    let cut = cut_lines("a\nb\nc", Limits { lines: 1, bytes: 0 });
+    let cut = cut_lines("a\nb\nc", CutLimits { lines: 1, bytes: 0 });
     assert_eq!(cut.text, "[... 3 lines (5 bytes) omitted ...]\n");
 }
 
@@ -66,7 +66,7 @@ fn ragged() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn limits_hold_and_counts_add_up(text in ragged(), lines in 0usize..20, bytes in 0usize..600) {
-        let cut = cut_lines(&text, Limits { lines, bytes });
+        let cut = cut_lines(&text, CutLimits { lines, bytes });
         prop_assert_eq!(cut.total_bytes, text.len() as u64);
         prop_assert_eq!(cut.total_lines, lines_of(&text));
         prop_assert!(cut.text.len() <= bytes.max(MARKER), "{} bytes of {}", cut.text.len(), bytes);
@@ -88,14 +88,14 @@ proptest! {
     #[test]
     fn a_split_without_a_gap_changes_nothing(text in ragged(), at in 0usize..400, lines in 0usize..20) {
         let at = text.floor_char_boundary(at.min(text.len()));
-        let limits = Limits { lines, bytes: 300 };
+        let limits = CutLimits { lines, bytes: 300 };
         prop_assert_eq!(cut_ends(&text[..at], Gap::default(), &text[at..], limits), cut_lines(&text, limits));
     }
 
     #[test]
     fn whole_lines_omitted_are_counted(count in 30u64..200) {
         let text = "line\n".repeat(usize::try_from(count).unwrap());
-        let cut = cut_lines(&text, Limits { lines: 11, bytes: 10_000 });
+        let cut = cut_lines(&text, CutLimits { lines: 11, bytes: 10_000 });
         prop_assert_eq!(cut.omitted_lines, count - 10);
     }
 }

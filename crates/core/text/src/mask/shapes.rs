@@ -5,7 +5,7 @@
 
 /// The letters of a key after its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Letters {
+pub(super) enum KeyAlphabet {
     /// `A-Z a-z 0-9`
     Alphanumeric,
     /// The same with `_` and `-`.
@@ -20,15 +20,15 @@ pub(super) enum Letters {
     Hex,
 }
 
-impl Letters {
-    pub(super) fn has(self, letter: u8) -> bool {
+impl KeyAlphabet {
+    pub(super) fn has(self, byte: u8) -> bool {
         match self {
-            Self::Alphanumeric => letter.is_ascii_alphanumeric(),
-            Self::Url => letter.is_ascii_alphanumeric() || matches!(letter, b'_' | b'-'),
-            Self::Dotted => letter.is_ascii_alphanumeric() || matches!(letter, b'_' | b'-' | b'.'),
-            Self::Base64 => letter.is_ascii_alphanumeric() || matches!(letter, b'_' | b'-' | b'+' | b'/' | b'='),
-            Self::Upper => letter.is_ascii_uppercase() || letter.is_ascii_digit(),
-            Self::Hex => letter.is_ascii_digit() || matches!(letter, b'a'..=b'f'),
+            Self::Alphanumeric => byte.is_ascii_alphanumeric(),
+            Self::Url => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
+            Self::Dotted => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'),
+            Self::Base64 => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'/' | b'='),
+            Self::Upper => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
+            Self::Hex => byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'),
         }
     }
 }
@@ -40,16 +40,16 @@ pub(super) struct Shape {
     /// How it begins.
     pub(super) start: &'static str,
     /// What follows.
-    pub(super) letters: Letters,
+    pub(super) letters: KeyAlphabet,
     /// How much at least.
     pub(super) min: usize,
 }
 
-const fn shape(name: &'static str, start: &'static str, letters: Letters, min: usize) -> Shape {
+const fn shape(name: &'static str, start: &'static str, letters: KeyAlphabet, min: usize) -> Shape {
     Shape { name, start, letters, min }
 }
 
-use Letters::{Alphanumeric, Base64, Dotted, Hex, Upper, Url};
+use KeyAlphabet::{Alphanumeric, Base64, Dotted, Hex, Upper, Url};
 
 pub(super) static SHAPES: &[Shape] = &[
     // Models

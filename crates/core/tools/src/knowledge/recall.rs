@@ -5,17 +5,13 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use haft_text::{Limits, cut_lines};
-use haft_tool::{Access, Intent, OutputLimits, Recalled, Tool, ToolContext, ToolDefinition, ToolOutput};
-use haft_types::{Envelope, ToolStatus};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use haft_text::{CutLimits, cut_lines};
+use haft_tool::{OutputLimits, Recalled};
+use haft_types::ToolStatus;
 use tempfile::NamedTempFile;
 
-use crate::failure::ToolFailure;
 use crate::knowledge::failure;
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 use crate::scope::{FileScope, off_thread};
 
 const NAME: &str = "recall";
@@ -33,16 +29,12 @@ struct RecallParameters {
     message_id: String,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("recall/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(
-    context: &ToolContext,
-    RecallParameters { message_id }: RecallParameters,
-) -> Result<ToolOutput, ToolFailure> {
+async fn run(context: &ToolContext, RecallParameters { message_id }: RecallParameters) -> CallResult {
     let found = context.transcript.recall(&message_id).await;
     let message = found.map_err(|error| failure(&error, "`conversation_message_ids_read` lists the messages"))?;
     off_thread(context, move |scope| Ok(show(&message, scope).into())).await
@@ -52,7 +44,7 @@ fn show(message: &Recalled, scope: &FileScope) -> Envelope {
     let heading = heading(message);
     // One line is for the heading, one for where the whole is.
     let OutputLimits { lines, bytes } = scope.limits;
-    let cut = cut_lines(&message.text, Limits { lines: lines.saturating_sub(2), bytes });
+    let cut = cut_lines(&message.text, CutLimits { lines: lines.saturating_sub(2), bytes });
     let mut text = format!("{heading}\n{}", cut.text);
     let mut data = json!({ "message_id": message.id.to_string(), "role": message.role, "tools": message.tools });
     if cut.is_cut() {

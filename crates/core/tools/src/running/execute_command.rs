@@ -10,15 +10,10 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use haft_sandbox::{Capture, FinishedCommand, LiveCommand, SandboxError};
-use haft_text::Limits;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
+use haft_text::CutLimits;
 use tempfile::TempDir;
 
-use crate::failure::ToolFailure;
-use crate::manual::{Alias, Arguments, Group, Manual, forget};
+use crate::prelude::*;
 use crate::running::Running;
 use crate::running::shell::{self, CommandLine, RunLocation};
 
@@ -63,10 +58,10 @@ async fn run(
     running: Arc<Running>,
     context: &ToolContext,
     ExecuteCommandParameters { command, requires_approval: _, cwd, timeout, sandbox }: ExecuteCommandParameters,
-) -> Result<ToolOutput, ToolFailure> {
+) -> CallResult {
     let timeout = shell::seconds(timeout, DEFAULT_TIMEOUT, 1, MAX_TIMEOUT)?;
     let line = CommandLine::check(context, &running, command, cwd.as_deref(), sandbox)?;
-    let limits = shell::limits(context);
+    let limits = context.limits.into();
     // Whatever is not kept below is removed again.
     let folder = shell::output_folder(context, "command-").ok();
     let capture = capture(&running, limits, folder.as_ref());
@@ -101,8 +96,8 @@ async fn watch(
 
 /// Each stream is kept in memory and spilled as if it got half the room: together they may exceed it when neither does, and
 /// then the whole must be in a file too. Head and tail of half the room each are still enough for a stream that gets it all.
-fn capture(running: &Running, limits: Limits, folder: Option<&TempDir>) -> Capture {
-    let half = Limits { lines: limits.lines / 2, bytes: limits.bytes.div_ceil(2) };
+fn capture(running: &Running, limits: CutLimits, folder: Option<&TempDir>) -> Capture {
+    let half = CutLimits { lines: limits.lines / 2, bytes: limits.bytes.div_ceil(2) };
     Capture {
         limits: half,
         spill: folder.map(|folder| folder.path().join("output")),

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use haft_imports::{ImportFormat, SourceText, read_conversations};
-use haft_store::{Imported, Scope, SearchQuery, SqliteStore, Store, StoreConfig};
+use haft_store::{ConversationScope, Imported, SearchQuery, SqliteStore, Store, StoreConfig};
 use haft_testkit::test::FakeClock;
 use haft_types::{Message, Part, Timestamp};
 use tempfile::TempDir;
@@ -54,7 +54,7 @@ async fn importing_an_export_is_the_identity_over_all_recorded_conversations() {
         let same = one.import(document.clone(), "p").await.unwrap();
         assert!(matches!(same, Imported::Same(_)), "{}", document.id);
     }
-    assert_eq!(one.list(Scope::Everywhere).await.unwrap().len(), conversations.len());
+    assert_eq!(one.list(ConversationScope::Everywhere).await.unwrap().len(), conversations.len());
 }
 
 #[test]
@@ -128,7 +128,7 @@ async fn words_of_recorded_conversations_are_found_where_they_are_and_nowhere_el
     let han: BTreeSet<String> = texts.iter().filter_map(|(_, _, text)| three_han(text)).take(40).collect();
     assert!(words.len() >= 15 && han.len() >= 10, "{} words, {} Chinese", words.len(), han.len());
     for word in words.iter().chain(&han) {
-        let query = SearchQuery { text: word, scope: Scope::Everywhere, limit: 1_000_000 };
+        let query = SearchQuery { text: word, scope: ConversationScope::Everywhere, limit: 1_000_000 };
         let hits = store.search(query).await.unwrap();
         let found: BTreeSet<_> = hits
             .iter()

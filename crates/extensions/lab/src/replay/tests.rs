@@ -28,10 +28,11 @@ fn priced() -> ModelSpec {
 
 fn run(files: &[&str], policy: &Policy, seconds: u64) -> (Replay, Vec<Request>) {
     let (system, tools, history) = (system(), tool_set(&["read_file"]), reads(files));
-    let step = |number: usize| Step { messages: 1 + 2 * number, at: Duration::from_secs(number as u64 * seconds) };
+    let step =
+        |number: usize| RecordedStep { messages: 1 + 2 * number, at: Duration::from_secs(number as u64 * seconds) };
     let steps: Vec<_> = (0..=files.len()).map(step).collect();
     let reminders = Reminders { todo: Some("- [ ] read".into()), ..Reminders::default() };
-    let beside = |_| Beside {
+    let beside = |_| RequestSurroundings {
         system: &system,
         system_input: None,
         tools: &tools,

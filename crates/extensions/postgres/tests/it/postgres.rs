@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use haft_postgres::PostgresStore;
 use haft_store::conformance::{TickingClock, conversation, user};
-use haft_store::{Locked, NewConversation, Scope, SearchQuery, Store, StoreConfig, StoreError};
+use haft_store::{ConversationScope, Locked, NewConversation, SearchQuery, Store, StoreConfig, StoreError};
 
 use crate::server::Server;
 
@@ -37,7 +37,8 @@ async fn many_can_create_the_tables_and_use_them_at_once() {
     });
     let store = server.connect();
     assert_eq!(store.messages(&conversation("shared")).await.unwrap().len(), 120);
-    let found = store.search(SearchQuery { text: "own", scope: Scope::Everywhere, limit: 1_000 }).await.unwrap();
+    let found =
+        store.search(SearchQuery { text: "own", scope: ConversationScope::Everywhere, limit: 1_000 }).await.unwrap();
     // Six conversations are named so, too.
     assert_eq!(found.len(), 126);
     drop(store);
@@ -82,7 +83,7 @@ async fn nothing_stays_open_on_the_server_whether_it_went_well_or_not() {
     one.append(&a, &user(1, "one again")).await.unwrap_err();
     one.append(&conversation("nobody"), &user(1, "lost")).await.unwrap_err();
     one.messages(&a).await.unwrap();
-    other.search(SearchQuery { text: "one", scope: Scope::Everywhere, limit: 1 }).await.unwrap();
+    other.search(SearchQuery { text: "one", scope: ConversationScope::Everywhere, limit: 1 }).await.unwrap();
     assert_eq!(server.open_transactions().await, 0);
     // A failed write would keep the conversation locked.
     other.append(&a, &user(2, "two")).await.unwrap();

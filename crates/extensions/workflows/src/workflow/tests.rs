@@ -4,7 +4,7 @@ use super::*;
 use haft_project::agents::AgentTools;
 
 fn read(text: &str) -> Result<Workflow, Vec<String>> {
-    let wrong = |problems: Vec<Problem>| problems.iter().map(Problem::to_string).collect();
+    let wrong = |problems: Vec<FileProblem>| problems.iter().map(FileProblem::to_string).collect();
     workflow(Path::new("w.yaml"), Level::Project, text.to_owned()).map_err(wrong)
 }
 
@@ -128,7 +128,7 @@ steps:
 
 #[test]
 fn agents_that_are_not_there_or_have_no_role_are_told() {
-    let agent = |name: &str, role: &str| Agent {
+    let agent = |name: &str, role: &str| AgentDefinition {
         name: name.into(),
         description: String::new(),
         tools: AgentTools::All,
@@ -141,8 +141,8 @@ fn agents_that_are_not_there_or_have_no_role_are_told() {
         level: Level::Project,
     };
     let workflow = read("steps:\n  - {name: a, prompt: x, agent: mute}\n  - name: b\n    prompt: x\n    agent: gone\n  - {name: c, prompt: x, agent: good}\n").unwrap();
-    let agents = Found { items: vec![agent("good", "A role."), agent("mute", "")], shadowed: Vec::new() };
-    let told: Vec<_> = workflow.wrong_agents(&agents).iter().map(Problem::to_string).collect();
+    let agents = NamedItems { items: vec![agent("good", "A role."), agent("mute", "")], shadowed: Vec::new() };
+    let told: Vec<_> = workflow.wrong_agents(&agents).iter().map(FileProblem::to_string).collect();
     assert_eq!(
         told,
         [

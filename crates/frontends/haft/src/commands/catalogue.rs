@@ -13,7 +13,7 @@ use haft_agent::config::Config;
 use haft_agent::{Places, Project, knowledge, tool_help};
 use haft_engine::ToolHelp;
 use haft_project::external::HelpCache;
-use haft_project::{By, Ground, Kind, Problem, Shadowed, Standing};
+use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, Shadowed, ShadowedBy, TrustState};
 use serde_json::{Value, json};
 
 use crate::cli::Common;
@@ -77,8 +77,8 @@ pub(crate) enum CatalogueCommand {
 pub(super) struct CatalogueContext {
     places: Places,
     project: Project,
-    pub(super) ground: Ground,
-    standing: Standing,
+    pub(super) ground: KnowledgePaths,
+    standing: TrustState,
     /// How external tools are used.
     pub(super) help: ToolHelp,
     /// The names of tools that are built in.
@@ -102,15 +102,19 @@ impl CatalogueContext {
     }
 
     /// What servers offer of a kind, as far as it is known.
-    fn prompts(&self, kind: Kind) -> anyhow::Result<Vec<OfferedPrompt>> {
+    fn prompts(&self, kind: KnowledgeKind) -> anyhow::Result<Vec<OfferedPrompt>> {
         match kind {
-            Kind::Commands => Ok(PromptSources::open(&self.places, &self.config, &self.project)?.prompts()),
-            Kind::Rules | Kind::Agents | Kind::Skills | Kind::Tools | Kind::Workflows => Ok(Vec::new()),
+            KnowledgeKind::Commands => Ok(PromptSources::open(&self.places, &self.config, &self.project)?.prompts()),
+            KnowledgeKind::Rules
+            | KnowledgeKind::Agents
+            | KnowledgeKind::Skills
+            | KnowledgeKind::Tools
+            | KnowledgeKind::Workflows => Ok(Vec::new()),
         }
     }
 }
 
-pub(super) fn run(kind: Kind, command: Option<CatalogueCommand>) -> anyhow::Result<ProcessExit> {
+pub(super) fn run(kind: KnowledgeKind, command: Option<CatalogueCommand>) -> anyhow::Result<ProcessExit> {
     let all = CatalogueCommand::List { verbose: false, json: false, common: Common::default() };
     match command.unwrap_or(all) {
         CatalogueCommand::List { verbose, json, common } => {
@@ -126,7 +130,7 @@ pub(super) fn run(kind: Kind, command: Option<CatalogueCommand>) -> anyhow::Resu
 }
 
 /// What is wrong with files, and why those of the project are missing.
-pub(super) fn warn(place: &CatalogueContext, problems: &[Problem]) {
+pub(super) fn warn(place: &CatalogueContext, problems: &[FileProblem]) {
     if !place.standing.is_trusted() {
         output::tell(&format!(
             "{} is not trusted: nothing of it is listed; `haft trust` trusts it",
@@ -138,7 +142,7 @@ pub(super) fn warn(place: &CatalogueContext, problems: &[Problem]) {
     }
 }
 
-fn list(kind: Kind, verbose: bool, json: bool, place: &CatalogueContext) -> anyhow::Result<()> {
+fn list(kind: KnowledgeKind, verbose: bool, json: bool, place: &CatalogueContext) -> anyhow::Result<()> {
     let found = items::of(kind, &place.ground, place);
     let prompts = place.prompts(kind)?;
     warn(place, &found.problems);
@@ -177,19 +181,19 @@ fn list(kind: Kind, verbose: bool, json: bool, place: &CatalogueContext) -> anyh
 
 fn shadowed_json(one: &Shadowed) -> Value {
     let by = match &one.by {
-        By::File(path) => json!(path),
-        By::BuiltIn => json!("built-in"),
+        ShadowedBy::File(path) => json!(path),
+        ShadowedBy::BuiltIn => json!("built-in"),
     };
     json!({"name": one.name, "path": one.path, "by": by})
 }
 
 /// What is not used because another comes first, and where was looked.
-pub(super) fn details(kind: Kind, shadowed: &[Shadowed], place: &CatalogueContext) -> String {
+pub(super) fn details(kind: KnowledgeKind, shadowed: &[Shadowed], place: &CatalogueContext) -> String {
     let mut text = String::new();
     for one in shadowed {
         let by = match &one.by {
-            By::File(path) => place.ground.shown(path),
-            By::BuiltIn => "built in".to_owned(),
+            ShadowedBy::File(path) => place.ground.shown(path),
+            ShadowedBy::BuiltIn => "built in".to_owned(),
         };
         // Writing to a String cannot fail.
         let _ = writeln!(text, "not used: {} (`{}` is {by})", place.ground.shown(&one.path), one.name);
@@ -202,10 +206,14 @@ pub(super) fn details(kind: Kind, shadowed: &[Shadowed], place: &CatalogueContex
     text
 }
 
-fn kind_column(kind: Kind) -> &'static str {
+fn kind_column(kind: KnowledgeKind) -> &'static str {
     match kind {
-        Kind::Rules => "SENT",
-        Kind::Agents | Kind::Skills | Kind::Commands | Kind::Tools | Kind::Workflows => "DESCRIPTION",
+        KnowledgeKind::Rules => "SENT",
+        KnowledgeKind::Agents
+        | KnowledgeKind::Skills
+        | KnowledgeKind::Commands
+        | KnowledgeKind::Tools
+        | KnowledgeKind::Workflows => "DESCRIPTION",
     }
 }
 
@@ -215,7 +223,7 @@ fn of_prompt(prompt: &OfferedPrompt) -> Value {
     json!({"name": name, "from": "mcp", "server": server, "description": description, "argument_hint": argument_hint})
 }
 
-pub(super) fn show(kind: Kind, name: &str, json: bool, place: &CatalogueContext) -> anyhow::Result<()> {
+pub(super) fn show(kind: KnowledgeKind, name: &str, json: bool, place: &CatalogueContext) -> anyhow::Result<()> {
     if let Some(prompt) = place.prompts(kind)?.iter().find(|prompt| prompt.name == name) {
         let mut value = of_prompt(prompt);
         value["text"] = json!(prompt.about);
@@ -241,7 +249,7 @@ pub(super) fn show(kind: Kind, name: &str, json: bool, place: &CatalogueContext)
 
 impl CatalogueListing {
     /// The one of a name, or which there are.
-    fn get(&self, kind: Kind, name: &str) -> anyhow::Result<&CatalogueItem> {
+    fn get(&self, kind: KnowledgeKind, name: &str) -> anyhow::Result<&CatalogueItem> {
         self.list.iter().find(|item| item.name == name).ok_or_else(|| {
             let names: Vec<_> = self.list.iter().map(|item| item.name.as_str()).collect();
             let there =

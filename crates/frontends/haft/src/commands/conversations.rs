@@ -17,7 +17,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 #[cfg(feature = "imports")]
 use haft_imports::ImportFormat;
-use haft_store::{Conversation, Found, Scope, Store, StoreError};
+use haft_store::{Conversation, ConversationMatch, ConversationScope, Store, StoreError};
 
 use crate::cli::Common;
 use crate::exit::{ProcessExit, usage_error};
@@ -369,20 +369,20 @@ async fn named_or_current(store: &dyn Store, id: Option<&str>) -> anyhow::Result
 }
 
 pub(super) async fn find(store: &dyn Store, text: &str) -> anyhow::Result<Conversation> {
-    find_in(store, text, Scope::Everywhere).await
+    find_in(store, text, ConversationScope::Everywhere).await
 }
 
-async fn find_in(store: &dyn Store, text: &str, scope: Scope<'_>) -> anyhow::Result<Conversation> {
+async fn find_in(store: &dyn Store, text: &str, scope: ConversationScope<'_>) -> anyhow::Result<Conversation> {
     let (place, list) = match scope {
-        Scope::Namespace(_) | Scope::Everywhere => ("", "list --all"),
-        Scope::Trash => (" in the trash", "list --trash"),
+        ConversationScope::Namespace(_) | ConversationScope::Everywhere => ("", "list --all"),
+        ConversationScope::Trash => (" in the trash", "list --trash"),
     };
     match store.find(text, scope).await? {
-        Found::One(conversation) => Ok(*conversation),
-        Found::Nothing => Err(usage_error(format!(
+        ConversationMatch::One(conversation) => Ok(*conversation),
+        ConversationMatch::Nothing => Err(usage_error(format!(
             "there is no conversation `{text}`{place}; `haft conversations {list}` shows them"
         ))),
-        Found::Several(several) => {
+        ConversationMatch::Several(several) => {
             let ids: Vec<_> = several.iter().map(|one| one.id.to_string()).collect();
             Err(usage_error(format!("`{text}` could be any of {}; give more of the id", ids.join(", "))))
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clap::Args;
 use haft_agent::config::Config;
 use haft_agent::{Places, WallClock};
-use haft_store::{Check, Health, Patient, examine};
+use haft_store::{Check, CheckHealth, Patient, examine};
 use serde_json::json;
 
 use crate::cli::Common;
@@ -38,10 +38,12 @@ pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<ProcessExit> {
     let (mut checks, config) = match super::configuration(&args.common) {
         Ok((places, loaded)) => {
             let message = format!("{} is read without complaint", places.config_file().display());
-            (vec![Check::new("configuration", Health::Ok, message)], loaded.config)
+            (vec![Check::new("configuration", CheckHealth::Ok, message)], loaded.config)
         }
         // The store is looked at all the same.
-        Err(error) => (vec![Check::new("configuration", Health::Warning, format!("{error:#}"))], Config::default()),
+        Err(error) => {
+            (vec![Check::new("configuration", CheckHealth::Warning, format!("{error:#}"))], Config::default())
+        }
     };
     if config.store.url.is_none() {
         checks.extend(examine(&patient(&places, &config)));
@@ -55,7 +57,7 @@ pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<ProcessExit> {
         checks.push(surroundings::sandbox(&places, &config).await);
         checks.push(surroundings::provider(&config).await);
     });
-    let ok = checks.iter().all(|check| check.health != Health::Damaged);
+    let ok = checks.iter().all(|check| check.health != CheckHealth::Damaged);
     if args.json {
         output::print_json(&json!({ "ok": ok, "checks": checks }))?;
     } else {
@@ -74,18 +76,28 @@ fn patient(places: &Places, config: &Config) -> Patient {
     }
 }
 
+/// Which command helps with what was found.
+fn hint(check: &Check) -> Option<&'static str> {
+    match (check.name, check.health) {
+        ("database", CheckHealth::Damaged) => Some("`haft doctor --salvage` exports what can still be read"),
+        ("backups", CheckHealth::Warning) => Some("`haft conversations backup` makes one now"),
+        _ => None,
+    }
+}
+
 fn as_text(checks: &[Check]) -> String {
     let width = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
     let mut lines = Vec::new();
     for check in checks {
         let health = match check.health {
-            Health::Ok => "ok",
-            Health::Skipped => "-",
-            Health::Repaired => "repaired",
-            Health::Warning => "warning",
-            Health::Damaged => "DAMAGED",
+            CheckHealth::Ok => "ok",
+            CheckHealth::Skipped => "-",
+            CheckHealth::Repaired => "repaired",
+            CheckHealth::Warning => "warning",
+            CheckHealth::Damaged => "DAMAGED",
         };
         lines.push(format!("{health:<8}  {:<width$}  {}", check.name, check.message));
+        lines.extend(hint(check).map(|hint| format!("{:>10}  {hint}", "")));
         lines.extend(check.details.iter().map(|detail| format!("{:>10}  - {detail}", "")));
     }
     lines.join("\n") + "\n"

@@ -43,7 +43,7 @@ fn list(args: &HookListArgs) -> anyhow::Result<()> {
     let (places, loaded) = super::configuration(&args.common)?;
     let (mut ground, standing) = knowledge(&places, &wiring::project(None)?)?;
     // They are shown whether or not they would run: that is what is asked.
-    ground.obeyed = true;
+    ground.trusted = true;
     let mut problems = Vec::new();
     let found = hooks::load(&ground, &loaded.config.hooks, &places.config_file(), &mut problems);
     for problem in &problems {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use haft_agent::config::Config;
 use haft_agent::{Places, Project, knowledge};
 use haft_engine::{Leftovers, Session, Which};
-use haft_project::{Ground, commands};
+use haft_project::{KnowledgePaths, commands};
 use haft_text::Masker;
 use haft_tui::{Ended, HostActions, ListRequest, Operation, Palette, Setup, UiHandle, UiMessage};
 use haft_types::{Decision, PermissionMode, Role};
@@ -111,7 +111,7 @@ fn without_choice(args: &RunArgs) -> RunArgs {
 }
 
 /// The user's own commands, and the prompts of servers as far as they are known; nothing is started.
-fn own_commands(ground: &Ground, sources: &PromptSources) -> Vec<(String, String)> {
+fn own_commands(ground: &KnowledgePaths, sources: &PromptSources) -> Vec<(String, String)> {
     // Problems with a file are reported when it is called, and by `haft commands list`.
     let found = commands::load(ground, &mut Vec::new());
     let own = found.items.iter().map(|command| (command.name.clone(), command.description.clone()));
@@ -156,7 +156,7 @@ struct TuiSession<'a> {
     places: Places,
     config: Config,
     project: Project,
-    ground: Ground,
+    ground: KnowledgePaths,
     /// For what the user mentions; the session has servers of its own.
     sources: PromptSources,
     ui: UiHandle,

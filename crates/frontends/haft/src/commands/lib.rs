@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use clap::{Args, Subcommand};
 use haft_agent::{Project, knowledge};
 use haft_model::O200k;
-use haft_project::library::{Change, Libraries, LibraryError};
+use haft_project::library::{Libraries, LibraryChange, LibraryError};
 use haft_types::TokenCounter;
 use serde_json::json;
 
@@ -75,8 +75,8 @@ pub(super) fn run(command: Option<LibCommand>) -> anyhow::Result<ProcessExit> {
         LibCommand::Remove { name, common } => {
             let (libraries, project) = place(&common)?;
             let told = match libraries.remove(&project.root, &name).map_err(|error| told(&error))? {
-                Change::Made => format!("Removed {name}\n"),
-                Change::None => {
+                LibraryChange::Made => format!("Removed {name}\n"),
+                LibraryChange::None => {
                     return Err(usage_error(format!(
                         "this project does not use `{name}`; `haft lib list` shows what it uses"
                     )));
@@ -111,7 +111,7 @@ fn place(common: &Common) -> anyhow::Result<(Libraries, Project)> {
 }
 
 fn told(error: &LibraryError) -> anyhow::Error {
-    usage_error(error.to_string())
+    usage_error(output::hints::explained(error))
 }
 
 fn add(name: &str, common: &Common) -> anyhow::Result<()> {
@@ -121,8 +121,8 @@ fn add(name: &str, common: &Common) -> anyhow::Result<()> {
     }
     let library = libraries.find(name).map_err(|error| told(&error))?;
     let told = match libraries.add(&project.root, &library).map_err(|error| told(&error))? {
-        Change::Made => format!("Added {library}; it is sent from the next request on\n"),
-        Change::None => format!("{library} is added already\n"),
+        LibraryChange::Made => format!("Added {library}; it is sent from the next request on\n"),
+        LibraryChange::None => format!("{library} is added already\n"),
     };
     output::print(&haft_text::sanitise(&told))
 }

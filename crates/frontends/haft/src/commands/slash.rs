@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use haft_project::{Ground, commands};
+use haft_project::{KnowledgePaths, commands};
 use haft_text::NameRule;
 
 use crate::exit::usage_error;
 use crate::output;
 
 /// The prompt with a command in front put in its place. What only looks like one, as a path does, stays as it is.
-pub(crate) fn expand(prompt: String, ground: &Ground) -> anyhow::Result<String> {
+pub(crate) fn expand(prompt: String, ground: &KnowledgePaths) -> anyhow::Result<String> {
     let (prompt, problems) = expand_and_tell(prompt, ground)?;
     for problem in problems {
         output::tell(&haft_text::sanitise(&format!("haft: {problem}")));
@@ -18,7 +18,7 @@ pub(crate) fn expand(prompt: String, ground: &Ground) -> anyhow::Result<String> 
 }
 
 /// The same, with what is wrong with the command's file, for callers that report it themselves.
-pub(crate) fn expand_and_tell(prompt: String, ground: &Ground) -> anyhow::Result<(String, Vec<String>)> {
+pub(crate) fn expand_and_tell(prompt: String, ground: &KnowledgePaths) -> anyhow::Result<(String, Vec<String>)> {
     let untouched = |prompt| Ok((prompt, Vec::new()));
     let Some(called) = prompt.strip_prefix('/') else { return untouched(prompt) };
     let (name, arguments) = called.split_once(char::is_whitespace).unwrap_or((called, ""));
@@ -36,7 +36,7 @@ pub(crate) fn expand_and_tell(prompt: String, ground: &Ground) -> anyhow::Result
     }
     let names: Vec<_> = found.items.iter().map(|command| format!("/{}", command.name)).collect();
     let there = match names.as_slice() {
-        [] if ground.obeyed => "there are none (`haft commands add` adds one)".to_owned(),
+        [] if ground.trusted => "there are none (`haft commands add` adds one)".to_owned(),
         [] => "those of a project count once it is trusted (`haft trust`)".to_owned(),
         names => format!("there are {}", names.join(", ")),
     };

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use haft_project::Kind;
+use haft_project::KnowledgeKind;
 use haft_tool::Registry;
 use haft_tools::{LimitsConfig, Running};
 
@@ -92,10 +92,10 @@ pub(super) fn run(command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> 
         ToolsCommand::List(args) => wiring::runtime()?.block_on(list::run(&args))?,
         ToolsCommand::Show { name, json, common } => wiring::runtime()?.block_on(show::run(&name, json, &common))?,
         ToolsCommand::Add { name, file, user, common } => {
-            return catalogue::run(Kind::Tools, Some(CatalogueCommand::Add { name, file, user, common }));
+            return catalogue::run(KnowledgeKind::Tools, Some(CatalogueCommand::Add { name, file, user, common }));
         }
         ToolsCommand::Remove { name, common } => {
-            return catalogue::run(Kind::Tools, Some(CatalogueCommand::Remove { name, common }));
+            return catalogue::run(KnowledgeKind::Tools, Some(CatalogueCommand::Remove { name, common }));
         }
         ToolsCommand::Stats { of, json, common } => wiring::runtime()?.block_on(stats::run(&of, json, &common))?,
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use haft_agent::{Project, WallClock};
-use haft_project::{Footprint, Standing, TrustList, footprint};
+use haft_project::{Footprint, TrustList, TrustState, footprint};
 use haft_types::Clock as _;
 use serde_json::json;
 
@@ -20,7 +20,7 @@ pub(super) fn run(args: &TrustArgs) -> anyhow::Result<ProcessExit> {
         let said = if had { "is no longer trusted" } else { "was not trusted" };
         output::print(&format!("{} {said}.\n", project.root.display()))?;
     } else if args.show {
-        show(&project, &list.standing(&project.root)?, args.json)?;
+        show(&project, &list.state(&project.root)?, args.json)?;
     } else {
         let footprint = list.trust(&project.root, WallClock.now())?;
         let files = footprint.files().len();
@@ -37,7 +37,7 @@ pub(super) fn run(args: &TrustArgs) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-fn show(project: &Project, standing: &Standing, json: bool) -> anyhow::Result<()> {
+fn show(project: &Project, standing: &TrustState, json: bool) -> anyhow::Result<()> {
     let found = TrustFootprint::of(project);
     if json {
         let (word, changed) = told(standing);
@@ -48,11 +48,11 @@ fn show(project: &Project, standing: &Standing, json: bool) -> anyhow::Result<()
     output::print(&haft_text::sanitise(&found.described(project, standing)))
 }
 
-fn told(standing: &Standing) -> (&'static str, &[String]) {
+fn told(standing: &TrustState) -> (&'static str, &[String]) {
     match standing {
-        Standing::Trusted => ("trusted", &[]),
-        Standing::Untrusted => ("untrusted", &[]),
-        Standing::Changed { files } => ("changed", files),
+        TrustState::Trusted => ("trusted", &[]),
+        TrustState::Untrusted => ("untrusted", &[]),
+        TrustState::Changed { files } => ("changed", files),
     }
 }
 
@@ -79,7 +79,7 @@ impl TrustFootprint {
     }
 
     /// It as text, not yet safe for a terminal.
-    pub(super) fn described(&self, project: &Project, standing: &Standing) -> String {
+    pub(super) fn described(&self, project: &Project, standing: &TrustState) -> String {
         let (word, changed) = told(standing);
         let mut text = format!("{}: {word}\n", project.root.display());
         for (heading, names) in [

@@ -10,8 +10,8 @@ use clap::{Args, Subcommand};
 use haft_agent::config::Config;
 use haft_agent::{RandomIds, WallClock, knowledge};
 use haft_engine::turn::Limits;
-use haft_project::agents::{self, Agent};
-use haft_project::{Found, Ground, Kind, Problem};
+use haft_project::agents::{self, AgentDefinition};
+use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, NamedItems};
 use haft_types::PermissionMode;
 use haft_workflows::{Workflow, WorkflowError, WorkflowRun, WorkflowRuns};
 use report::StepPrinter;
@@ -97,8 +97,8 @@ fn input(text: &str) -> Result<(String, String), String> {
 
 pub(super) fn run(command: Option<WorkflowsCommand>) -> anyhow::Result<ProcessExit> {
     match command {
-        None => catalogue::run(Kind::Workflows, None),
-        Some(WorkflowsCommand::Catalogue(command)) => catalogue::run(Kind::Workflows, Some(command)),
+        None => catalogue::run(KnowledgeKind::Workflows, None),
+        Some(WorkflowsCommand::Catalogue(command)) => catalogue::run(KnowledgeKind::Workflows, Some(command)),
         Some(WorkflowsCommand::Run(args)) => run_one(*args),
     }
 }
@@ -163,12 +163,16 @@ fn run_error(error: WorkflowError, name: &str) -> anyhow::Error {
 }
 
 /// The workflow, with everything that could stop it found before it begins.
-fn find(ground: &Ground, name: &str, untrusted: &str) -> anyhow::Result<(Workflow, Found<Agent>)> {
+fn find(
+    ground: &KnowledgePaths,
+    name: &str,
+    untrusted: &str,
+) -> anyhow::Result<(Workflow, NamedItems<AgentDefinition>)> {
     let mut problems = Vec::new();
     let found = haft_workflows::load(ground, &mut problems);
     let Some(workflow) = found.get(name) else {
         let own = problems.iter().filter(|problem| problem.path.file_stem().is_some_and(|stem| stem == name));
-        let own: Vec<&Problem> = own.collect();
+        let own: Vec<&FileProblem> = own.collect();
         if !own.is_empty() {
             return Err(refused(ground, name, &own));
         }
@@ -187,7 +191,7 @@ fn find(ground: &Ground, name: &str, untrusted: &str) -> anyhow::Result<(Workflo
 /// A model that cannot be asked is told of before others have been.
 fn check_models(
     workflow: &Workflow,
-    agents: &Found<Agent>,
+    agents: &NamedItems<AgentDefinition>,
     args: &WorkflowRunArgs,
     config: &Config,
 ) -> anyhow::Result<()> {
@@ -205,7 +209,7 @@ fn check_models(
 }
 
 /// Every problem has a line of its own; the last one is the failure.
-fn refused(ground: &Ground, name: &str, problems: &[&Problem]) -> anyhow::Error {
+fn refused(ground: &KnowledgePaths, name: &str, problems: &[&FileProblem]) -> anyhow::Error {
     for problem in problems {
         let line = problem.line.map_or_else(String::new, |line| format!(", line {line}"));
         output::tell(&format!("haft: {}{line}: {}", ground.shown(&problem.path), problem.what));

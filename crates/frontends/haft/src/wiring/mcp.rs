@@ -19,7 +19,7 @@ use haft_mcp::{
     ServerProblem, Servers, UseMcpTool, gather,
 };
 use haft_permission::PermissionRule;
-use haft_project::Standing;
+use haft_project::TrustState;
 use haft_sandbox::{SandboxConfig, Supervisor};
 use haft_tool::{Tool, ToolCatalogue};
 use haft_types::{Decision, ModelSpec, TokenCounter};
@@ -60,7 +60,8 @@ impl Extension for McpExtension {
             places,
             &config.sandbox,
             &project.root,
-            (Arc::clone(supervisor), Arc::clone(child_environment)),
+            Arc::clone(supervisor),
+            Arc::clone(child_environment),
             context.approver.cloned(),
         );
         let mcp = Mcp::new(gathered, host);
@@ -93,7 +94,7 @@ impl Mcp {
         let supervisor = Arc::new(places.environment.supervisor());
         let environment = Arc::new(places.environment.child_environment());
         let disabled = gathered.disabled.clone();
-        let host = host(places, &config.sandbox, &project.root, (supervisor, environment), None);
+        let host = host(places, &config.sandbox, &project.root, supervisor, environment, None);
         Ok((Self::new(gathered, host), disabled))
     }
 
@@ -141,11 +142,11 @@ impl PromptSource for Mcp {
 }
 
 /// What is declared: the user's servers, and the project's if it is trusted.
-pub(crate) fn gathered(places: &Places, config: &Config, root: &Path, standing: &Standing) -> Gathered {
+pub(crate) fn gathered(places: &Places, config: &Config, root: &Path, standing: &TrustState) -> Gathered {
     let path = root.join(PROJECT_FILE);
     let text = match standing {
-        Standing::Trusted => read(&path),
-        Standing::Untrusted | Standing::Changed { .. } => Ok(None),
+        TrustState::Trusted => read(&path),
+        TrustState::Untrusted | TrustState::Changed { .. } => Ok(None),
     };
     let (text, problem) = match text {
         Ok(text) => (text, None),
@@ -192,7 +193,8 @@ fn host(
     places: &Places,
     config: &SandboxConfig,
     root: &Path,
-    (supervisor, environment): (Arc<Supervisor>, Arc<Vec<(String, String)>>),
+    supervisor: Arc<Supervisor>,
+    environment: Arc<Vec<(String, String)>>,
     approver: Option<Arc<dyn Approver>>,
 ) -> ServerHost {
     let sandbox = OwnSandbox {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_agent::Extension;
 use haft_postgres::PostgresStore;
-use haft_store::{Cached, Store, StoreConfig, StoreError};
+use haft_store::{CachedStore, Store, StoreConfig, StoreError};
 use haft_types::Clock;
 
 /// Connects to what `store.url` names.
@@ -18,6 +18,6 @@ impl Extension for PostgresExtension {
         clock: Arc<dyn Clock>,
     ) -> Option<Result<Arc<dyn Store>, StoreError>> {
         let connected = PostgresStore::connect(url, config, clock);
-        Some(connected.map(|server| Arc::new(Cached::new(server, config)) as _))
+        Some(connected.map(|server| Arc::new(CachedStore::new(server, config)) as _))
     }
 }

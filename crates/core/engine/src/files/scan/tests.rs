@@ -58,17 +58,17 @@ impl Place {
     /// Scans, and gives each difference as `name: before → after`.
     fn scan(&self, tree: &mut Tree) -> Vec<String> {
         let Scanned::Changed(differences) = tree.scan(&self.versions).unwrap() else { panic!("too large") };
-        let show = |version: Version| match version {
-            Version::Absent => "nothing".to_owned(),
-            Version::File { mode, hash, .. } => {
+        let show = |version: FileVersion| match version {
+            FileVersion::Absent => "nothing".to_owned(),
+            FileVersion::File { mode, hash, .. } => {
                 let content = String::from_utf8(self.versions.content(hash).unwrap()).unwrap();
                 format!("{content}@{mode:o}")
             }
-            Version::Link { hash } => {
+            FileVersion::Link { hash } => {
                 format!("->{}", String::from_utf8(self.versions.content(hash).unwrap()).unwrap())
             }
-            Version::Folder { mode } => format!("folder@{mode:o}"),
-            Version::Unsaved { size } => format!("unsaved {size}"),
+            FileVersion::Folder { mode } => format!("folder@{mode:o}"),
+            FileVersion::Unsaved { size } => format!("unsaved {size}"),
         };
         let name = |path: &Path| path.strip_prefix(&self.root).unwrap().display().to_string();
         differences

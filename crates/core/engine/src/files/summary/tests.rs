@@ -2,21 +2,21 @@ use haft_types::ContentHash;
 
 use super::*;
 
-fn file(content: &str) -> Version {
-    Version::File { mode: 0o644, size: content.len() as u64, hash: ContentHash::of(content.as_bytes()) }
+fn file(content: &str) -> FileVersion {
+    FileVersion::File { mode: 0o644, size: content.len() as u64, hash: ContentHash::of(content.as_bytes()) }
 }
 
-const NOTHING: Version = Version::Absent;
-const FOLDER: Version = Version::Folder { mode: 0o755 };
+const NOTHING: FileVersion = FileVersion::Absent;
+const FOLDER: FileVersion = FileVersion::Folder { mode: 0o755 };
 
-fn step(id: i64, changes: &[(&str, Version, Version)]) -> Step {
-    let change = |(path, before, after): &(&str, Version, Version)| Change {
+fn step(id: i64, changes: &[(&str, FileVersion, FileVersion)]) -> FileStep {
+    let change = |(path, before, after): &(&str, FileVersion, FileVersion)| PathChange {
         path: path.into(),
         before: *before,
         after: Some(*after),
         taken_back: None,
     };
-    Step {
+    FileStep {
         id: StepId(id),
         kind: StepKind::Call,
         call: None,

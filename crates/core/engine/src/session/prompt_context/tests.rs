@@ -4,7 +4,7 @@ use std::path::Path;
 
 use haft_context::Policy;
 use haft_model::{Catalogue, O200k};
-use haft_project::Ground;
+use haft_project::KnowledgePaths;
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_sandbox::Supervisor;
@@ -52,7 +52,7 @@ fn config(folder: &Path) -> SessionConfig {
             worktrees: at("worktrees"),
         },
         knowledge: KnowledgeSettings {
-            ground: Ground { root, cwd, obeyed: false, user: at("user"), home: None },
+            ground: KnowledgePaths { root, cwd, trusted: false, user: at("user"), home: None },
             libraries: Libraries::at(at("libraries")),
             tool_help: ToolHelp::new(HelpCache::at(at("help")), None),
             notes: "p".into(),

@@ -8,7 +8,7 @@ use haft_types::{
 };
 
 use super::*;
-use crate::protocol::{Joined, Maker, lower};
+use crate::protocol::{Joined, ThoughtMaker, lower};
 
 struct NoCount;
 
@@ -76,7 +76,7 @@ fn conversation() -> Vec<Segment> {
 fn shown(protocol: ToolProtocol, segments: &[Segment]) -> String {
     let mut out = String::new();
     for segment in segments {
-        let lowered = lower(&segment.entry.message, protocol, Maker::ThisModel);
+        let lowered = lower(&segment.entry.message, protocol, ThoughtMaker::ThisModel);
         let _ = writeln!(out, "=== {}", lowered.role);
         for part in &lowered.content {
             let _ = match part {
@@ -102,7 +102,10 @@ fn react_conversation() {
 #[test]
 fn native_messages_stay_as_they_are() {
     for segment in conversation() {
-        assert_eq!(*lower(&segment.entry.message, ToolProtocol::Native, Maker::ThisModel), segment.entry.message);
+        assert_eq!(
+            *lower(&segment.entry.message, ToolProtocol::Native, ThoughtMaker::ThisModel),
+            segment.entry.message
+        );
     }
 }
 
@@ -112,7 +115,7 @@ fn thoughts_go_back_to_their_maker_only() {
         let own = &conversation()[3].entry.message;
         let shown = |maker| lower(own, protocol, maker).joined_text();
         let thought = |text: &str| text.contains("<thinking>") || text.contains("Thought:");
-        assert!(thought(&shown(Maker::ThisModel)) && !thought(&shown(Maker::Another)));
+        assert!(thought(&shown(ThoughtMaker::ThisModel)) && !thought(&shown(ThoughtMaker::Another)));
     }
 }
 

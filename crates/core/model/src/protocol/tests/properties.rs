@@ -4,7 +4,7 @@ use haft_types::{Envelope, Message, MessageId, Part, Role, Timestamp, ToolCall, 
 use proptest::prelude::*;
 
 use super::*;
-use crate::protocol::{Maker, lower};
+use crate::protocol::{ThoughtMaker, lower};
 
 /// Texts made of what the parsers look for, whole and in pieces.
 fn text() -> impl Strategy<Value = String> {
@@ -107,7 +107,7 @@ proptest! {
         let arguments = json!({ "path": path, "content": content });
         for protocol in [ToolProtocol::Xml, ToolProtocol::React] {
             let message = call(&arguments);
-            let text = lower(&message, protocol, Maker::ThisModel).joined_text();
+            let text = lower(&message, protocol, ThoughtMaker::ThisModel).joined_text();
             let closed = events(protocol, [text.as_str()]).into_iter().find_map(|event| match event {
                 TextEvent::CallClosed { arguments } => Some(arguments),
                 _ => None,
@@ -122,7 +122,7 @@ proptest! {
         let envelope = Envelope::success(output.clone());
         let result = ToolResult { tool_call_id: "c".into(), name: "read_file".into(), envelope };
         let message = message(Role::Tool, vec![Part::ToolResult(Box::new(result))]);
-        let lowered = lower(&message, ToolProtocol::Xml, Maker::Another);
+        let lowered = lower(&message, ToolProtocol::Xml, ThoughtMaker::Another);
         prop_assert_eq!(lowered.role, Role::User);
         prop_assert_eq!(lowered.joined_text(), format!(
             "<tool_result tool_name=\"read_file\" success=\"true\">\n<message>read_file succeeded.</message>\n\

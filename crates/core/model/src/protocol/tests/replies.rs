@@ -7,7 +7,7 @@ use haft_types::{
 use super::*;
 use crate::protocol::read_calls;
 use crate::reply::Delta;
-use crate::wire::{self, CallIds, Decoded, Progress};
+use crate::wire::{self, CallIds, DecodedReply, ReplyProgress};
 
 struct NoCount;
 
@@ -27,15 +27,15 @@ fn ids() -> CallIds {
 }
 
 /// Reads a reply that arrives as these chat chunks.
-fn read(protocol: ToolProtocol, tools: Vec<ToolSpec>, chunks: &[Value]) -> (Vec<Delta>, Decoded) {
+fn read(protocol: ToolProtocol, tools: Vec<ToolSpec>, chunks: &[Value]) -> (Vec<Delta>, DecodedReply) {
     let tools = ToolSet::new(tools, &NoCount);
     let mut decoder = read_calls(wire::decoder(Api::OpenaiChat, ids()), protocol, &tools, ids());
     let mut deltas = Vec::new();
-    let mut progress = Progress::Going;
+    let mut progress = ReplyProgress::Going;
     for chunk in chunks {
         progress = decoder.event(&chunk.to_string(), &mut |delta| deltas.push(delta)).unwrap();
     }
-    assert_eq!(progress, Progress::Ended);
+    assert_eq!(progress, ReplyProgress::Ended);
     (deltas, decoder.finish())
 }
 
@@ -52,7 +52,7 @@ const XML: &str = "<thinking>which?</thinking>\n\nThis one.\n<read_file><path>a<
 #[test]
 fn parts_and_deltas_tell_the_same() {
     for size in 1..8 {
-        let (deltas, Decoded { parts, stop, .. }) = read(ToolProtocol::Xml, tools(), &words(XML, size));
+        let (deltas, DecodedReply { parts, stop, .. }) = read(ToolProtocol::Xml, tools(), &words(XML, size));
         assert_eq!(stop, StopReason::ToolUse);
         let [
             Part::Thinking(hidden),
@@ -97,7 +97,7 @@ fn parts_and_deltas_tell_the_same() {
 
 #[test]
 fn without_tools_there_are_no_calls() {
-    let (_, Decoded { parts, stop, .. }) = read(ToolProtocol::Xml, Vec::new(), &words(XML, 5));
+    let (_, DecodedReply { parts, stop, .. }) = read(ToolProtocol::Xml, Vec::new(), &words(XML, 5));
     assert_eq!(stop, StopReason::EndTurn);
     assert!(matches!(&parts[1..], [Part::Text { text, .. }] if text == XML), "{parts:?}");
 }
@@ -105,11 +105,11 @@ fn without_tools_there_are_no_calls() {
 #[test]
 fn an_answer_is_a_completion_where_there_is_one() {
     let text = "Thought: easy\nAction: Finish[It is 4.]";
-    let (_, Decoded { parts, stop, .. }) = read(ToolProtocol::React, tools(), &words(text, 3));
+    let (_, DecodedReply { parts, stop, .. }) = read(ToolProtocol::React, tools(), &words(text, 3));
     assert_eq!(stop, StopReason::ToolUse);
     assert!(matches!(&parts[2], Part::ToolCall(call) if call.arguments == r#"{"result":"It is 4."}"#), "{parts:?}");
     let only_reading = tools().into_iter().take(1).collect();
-    let (_, Decoded { parts, stop, .. }) = read(ToolProtocol::React, only_reading, &words(text, 3));
+    let (_, DecodedReply { parts, stop, .. }) = read(ToolProtocol::React, only_reading, &words(text, 3));
     assert_eq!(stop, StopReason::EndTurn);
     assert!(matches!(&parts[2], Part::Text { text, .. } if text == "It is 4."), "{parts:?}");
 }

@@ -2,8 +2,8 @@ use serde_json::json;
 
 use super::*;
 
-fn failure(status: u16, body: &Value) -> Failure {
-    Said::read(body).failure(status, &HeaderMap::new())
+fn failure(status: u16, body: &Value) -> ExchangeFailure {
+    ProviderMessage::read(body).failure(status, &HeaderMap::new())
 }
 
 #[test]
@@ -18,7 +18,7 @@ fn every_providers_words_are_found() {
         (json!({"detail": "no"}), "", "no"),
         (json!({"odd": 1}), "", "{\"odd\":1}"),
     ] {
-        let said = Said::read(&body);
+        let said = ProviderMessage::read(&body);
         assert_eq!((said.code.as_str(), said.message.as_str()), (code, message), "{body}");
     }
 }
@@ -47,7 +47,7 @@ fn money_is_told_from_haste() {
 
 #[test]
 fn an_error_in_a_stream_stands_for_its_status() {
-    let status = |error: Value| Said::read(&json!({ "error": error })).status();
+    let status = |error: Value| ProviderMessage::read(&json!({ "error": error })).status();
     assert_eq!(status(json!({"type": "overloaded_error"})), 529);
     assert_eq!(status(json!({"code": "rate_limit_exceeded"})), 429);
     assert_eq!(status(json!({"type": "invalid_request_error", "code": "context_length_exceeded"})), 400);
@@ -69,6 +69,6 @@ fn an_unknown_key_is_a_matter_of_the_key() {
 fn a_server_may_ask_not_to_be_asked_again() {
     let mut headers = HeaderMap::new();
     headers.insert("x-should-retry", reqwest::header::HeaderValue::from_static("false"));
-    let failure = Said::read(&json!({"error": {"message": "no"}})).failure(500, &headers);
+    let failure = ProviderMessage::read(&json!({"error": {"message": "no"}})).failure(500, &headers);
     assert!(!failure.is_transient());
 }

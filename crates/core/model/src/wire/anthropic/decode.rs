@@ -7,19 +7,19 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::wire::assembly::{Assembly, Decoded};
-use crate::wire::{Decode, Fault, Progress, Sink, json, parse, required};
+use crate::wire::assembly::{DecodedReply, ReplyParts};
+use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse, required};
 
 #[derive(Default)]
-pub(crate) struct Decoder {
-    assembly: Assembly,
-    open: BTreeMap<u64, Open>,
+pub(crate) struct AnthropicDecoder {
+    assembly: ReplyParts,
+    open: BTreeMap<u64, OpenBlock>,
     stop: Option<StopReason>,
     usage: Usage,
 }
 
 /// A block that was started and not yet stopped.
-enum Open {
+enum OpenBlock {
     Text,
     /// The part with this number.
     Thinking(usize),
@@ -30,7 +30,7 @@ enum Open {
 }
 
 #[derive(Deserialize)]
-struct Event<'a> {
+struct AnthropicEvent<'a> {
     r#type: &'a str,
     index: Option<u64>,
     #[serde(borrow)]
@@ -40,23 +40,23 @@ struct Event<'a> {
     #[serde(borrow)]
     delta: Option<&'a RawValue>,
     #[serde(default, deserialize_with = "json::lenient")]
-    usage: Option<WireUsage>,
+    usage: Option<AnthropicUsage>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Body<'a> {
+struct AnthropicBody<'a> {
     r#type: Option<&'a str>,
     #[serde(borrow, default)]
     content: Vec<&'a RawValue>,
     stop_reason: Option<String>,
     #[serde(default, deserialize_with = "json::lenient")]
-    usage: Option<WireUsage>,
+    usage: Option<AnthropicUsage>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Block<'a> {
+struct AnthropicBlockStart<'a> {
     r#type: &'a str,
     text: Option<String>,
     thinking: Option<String>,
@@ -68,7 +68,7 @@ struct Block<'a> {
 }
 
 #[derive(Deserialize)]
-struct BlockDelta<'a> {
+struct AnthropicDelta<'a> {
     r#type: Option<&'a str>,
     text: Option<String>,
     thinking: Option<String>,
@@ -79,7 +79,7 @@ struct BlockDelta<'a> {
 
 /// Counts in a stream are totals so far; a later event may leave some out.
 #[derive(Default, Deserialize)]
-struct WireUsage {
+struct AnthropicUsage {
     #[serde(default, deserialize_with = "json::count")]
     input_tokens: Option<u64>,
     #[serde(default, deserialize_with = "json::count")]
@@ -89,22 +89,22 @@ struct WireUsage {
     #[serde(default, deserialize_with = "json::count")]
     output_tokens: Option<u64>,
     #[serde(default, deserialize_with = "json::lenient")]
-    output_tokens_details: Option<OutputDetails>,
+    output_tokens_details: Option<AnthropicOutputDetails>,
 }
 
 #[derive(Deserialize)]
-struct OutputDetails {
+struct AnthropicOutputDetails {
     #[serde(default, deserialize_with = "json::count")]
     thinking_tokens: Option<u64>,
 }
 
-impl Decode for Decoder {
-    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<Progress, Fault> {
-        let event: Event<'_> = parse("an event", data)?;
+impl Decode for AnthropicDecoder {
+    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
+        let event: AnthropicEvent<'_> = parse("an event", data)?;
         match event.r#type {
             "message_start" => {
                 if let Some(message) = event.message {
-                    let message: Body<'_> = parse("`message_start`", message.get())?;
+                    let message: AnthropicBody<'_> = parse("`message_start`", message.get())?;
                     self.count(message.usage);
                 }
             }
@@ -119,7 +119,7 @@ impl Decode for Decoder {
             "content_block_stop" => self.close(required(event.index, "index")?, sink)?,
             "message_delta" => {
                 if let Some(delta) = event.delta {
-                    let delta: BlockDelta<'_> = parse("`message_delta`", delta.get())?;
+                    let delta: AnthropicDelta<'_> = parse("`message_delta`", delta.get())?;
                     self.stop = delta.stop_reason.map(stop_reason).or(self.stop.take());
                 }
                 self.count(event.usage);
@@ -128,17 +128,17 @@ impl Decode for Decoder {
                 if let Some(index) = self.open.keys().next() {
                     return Err(Fault::Bad(format!("the message ended inside content block {index}")));
                 }
-                return Ok(Progress::Done);
+                return Ok(ReplyProgress::Done);
             }
             "error" => return Err(Fault::Reported(serde_json::json!({ "error": event.error }))),
             // `ping`, and whatever is added later.
             _ => {}
         }
-        Ok(Progress::Going)
+        Ok(ReplyProgress::Going)
     }
 
     fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
-        let message: Body<'_> = parse("the reply", body)?;
+        let message: AnthropicBody<'_> = parse("the reply", body)?;
         if let Some(error) = message.error {
             return Err(Fault::Reported(serde_json::json!({ "error": error })));
         }
@@ -154,38 +154,38 @@ impl Decode for Decoder {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Decoded {
+    fn finish(self: Box<Self>) -> DecodedReply {
         self.assembly.finish(self.stop, self.usage)
     }
 }
 
-impl Decoder {
+impl AnthropicDecoder {
     fn start(&mut self, index: u64, raw: &RawValue, sink: Sink<'_>) -> Result<(), Fault> {
-        let block: Block<'_> = parse("`content_block`", raw.get())?;
+        let block: AnthropicBlockStart<'_> = parse("`content_block`", raw.get())?;
         let open = match block.r#type {
             "text" => {
                 // Each block stays a part of its own.
                 self.assembly.push(Part::text(""));
                 self.assembly.text(block.text.as_deref().unwrap_or_default(), sink);
-                Open::Text
+                OpenBlock::Text
             }
             "thinking" => {
                 let at = self.assembly.push(Part::Thinking(Thinking::default()));
                 self.assembly.thinking(block.thinking.as_deref().unwrap_or_default(), sink);
                 self.sign(at, block.signature.as_deref().unwrap_or_default());
-                Open::Thinking(at)
+                OpenBlock::Thinking(at)
             }
             "redacted_thinking" => {
                 let kept = Thinking { raw: Some(raw.get().to_owned()), ..Thinking::default() };
                 self.assembly.push(Part::Thinking(kept));
-                Open::Other
+                OpenBlock::Other
             }
             "tool_use" => {
                 let (id, name) = (required(block.id, "id")?, required(block.name, "name")?);
                 let input = block.input.map_or("{}", RawValue::get).to_owned();
-                Open::Call(self.assembly.call(id, name, sink), input)
+                OpenBlock::Call(self.assembly.call(id, name, sink), input)
             }
-            _ => Open::Other,
+            _ => OpenBlock::Other,
         };
         match self.open.insert(index, open) {
             None => Ok(()),
@@ -193,21 +193,21 @@ impl Decoder {
         }
     }
 
-    fn delta(&mut self, index: u64, delta: &BlockDelta<'_>, sink: Sink<'_>) -> Result<(), Fault> {
+    fn delta(&mut self, index: u64, delta: &AnthropicDelta<'_>, sink: Sink<'_>) -> Result<(), Fault> {
         let open =
             self.open.get(&index).ok_or_else(|| Fault::Bad(format!("a delta for content block {index}, not open")))?;
         match *open {
-            Open::Text => self.assembly.text(delta.text.as_deref().unwrap_or_default(), sink),
-            Open::Thinking(at) => {
+            OpenBlock::Text => self.assembly.text(delta.text.as_deref().unwrap_or_default(), sink),
+            OpenBlock::Thinking(at) => {
                 self.assembly.thinking(delta.thinking.as_deref().unwrap_or_default(), sink);
                 self.sign(at, delta.signature.as_deref().unwrap_or_default());
             }
-            Open::Call(at, _) => {
+            OpenBlock::Call(at, _) => {
                 if delta.r#type == Some("input_json_delta") {
                     self.assembly.arguments(at, delta.partial_json.as_deref().unwrap_or_default(), sink);
                 }
             }
-            Open::Other => {}
+            OpenBlock::Other => {}
         }
         Ok(())
     }
@@ -215,14 +215,14 @@ impl Decoder {
     fn close(&mut self, index: u64, sink: Sink<'_>) -> Result<(), Fault> {
         let open = self.open.remove(&index);
         match open.ok_or_else(|| Fault::Bad(format!("the end of content block {index}, not open")))? {
-            Open::Call(at, input) => {
+            OpenBlock::Call(at, input) => {
                 // Without deltas the input is the one the block was started with.
                 if matches!(self.assembly.part_mut(at), Some(Part::ToolCall(call)) if call.arguments.is_empty()) {
                     self.assembly.arguments(at, &input, sink);
                 }
                 self.assembly.close_call(at, sink);
             }
-            Open::Text | Open::Thinking(_) | Open::Other => {}
+            OpenBlock::Text | OpenBlock::Thinking(_) | OpenBlock::Other => {}
         }
         Ok(())
     }
@@ -236,7 +236,7 @@ impl Decoder {
         }
     }
 
-    fn count(&mut self, usage: Option<WireUsage>) {
+    fn count(&mut self, usage: Option<AnthropicUsage>) {
         let Some(usage) = usage else { return };
         let totals = [
             (&mut self.usage.input, usage.input_tokens),

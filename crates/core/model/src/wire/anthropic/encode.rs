@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use haft_types::{Image, Message, Part, Request, Role, Thinking, ToolResult, ToolSpec, ToolStatus};
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::wire::json::{self, field};
 use crate::wire::names::{plain_id, tool_name};
-use crate::wire::{Fragment, Frame, IMAGE_OMITTED, Mark, Settings, Turn, Wire, wrapped_text};
+use crate::wire::{CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn, wrapped_text};
 
 /// `max_tokens` must be given. When neither the request nor the model's entry says how much, this is what every model of
 /// the API can write.
@@ -20,7 +20,7 @@ const RESERVE_SHARE: f64 = 0.3;
 /// Far beyond any id a provider gives.
 const LONGEST_ID: usize = 64;
 
-pub(crate) struct Anthropic(pub(crate) Settings);
+pub(crate) struct AnthropicWire(pub(crate) Settings);
 
 #[derive(Clone, Copy, Serialize)]
 #[serde(tag = "type", rename = "ephemeral")]
@@ -31,14 +31,14 @@ struct CacheControl {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block<'a> {
+enum AnthropicBlock<'a> {
     Text {
         text: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
     Image {
-        source: Source<'a>,
+        source: AnthropicImage<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
@@ -55,7 +55,7 @@ enum Block<'a> {
     },
     ToolResult {
         tool_use_id: Cow<'a, str>,
-        content: Content<'a>,
+        content: AnthropicContent<'a>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,32 +65,22 @@ enum Block<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Content<'a> {
+enum AnthropicContent<'a> {
     Text(&'a str),
-    Blocks(Vec<Block<'a>>),
+    Blocks(Vec<AnthropicBlock<'a>>),
 }
 
 #[derive(Serialize)]
-struct Source<'a> {
+struct AnthropicImage<'a> {
     r#type: &'static str,
     media_type: &'a str,
     data: &'a str,
 }
 
-#[derive(Serialize)]
-struct Tool<'a> {
-    name: &'a str,
-    description: &'a str,
-    input_schema: &'a Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache_control: Option<CacheControl>,
-}
-
-impl Wire for Anthropic {
+impl Wire for AnthropicWire {
     fn front(&self, request: &Request) -> Vec<u8> {
         let spec = &self.0.spec;
-        let mut out = b"{\"model\":".to_vec();
-        json::write(&mut out, &spec.name);
+        let mut out = json::open_body("model", &spec.name);
         if !self.0.extra.contains_key("max_tokens") {
             let unknown =
                 || spec.max_output_tokens.unwrap_or(spec.output_reserve(RESERVE_SHARE).min(MOST_WITHOUT_ENTRY));
@@ -99,38 +89,28 @@ impl Wire for Anthropic {
         if self.0.stream {
             field(&mut out, "stream", &true);
         }
-        for (key, value) in &self.0.extra {
-            field(&mut out, key, value);
+        json::fields(&mut out, &self.0.extra);
+        out
+    }
+
+    fn tools(&self, tools: &[ToolSpec], mark: CacheMark) -> Value {
+        let declared = |tool: &ToolSpec| json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters});
+        let mut tools: Vec<Value> = tools.iter().map(declared).collect();
+        if let (Some(last), Some(control)) = (tools.last_mut(), self.cache_control(mark)) {
+            last["cache_control"] = json!(control);
         }
-        out
+        tools.into()
     }
 
-    fn tools(&self, tools: &[ToolSpec], mark: Mark) -> Vec<u8> {
-        let Some(last) = tools.len().checked_sub(1) else { return Vec::new() };
-        let list: Vec<_> = tools
-            .iter()
-            .enumerate()
-            .map(|(index, tool)| Tool {
-                name: &tool.name,
-                description: &tool.description,
-                input_schema: &tool.parameters,
-                cache_control: if index == last { self.cache_control(mark) } else { None },
-            })
-            .collect();
-        let mut out = b"\"tools\":".to_vec();
-        json::write(&mut out, &list);
-        out
+    fn system_frame(&self) -> Option<WireFrame> {
+        Some(WireFrame { open: "\"system\":[", between: ",", close: "]" })
     }
 
-    fn system_frame(&self) -> Option<Frame> {
-        Some(Frame { open: "\"system\":[", between: ",", close: "]" })
-    }
-
-    fn system(&self, message: &Message, mark: Mark) -> Vec<u8> {
+    fn system(&self, message: &Message, mark: CacheMark) -> Vec<u8> {
         let text = message.joined_text();
         let mut out = Vec::new();
         if !text.trim().is_empty() {
-            json::write(&mut out, &Block::Text { text: &text, cache_control: self.cache_control(mark) });
+            json::write(&mut out, &AnthropicBlock::Text { text: &text, cache_control: self.cache_control(mark) });
         }
         out
     }
@@ -139,17 +119,17 @@ impl Wire for Anthropic {
         "\"messages\":["
     }
 
-    fn turn(&self, turn: Turn) -> Option<Frame> {
+    fn turn(&self, turn: WireTurn) -> Option<WireFrame> {
         let open = match turn {
-            Turn::User => "{\"role\":\"user\",\"content\":[",
-            Turn::Assistant => "{\"role\":\"assistant\",\"content\":[",
+            WireTurn::User => "{\"role\":\"user\",\"content\":[",
+            WireTurn::Assistant => "{\"role\":\"assistant\",\"content\":[",
         };
-        Some(Frame { open, between: ",", close: "]}" })
+        Some(WireFrame { open, between: ",", close: "]}" })
     }
 
-    fn message(&self, message: &Message, mark: Mark) -> Fragment {
+    fn message(&self, message: &Message, mark: CacheMark) -> Fragment {
         let wrapped = wrapped_text(message);
-        let turn = if message.role == Role::Assistant { Turn::Assistant } else { Turn::User };
+        let turn = if message.role == Role::Assistant { WireTurn::Assistant } else { WireTurn::User };
         let mut blocks = self.blocks(message, wrapped.as_deref());
         if let Some(control) = self.cache_control(mark) {
             mark_last(&mut blocks, control);
@@ -157,9 +137,11 @@ impl Wire for Anthropic {
         let mut fragment = Fragment::new(turn);
         for block in &blocks {
             match block {
-                Piece::Block(block @ Block::ToolResult { .. }) => json::push(&mut fragment.results, block),
-                Piece::Block(block) => json::push(&mut fragment.items, block),
-                Piece::Kept(raw) => json::push_raw(&mut fragment.items, raw),
+                AnthropicPiece::Block(block @ AnthropicBlock::ToolResult { .. }) => {
+                    json::push(&mut fragment.results, block)
+                }
+                AnthropicPiece::Block(block) => json::push(&mut fragment.items, block),
+                AnthropicPiece::Kept(raw) => json::push_raw(&mut fragment.items, raw),
             }
         }
         fragment
@@ -167,40 +149,42 @@ impl Wire for Anthropic {
 }
 
 /// A block of ours, or one of the provider's own that goes back as it came.
-enum Piece<'a> {
-    Block(Block<'a>),
+enum AnthropicPiece<'a> {
+    Block(AnthropicBlock<'a>),
     Kept(&'a str),
 }
 
-impl Anthropic {
-    fn cache_control(&self, mark: Mark) -> Option<CacheControl> {
+impl AnthropicWire {
+    fn cache_control(&self, mark: CacheMark) -> Option<CacheControl> {
         match mark {
-            Mark::None => None,
-            Mark::Boundary => Some(CacheControl { ttl: (self.0.spec.cache.ttl == "1h").then_some("1h") }),
+            CacheMark::None => None,
+            CacheMark::Boundary => Some(CacheControl { ttl: (self.0.spec.cache.ttl == "1h").then_some("1h") }),
         }
     }
 
-    fn blocks<'a>(&self, message: &'a Message, wrapped: Option<&'a str>) -> Vec<Piece<'a>> {
+    fn blocks<'a>(&self, message: &'a Message, wrapped: Option<&'a str>) -> Vec<AnthropicPiece<'a>> {
         if let Some(text) = wrapped {
-            return vec![Piece::Block(Block::Text { text, cache_control: None })];
+            return vec![AnthropicPiece::Block(AnthropicBlock::Text { text, cache_control: None })];
         }
         let mut pieces = Vec::with_capacity(message.content.len());
         for part in &message.content {
             match part {
                 Part::Text { text, .. } if text.trim().is_empty() => {}
-                Part::Text { text, .. } => pieces.push(Piece::Block(Block::Text { text, cache_control: None })),
+                Part::Text { text, .. } => {
+                    pieces.push(AnthropicPiece::Block(AnthropicBlock::Text { text, cache_control: None }))
+                }
                 Part::Thinking(thinking) => {
                     if self.0.made(message) {
                         pieces.extend(thinking_piece(thinking));
                     }
                 }
-                Part::ToolCall(call) => pieces.push(Piece::Block(Block::ToolUse {
+                Part::ToolCall(call) => pieces.push(AnthropicPiece::Block(AnthropicBlock::ToolUse {
                     id: plain_id(&call.id, LONGEST_ID),
                     name: tool_name(&call.name),
                     input: json::object(&call.arguments),
                     cache_control: None,
                 })),
-                Part::ToolResult(result) => pieces.push(Piece::Block(tool_result(result))),
+                Part::ToolResult(result) => pieces.push(AnthropicPiece::Block(tool_result(result))),
                 Part::Image(image) => self.add_image(&mut pieces, image),
             }
         }
@@ -208,63 +192,65 @@ impl Anthropic {
     }
 
     /// A picture directly after a tool result goes into it.
-    fn add_image<'a>(&self, pieces: &mut Vec<Piece<'a>>, image: &'a Image) {
+    fn add_image<'a>(&self, pieces: &mut Vec<AnthropicPiece<'a>>, image: &'a Image) {
         let block = if self.0.spec.capabilities.images {
-            let source = Source { r#type: "base64", media_type: &image.media_type, data: &image.data };
-            Block::Image { source, cache_control: None }
+            let source = AnthropicImage { r#type: "base64", media_type: &image.media_type, data: &image.data };
+            AnthropicBlock::Image { source, cache_control: None }
         } else {
-            Block::Text { text: IMAGE_OMITTED, cache_control: None }
+            AnthropicBlock::Text { text: IMAGE_OMITTED, cache_control: None }
         };
-        let Some(Piece::Block(Block::ToolResult { content, .. })) = pieces.last_mut() else {
-            pieces.push(Piece::Block(block));
+        let Some(AnthropicPiece::Block(AnthropicBlock::ToolResult { content, .. })) = pieces.last_mut() else {
+            pieces.push(AnthropicPiece::Block(block));
             return;
         };
         match content {
-            Content::Blocks(blocks) => blocks.push(block),
-            Content::Text("") => *content = Content::Blocks(vec![block]),
-            Content::Text(text) => {
-                *content = Content::Blocks(vec![Block::Text { text, cache_control: None }, block]);
+            AnthropicContent::Blocks(blocks) => blocks.push(block),
+            AnthropicContent::Text("") => *content = AnthropicContent::Blocks(vec![block]),
+            AnthropicContent::Text(text) => {
+                *content = AnthropicContent::Blocks(vec![AnthropicBlock::Text { text, cache_control: None }, block]);
             }
         }
     }
 }
 
-fn tool_result(result: &ToolResult) -> Block<'_> {
+fn tool_result(result: &ToolResult) -> AnthropicBlock<'_> {
     let is_error = result.envelope.status == ToolStatus::Error;
     // The service refuses an error that says nothing.
     let text =
         if is_error && result.envelope.text.is_empty() { "failed without a message" } else { &result.envelope.text };
-    Block::ToolResult {
+    AnthropicBlock::ToolResult {
         tool_use_id: plain_id(&result.tool_call_id, LONGEST_ID),
-        content: Content::Text(text),
+        content: AnthropicContent::Text(text),
         is_error,
         cache_control: None,
     }
 }
 
 /// Thinking goes back whole or not at all: without its signature the provider refuses it.
-fn thinking_piece(thinking: &Thinking) -> Option<Piece<'_>> {
+fn thinking_piece(thinking: &Thinking) -> Option<AnthropicPiece<'_>> {
     match (&thinking.raw, &thinking.signature) {
-        (Some(raw), _) => json::kept_item(raw, "redacted_thinking").map(Piece::Kept),
-        (None, Some(signature)) => Some(Piece::Block(Block::Thinking { thinking: &thinking.text, signature })),
+        (Some(raw), _) => json::kept_item(raw, "redacted_thinking").map(AnthropicPiece::Kept),
+        (None, Some(signature)) => {
+            Some(AnthropicPiece::Block(AnthropicBlock::Thinking { thinking: &thinking.text, signature }))
+        }
         (None, None) => None,
     }
 }
 
 /// Puts the marker on the last block that may carry one.
-fn mark_last(pieces: &mut [Piece<'_>], control: CacheControl) {
+fn mark_last(pieces: &mut [AnthropicPiece<'_>], control: CacheControl) {
     for piece in pieces.iter_mut().rev() {
         match piece {
-            Piece::Block(
-                Block::Text { cache_control, .. }
-                | Block::Image { cache_control, .. }
-                | Block::ToolUse { cache_control, .. }
-                | Block::ToolResult { cache_control, .. },
+            AnthropicPiece::Block(
+                AnthropicBlock::Text { cache_control, .. }
+                | AnthropicBlock::Image { cache_control, .. }
+                | AnthropicBlock::ToolUse { cache_control, .. }
+                | AnthropicBlock::ToolResult { cache_control, .. },
             ) => {
                 *cache_control = Some(control);
                 return;
             }
-            Piece::Block(Block::Thinking { .. }) | Piece::Kept(_) => {}
+            AnthropicPiece::Block(AnthropicBlock::Thinking { .. }) | AnthropicPiece::Kept(_) => {}
         }
     }
 }

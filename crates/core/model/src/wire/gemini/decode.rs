@@ -5,11 +5,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::wire::assembly::{Assembly, CallIds, Decoded};
-use crate::wire::{Decode, Fault, Progress, Sink, json, parse, required};
+use crate::wire::assembly::{CallIds, DecodedReply, ReplyParts};
+use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse, required};
 
-pub(crate) struct Decoder {
-    assembly: Assembly,
+pub(crate) struct GeminiDecoder {
+    assembly: ReplyParts,
     ids: CallIds,
     /// The last event that held a call, as it came.
     last_call: String,
@@ -19,42 +19,42 @@ pub(crate) struct Decoder {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Response<'a> {
+struct GeminiBody<'a> {
     #[serde(borrow)]
-    candidates: Option<Vec<Candidate<'a>>>,
-    prompt_feedback: Option<Feedback>,
+    candidates: Option<Vec<GeminiCandidate<'a>>>,
+    prompt_feedback: Option<GeminiFeedback>,
     #[serde(default, deserialize_with = "json::lenient")]
-    usage_metadata: Option<WireUsage>,
+    usage_metadata: Option<GeminiUsage>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Candidate<'a> {
+struct GeminiCandidate<'a> {
     #[serde(borrow)]
-    content: Option<Content<'a>>,
+    content: Option<GeminiContent<'a>>,
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Content<'a> {
+struct GeminiContent<'a> {
     #[serde(borrow)]
-    parts: Option<Vec<WirePart<'a>>>,
+    parts: Option<Vec<GeminiReplyPart<'a>>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct WirePart<'a> {
+struct GeminiReplyPart<'a> {
     text: Option<String>,
     #[serde(default)]
     thought: bool,
     thought_signature: Option<String>,
     #[serde(borrow)]
-    function_call: Option<FunctionCall<'a>>,
+    function_call: Option<GeminiReplyCall<'a>>,
 }
 
 #[derive(Deserialize)]
-struct FunctionCall<'a> {
+struct GeminiReplyCall<'a> {
     id: Option<String>,
     name: String,
     #[serde(borrow)]
@@ -63,13 +63,13 @@ struct FunctionCall<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Feedback {
+struct GeminiFeedback {
     block_reason: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct WireUsage {
+struct GeminiUsage {
     #[serde(rename = "promptTokenCount", deserialize_with = "json::count")]
     prompt: Option<u64>,
     #[serde(rename = "toolUsePromptTokenCount", deserialize_with = "json::count")]
@@ -82,10 +82,10 @@ struct WireUsage {
     thoughts: Option<u64>,
 }
 
-impl Decode for Decoder {
-    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<Progress, Fault> {
+impl Decode for GeminiDecoder {
+    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
         self.response(data, sink)?;
-        Ok(if self.stop.is_some() { Progress::Ended } else { Progress::Going })
+        Ok(if self.stop.is_some() { ReplyProgress::Ended } else { ReplyProgress::Going })
     }
 
     fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
@@ -93,18 +93,18 @@ impl Decode for Decoder {
         required(self.stop.as_ref(), "finishReason").map(|_| ())
     }
 
-    fn finish(self: Box<Self>) -> Decoded {
+    fn finish(self: Box<Self>) -> DecodedReply {
         self.assembly.finish(self.stop, self.usage)
     }
 }
 
-impl Decoder {
+impl GeminiDecoder {
     pub(crate) fn new(ids: CallIds) -> Self {
-        Self { assembly: Assembly::default(), ids, last_call: String::new(), stop: None, usage: Usage::default() }
+        Self { assembly: ReplyParts::default(), ids, last_call: String::new(), stop: None, usage: Usage::default() }
     }
 
     fn response(&mut self, data: &str, sink: Sink<'_>) -> Result<(), Fault> {
-        let response: Response<'_> = parse("an event", data)?;
+        let response: GeminiBody<'_> = parse("an event", data)?;
         if let Some(error) = response.error {
             return Err(Fault::Reported(serde_json::json!({ "error": error })));
         }
@@ -145,7 +145,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn part(&mut self, part: WirePart<'_>, sink: Sink<'_>) {
+    fn part(&mut self, part: GeminiReplyPart<'_>, sink: Sink<'_>) {
         if let Some(call) = part.function_call {
             let id = call.id.filter(|id| !id.is_empty()).unwrap_or_else(|| self.ids.next(&call.name));
             let at = self.assembly.call(id, call.name, sink);
@@ -193,7 +193,7 @@ fn stop_reason(reason: String) -> StopReason {
 }
 
 /// The prompt is counted with what came from the cache; thoughts are counted beside the candidate.
-fn neutral(usage: &WireUsage) -> Usage {
+fn neutral(usage: &GeminiUsage) -> Usage {
     let (prompt, tool_use) = (usage.prompt.unwrap_or(0), usage.tool_use_prompt.unwrap_or(0));
     let (cached, thoughts) = (usage.cached.unwrap_or(0), usage.thoughts.unwrap_or(0));
     Usage {

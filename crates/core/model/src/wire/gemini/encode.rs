@@ -7,47 +7,47 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::wire::json::{self, field};
+use crate::wire::json;
 use crate::wire::names::tool_name;
-use crate::wire::{CallIds, Fragment, Frame, IMAGE_OMITTED, Mark, Settings, Turn, Wire, wrapped_text};
+use crate::wire::{CacheMark, CallIds, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn, wrapped_text};
 
-pub(crate) struct Gemini(pub(crate) Settings);
+pub(crate) struct GeminiWire(pub(crate) Settings);
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct WirePart<'a> {
+struct GeminiPart<'a> {
     #[serde(flatten)]
-    kind: Kind<'a>,
+    kind: GeminiPartKind<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thought_signature: Option<&'a str>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-enum Kind<'a> {
+enum GeminiPartKind<'a> {
     Text(&'a str),
-    InlineData(InlineData<'a>),
-    FunctionResponse(FunctionResponse<'a>),
+    InlineData(GeminiInlineData<'a>),
+    FunctionResponse(GeminiResponse<'a>),
 }
 
-/// Not one of [`Kind`]: a flattened enum cannot hold arguments as they came.
+/// Not one of [`GeminiPartKind`]: a flattened enum cannot hold arguments as they came.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct CallPart<'a> {
-    function_call: FunctionCall<'a>,
+struct GeminiCallPart<'a> {
+    function_call: GeminiCall<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thought_signature: Option<&'a str>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct InlineData<'a> {
+struct GeminiInlineData<'a> {
     mime_type: &'a str,
     data: &'a str,
 }
 
 #[derive(Serialize)]
-struct FunctionCall<'a> {
+struct GeminiCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     name: Cow<'a, str>,
@@ -55,21 +55,21 @@ struct FunctionCall<'a> {
 }
 
 #[derive(Serialize)]
-struct FunctionResponse<'a> {
+struct GeminiResponse<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     name: Cow<'a, str>,
-    response: Outcome<'a>,
+    response: GeminiResult<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Outcome<'a> {
+enum GeminiResult<'a> {
     Output(&'a str),
     Error(&'a str),
 }
 
-impl Wire for Gemini {
+impl Wire for GeminiWire {
     fn front(&self, request: &Request) -> Vec<u8> {
         let Settings { spec, extra, .. } = &self.0;
         let mut config = match extra.get("generationConfig") {
@@ -79,42 +79,26 @@ impl Wire for Gemini {
         if let Some(limit) = request.max_output_tokens.or(spec.max_output_tokens) {
             config.entry("maxOutputTokens").or_insert_with(|| limit.into());
         }
-        // The model is in the path; the first field has no comma before it.
-        let mut out = b"{\"generationConfig\":".to_vec();
-        json::write(&mut out, &config);
-        for (key, value) in extra.iter().filter(|(key, _)| *key != "generationConfig") {
-            field(&mut out, key, value);
-        }
+        // The model is in the path.
+        let mut out = json::open_body("generationConfig", &config);
+        json::fields(&mut out, extra.iter().filter(|(key, _)| *key != "generationConfig"));
         out
     }
 
-    fn tools(&self, tools: &[ToolSpec], _: Mark) -> Vec<u8> {
-        if tools.is_empty() {
-            return Vec::new();
-        }
-        let declarations: Vec<_> = tools
-            .iter()
-            .map(|tool| {
-                json!({
-                    "name": tool.name, "description": tool.description,
-                    "parametersJsonSchema": tool.parameters,
-                })
-            })
-            .collect();
-        let mut out = b"\"tools\":".to_vec();
-        json::write(&mut out, &json!([{"functionDeclarations": declarations}]));
-        out
+    fn tools(&self, tools: &[ToolSpec], _: CacheMark) -> Value {
+        let declaration = |tool: &ToolSpec| json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters});
+        json!([{"functionDeclarations": tools.iter().map(declaration).collect::<Value>()}])
     }
 
-    fn system_frame(&self) -> Option<Frame> {
-        Some(Frame { open: "\"systemInstruction\":{\"parts\":[", between: ",", close: "]}" })
+    fn system_frame(&self) -> Option<WireFrame> {
+        Some(WireFrame { open: "\"systemInstruction\":{\"parts\":[", between: ",", close: "]}" })
     }
 
-    fn system(&self, message: &Message, _: Mark) -> Vec<u8> {
+    fn system(&self, message: &Message, _: CacheMark) -> Vec<u8> {
         let text = message.joined_text();
         let mut out = Vec::new();
         if !text.trim().is_empty() {
-            json::write(&mut out, &WirePart { kind: Kind::Text(&text), thought_signature: None });
+            json::write(&mut out, &GeminiPart { kind: GeminiPartKind::Text(&text), thought_signature: None });
         }
         out
     }
@@ -123,19 +107,19 @@ impl Wire for Gemini {
         "\"contents\":["
     }
 
-    fn turn(&self, turn: Turn) -> Option<Frame> {
+    fn turn(&self, turn: WireTurn) -> Option<WireFrame> {
         let open = match turn {
-            Turn::User => "{\"role\":\"user\",\"parts\":[",
-            Turn::Assistant => "{\"role\":\"model\",\"parts\":[",
+            WireTurn::User => "{\"role\":\"user\",\"parts\":[",
+            WireTurn::Assistant => "{\"role\":\"model\",\"parts\":[",
         };
-        Some(Frame { open, between: ",", close: "]}" })
+        Some(WireFrame { open, between: ",", close: "]}" })
     }
 
-    fn message(&self, message: &Message, _: Mark) -> Fragment {
-        let turn = if message.role == Role::Assistant { Turn::Assistant } else { Turn::User };
+    fn message(&self, message: &Message, _: CacheMark) -> Fragment {
+        let turn = if message.role == Role::Assistant { WireTurn::Assistant } else { WireTurn::User };
         let mut fragment = Fragment::new(turn);
         if let Some(text) = wrapped_text(message) {
-            json::push(&mut fragment.items, &WirePart { kind: Kind::Text(&text), thought_signature: None });
+            json::push(&mut fragment.items, &GeminiPart { kind: GeminiPartKind::Text(&text), thought_signature: None });
             return fragment;
         }
         // A signature means something only to the model that made it.
@@ -147,8 +131,8 @@ impl Wire for Gemini {
                 Part::Text { text, signature } => {
                     let signature = signed(signature);
                     if !text.trim().is_empty() || signature.is_some() {
-                        let kind = Kind::Text(text);
-                        json::push(&mut fragment.items, &WirePart { kind, thought_signature: signature.as_deref() });
+                        let kind = GeminiPartKind::Text(text);
+                        json::push(&mut fragment.items, &GeminiPart { kind, thought_signature: signature.as_deref() });
                     }
                 }
                 Part::ToolCall(call) => {
@@ -173,23 +157,26 @@ impl Wire for Gemini {
     }
 }
 
-fn call_part<'a>(call: &'a ToolCall, thought_signature: Option<&'a str>) -> CallPart<'a> {
+fn call_part<'a>(call: &'a ToolCall, thought_signature: Option<&'a str>) -> GeminiCallPart<'a> {
     let function_call =
-        FunctionCall { id: known_id(&call.id), name: tool_name(&call.name), args: json::object(&call.arguments) };
-    CallPart { function_call, thought_signature }
+        GeminiCall { id: known_id(&call.id), name: tool_name(&call.name), args: json::object(&call.arguments) };
+    GeminiCallPart { function_call, thought_signature }
 }
 
-fn result_part(result: &ToolResult) -> WirePart<'_> {
+fn result_part(result: &ToolResult) -> GeminiPart<'_> {
     let text = result.envelope.text.as_str();
     let response = match result.envelope.status {
-        ToolStatus::Error => Outcome::Error(text),
-        ToolStatus::Success | ToolStatus::Partial => Outcome::Output(text),
+        ToolStatus::Error => GeminiResult::Error(text),
+        ToolStatus::Success | ToolStatus::Partial => GeminiResult::Output(text),
     };
     let (id, name) = (known_id(&result.tool_call_id), tool_name(&result.name));
-    WirePart { kind: Kind::FunctionResponse(FunctionResponse { id, name, response }), thought_signature: None }
+    GeminiPart {
+        kind: GeminiPartKind::FunctionResponse(GeminiResponse { id, name, response }),
+        thought_signature: None,
+    }
 }
 
-impl Gemini {
+impl GeminiWire {
     /// From its third generation on the API refuses a first call without signature, also where another model made the
     /// call; for those its documentation names this one.
     fn stand_in_signature(&self) -> Option<&'static str> {
@@ -198,13 +185,13 @@ impl Gemini {
         (generation >= 3).then_some("skip_thought_signature_validator")
     }
 
-    fn picture<'a>(&self, image: &'a Image) -> WirePart<'a> {
+    fn picture<'a>(&self, image: &'a Image) -> GeminiPart<'a> {
         let kind = if self.0.spec.capabilities.images {
-            Kind::InlineData(InlineData { mime_type: &image.media_type, data: &image.data })
+            GeminiPartKind::InlineData(GeminiInlineData { mime_type: &image.media_type, data: &image.data })
         } else {
-            Kind::Text(IMAGE_OMITTED)
+            GeminiPartKind::Text(IMAGE_OMITTED)
         };
-        WirePart { kind, thought_signature: None }
+        GeminiPart { kind, thought_signature: None }
     }
 }
 

@@ -5,45 +5,46 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::wire::assembly::{Assembly, CallIds, Decoded};
-use crate::wire::{Decode, Fault, Progress, Sink, json, parse, required};
+use crate::wire::assembly::{CallIds, DecodedReply, ReplyParts};
+use crate::wire::openai::{self, InputTokenDetails, OutputTokenDetails};
+use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse, required};
 
-pub(crate) struct Decoder {
-    assembly: Assembly,
+pub(crate) struct ChatDecoder {
+    assembly: ReplyParts,
     ids: CallIds,
-    calls: Vec<Slot>,
+    calls: Vec<ChatCallSlot>,
     stop: Option<StopReason>,
     usage: Usage,
 }
 
 /// A call under construction.
-struct Slot {
+struct ChatCallSlot {
     index: Option<u64>,
     id: String,
     part: usize,
 }
 
 #[derive(Deserialize)]
-struct Chunk<'a> {
+struct ChatChunk<'a> {
     #[serde(borrow)]
-    choices: Option<Vec<Choice<'a>>>,
+    choices: Option<Vec<ChatChoice<'a>>>,
     #[serde(default, deserialize_with = "json::lenient")]
-    usage: Option<WireUsage>,
+    usage: Option<ChatUsage>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Choice<'a> {
+struct ChatChoice<'a> {
     #[serde(borrow)]
-    delta: Option<Words<'a>>,
+    delta: Option<ChatDelta<'a>>,
     #[serde(borrow)]
-    message: Option<Words<'a>>,
+    message: Option<ChatDelta<'a>>,
     finish_reason: Option<String>,
 }
 
 /// What `delta` and `message` hold.
 #[derive(Deserialize)]
-struct Words<'a> {
+struct ChatDelta<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     refusal: Option<String>,
@@ -53,40 +54,40 @@ struct Words<'a> {
     #[serde(borrow)]
     reasoning: Option<&'a RawValue>,
     #[serde(borrow)]
-    tool_calls: Option<Vec<WireCall<'a>>>,
+    tool_calls: Option<Vec<ChatCallDelta<'a>>>,
 }
 
 #[derive(Deserialize)]
-struct WireCall<'a> {
+struct ChatCallDelta<'a> {
     index: Option<u64>,
     id: Option<String>,
     #[serde(borrow)]
-    function: Option<Function<'a>>,
+    function: Option<ChatFunctionDelta<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Function<'a> {
+struct ChatFunctionDelta<'a> {
     name: Option<String>,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct ContentPiece {
+struct ChatContentPiece {
     text: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct WireUsage {
+struct ChatUsage {
     #[serde(default, deserialize_with = "json::count")]
     prompt_tokens: Option<u64>,
     #[serde(default, deserialize_with = "json::count")]
     completion_tokens: Option<u64>,
     #[serde(default, deserialize_with = "json::lenient")]
-    prompt_tokens_details: Option<PromptDetails>,
+    prompt_tokens_details: Option<InputTokenDetails>,
     #[serde(default, deserialize_with = "json::lenient")]
-    completion_tokens_details: Option<CompletionDetails>,
+    completion_tokens_details: Option<OutputTokenDetails>,
     /// Where two compatible providers count what came from the cache.
     #[serde(default, deserialize_with = "json::count")]
     prompt_cache_hit_tokens: Option<u64>,
@@ -94,33 +95,17 @@ struct WireUsage {
     cached_tokens: Option<u64>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct PromptDetails {
-    #[serde(default, deserialize_with = "json::count")]
-    cached_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json::count")]
-    cache_write_tokens: Option<u64>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct CompletionDetails {
-    #[serde(default, deserialize_with = "json::count")]
-    reasoning_tokens: Option<u64>,
-}
-
-impl Decode for Decoder {
-    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<Progress, Fault> {
+impl Decode for ChatDecoder {
+    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
         if data.trim() == "[DONE]" {
             return if self.stop.is_some() {
-                Ok(Progress::Done)
+                Ok(ReplyProgress::Done)
             } else {
                 Err(Fault::Bad("the stream ended without `finish_reason`".into()))
             };
         }
         self.chunk(data, sink)?;
-        Ok(if self.stop.is_some() { Progress::Ended } else { Progress::Going })
+        Ok(if self.stop.is_some() { ReplyProgress::Ended } else { ReplyProgress::Going })
     }
 
     fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
@@ -128,18 +113,18 @@ impl Decode for Decoder {
         required(self.stop.as_ref(), "finish_reason").map(|_| ())
     }
 
-    fn finish(self: Box<Self>) -> Decoded {
+    fn finish(self: Box<Self>) -> DecodedReply {
         self.assembly.finish(self.stop, self.usage)
     }
 }
 
-impl Decoder {
+impl ChatDecoder {
     pub(crate) fn new(ids: CallIds) -> Self {
-        Self { assembly: Assembly::default(), ids, calls: Vec::new(), stop: None, usage: Usage::default() }
+        Self { assembly: ReplyParts::default(), ids, calls: Vec::new(), stop: None, usage: Usage::default() }
     }
 
     fn chunk(&mut self, data: &str, sink: Sink<'_>) -> Result<(), Fault> {
-        let chunk: Chunk<'_> = parse("an event", data)?;
+        let chunk: ChatChunk<'_> = parse("an event", data)?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
             return Err(Fault::Reported(serde_json::json!({ "error": error })));
         }
@@ -147,12 +132,12 @@ impl Decoder {
             return Err(Fault::Bad("`choices` is missing".into()));
         }
         if let Some(usage) = chunk.usage {
-            self.usage = neutral(&usage);
+            self.usage = neutral(usage);
         }
         // Only one choice is ever asked for.
         let Some(choice) = chunk.choices.into_iter().flatten().next() else { return Ok(()) };
-        for words in [choice.delta, choice.message].into_iter().flatten() {
-            self.words(words, sink)?;
+        for delta in [choice.delta, choice.message].into_iter().flatten() {
+            self.delta(delta, sink)?;
         }
         if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
             let stop = stop_reason(reason);
@@ -162,19 +147,19 @@ impl Decoder {
         Ok(())
     }
 
-    fn words(&mut self, words: Words<'_>, sink: Sink<'_>) -> Result<(), Fault> {
-        if let Some(reasoning) = words.reasoning_content {
+    fn delta(&mut self, delta: ChatDelta<'_>, sink: Sink<'_>) -> Result<(), Fault> {
+        if let Some(reasoning) = delta.reasoning_content {
             self.assembly.thinking(&reasoning, sink);
-        } else if let Some(reasoning) = words.reasoning.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok()) {
+        } else if let Some(reasoning) = delta.reasoning.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok()) {
             self.assembly.thinking(&reasoning, sink);
         }
-        if let Some(content) = words.content {
+        if let Some(content) = delta.content {
             self.content(content, sink)?;
         }
-        if let Some(refusal) = words.refusal {
+        if let Some(refusal) = delta.refusal {
             self.assembly.text(&refusal, sink);
         }
-        for call in words.tool_calls.into_iter().flatten() {
+        for call in delta.tool_calls.into_iter().flatten() {
             if self.stop.is_some() {
                 return Err(Fault::Bad("a call after the end of the message".into()));
             }
@@ -186,7 +171,7 @@ impl Decoder {
     /// A text, or (from a few servers) a list of pieces.
     fn content(&mut self, content: &RawValue, sink: Sink<'_>) -> Result<(), Fault> {
         if content.get().starts_with('[') {
-            let pieces: Vec<ContentPiece> = parse("`content`", content.get())?;
+            let pieces: Vec<ChatContentPiece> = parse("`content`", content.get())?;
             for piece in pieces {
                 self.assembly.text(piece.text.as_deref().unwrap_or_default(), sink);
             }
@@ -197,7 +182,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn call(&mut self, call: WireCall<'_>, sink: Sink<'_>) -> Result<(), Fault> {
+    fn call(&mut self, call: ChatCallDelta<'_>, sink: Sink<'_>) -> Result<(), Fault> {
         let given_id = call.id.filter(|id| !id.is_empty());
         let (name, arguments) = call.function.map_or((None, None), |function| (function.name, function.arguments));
         let name = name.filter(|name| !name.is_empty());
@@ -208,7 +193,7 @@ impl Decoder {
             let name = name.ok_or_else(|| Fault::Bad("a tool call begins without a name".into()))?;
             let id = given_id.unwrap_or_else(|| self.ids.next(&name));
             let part = self.assembly.call(id.clone(), name, sink);
-            self.calls.push(Slot { index: call.index, id, part });
+            self.calls.push(ChatCallSlot { index: call.index, id, part });
             part
         };
         if let Some(arguments) = arguments {
@@ -256,20 +241,8 @@ fn stop_reason(reason: String) -> StopReason {
     }
 }
 
-/// The prompt is counted whole; what was read from the cache and written to it is part of it.
-fn neutral(usage: &WireUsage) -> Usage {
-    let details = usage.prompt_tokens_details.as_ref();
-    let cached = details
-        .and_then(|details| details.cached_tokens)
-        .or(usage.prompt_cache_hit_tokens)
-        .or(usage.cached_tokens)
-        .unwrap_or(0);
-    let written = details.and_then(|details| details.cache_write_tokens).unwrap_or(0);
-    Usage {
-        input: usage.prompt_tokens.unwrap_or(0).saturating_sub(cached + written),
-        cached_input: cached,
-        cache_write: written,
-        output: usage.completion_tokens.unwrap_or(0),
-        reasoning: usage.completion_tokens_details.as_ref().and_then(|details| details.reasoning_tokens).unwrap_or(0),
-    }
+fn neutral(usage: ChatUsage) -> Usage {
+    let mut details = usage.prompt_tokens_details.unwrap_or_default();
+    details.cached_tokens = details.cached_tokens.or(usage.prompt_cache_hit_tokens).or(usage.cached_tokens);
+    openai::usage((usage.prompt_tokens, details), (usage.completion_tokens, usage.completion_tokens_details))
 }

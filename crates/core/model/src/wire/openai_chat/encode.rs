@@ -3,82 +3,82 @@
 
 use std::borrow::Cow;
 
-use haft_types::{CacheKind, Message, Part, Request, Role, ToolSpec};
+use haft_types::{CacheKind, Image, Message, Part, Request, ToolSpec};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::wire::json::{self, field};
 use crate::wire::names::{short_id, tool_name};
-use crate::wire::{Fragment, Frame, IMAGE_OMITTED, Mark, Settings, Turn, Wire};
+use crate::wire::openai::{self, OpenaiMessages};
+use crate::wire::{CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireTurn};
 
 /// The longest id of a call OpenAI takes.
 const LONGEST_ID: usize = 40;
 
-pub(crate) struct Chat(pub(crate) Settings);
+pub(crate) struct ChatWire(pub(crate) Settings);
 
 #[derive(Serialize)]
-struct Wrapped<'a> {
+struct ChatMessage<'a> {
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<Cow<'a, str>>,
-    content: Option<Content<'a>>,
+    content: Option<ChatContent<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Call<'a>>,
+    tool_calls: Vec<ChatCall<'a>>,
 }
 
-impl<'a> Wrapped<'a> {
-    fn new(role: &'static str, content: Option<Content<'a>>) -> Self {
+impl<'a> ChatMessage<'a> {
+    fn new(role: &'static str, content: Option<ChatContent<'a>>) -> Self {
         Self { role, tool_call_id: None, content, reasoning_content: None, tool_calls: Vec::new() }
     }
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Content<'a> {
+enum ChatContent<'a> {
     Text(&'a str),
-    Pieces(Vec<Piece<'a>>),
+    Pieces(Vec<ChatPiece<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Piece<'a> {
+enum ChatPiece<'a> {
     Text {
         text: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         prompt_cache_breakpoint: Option<Value>,
     },
     ImageUrl {
-        image_url: Url,
+        image_url: ChatImageUrl,
         #[serde(skip_serializing_if = "Option::is_none")]
         prompt_cache_breakpoint: Option<Value>,
     },
 }
 
 #[derive(Serialize)]
-struct Url {
+struct ChatImageUrl {
     url: String,
 }
 
 #[derive(Serialize)]
-struct Call<'a> {
+struct ChatCall<'a> {
     id: Cow<'a, str>,
     r#type: &'static str,
-    function: Function<'a>,
+    function: ChatFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct Function<'a> {
+struct ChatFunction<'a> {
     name: Cow<'a, str>,
     arguments: &'a str,
 }
 
-impl Wire for Chat {
+impl Wire for ChatWire {
     fn front(&self, request: &Request) -> Vec<u8> {
         let Settings { spec, extra, stream, is_openai, .. } = &self.0;
-        let mut out = b"{\"model\":".to_vec();
-        json::write(&mut out, &spec.name);
+        let mut out = json::open_body("model", &spec.name);
         // OpenAI deprecated `max_tokens` and its reasoning models refuse it; most other servers know nothing else.
         let limit_key = if spec.capabilities.reasoning || *is_openai { "max_completion_tokens" } else { "max_tokens" };
         let set_by_user = ["max_tokens", "max_completion_tokens"].iter().any(|key| extra.contains_key(*key));
@@ -96,121 +96,65 @@ impl Wire for Chat {
         if let (Some(key), true) = (&request.cache_key, keyed && !extra.contains_key("prompt_cache_key")) {
             field(&mut out, "prompt_cache_key", key);
         }
-        for (key, value) in extra {
-            field(&mut out, key, value);
-        }
+        json::fields(&mut out, extra);
         out
     }
 
-    fn tools(&self, tools: &[ToolSpec], _: Mark) -> Vec<u8> {
-        if tools.is_empty() {
-            return Vec::new();
-        }
-        let list: Vec<_> = tools
-            .iter()
-            .map(|tool| {
-                json!({"type": "function", "function": {
-                    "name": tool.name, "description": tool.description, "parameters": tool.parameters,
-                }})
-            })
-            .collect();
-        let mut out = b"\"tools\":".to_vec();
-        json::write(&mut out, &list);
-        out
-    }
-
-    fn system_frame(&self) -> Option<Frame> {
-        None
-    }
-
-    fn system(&self, _: &Message, _: Mark) -> Vec<u8> {
-        Vec::new()
+    fn tools(&self, tools: &[ToolSpec], _: CacheMark) -> Value {
+        let function = |tool: &ToolSpec| {
+            json!({"type": "function", "function": {
+                "name": tool.name, "description": tool.description, "parameters": tool.parameters,
+            }})
+        };
+        tools.iter().map(function).collect()
     }
 
     fn list(&self) -> &'static str {
         "\"messages\":["
     }
 
-    fn turn(&self, _: Turn) -> Option<Frame> {
-        None
-    }
-
-    fn message(&self, message: &Message, mark: Mark) -> Fragment {
-        match message.role {
-            Role::System | Role::Summary => self.words("system", message, mark),
-            Role::User => self.words("user", message, mark),
-            Role::Assistant => self.assistant(message),
-            Role::Tool => self.results(message, mark),
-        }
+    fn message(&self, message: &Message, mark: CacheMark) -> Fragment {
+        self.laid_out(message, mark)
     }
 }
 
-impl Chat {
-    fn words(&self, role: &'static str, message: &Message, mark: Mark) -> Fragment {
-        let mut pieces = Vec::new();
-        for part in &message.content {
-            match part {
-                Part::Text { text, .. } if text.trim().is_empty() => {}
-                Part::Text { text, .. } => pieces.push(text_piece(text)),
-                Part::Image(image) => pieces.push(self.picture(&image.media_type, &image.data)),
-                Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => {}
-            }
-        }
-        let mut fragment = Fragment::new(Turn::User);
+impl OpenaiMessages for ChatWire {
+    fn input(&self, role: &'static str, message: &Message, mark: CacheMark) -> Fragment {
+        let pieces = openai::pieces(message, text_piece, |image| self.picture(image));
+        let mut fragment = Fragment::new(WireTurn::User);
         if !pieces.is_empty() {
-            json::push(&mut fragment.items, &Wrapped::new(role, Some(self.content(pieces, mark))));
+            json::push(&mut fragment.items, &ChatMessage::new(role, Some(self.content(pieces, mark))));
         }
         fragment
     }
 
-    fn results(&self, message: &Message, mark: Mark) -> Fragment {
-        let mut fragment = Fragment::new(Turn::User);
-        let mut pictures = Vec::new();
+    fn results(&self, message: &Message, mark: CacheMark) -> Fragment {
+        let mut fragment = Fragment::new(WireTurn::User);
         let last = message.tool_results().count().saturating_sub(1);
         for (index, result) in message.tool_results().enumerate() {
-            let mark = if index == last { mark } else { Mark::None };
+            let mark = if index == last { mark } else { CacheMark::None };
             let content = self.content(vec![text_piece(&result.envelope.text)], mark);
-            let tool =
-                Wrapped { tool_call_id: Some(self.id(&result.tool_call_id)), ..Wrapped::new("tool", Some(content)) };
+            let tool = ChatMessage {
+                tool_call_id: Some(self.id(&result.tool_call_id)),
+                ..ChatMessage::new("tool", Some(content))
+            };
             json::push(&mut fragment.results, &tool);
         }
-        for part in &message.content {
-            match part {
-                Part::Image(image) => pictures.push(self.picture(&image.media_type, &image.data)),
-                Part::Text { .. } | Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => {}
-            }
-        }
+        let picture = |part: &Part| match part {
+            Part::Image(image) => Some(self.picture(image)),
+            Part::Text { .. } | Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        };
+        let pictures: Vec<_> = message.content.iter().filter_map(picture).collect();
         if !pictures.is_empty() {
-            let user = Wrapped::new("user", Some(Content::Pieces(pictures)));
+            let user = ChatMessage::new("user", Some(ChatContent::Pieces(pictures)));
             json::push(&mut fragment.after_results, &user);
         }
         fragment
     }
 
-    fn picture(&self, media_type: &str, data: &str) -> Piece<'static> {
-        if !self.0.spec.capabilities.images {
-            return text_piece(IMAGE_OMITTED);
-        }
-        let url = Url { url: format!("data:{media_type};base64,{data}") };
-        Piece::ImageUrl { image_url: url, prompt_cache_breakpoint: None }
-    }
-
-    /// A single text goes as a plain string, the form every server takes, unless it must carry a breakpoint.
-    fn content<'a>(&self, mut pieces: Vec<Piece<'a>>, mark: Mark) -> Content<'a> {
-        let marked = mark == Mark::Boundary && self.0.spec.cache.rule == CacheKind::OpenaiBreakpoints;
-        if let (true, Some(last)) = (marked, pieces.last_mut()) {
-            let (Piece::Text { prompt_cache_breakpoint, .. } | Piece::ImageUrl { prompt_cache_breakpoint, .. }) = last;
-            *prompt_cache_breakpoint = Some(json!({"mode": "explicit"}));
-        }
-        match pieces.as_slice() {
-            [Piece::Text { text, prompt_cache_breakpoint: None }] => Content::Text(text),
-            _ => Content::Pieces(pieces),
-        }
-    }
-
     /// The protocol itself has no place for thinking. Models that want it back get it with every reply that called tools, an
     /// empty one where there was none: they refuse a history in which one is missing.
-    fn assistant(&self, message: &Message) -> Fragment {
+    fn reply(&self, message: &Message) -> Fragment {
         let mut texts = Vec::new();
         let mut reasoning = String::new();
         for part in &message.content {
@@ -223,25 +167,47 @@ impl Chat {
         }
         let content = match texts.as_slice() {
             [] => None,
-            [Piece::Text { text, .. }] => Some(Content::Text(text)),
-            _ => Some(Content::Pieces(texts)),
+            [ChatPiece::Text { text, .. }] => Some(ChatContent::Text(text)),
+            _ => Some(ChatContent::Pieces(texts)),
         };
         let tool_calls: Vec<_> = message
             .tool_calls()
-            .map(|call| Call {
+            .map(|call| ChatCall {
                 id: self.id(&call.id),
                 r#type: "function",
-                function: Function { name: tool_name(&call.name), arguments: &call.arguments },
+                function: ChatFunction { name: tool_name(&call.name), arguments: &call.arguments },
             })
             .collect();
-        let mut fragment = Fragment::new(Turn::Assistant);
+        let mut fragment = Fragment::new(WireTurn::Assistant);
         if content.is_some() || !tool_calls.is_empty() {
             let wants_it = self.0.spec.capabilities.reasoning_back && !tool_calls.is_empty();
             let reasoning_content = wants_it.then_some(reasoning);
-            let reply = Wrapped { reasoning_content, tool_calls, ..Wrapped::new("assistant", content) };
+            let reply = ChatMessage { reasoning_content, tool_calls, ..ChatMessage::new("assistant", content) };
             json::push(&mut fragment.items, &reply);
         }
         fragment
+    }
+}
+
+impl ChatWire {
+    fn picture(&self, image: &Image) -> ChatPiece<'static> {
+        match openai::image_url(&self.0, image) {
+            Some(url) => ChatPiece::ImageUrl { image_url: ChatImageUrl { url }, prompt_cache_breakpoint: None },
+            None => text_piece(IMAGE_OMITTED),
+        }
+    }
+
+    /// A single text goes as a plain string, the form every server takes, unless it must carry a breakpoint.
+    fn content<'a>(&self, mut pieces: Vec<ChatPiece<'a>>, mark: CacheMark) -> ChatContent<'a> {
+        if let Some(last) = pieces.last_mut() {
+            let (ChatPiece::Text { prompt_cache_breakpoint, .. } | ChatPiece::ImageUrl { prompt_cache_breakpoint, .. }) =
+                last;
+            *prompt_cache_breakpoint = openai::breakpoint(&self.0, mark);
+        }
+        match pieces.as_slice() {
+            [ChatPiece::Text { text, prompt_cache_breakpoint: None }] => ChatContent::Text(text),
+            _ => ChatContent::Pieces(pieces),
+        }
     }
 
     /// OpenAI itself limits the length; other servers issue ids of any shape and want them back as they are.
@@ -250,6 +216,6 @@ impl Chat {
     }
 }
 
-fn text_piece(text: &str) -> Piece<'_> {
-    Piece::Text { text, prompt_cache_breakpoint: None }
+fn text_piece(text: &str) -> ChatPiece<'_> {
+    ChatPiece::Text { text, prompt_cache_breakpoint: None }
 }

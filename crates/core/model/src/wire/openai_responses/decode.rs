@@ -8,12 +8,13 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::reply::Delta;
-use crate::wire::assembly::{Assembly, CallIds, Decoded};
-use crate::wire::{Decode, Fault, Progress, Sink, json, parse, required};
+use crate::wire::assembly::{CallIds, DecodedReply, ReplyParts};
+use crate::wire::openai::{self, InputTokenDetails, OutputTokenDetails};
+use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse, required};
 
-pub(crate) struct Decoder {
+pub(crate) struct ResponsesDecoder {
     ids: CallIds,
-    items: BTreeMap<u64, Item>,
+    items: BTreeMap<u64, OutputItem>,
     /// The ids of items that came without a number, in order.
     unnumbered: Vec<String>,
     stop: Option<StopReason>,
@@ -22,7 +23,7 @@ pub(crate) struct Decoder {
 
 /// An output item, from its opening to its close.
 #[derive(Default)]
-struct Item {
+struct OutputItem {
     /// Its parts once it is closed: then they are final.
     closed: Option<Vec<Part>>,
     /// The call it is, once that is known.
@@ -32,7 +33,7 @@ struct Item {
 }
 
 #[derive(Deserialize)]
-struct Event<'a> {
+struct ResponsesEvent<'a> {
     r#type: &'a str,
     output_index: Option<u64>,
     item_id: Option<String>,
@@ -47,23 +48,23 @@ struct Event<'a> {
 }
 
 #[derive(Deserialize)]
-struct Response<'a> {
+struct ResponsesBody<'a> {
     status: Option<&'a str>,
     #[serde(borrow, default)]
     output: Vec<&'a RawValue>,
     #[serde(default, deserialize_with = "json::lenient")]
-    usage: Option<WireUsage>,
+    usage: Option<ResponsesUsage>,
     error: Option<Value>,
-    incomplete_details: Option<Incomplete>,
+    incomplete_details: Option<ResponsesIncomplete>,
 }
 
 #[derive(Deserialize)]
-struct Incomplete {
+struct ResponsesIncomplete {
     reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct WireItem<'a> {
+struct WireOutputItem<'a> {
     r#type: &'a str,
     id: Option<String>,
     call_id: Option<String>,
@@ -71,12 +72,12 @@ struct WireItem<'a> {
     arguments: Option<String>,
     encrypted_content: Option<String>,
     #[serde(default)]
-    content: Option<Vec<Words>>,
+    content: Option<Vec<ResponsesText>>,
     #[serde(default)]
-    summary: Option<Vec<Words>>,
+    summary: Option<Vec<ResponsesText>>,
 }
 
-impl WireItem<'_> {
+impl WireOutputItem<'_> {
     /// What `item_id` calls it.
     fn name_in_stream(&self) -> Option<&String> {
         self.id.as_ref().or(self.call_id.as_ref())
@@ -84,50 +85,34 @@ impl WireItem<'_> {
 }
 
 #[derive(Deserialize)]
-struct Words {
+struct ResponsesText {
     text: Option<String>,
     refusal: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct WireUsage {
+struct ResponsesUsage {
     #[serde(default, deserialize_with = "json::count")]
     input_tokens: Option<u64>,
     #[serde(default, deserialize_with = "json::lenient")]
-    input_tokens_details: Option<InputDetails>,
+    input_tokens_details: Option<InputTokenDetails>,
     #[serde(default, deserialize_with = "json::count")]
     output_tokens: Option<u64>,
     #[serde(default, deserialize_with = "json::lenient")]
-    output_tokens_details: Option<OutputDetails>,
+    output_tokens_details: Option<OutputTokenDetails>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct InputDetails {
-    #[serde(default, deserialize_with = "json::count")]
-    cached_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json::count")]
-    cache_write_tokens: Option<u64>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct OutputDetails {
-    #[serde(default, deserialize_with = "json::count")]
-    reasoning_tokens: Option<u64>,
-}
-
-impl Decode for Decoder {
-    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<Progress, Fault> {
+impl Decode for ResponsesDecoder {
+    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
         // Some gateways end with the other API's sign; the message has ended before or never will.
         if data.trim() == "[DONE]" {
             return Err(Fault::Bad("the stream ended without `response.completed`".into()));
         }
-        let event: Event<'_> = parse("an event", data)?;
+        let event: ResponsesEvent<'_> = parse("an event", data)?;
         match event.r#type {
             "response.output_item.added" => {
-                let item: WireItem<'_> = parse("`item`", required(event.item, "item")?.get())?;
+                let item: WireOutputItem<'_> = parse("`item`", required(event.item, "item")?.get())?;
                 let index = self.place(event.output_index, event.item_id.as_ref().or(item.name_in_stream()))?;
                 self.open(index, item, sink)?;
             }
@@ -151,17 +136,17 @@ impl Decode for Decoder {
             }
             "response.output_item.done" => {
                 let raw = required(event.item, "item")?;
-                let item: WireItem<'_> = parse("`item`", raw.get())?;
+                let item: WireOutputItem<'_> = parse("`item`", raw.get())?;
                 let index = self.place(event.output_index, event.item_id.as_ref().or(item.name_in_stream()))?;
                 self.close(index, raw, sink)?;
             }
             "response.completed" | "response.incomplete" => {
                 let response = required(event.response, "response")?;
-                self.end(&parse("`response`", response.get())?, sink)?;
-                return Ok(Progress::Done);
+                self.end(parse("`response`", response.get())?, sink)?;
+                return Ok(ReplyProgress::Done);
             }
             "response.failed" => {
-                let response: Response<'_> = parse("`response`", required(event.response, "response")?.get())?;
+                let response: ResponsesBody<'_> = parse("`response`", required(event.response, "response")?.get())?;
                 return Err(Fault::Reported(serde_json::json!({ "error": response.error })));
             }
             "error" => {
@@ -170,19 +155,19 @@ impl Decode for Decoder {
             }
             _ => {}
         }
-        Ok(Progress::Going)
+        Ok(ReplyProgress::Going)
     }
 
     fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
-        let response: Response<'_> = parse("the reply", body)?;
+        let response: ResponsesBody<'_> = parse("the reply", body)?;
         if let Some(error) = response.error.as_ref().filter(|error| !error.is_null()) {
             return Err(Fault::Reported(serde_json::json!({ "error": error })));
         }
-        self.end(&response, sink)
+        self.end(response, sink)
     }
 
-    fn finish(self: Box<Self>) -> Decoded {
-        let mut assembly = Assembly::default();
+    fn finish(self: Box<Self>) -> DecodedReply {
+        let mut assembly = ReplyParts::default();
         for part in self.items.into_values().filter_map(|item| item.closed).flatten() {
             assembly.push(part);
         }
@@ -193,7 +178,7 @@ impl Decode for Decoder {
 /// What stands between the paragraphs of a reasoning summary.
 const PARAGRAPH: &str = "\n\n";
 
-impl Decoder {
+impl ResponsesDecoder {
     pub(crate) fn new(ids: CallIds) -> Self {
         Self { ids, items: BTreeMap::new(), unnumbered: Vec::new(), stop: None, usage: Usage::default() }
     }
@@ -212,7 +197,7 @@ impl Decoder {
         Ok(place as u64)
     }
 
-    fn open(&mut self, index: u64, item: WireItem<'_>, sink: Sink<'_>) -> Result<(), Fault> {
+    fn open(&mut self, index: u64, item: WireOutputItem<'_>, sink: Sink<'_>) -> Result<(), Fault> {
         let slot = self.items.entry(index).or_default();
         if item.r#type == "function_call" && slot.call.is_none() {
             let name = required(item.name, "name")?;
@@ -244,7 +229,7 @@ impl Decoder {
 
     /// The closed item is what counts; what was told piece by piece on the way was a preview of it.
     fn close(&mut self, index: u64, raw: &RawValue, sink: Sink<'_>) -> Result<(), Fault> {
-        let item: WireItem<'_> = parse("`item`", raw.get())?;
+        let item: WireOutputItem<'_> = parse("`item`", raw.get())?;
         let parts = match item.r#type {
             "message" => {
                 let texts: Vec<Part> = item
@@ -290,7 +275,7 @@ impl Decoder {
         }
     }
 
-    fn end(&mut self, response: &Response<'_>, sink: Sink<'_>) -> Result<(), Fault> {
+    fn end(&mut self, response: ResponsesBody<'_>, sink: Sink<'_>) -> Result<(), Fault> {
         // Gateways that stream nothing but the end, replies that were not streamed, and items a cut left open.
         let open: Vec<u64> = self.items.iter().filter(|(_, item)| item.closed.is_none()).map(|(at, _)| *at).collect();
         // Items of a kind haft does not know are nothing, too.
@@ -314,8 +299,9 @@ impl Decoder {
                 None => return Err(Fault::Bad("`status` is missing".into())),
             },
         };
-        if let Some(usage) = &response.usage {
-            self.usage = neutral(usage);
+        if let Some(usage) = response.usage {
+            let input = (usage.input_tokens, usage.input_tokens_details.unwrap_or_default());
+            self.usage = openai::usage(input, (usage.output_tokens, usage.output_tokens_details));
         }
         Ok(())
     }
@@ -325,19 +311,5 @@ fn text_of(part: &Part) -> &str {
     match part {
         Part::Text { text, .. } => text,
         Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => "",
-    }
-}
-
-/// The input is counted whole; what was read from the cache and written to it is part of it.
-fn neutral(usage: &WireUsage) -> Usage {
-    let details = usage.input_tokens_details.as_ref();
-    let cached = details.and_then(|details| details.cached_tokens).unwrap_or(0);
-    let written = details.and_then(|details| details.cache_write_tokens).unwrap_or(0);
-    Usage {
-        input: usage.input_tokens.unwrap_or(0).saturating_sub(cached + written),
-        cached_input: cached,
-        cache_write: written,
-        output: usage.output_tokens.unwrap_or(0),
-        reasoning: usage.output_tokens_details.as_ref().and_then(|details| details.reasoning_tokens).unwrap_or(0),
     }
 }

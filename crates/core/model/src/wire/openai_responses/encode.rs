@@ -2,39 +2,40 @@
 
 use std::borrow::Cow;
 
-use haft_types::{CacheKind, Image, Message, Part, Request, Role, ToolSpec};
+use haft_types::{Image, Message, Part, Request, ToolSpec};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::wire::json::{self, field};
 use crate::wire::names::{short_id, tool_name};
-use crate::wire::{Fragment, Frame, IMAGE_OMITTED, Mark, Settings, Turn, Wire};
+use crate::wire::openai::{self, OpenaiMessages};
+use crate::wire::{CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn};
 
 /// The longest id of a call the API takes.
 const LONGEST_ID: usize = 64;
 /// Families that don't reason: asked for encrypted reasoning they refuse the request.
 const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-4"];
 
-pub(crate) struct Responses(pub(crate) Settings);
+pub(crate) struct ResponsesWire(pub(crate) Settings);
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Item<'a> {
-    Message { role: &'static str, content: Vec<Piece<'a>> },
+enum ResponsesItem<'a> {
+    Message { role: &'static str, content: Vec<ResponsesPiece<'a>> },
     FunctionCall { call_id: Cow<'a, str>, name: Cow<'a, str>, arguments: &'a str },
-    FunctionCallOutput { call_id: Cow<'a, str>, output: Output<'a> },
+    FunctionCallOutput { call_id: Cow<'a, str>, output: ResponsesOutput<'a> },
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Output<'a> {
+enum ResponsesOutput<'a> {
     Text(&'a str),
-    Pieces(Vec<Piece<'a>>),
+    Pieces(Vec<ResponsesPiece<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Piece<'a> {
+enum ResponsesPiece<'a> {
     InputText {
         text: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,11 +51,10 @@ enum Piece<'a> {
     },
 }
 
-impl Wire for Responses {
+impl Wire for ResponsesWire {
     fn front(&self, request: &Request) -> Vec<u8> {
         let Settings { spec, extra, stream, .. } = &self.0;
-        let mut out = b"{\"model\":".to_vec();
-        json::write(&mut out, &spec.name);
+        let mut out = json::open_body("model", &spec.name);
         if let (Some(limit), false) =
             (request.max_output_tokens.or(spec.max_output_tokens), extra.contains_key("max_output_tokens"))
         {
@@ -74,38 +74,27 @@ impl Wire for Responses {
         if let (Some(key), false) = (&request.cache_key, extra.contains_key("prompt_cache_key")) {
             field(&mut out, "prompt_cache_key", key);
         }
-        for (key, value) in extra {
-            field(&mut out, key, value);
-        }
+        json::fields(&mut out, extra);
         out
     }
 
-    fn tools(&self, tools: &[ToolSpec], _: Mark) -> Vec<u8> {
-        if tools.is_empty() {
-            return Vec::new();
-        }
-        let list: Vec<_> = tools
-            .iter()
-            .map(|tool| {
-                json!({
-                    "type": "function", "name": tool.name, "description": tool.description,
-                    "parameters": tool.parameters,
-                    // Strict mode demands schemas in which everything is required.
-                    "strict": false,
-                })
+    fn tools(&self, tools: &[ToolSpec], _: CacheMark) -> Value {
+        let function = |tool: &ToolSpec| {
+            json!({
+                "type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters,
+                // Strict mode demands schemas in which everything is required.
+                "strict": false,
             })
-            .collect();
-        let mut out = b"\"tools\":".to_vec();
-        json::write(&mut out, &list);
-        out
+        };
+        tools.iter().map(function).collect()
     }
 
-    fn system_frame(&self) -> Option<Frame> {
-        Some(Frame { open: "\"instructions\":\"", between: "\\n\\n", close: "\"" })
+    fn system_frame(&self) -> Option<WireFrame> {
+        Some(WireFrame { open: "\"instructions\":\"", between: "\\n\\n", close: "\"" })
     }
 
     /// The inside of a JSON string: the frame holds the quotes.
-    fn system(&self, message: &Message, _: Mark) -> Vec<u8> {
+    fn system(&self, message: &Message, _: CacheMark) -> Vec<u8> {
         let mut out = Vec::new();
         json::write(&mut out, &message.joined_text());
         out.pop();
@@ -117,51 +106,34 @@ impl Wire for Responses {
         "\"input\":["
     }
 
-    fn turn(&self, _: Turn) -> Option<Frame> {
-        None
-    }
-
-    fn message(&self, message: &Message, mark: Mark) -> Fragment {
-        match message.role {
-            Role::System | Role::Summary => self.words("system", message, mark),
-            Role::User => self.words("user", message, mark),
-            Role::Assistant => self.assistant(message),
-            Role::Tool => self.results(message, mark),
-        }
+    fn message(&self, message: &Message, mark: CacheMark) -> Fragment {
+        self.laid_out(message, mark)
     }
 }
 
-impl Responses {
-    fn words(&self, role: &'static str, message: &Message, mark: Mark) -> Fragment {
-        let mut content = Vec::new();
-        for part in &message.content {
-            match part {
-                Part::Text { text, .. } if text.trim().is_empty() => {}
-                Part::Text { text, .. } => content.push(input_text(text)),
-                Part::Image(image) => content.push(self.picture(image)),
-                Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => {}
-            }
-        }
+impl OpenaiMessages for ResponsesWire {
+    fn input(&self, role: &'static str, message: &Message, mark: CacheMark) -> Fragment {
+        let mut content = openai::pieces(message, input_text, |image| self.picture(image));
         self.mark(&mut content, mark);
-        let mut fragment = Fragment::new(Turn::User);
+        let mut fragment = Fragment::new(WireTurn::User);
         if !content.is_empty() {
-            json::push(&mut fragment.items, &Item::Message { role, content });
+            json::push(&mut fragment.items, &ResponsesItem::Message { role, content });
         }
         fragment
     }
 
     /// A reasoning item is refused unless the item it led to follows it, so one at the end stays out.
-    fn assistant(&self, message: &Message) -> Fragment {
+    fn reply(&self, message: &Message) -> Fragment {
         let made_here = self.0.made(message);
-        let mut fragment = Fragment::new(Turn::Assistant);
+        let mut fragment = Fragment::new(WireTurn::Assistant);
         let mut reasoning: Vec<&str> = Vec::new();
         for part in &message.content {
             let item = match part {
                 Part::Text { text, .. } if text.trim().is_empty() => continue,
                 Part::Text { text, .. } => {
-                    Item::Message { role: "assistant", content: vec![Piece::OutputText { text }] }
+                    ResponsesItem::Message { role: "assistant", content: vec![ResponsesPiece::OutputText { text }] }
                 }
-                Part::ToolCall(call) => Item::FunctionCall {
+                Part::ToolCall(call) => ResponsesItem::FunctionCall {
                     call_id: short_id(&call.id, LONGEST_ID),
                     name: tool_name(&call.name),
                     arguments: &call.arguments,
@@ -182,8 +154,8 @@ impl Responses {
         fragment
     }
 
-    fn results(&self, message: &Message, mark: Mark) -> Fragment {
-        let mut items: Vec<(Cow<'_, str>, Vec<Piece<'_>>)> = Vec::new();
+    fn results(&self, message: &Message, mark: CacheMark) -> Fragment {
+        let mut items: Vec<(Cow<'_, str>, Vec<ResponsesPiece<'_>>)> = Vec::new();
         for part in &message.content {
             match part {
                 Part::ToolResult(result) => {
@@ -200,39 +172,38 @@ impl Responses {
         if let Some((_, pieces)) = items.last_mut() {
             self.mark(pieces, mark);
         }
-        let mut fragment = Fragment::new(Turn::User);
+        let mut fragment = Fragment::new(WireTurn::User);
         for (call_id, pieces) in items {
             let output = match pieces.as_slice() {
-                [Piece::InputText { text, prompt_cache_breakpoint: None }] => Output::Text(text),
-                _ => Output::Pieces(pieces),
+                [ResponsesPiece::InputText { text, prompt_cache_breakpoint: None }] => ResponsesOutput::Text(text),
+                _ => ResponsesOutput::Pieces(pieces),
             };
-            json::push(&mut fragment.results, &Item::FunctionCallOutput { call_id, output });
+            json::push(&mut fragment.results, &ResponsesItem::FunctionCallOutput { call_id, output });
         }
         fragment
     }
+}
 
-    fn picture(&self, image: &Image) -> Piece<'static> {
-        if !self.0.spec.capabilities.images {
-            return input_text(IMAGE_OMITTED);
+impl ResponsesWire {
+    fn picture(&self, image: &Image) -> ResponsesPiece<'static> {
+        match openai::image_url(&self.0, image) {
+            Some(image_url) => ResponsesPiece::InputImage { image_url, prompt_cache_breakpoint: None },
+            None => input_text(IMAGE_OMITTED),
         }
-        let image_url = format!("data:{};base64,{}", image.media_type, image.data);
-        Piece::InputImage { image_url, prompt_cache_breakpoint: None }
     }
 
     /// Models with breakpoints take them on input; what they wrote themselves carries none.
-    fn mark(&self, pieces: &mut [Piece<'_>], mark: Mark) {
-        if mark == Mark::None || self.0.spec.cache.rule != CacheKind::OpenaiBreakpoints {
-            return;
-        }
+    fn mark(&self, pieces: &mut [ResponsesPiece<'_>], mark: CacheMark) {
         match pieces.last_mut() {
             Some(
-                Piece::InputText { prompt_cache_breakpoint, .. } | Piece::InputImage { prompt_cache_breakpoint, .. },
-            ) => *prompt_cache_breakpoint = Some(json!({"mode": "explicit"})),
-            Some(Piece::OutputText { .. }) | None => {}
+                ResponsesPiece::InputText { prompt_cache_breakpoint, .. }
+                | ResponsesPiece::InputImage { prompt_cache_breakpoint, .. },
+            ) => *prompt_cache_breakpoint = openai::breakpoint(&self.0, mark),
+            Some(ResponsesPiece::OutputText { .. }) | None => {}
         }
     }
 }
 
-fn input_text(text: &str) -> Piece<'_> {
-    Piece::InputText { text, prompt_cache_breakpoint: None }
+fn input_text(text: &str) -> ResponsesPiece<'_> {
+    ResponsesPiece::InputText { text, prompt_cache_breakpoint: None }
 }

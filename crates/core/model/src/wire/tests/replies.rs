@@ -10,7 +10,7 @@ use sse_stream::SseByteStream;
 
 use super::*;
 use crate::reply::Delta;
-use crate::wire::{CallIds, Decode, Progress, decoder};
+use crate::wire::{CallIds, Decode, ReplyProgress, decoder};
 
 fn files(api: Api, extension: &str) -> Vec<PathBuf> {
     let mut paths: Vec<_> = std::fs::read_dir(fixtures("replies").join(api.name()))
@@ -51,7 +51,7 @@ fn decode_stream(api: Api, bytes: &[u8], chunk: usize) -> String {
     let chunks: Vec<_> = bytes.chunks(chunk).map(|chunk| Ok::<_, Infallible>(Bytes::copy_from_slice(chunk))).collect();
     let mut events = SseByteStream::new(stream::iter(chunks));
     let mut decoder = new_decoder(api);
-    let (mut deltas, mut progress) = (Vec::new(), Progress::Going);
+    let (mut deltas, mut progress) = (Vec::new(), ReplyProgress::Going);
     let mut sink = |delta| deltas.push(delta);
     let mut fault = None;
     while let Some(event) = events.next().now_or_never().unwrap() {
@@ -63,8 +63,8 @@ fn decode_stream(api: Api, bytes: &[u8], chunk: usize) -> String {
             }
         };
         match decoder.event(&data, &mut sink) {
-            Ok(Progress::Done) => {
-                progress = Progress::Done;
+            Ok(ReplyProgress::Done) => {
+                progress = ReplyProgress::Done;
                 break;
             }
             Ok(now) => progress = now,
@@ -76,7 +76,7 @@ fn decode_stream(api: Api, bytes: &[u8], chunk: usize) -> String {
     }
     let end = match fault {
         Some(fault) => Err(fault),
-        None if progress == Progress::Going => Err("dropped".to_owned()),
+        None if progress == ReplyProgress::Going => Err("dropped".to_owned()),
         None => Ok(decoder),
     };
     account(&deltas, end)

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use haft_text::{Limits, cut_lines};
+use haft_text::{CutLimits, cut_lines};
 use haft_tool::{AgentReport, OutputLimits, WorkOrder};
 use haft_types::{Envelope, Outcome, ToolError, ToolStatus};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// One section for each agent, in the order given.
 pub(super) fn envelope(order: WorkOrder, reports: &[AgentReport], limits: OutputLimits) -> Envelope {
     let share = reports.len().max(1);
-    let limits = Limits { lines: limits.lines / share, bytes: limits.bytes / share };
+    let limits = CutLimits { lines: limits.lines / share, bytes: limits.bytes / share };
     let sections: Vec<_> = reports.iter().map(|report| section(report, limits)).collect();
     let data = json!({ "mode": mode(order), "agents": reports.iter().map(as_data).collect::<Vec<_>>() });
     let completed = reports.iter().filter(|report| report.outcome == Outcome::Completed).count();
@@ -26,7 +26,7 @@ pub(super) fn envelope(order: WorkOrder, reports: &[AgentReport], limits: Output
     Envelope { status, error, ..Envelope::success(sections.join("\n\n")).with_data(data) }
 }
 
-fn section(report: &AgentReport, limits: Limits) -> String {
+fn section(report: &AgentReport, limits: CutLimits) -> String {
     let mut text = format!("## {}: {}\n", report.name, word(report.outcome));
     // Writing to a String cannot fail.
     if report.outcome != Outcome::Completed {

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use haft_sandbox::{AwaitedInput, LiveCommand};
-use haft_text::Limits;
+use haft_text::CutLimits;
 use haft_tool::CallProgress;
 
 /// How often a command is looked at.
 pub(super) const GLANCE: Duration = Duration::from_millis(500);
 /// How much of what is new is shown at once.
-pub(super) const SHOWN: Limits = Limits { lines: 20, bytes: 2_000 };
+pub(super) const SHOWN: CutLimits = CutLimits { lines: 20, bytes: 2_000 };
 /// The shortest time between two texts; a command that runs for long is shown less often.
 const PAUSE: Duration = Duration::from_secs(1);
 

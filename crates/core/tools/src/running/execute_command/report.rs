@@ -7,14 +7,11 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use haft_sandbox::{Aftermath, AwaitedInput, CapturedOutput, CommandExit, FinishedCommand};
-use haft_text::{Cut, Limits};
+use haft_text::{Cut, CutLimits};
 use haft_types::{Envelope, ToolError, ToolStatus};
 use serde_json::{Value, json};
 
-use crate::running::words::{millis, section, signal_name, whereabouts};
-
-/// What is kept as data; later rounds keep fewer lines still.
-const DATA: Limits = Limits { lines: 200, bytes: 8 * 1024 };
+use crate::running::words::{DATA, add_exit, millis, section, signal_name, whereabouts};
 
 /// A command that ran.
 pub(super) struct CommandRun {
@@ -33,7 +30,7 @@ pub(super) struct CommandReport {
 }
 
 impl CommandRun {
-    pub(super) fn report(&self, limits: Limits) -> CommandReport {
+    pub(super) fn report(&self, limits: CutLimits) -> CommandReport {
         let FinishedCommand { stdout, stderr, aftermath, .. } = &self.finished;
         let (out, err) = share(stdout, stderr, limits);
         let (headline, error) = self.verdict();
@@ -109,11 +106,9 @@ impl CommandRun {
     fn data(&self, names_files: bool, truncated: bool) -> Value {
         let FinishedCommand { exit, stdout, stderr, duration, .. } = &self.finished;
         let mut data = json!({ "command": self.command, "cwd": self.cwd });
-        match exit {
-            CommandExit::Code(code) => data["exit_code"] = (*code).into(),
-            CommandExit::Signal(signal) => data["signal"] = (*signal).into(),
-            CommandExit::TimedOut => data["timed_out"] = true.into(),
-            CommandExit::Cancelled => data["cancelled"] = true.into(),
+        add_exit(&mut data, *exit);
+        if *exit == CommandExit::Cancelled {
+            data["cancelled"] = true.into();
         }
         data["stdout"] = stdout.text(DATA).text.into();
         data["stderr"] = stderr.text(DATA).text.into();
@@ -136,7 +131,7 @@ impl CommandRun {
 }
 
 /// Both streams within the limits: what one does not need the other may have, and neither gets less than half.
-fn share(stdout: &CapturedOutput, stderr: &CapturedOutput, limits: Limits) -> (Cut, Cut) {
+fn share(stdout: &CapturedOutput, stderr: &CapturedOutput, limits: CutLimits) -> (Cut, Cut) {
     let (out, err) = (stdout.text(limits), stderr.text(limits));
     let (out_size, err_size) = (size(&out), size(&err));
     let rest = |all: usize, other: usize| all.saturating_sub(other).max(all / 2);
@@ -144,7 +139,7 @@ fn share(stdout: &CapturedOutput, stderr: &CapturedOutput, limits: Limits) -> (C
         return (out, err);
     }
     let room =
-        |other: Limits| Limits { lines: rest(limits.lines, other.lines), bytes: rest(limits.bytes, other.bytes) };
+        |other: CutLimits| CutLimits { lines: rest(limits.lines, other.lines), bytes: rest(limits.bytes, other.bytes) };
     (stdout.text(room(err_size)), stderr.text(room(out_size)))
 }
 
@@ -159,6 +154,6 @@ fn wants_terminal(text: &str) -> bool {
     SAID.iter().any(|said| text.contains(said))
 }
 
-fn size(cut: &Cut) -> Limits {
-    Limits { lines: cut.text.lines().count(), bytes: cut.text.len() }
+fn size(cut: &Cut) -> CutLimits {
+    CutLimits { lines: cut.text.lines().count(), bytes: cut.text.len() }
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use haft_agent::WallClock;
-use haft_project::{By, Ground, Kind, Shadowed, TrustList};
+use haft_project::{KnowledgeKind, KnowledgePaths, Shadowed, ShadowedBy, TrustList};
 use haft_text::NameRule;
 use haft_types::Clock;
 
@@ -22,7 +22,7 @@ const LARGEST: u64 = 256 * 1024;
 const LARGEST_PROGRAM: u64 = 64 * 1024 * 1024;
 
 pub(super) fn add(
-    kind: Kind,
+    kind: KnowledgeKind,
     name: &str,
     file: Option<&Path>,
     user: bool,
@@ -40,13 +40,13 @@ pub(super) fn add(
     fs::create_dir_all(path.parent().unwrap_or(&folder)).map_err(failed)?;
     let mut out = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
     out.write_all(&content).and_then(|()| out.sync_all()).map_err(failed)?;
-    if kind == Kind::Tools && (content.starts_with(b"#!") || path.extension().is_none()) {
+    if kind == KnowledgeKind::Tools && (content.starts_with(b"#!") || path.extension().is_none()) {
         out.set_permissions(fs::Permissions::from_mode(0o755)).map_err(failed)?;
     }
     drop(out);
 
     // What cannot be used is not left lying about.
-    let checked = items::of(kind, &Ground { obeyed: true, ..place.ground.clone() }, place);
+    let checked = items::of(kind, &KnowledgePaths { trusted: true, ..place.ground.clone() }, place);
     if let Some(what) = unusable(&checked, &path) {
         take_away(kind, &path, existed);
         let given = file.unwrap_or(Path::new("standard input"));
@@ -59,7 +59,7 @@ pub(super) fn add(
     if !user && !was_trusted {
         output::tell("the project is not trusted, so it is not used yet; `haft trust` trusts it");
     }
-    if let Some(Shadowed { by: By::File(first), .. }) = checked.shadowed.iter().find(|one| one.path == path) {
+    if let Some(Shadowed { by: ShadowedBy::File(first), .. }) = checked.shadowed.iter().find(|one| one.path == path) {
         output::tell(&format!("it is not used: {} comes first", place.ground.shown(first)));
     }
     Ok(())
@@ -72,8 +72,10 @@ fn unusable(checked: &CatalogueListing, path: &Path) -> Option<String> {
     }
     let shadowed = checked.shadowed.iter().find(|one| one.path == path);
     match shadowed {
-        Some(Shadowed { by: By::BuiltIn, name, .. }) => Some(format!("`{name}` is the name of a built-in tool")),
-        Some(Shadowed { by: By::File(_), .. }) => None,
+        Some(Shadowed { by: ShadowedBy::BuiltIn, name, .. }) => {
+            Some(format!("`{name}` is the name of a built-in tool"))
+        }
+        Some(Shadowed { by: ShadowedBy::File(_), .. }) => None,
         None if checked.list.iter().any(|item| item.path == path) => None,
         None => Some(
             "a tool has a name without an ending, or one that ends in .py, .sh, .js, .rb, .pl, .php, .go or .rs"
@@ -82,7 +84,7 @@ fn unusable(checked: &CatalogueListing, path: &Path) -> Option<String> {
     }
 }
 
-pub(super) fn remove(kind: Kind, name: &str, place: &CatalogueContext) -> anyhow::Result<()> {
+pub(super) fn remove(kind: KnowledgeKind, name: &str, place: &CatalogueContext) -> anyhow::Result<()> {
     let found = items::of(kind, &place.ground, place);
     let item = found.get(kind, name)?;
     let own = [place.ground.own(kind), place.ground.users(kind)];
@@ -92,7 +94,7 @@ pub(super) fn remove(kind: Kind, name: &str, place: &CatalogueContext) -> anyhow
             "`{name}` is {shown}, which belongs to another program; remove that file yourself"
         )));
     }
-    if kind == Kind::Skills {
+    if kind == KnowledgeKind::Skills {
         let folder = item.path.parent().unwrap_or(&item.path);
         if fs::read_dir(folder)?.count() > 1 {
             let folder = place.ground.shown(folder);
@@ -100,7 +102,7 @@ pub(super) fn remove(kind: Kind, name: &str, place: &CatalogueContext) -> anyhow
         }
     }
     fs::remove_file(&item.path).map_err(|error| usage_error(format!("cannot remove {shown}: {error}")))?;
-    if kind == Kind::Skills {
+    if kind == KnowledgeKind::Skills {
         // Empty by now.
         let _ = fs::remove_dir(item.path.parent().unwrap_or(&item.path));
     }
@@ -116,36 +118,46 @@ fn trust_again(place: &CatalogueContext) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn file_of(kind: Kind, folder: &Path, name: &str) -> PathBuf {
+fn file_of(kind: KnowledgeKind, folder: &Path, name: &str) -> PathBuf {
     match kind {
-        Kind::Skills => folder.join(name).join("SKILL.md"),
-        Kind::Tools => folder.join(name),
-        Kind::Rules | Kind::Agents | Kind::Commands => folder.join(format!("{name}.md")),
-        Kind::Workflows => folder.join(format!("{name}.yaml")),
+        KnowledgeKind::Skills => folder.join(name).join("SKILL.md"),
+        KnowledgeKind::Tools => folder.join(name),
+        KnowledgeKind::Rules | KnowledgeKind::Agents | KnowledgeKind::Commands => folder.join(format!("{name}.md")),
+        KnowledgeKind::Workflows => folder.join(format!("{name}.yaml")),
     }
 }
 
-fn take_away(kind: Kind, path: &Path, folder_existed: bool) {
+fn take_away(kind: KnowledgeKind, path: &Path, folder_existed: bool) {
     // What cannot be removed stays, and is reported.
     let _ = fs::remove_file(path);
     let above = path.parent().into_iter().flat_map(Path::ancestors);
-    let made = usize::from(kind == Kind::Skills) + usize::from(!folder_existed);
+    let made = usize::from(kind == KnowledgeKind::Skills) + usize::from(!folder_existed);
     for folder in above.take(made) {
         let _ = fs::remove_dir(folder);
     }
 }
 
-fn is_name(kind: Kind, name: &str) -> bool {
+fn is_name(kind: KnowledgeKind, name: &str) -> bool {
     // A tool is called with its ending.
     let stem = match (kind, name.rsplit_once('.')) {
-        (Kind::Tools, Some((stem, ending))) if ending.chars().all(|c| NameRule::FileStem.allows_char(c)) => stem,
-        (Kind::Tools | Kind::Rules | Kind::Agents | Kind::Skills | Kind::Commands | Kind::Workflows, _) => name,
+        (KnowledgeKind::Tools, Some((stem, ending))) if ending.chars().all(|c| NameRule::FileStem.allows_char(c)) => {
+            stem
+        }
+        (
+            KnowledgeKind::Tools
+            | KnowledgeKind::Rules
+            | KnowledgeKind::Agents
+            | KnowledgeKind::Skills
+            | KnowledgeKind::Commands
+            | KnowledgeKind::Workflows,
+            _,
+        ) => name,
     };
     NameRule::FileStem.allows(stem)
 }
 
-fn content(kind: Kind, file: Option<&Path>) -> anyhow::Result<Vec<u8>> {
-    let largest = if kind == Kind::Tools { LARGEST_PROGRAM } else { LARGEST };
+fn content(kind: KnowledgeKind, file: Option<&Path>) -> anyhow::Result<Vec<u8>> {
+    let largest = if kind == KnowledgeKind::Tools { LARGEST_PROGRAM } else { LARGEST };
     let mut bytes = Vec::new();
     match file {
         Some(path) => {
@@ -159,7 +171,7 @@ fn content(kind: Kind, file: Option<&Path>) -> anyhow::Result<Vec<u8>> {
     if bytes.len() as u64 > largest {
         return Err(usage_error(format!("that is more than {} KB; make it shorter", largest / 1024)));
     }
-    if kind != Kind::Tools && std::str::from_utf8(&bytes).is_err() {
+    if kind != KnowledgeKind::Tools && std::str::from_utf8(&bytes).is_err() {
         return Err(usage_error("that is not UTF-8 text"));
     }
     if bytes.trim_ascii().is_empty() {

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use haft_project::agents::{self, AgentTools};
 use haft_project::external::Help;
 use haft_project::rules::{self, Applies};
-use haft_project::{Found, Ground, Kind, Level, Named, Problem, Shadowed, commands, external, skills};
+use haft_project::{
+    FileProblem, KnowledgeKind, KnowledgePaths, Level, Named, NamedItems, Shadowed, commands, external, skills,
+};
 use serde_json::{Value, json};
 
 use super::CatalogueContext;
@@ -14,7 +16,7 @@ use super::CatalogueContext;
 pub(super) struct CatalogueListing {
     pub(super) list: Vec<CatalogueItem>,
     pub(super) shadowed: Vec<Shadowed>,
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<FileProblem>,
 }
 
 /// One of them.
@@ -39,11 +41,11 @@ impl CatalogueItem {
     }
 }
 
-pub(super) fn of(kind: Kind, ground: &Ground, place: &CatalogueContext) -> CatalogueListing {
+pub(super) fn of(kind: KnowledgeKind, ground: &KnowledgePaths, place: &CatalogueContext) -> CatalogueListing {
     let mut problems = Vec::new();
     let (items, shadowed) = match kind {
-        Kind::Rules => (rules(ground, &mut problems), Vec::new()),
-        Kind::Agents => named(agents::load(ground, &mut problems), |agent| {
+        KnowledgeKind::Rules => (rules(ground, &mut problems), Vec::new()),
+        KnowledgeKind::Agents => named(agents::load(ground, &mut problems), |agent| {
             let tools = match &agent.tools {
                 AgentTools::All => json!("*"),
                 AgentTools::Only(names) => json!(names),
@@ -56,24 +58,24 @@ pub(super) fn of(kind: Kind, ground: &Ground, place: &CatalogueContext) -> Catal
             });
             (agent.description.clone(), agent.role.clone(), more)
         }),
-        Kind::Skills => named(skills::load(ground, &mut problems), |skill| {
+        KnowledgeKind::Skills => named(skills::load(ground, &mut problems), |skill| {
             (skill.description.clone(), skill.text.clone(), json!({"description": skill.description}))
         }),
-        Kind::Commands => named(commands::load(ground, &mut problems), |command| {
+        KnowledgeKind::Commands => named(commands::load(ground, &mut problems), |command| {
             let more = json!({"description": command.description, "argument_hint": command.argument_hint});
             (command.description.clone(), command.text.clone(), more)
         }),
         // No command asks for them.
         #[cfg(not(feature = "workflows"))]
-        Kind::Workflows => (Vec::new(), Vec::new()),
+        KnowledgeKind::Workflows => (Vec::new(), Vec::new()),
         #[cfg(feature = "workflows")]
-        Kind::Workflows => named(haft_workflows::load(ground, &mut problems), |workflow| {
+        KnowledgeKind::Workflows => named(haft_workflows::load(ground, &mut problems), |workflow| {
             let step = |step: &haft_workflows::WorkflowStep| json!({"name": step.name, "agent": step.agent, "model": step.model, "needs": step.needs});
             let steps: Vec<_> = workflow.steps.iter().map(step).collect();
             let more = json!({"description": workflow.description, "inputs": workflow.inputs, "steps": steps});
             (workflow.description.clone(), workflow.text.trim_end().to_owned(), more)
         }),
-        Kind::Tools => named(external::load(ground, &|name| place.is_built_in(name), &mut problems), |tool| {
+        KnowledgeKind::Tools => named(external::load(ground, &|name| place.is_built_in(name), &mut problems), |tool| {
             let help = place.help.known(tool);
             let text = help.text().unwrap_or_default().to_owned();
             let by = match help {
@@ -89,7 +91,7 @@ pub(super) fn of(kind: Kind, ground: &Ground, place: &CatalogueContext) -> Catal
 }
 
 fn named<T: Named>(
-    found: Found<T>,
+    found: NamedItems<T>,
     told: impl Fn(&T) -> (String, String, Value),
 ) -> (Vec<CatalogueItem>, Vec<Shadowed>) {
     let item = |one: &T| {
@@ -106,8 +108,8 @@ fn named<T: Named>(
     (found.items.iter().map(item).collect(), found.shadowed)
 }
 
-fn rules(ground: &Ground, problems: &mut Vec<Problem>) -> Vec<CatalogueItem> {
-    let item = |rule: rules::Rule| {
+fn rules(ground: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<CatalogueItem> {
+    let item = |rule: rules::RuleFile| {
         let (sent, globs) = match &rule.applies {
             Applies::Always => ("in every request".to_owned(), Vec::new()),
             Applies::Index => ("in every request, as the index".to_owned(), Vec::new()),

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use anyhow::Context;
 use haft_engine::files::{FileSummary, StepSummary, SummaryKind, unified_diff};
-use haft_store::versions::{StepKind, Version};
+use haft_store::versions::{FileVersion, StepKind};
 use haft_text::Masker;
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ fn difference(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Resul
     let Some(after) = file.after else {
         return Ok(PathDiff::Note("haft was stopped in the middle of this change".to_owned()));
     };
-    let is_file = |version: &Version| matches!(version, Version::File { .. } | Version::Absent);
+    let is_file = |version: &FileVersion| matches!(version, FileVersion::File { .. } | FileVersion::Absent);
     if !is_file(&file.before) || !is_file(&after) {
         return Ok(PathDiff::Note(format!("{} → {}", kind(opened, file.before)?, kind(opened, after)?)));
     }
@@ -97,14 +97,17 @@ fn difference(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Resul
         SummaryKind::Moved { from } => opened.name(from),
         SummaryKind::Added | SummaryKind::Modified | SummaryKind::Deleted => new.clone(),
     };
-    let side = |version: Version, prefix: &str, name: &str| match version {
-        Version::Absent => "/dev/null".to_owned(),
-        Version::File { .. } | Version::Link { .. } | Version::Folder { .. } | Version::Unsaved { .. } => {
+    let side = |version: FileVersion, prefix: &str, name: &str| match version {
+        FileVersion::Absent => "/dev/null".to_owned(),
+        FileVersion::File { .. }
+        | FileVersion::Link { .. }
+        | FileVersion::Folder { .. }
+        | FileVersion::Unsaved { .. } => {
             format!("{prefix}/{name}")
         }
     };
-    let content = |version: Version| -> anyhow::Result<Option<Vec<u8>>> {
-        if version == Version::Absent { Ok(Some(Vec::new())) } else { Ok(opened.record.content(&version)?) }
+    let content = |version: FileVersion| -> anyhow::Result<Option<Vec<u8>>> {
+        if version == FileVersion::Absent { Ok(Some(Vec::new())) } else { Ok(opened.record.content(&version)?) }
     };
     let (Some(before), Some(now)) = (content(file.before)?, content(after)?) else {
         return Ok(PathDiff::Note("the content is no longer stored".to_owned()));
@@ -119,13 +122,13 @@ fn masked(text: &str) -> String {
     Masker::default().mask(text).into_owned()
 }
 
-fn kind(opened: &ConversationChanges, version: Version) -> anyhow::Result<String> {
+fn kind(opened: &ConversationChanges, version: FileVersion) -> anyhow::Result<String> {
     Ok(match version {
-        Version::Absent => "nothing".to_owned(),
-        Version::File { .. } => "a file".to_owned(),
-        Version::Folder { .. } => "a folder".to_owned(),
-        Version::Unsaved { size } => format!("something of {size} bytes that was not saved"),
-        Version::Link { .. } => match opened.record.content(&version)? {
+        FileVersion::Absent => "nothing".to_owned(),
+        FileVersion::File { .. } => "a file".to_owned(),
+        FileVersion::Folder { .. } => "a folder".to_owned(),
+        FileVersion::Unsaved { size } => format!("something of {size} bytes that was not saved"),
+        FileVersion::Link { .. } => match opened.record.content(&version)? {
             Some(target) => format!("a link to `{}`", String::from_utf8_lossy(&target)),
             None => "a link".to_owned(),
         },

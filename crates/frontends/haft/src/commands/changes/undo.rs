@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use haft_engine::files::{Mode, Report, TakenBack, Target, UndoError};
-use haft_store::versions::Version;
+use haft_store::versions::FileVersion;
 use haft_types::{Message, MessageId, Role};
 use serde_json::{Value, json};
 
@@ -101,7 +101,7 @@ fn tell(
             return Ok(ProcessExit::Completed);
         }
         Err(error @ (UndoError::UnknownCall(_) | UndoError::AlreadyUndone(_) | UndoError::UnchangedFile(_))) => {
-            return Err(usage_error(error.to_string()));
+            return Err(usage_error(output::hints::explained(&error)));
         }
         Err(error @ UndoError::Versions(_)) => return Err(error.into()),
     };
@@ -157,8 +157,8 @@ fn action(taken: &TakenBack) -> &'static str {
     match (&taken.before, &taken.after) {
         (_, Err(_)) => "left",
         (before, Ok(after)) if before == after => "unchanged",
-        (_, Ok(Version::Absent)) => "removed",
-        (Version::Absent, Ok(_)) => "recreated",
+        (_, Ok(FileVersion::Absent)) => "removed",
+        (FileVersion::Absent, Ok(_)) => "recreated",
         (_, Ok(_)) => "restored",
     }
 }

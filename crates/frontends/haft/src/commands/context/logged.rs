@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use haft_agent::config::Config;
-use haft_model::{Encoding, O200k};
+use haft_model::{BodyEncoding, O200k};
 use haft_store::{Conversation, LoggedRequest, RequestOutline, Store};
 use haft_types::{Entry, LlmMetadata, Message, ModelSpec, Request, Role, Segment, ToolSet};
 
@@ -61,7 +61,7 @@ impl RequestLogReader {
     }
 
     /// How a request was encoded: as noted when it was sent, else as the model is declared now.
-    pub(super) fn encoding(&self, noted: Option<&str>, model: &str) -> anyhow::Result<Encoding> {
+    pub(super) fn encoding(&self, noted: Option<&str>, model: &str) -> anyhow::Result<BodyEncoding> {
         if let Some(encoding) = noted.and_then(|text| serde_json::from_str(text).ok()) {
             return Ok(encoding);
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use haft_agent::Project;
 use haft_agent::config::Config;
 use haft_context::{Assembly, treat_input};
-use haft_model::{Declared, Encoding, ProviderConfig};
+use haft_model::{BodyEncoding, Declared, ProviderConfig};
 use haft_store::{Conversation, DEFAULT_NAMESPACE};
 use haft_types::{Api, ContentHash, ConversationId, Message, MessageId, Metadata, Origin, Role, Timestamp};
 
@@ -23,7 +23,7 @@ const UNSAID: &str = "[the user's next input]";
 /// A request that was not sent.
 pub(super) struct NextRequest {
     pub(super) assembly: Assembly,
-    pub(super) encoding: Encoding,
+    pub(super) encoding: BodyEncoding,
 }
 
 /// Whether the flags ask for the next request rather than for one of the log.

@@ -16,7 +16,7 @@ use anyhow::Context as _;
 use clap::Args;
 use haft_agent::config::Config;
 use haft_lab::{OUTCOME_HEADINGS, PolicyOutcome, Variant};
-use haft_model::{Encoding, O200k};
+use haft_model::{BodyEncoding, O200k};
 use haft_types::{Api, CacheKind, CacheRule, ModelSpec, Price};
 use serde_json::json;
 
@@ -175,7 +175,7 @@ fn variant(name: &str, config: &Config) -> anyhow::Result<Option<Variant>> {
 }
 
 /// The model whose window, cache and prices are imagined.
-fn model(args: &ReplayArgs, config: &Config) -> anyhow::Result<Encoding> {
+fn model(args: &ReplayArgs, config: &Config) -> anyhow::Result<BodyEncoding> {
     Ok(match args.model.as_ref().or(config.model.as_ref()) {
         Some(name) => wiring::declared(config, name)?.encoding(),
         None => next::undeclared("anthropic/model", Api::Anthropic)?.encoding(),
@@ -183,7 +183,7 @@ fn model(args: &ReplayArgs, config: &Config) -> anyhow::Result<Encoding> {
 }
 
 /// The model with the cache and the prices that were asked for.
-fn imagined(mut encoding: Encoding, cache: Option<CacheRule>, prices: Option<(f64, f64)>) -> Encoding {
+fn imagined(mut encoding: BodyEncoding, cache: Option<CacheRule>, prices: Option<(f64, f64)>) -> BodyEncoding {
     let spec = &mut encoding.spec;
     if let Some(cache) = cache {
         spec.cache = cache;

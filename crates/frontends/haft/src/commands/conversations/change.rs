@@ -1,7 +1,7 @@
 //! `haft conversations new`, `use`, `rename`, `delete`, `restore` and `fork`.
 
 use haft_agent::RandomIds;
-use haft_store::{Conversation, NewConversation, NewFork, Scope, Store};
+use haft_store::{Conversation, ConversationScope, NewConversation, NewFork, Store};
 use haft_types::{ConversationId, IdSource, Message, MessageId, Metadata};
 use serde_json::Value;
 
@@ -63,7 +63,7 @@ pub(super) async fn rename(args: &RenameArgs) -> anyhow::Result<()> {
 
 pub(super) async fn delete(args: &DeleteArgs) -> anyhow::Result<()> {
     let store = open(&args.common)?;
-    for conversation in all(store.as_ref(), &args.ids, Scope::Everywhere).await? {
+    for conversation in all(store.as_ref(), &args.ids, ConversationScope::Everywhere).await? {
         store.delete(&conversation.id).await?;
         tell("deleted", &conversation)?;
     }
@@ -72,14 +72,14 @@ pub(super) async fn delete(args: &DeleteArgs) -> anyhow::Result<()> {
 
 pub(super) async fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
     let store = open(&args.common)?;
-    for conversation in all(store.as_ref(), &args.ids, Scope::Trash).await? {
+    for conversation in all(store.as_ref(), &args.ids, ConversationScope::Trash).await? {
         tell("restored", &store.restore(&conversation.id).await?)?;
     }
     Ok(())
 }
 
 /// Every conversation that is named, or an error before anything is done to one of them.
-async fn all(store: &dyn Store, names: &[String], scope: Scope<'_>) -> anyhow::Result<Vec<Conversation>> {
+async fn all(store: &dyn Store, names: &[String], scope: ConversationScope<'_>) -> anyhow::Result<Vec<Conversation>> {
     let mut found: Vec<Conversation> = Vec::with_capacity(names.len());
     for name in names {
         let conversation = find_in(store, name, scope).await?;

@@ -1,6 +1,6 @@
 //! `haft conversations list`, `current` and `namespaces`.
 
-use haft_store::{Conversation, Listed, Namespace, Scope};
+use haft_store::{Conversation, ConversationRow, ConversationScope, Namespace};
 
 use super::{current_of, namespace, open};
 use crate::commands::conversations::{CurrentArgs, ListConversationsArgs, NamespacesArgs};
@@ -10,10 +10,10 @@ pub(super) async fn list(args: &ListConversationsArgs) -> anyhow::Result<()> {
     let store = open(&args.common)?;
     let namespace = namespace(&args.place)?;
     let (scope, none) = match (args.trash, args.all) {
-        (true, _) => (Scope::Trash, "The trash is empty.\n"),
-        (false, true) => (Scope::Everywhere, "No conversations yet. Start one with `haft run \"…\"`.\n"),
+        (true, _) => (ConversationScope::Trash, "The trash is empty.\n"),
+        (false, true) => (ConversationScope::Everywhere, "No conversations yet. Start one with `haft run \"…\"`.\n"),
         (false, false) => {
-            (Scope::Namespace(&namespace), "No conversations here yet. Start one with `haft run \"…\"`.\n")
+            (ConversationScope::Namespace(&namespace), "No conversations here yet. Start one with `haft run \"…\"`.\n")
         }
     };
     let rows = store.list(scope).await?;
@@ -26,7 +26,7 @@ pub(super) async fn list(args: &ListConversationsArgs) -> anyhow::Result<()> {
     output::print(&as_table(&rows, args.all || args.trash))
 }
 
-fn as_table(rows: &[Listed], of_several_projects: bool) -> String {
+fn as_table(rows: &[ConversationRow], of_several_projects: bool) -> String {
     let mut headings = vec!["ID", "NAME", "MESSAGES", "UPDATED"];
     if of_several_projects {
         headings.push("PROJECT");
@@ -48,9 +48,9 @@ fn as_table(rows: &[Listed], of_several_projects: bool) -> String {
 }
 
 /// A conversation as a list shows it.
-pub(super) fn listed(conversation: Conversation) -> Listed {
+pub(super) fn listed(conversation: Conversation) -> ConversationRow {
     let Conversation { id, name, namespace, created_at, updated_at, messages, .. } = conversation;
-    Listed { id, name, namespace, created_at, updated_at, messages }
+    ConversationRow { id, name, namespace, created_at, updated_at, messages }
 }
 
 pub(super) async fn current(args: &CurrentArgs) -> anyhow::Result<()> {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 
-use haft_store::{Hit, Scope, SearchQuery, Snippet};
+use haft_store::{ConversationScope, SearchHit, SearchQuery, Snippet};
 
 use super::{namespace, open};
 use crate::commands::conversations::SearchArgs;
@@ -13,9 +13,9 @@ pub(super) async fn run(args: &SearchArgs) -> anyhow::Result<()> {
     let store = open(&args.common)?;
     let namespace = namespace(&args.place)?;
     let scope = match (args.trash, args.all) {
-        (true, _) => Scope::Trash,
-        (false, true) => Scope::Everywhere,
-        (false, false) => Scope::Namespace(&namespace),
+        (true, _) => ConversationScope::Trash,
+        (false, true) => ConversationScope::Everywhere,
+        (false, false) => ConversationScope::Namespace(&namespace),
     };
     let text = args.words.join(" ");
     let hits = store.search(SearchQuery { text: &text, scope, limit: args.limit }).await?;
@@ -30,7 +30,7 @@ pub(super) async fn run(args: &SearchArgs) -> anyhow::Result<()> {
 }
 
 /// Two lines a hit: where, and what stands there.
-fn as_text(hits: &[Hit]) -> String {
+fn as_text(hits: &[SearchHit]) -> String {
     let mut text = String::new();
     for hit in hits {
         let place = match &hit.message {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use haft_store::{Conversation, Page, PageEnd};
+use haft_store::{Conversation, MessagePage, PageEnd};
 use haft_types::{Part, ToolStatus};
 
 use super::{named_or_current, open, transfer};
@@ -20,7 +20,7 @@ pub(super) async fn show(args: ShowConversationArgs) -> anyhow::Result<()> {
     output::print(&as_text(&conversation, &page))
 }
 
-fn as_text(conversation: &Conversation, page: &Page) -> String {
+fn as_text(conversation: &Conversation, page: &MessagePage) -> String {
     let mut text = format!("{} ({})\n", conversation.name, conversation.id);
     if page.earlier() > 0 {
         // Writing to a String cannot fail.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use haft_store::{Conversation, ConversationDocument, Scope, Store};
+use haft_store::{Conversation, ConversationDocument, ConversationScope, Store};
 use haft_types::ConversationId;
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ async fn document(store: &dyn Store, id: &ConversationId) -> anyhow::Result<Conv
 
 async fn export_all(store: &dyn Store, folder: &Path) -> anyhow::Result<()> {
     let target = ExportFolder::create(folder)?;
-    let listed = store.list(Scope::Everywhere).await?;
+    let listed = store.list(ConversationScope::Everywhere).await?;
     let mut namespaces = BTreeMap::new();
     for one in &listed {
         target.write(&document(store, &one.id).await?)?;

@@ -7,7 +7,7 @@ use haft_agent::config::Config;
 use haft_agent::{Places, set_up_sandbox};
 use haft_model::{Client, RetryConfig};
 use haft_sandbox::{Capture, CommandExit, CommandSpec, SandboxMode};
-use haft_store::{Check, Health};
+use haft_store::{Check, CheckHealth};
 use haft_types::{PermissionMode, SandboxLayer};
 use tokio_util::sync::CancellationToken;
 
@@ -21,9 +21,11 @@ pub(super) fn spill(folder: &Path) -> Check {
     const NAME: &str = "outputs";
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Check::new(NAME, Health::Skipped, "no output was too long yet");
+            return Check::new(NAME, CheckHealth::Skipped, "no output was too long yet");
         }
-        Err(error) => return Check::new(NAME, Health::Warning, format!("cannot read {}: {error}", folder.display())),
+        Err(error) => {
+            return Check::new(NAME, CheckHealth::Warning, format!("cannot read {}: {error}", folder.display()));
+        }
         Ok(entries) => entries,
     };
     let (mut count, mut bytes, mut unreadable) = (0_u64, 0, Vec::new());
@@ -40,9 +42,9 @@ pub(super) fn spill(folder: &Path) -> Check {
         }
     }
     if unreadable.is_empty() {
-        return Check::new(NAME, Health::Ok, format!("{count} long outputs, {}", output::bytes(bytes)));
+        return Check::new(NAME, CheckHealth::Ok, format!("{count} long outputs, {}", output::bytes(bytes)));
     }
-    Check::new(NAME, Health::Warning, "some long outputs cannot be read").with_details(unreadable)
+    Check::new(NAME, CheckHealth::Warning, "some long outputs cannot be read").with_details(unreadable)
 }
 
 /// Whether the server that keeps the conversations can be used. What it holds is its own to check.
@@ -52,9 +54,9 @@ pub(super) async fn server(places: &Places, config: &Config) -> Check {
     match totals.await {
         Ok(totals) => {
             let message = format!("it answers and holds {} messages", totals.messages);
-            Check::new(NAME, Health::Ok, message)
+            Check::new(NAME, CheckHealth::Ok, message)
         }
-        Err(error) => Check::new(NAME, Health::Warning, format!("{error:#}")),
+        Err(error) => Check::new(NAME, CheckHealth::Warning, format!("{error:#}")),
     }
 }
 
@@ -67,9 +69,9 @@ pub(super) async fn commands() -> Check {
         anyhow::Ok(supervisor.run(&command, &Capture::default(), &CancellationToken::new()).await?.exit)
     };
     match run.await {
-        Ok(CommandExit::Code(7)) => Check::new(NAME, Health::Ok, "commands run under their supervisor"),
-        Ok(other) => Check::new(NAME, Health::Warning, format!("a command that exits with 7 ended as {other:?}")),
-        Err(error) => Check::new(NAME, Health::Warning, format!("commands cannot be run: {error:#}")),
+        Ok(CommandExit::Code(7)) => Check::new(NAME, CheckHealth::Ok, "commands run under their supervisor"),
+        Ok(other) => Check::new(NAME, CheckHealth::Warning, format!("a command that exits with 7 ended as {other:?}")),
+        Err(error) => Check::new(NAME, CheckHealth::Warning, format!("commands cannot be run: {error:#}")),
     }
 }
 
@@ -78,12 +80,14 @@ pub(super) async fn sandbox(places: &Places, config: &Config) -> Check {
     const NAME: &str = "sandbox";
     let found = match set_up_sandbox(places, &config.sandbox, PermissionMode::Auto, Vec::new()).await {
         Ok(found) => found,
-        Err(error) => return Check::new(NAME, Health::Warning, format!("the sandbox cannot be set up: {error:#}")),
+        Err(error) => {
+            return Check::new(NAME, CheckHealth::Warning, format!("the sandbox cannot be set up: {error:#}"));
+        }
     };
     let health = match (found.status().layer, config.sandbox.mode) {
-        (SandboxLayer::Namespace, _) => Health::Ok,
-        (SandboxLayer::None, SandboxMode::Off) => Health::Skipped,
-        (SandboxLayer::Landlock | SandboxLayer::None, _) => Health::Warning,
+        (SandboxLayer::Namespace, _) => CheckHealth::Ok,
+        (SandboxLayer::None, SandboxMode::Off) => CheckHealth::Skipped,
+        (SandboxLayer::Landlock | SandboxLayer::None, _) => CheckHealth::Warning,
     };
     Check::new(NAME, health, output::sandbox(found.status()).trim_start_matches("sandbox: "))
 }
@@ -92,13 +96,15 @@ pub(super) async fn sandbox(places: &Places, config: &Config) -> Check {
 pub(super) async fn provider(config: &Config) -> Check {
     const NAME: &str = "model";
     let Some(name) = haft_agent::configured_model(config) else {
-        return Check::new(NAME, Health::Skipped, "no model is chosen; set `model` in config.toml");
+        return Check::new(NAME, CheckHealth::Skipped, "no model is chosen; set `model` in config.toml");
     };
     match ask(config, &name).await {
-        Ok(models) => Check::new(NAME, Health::Ok, format!("the server of `{name}` answers and lists {models} models")),
+        Ok(models) => {
+            Check::new(NAME, CheckHealth::Ok, format!("the server of `{name}` answers and lists {models} models"))
+        }
         Err(error) => {
             let message = format!("the server of `{name}`: {error:#}; `haft models test` tells more");
-            Check::new(NAME, Health::Warning, message)
+            Check::new(NAME, CheckHealth::Warning, message)
         }
     }
 }

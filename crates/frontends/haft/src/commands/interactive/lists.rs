@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haft_agent::WallClock;
-use haft_store::Scope;
+use haft_store::ConversationScope;
 use haft_tui::{Focus, ListRequest, Operation, PickerAction, PickerList, PickerRow, RewindTarget, UiMessage};
 use haft_types::{self as types, Clock as _, Origin, Role, Timestamp};
 
@@ -18,10 +18,10 @@ impl TuiSession<'_> {
     pub(super) async fn conversations(&self) -> anyhow::Result<PickerList> {
         let store = wiring::open_store(&self.places, &self.config)?;
         let namespace = self.project.namespace();
-        let mut listed = store.list(Scope::Namespace(&namespace)).await?;
+        let mut listed = store.list(ConversationScope::Namespace(&namespace)).await?;
         listed.sort_by_key(|one| std::cmp::Reverse(one.updated_at));
         let open = self.open_conversation();
-        let row = |one: haft_store::Listed| {
+        let row = |one: haft_store::ConversationRow| {
             let now = if open.as_deref() == Some(one.id.as_str()) { "open now, " } else { "" };
             let messages = if one.messages == 1 { "message" } else { "messages" };
             PickerRow {

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haft_agent::Project;
-use haft_text::{Limits, cut_lines, sanitise_bytes};
+use haft_text::{CutLimits, cut_lines, sanitise_bytes};
 use haft_tools::LimitsConfig;
 use haft_tui::{Operation, UiHandle, UiMessage};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 /// Files that are offered at most.
 const FILES: usize = 20_000;
 /// What is shown of an output.
-const SHOWN: Limits = Limits { lines: 200, bytes: 64 * 1024 };
+const SHOWN: CutLimits = CutLimits { lines: 200, bytes: 64 * 1024 };
 
 /// What stands between a prompt and the output of commands the user ran.
 pub(super) const OVERHEARD: &str = "\n\nThe user ran this in their own shell:\n\n";
@@ -28,12 +28,12 @@ pub(super) struct SideActions {
     /// Output of the user's commands that was not sent to the model yet.
     overheard: Arc<Mutex<Vec<String>>>,
     /// How much of each is sent.
-    told: Limits,
+    told: CutLimits,
 }
 
 impl SideActions {
     pub(super) fn new(ui: UiHandle, project: Project, set: Vec<String>, limits: &LimitsConfig) -> Self {
-        let told = Limits { lines: limits.output_lines, bytes: limits.output_bytes };
+        let told = CutLimits { lines: limits.output_lines, bytes: limits.output_bytes };
         Self { ui, project, set, running: Arc::default(), overheard: Arc::default(), told }
     }
 

@@ -3,7 +3,7 @@
 use std::io::BufRead;
 
 use haft_agent::{Places, Project, WallClock};
-use haft_project::{Standing, TrustList};
+use haft_project::{TrustList, TrustState};
 use haft_text::reveal;
 use haft_types::Clock as _;
 
@@ -13,9 +13,9 @@ use crate::output;
 /// Asks whether the folder is to be trusted, if that would make a difference. Anything but a yes leaves it as it is.
 pub(super) fn settle(places: &Places, project: &Project, answers: &mut impl BufRead) -> anyhow::Result<()> {
     let list = TrustList::at(places.trust_file());
-    let standing = list.standing(&project.root)?;
+    let standing = list.state(&project.root)?;
     let found = TrustFootprint::of(project);
-    if standing == Standing::Trusted || found.is_nothing() {
+    if standing == TrustState::Trusted || found.is_nothing() {
         return Ok(());
     }
     let text = found.described(project, &standing);

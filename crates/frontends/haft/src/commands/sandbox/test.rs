@@ -11,7 +11,7 @@ use haft_sandbox::{
     Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, Finding, Network, PROBE_ARG, ProbeKind,
     ProbeOutcome, ProbeSite, SandboxPolicy, Supervisor,
 };
-use haft_text::Limits;
+use haft_text::CutLimits;
 use serde::Serialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +23,7 @@ use crate::{output, wiring};
 /// All attempts together take seconds; a machine may be slow.
 const PATIENCE: Duration = Duration::from_mins(10);
 /// What all of them say fits in here many times.
-const OUTPUT: Limits = Limits { lines: 100_000, bytes: 16 << 20 };
+const OUTPUT: CutLimits = CutLimits { lines: 100_000, bytes: 16 << 20 };
 
 /// What came of the attempts in one layer.
 #[derive(Debug, Serialize)]
@@ -101,7 +101,7 @@ async fn test(places: &Places, method: ConfinementMethod) -> anyhow::Result<Sand
             tested.noticed.extend(site.contacts()?);
         }
         Ok(finished) => {
-            let said = finished.stderr.text(Limits::default()).text;
+            let said = finished.stderr.text(CutLimits::default()).text;
             tested.unavailable = Some(format!("the attempts ended with {:?}: {said}", finished.exit));
         }
         Err(error) => tested.unavailable = Some(error.to_string()),

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use haft_mcp::Servers;
-use haft_text::{Limits, cut_lines, sanitise};
+use haft_text::{CutLimits, cut_lines, sanitise};
 use tokio_util::sync::CancellationToken;
 
 use super::Mcp;
 use crate::exit::usage_error;
 
 /// What is attached of one resource, as of any tool's output.
-const LIMITS: Limits = Limits { lines: 2_000, bytes: 50 * 1024 };
+const LIMITS: CutLimits = CutLimits { lines: 2_000, bytes: 50 * 1024 };
 
 /// A resource of a server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

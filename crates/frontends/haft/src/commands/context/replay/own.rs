@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{Documents, Reminders};
-use haft_lab::{RecordedAside, RecordedConversation, Step};
-use haft_model::{Encoding, O200k};
+use haft_lab::{RecordedAside, RecordedConversation, RecordedStep};
+use haft_model::{BodyEncoding, O200k};
 use haft_store::{LoggedRequest, LoggedSegment};
 use haft_types::{Entry, Layer, MessageId, ToolSet};
 
@@ -15,20 +15,20 @@ use super::ReplayArgs;
 use crate::exit::usage_error;
 
 /// Reads it, with how its last request was encoded.
-pub(super) async fn read(args: &ReplayArgs) -> anyhow::Result<(RecordedConversation, Encoding)> {
+pub(super) async fn read(args: &ReplayArgs) -> anyhow::Result<(RecordedConversation, BodyEncoding)> {
     let log = RequestLogReader::open(args.conversation.as_deref(), &args.common).await?;
     let (messages, outlines) = (log.messages().await?, log.outlines().await?);
     let counted = replies(&outlines, &messages).into_iter().flatten().map(haft_types::LlmMetadata::usage).collect();
     let places: HashMap<_, _> = messages.iter().enumerate().map(|(index, one)| (one.message_id, index)).collect();
     let history = messages.into_iter().map(|message| Entry::new(message, &O200k)).collect();
     let (mut steps, mut asides, mut bodies) = (Vec::new(), Vec::<RecordedAside>::new(), Vec::new());
-    let mut last: Option<Encoding> = None;
+    let mut last: Option<BodyEncoding> = None;
     let begun = outlines.first().map(|outline| outline.summary.sent_at);
     for outline in &outlines {
         let logged = log.request(Some(outline.summary.number)).await?;
         let encoding = log.encoding(logged.encoding.as_deref(), &logged.summary.model)?;
         let since = begun.and_then(|begun| Duration::try_from(logged.summary.sent_at.duration_since(begun)).ok());
-        steps.push(Step { messages: held(&logged, &places), at: since.unwrap_or_default() });
+        steps.push(RecordedStep { messages: held(&logged, &places), at: since.unwrap_or_default() });
         bodies.push(encoding.encode(&rebuild(&logged)).to_vec());
         let aside = aside(&logged, asides.last());
         asides.push(aside);

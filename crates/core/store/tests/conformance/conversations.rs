@@ -5,7 +5,10 @@ use serde_json::json;
 use super::create;
 use super::logged::sent;
 use super::values::{conversation, id, tick, user};
-use crate::{Fact, Found, Namespace, NewConversation, NewFork, PageEnd, Revision, Scope, Store, StoreError};
+use crate::{
+    ConversationMatch, ConversationScope, Fact, Namespace, NewConversation, NewFork, PageEnd, Revision, Store,
+    StoreError,
+};
 
 pub(crate) async fn a_new_conversation_reads_back(store: &dyn Store) {
     let mut new = NewConversation::new(conversation("0123456789"), "project");
@@ -39,7 +42,7 @@ pub(crate) async fn an_id_nobody_could_type_is_refused(store: &dyn Store) {
         let error = store.create(NewConversation::new(conversation(bad), "p")).await.unwrap_err();
         assert!(matches!(error, StoreError::InvalidId { .. }), "{bad:?}: {error:?}");
     }
-    assert_eq!(store.list(Scope::Everywhere).await.unwrap(), []);
+    assert_eq!(store.list(ConversationScope::Everywhere).await.unwrap(), []);
 }
 
 pub(crate) async fn creating_is_all_or_nothing(store: &dyn Store) {
@@ -77,7 +80,7 @@ pub(crate) async fn an_unknown_conversation_reads_as_nothing_and_takes_no_writes
     for error in refused {
         assert!(matches!(&error, StoreError::UnknownConversation { id } if *id == nobody), "{error:?}");
     }
-    assert_eq!(store.list(Scope::Everywhere).await.unwrap(), []);
+    assert_eq!(store.list(ConversationScope::Everywhere).await.unwrap(), []);
 }
 
 pub(crate) async fn lists_are_per_namespace_and_last_used_first(store: &dyn Store) {
@@ -87,13 +90,13 @@ pub(crate) async fn lists_are_per_namespace_and_last_used_first(store: &dyn Stor
     let ids = async |scope| -> Vec<String> {
         store.list(scope).await.unwrap().into_iter().map(|listed| listed.id.to_string()).collect()
     };
-    assert_eq!(ids(Scope::Namespace("one")).await, ["c", "a"]);
+    assert_eq!(ids(ConversationScope::Namespace("one")).await, ["c", "a"]);
     store.append(&conversation("a"), &user(1, "one")).await.unwrap();
-    assert_eq!(ids(Scope::Namespace("one")).await, ["a", "c"]);
-    assert_eq!(ids(Scope::Everywhere).await, ["a", "c", "b"]);
-    assert_eq!(ids(Scope::Namespace("three")).await, [""; 0]);
+    assert_eq!(ids(ConversationScope::Namespace("one")).await, ["a", "c"]);
+    assert_eq!(ids(ConversationScope::Everywhere).await, ["a", "c", "b"]);
+    assert_eq!(ids(ConversationScope::Namespace("three")).await, [""; 0]);
 
-    let listed = store.list(Scope::Namespace("two")).await.unwrap();
+    let listed = store.list(ConversationScope::Namespace("two")).await.unwrap();
     assert_eq!(
         serde_json::to_value(&listed).unwrap(),
         json!([{
@@ -106,8 +109,8 @@ pub(crate) async fn lists_are_per_namespace_and_last_used_first(store: &dyn Stor
 pub(crate) async fn the_unnamed_namespace_is_default(store: &dyn Store) {
     create(store, "a", "").await;
     store.set_current("", &conversation("a")).await.unwrap();
-    assert_eq!(store.list(Scope::Namespace("default")).await.unwrap().len(), 1);
-    assert_eq!(store.list(Scope::Namespace("")).await.unwrap().len(), 1);
+    assert_eq!(store.list(ConversationScope::Namespace("default")).await.unwrap().len(), 1);
+    assert_eq!(store.list(ConversationScope::Namespace("")).await.unwrap().len(), 1);
     assert_eq!(store.current("default").await.unwrap(), Some(conversation("a")));
 }
 
@@ -118,17 +121,17 @@ pub(crate) async fn find_takes_an_id_a_prefix_or_a_name(store: &dyn Store) {
         store.create(NewConversation::new(conversation(id), namespace).named(name)).await.unwrap();
     }
     let one = async |text: &str, scope| match store.find(text, scope).await.unwrap() {
-        Found::One(found) => found.id.to_string(),
-        Found::Nothing => "nothing".into(),
-        Found::Several(found) => format!("{} candidates", found.len()),
+        ConversationMatch::One(found) => found.id.to_string(),
+        ConversationMatch::Nothing => "nothing".into(),
+        ConversationMatch::Several(found) => format!("{} candidates", found.len()),
     };
-    let here = Scope::Namespace("one");
+    let here = ConversationScope::Namespace("one");
     assert_eq!(one("abc1", here).await, "abc1");
-    assert_eq!(one("abc2", Scope::Everywhere).await, "abc2", "an exact id wins over a name");
+    assert_eq!(one("abc2", ConversationScope::Everywhere).await, "abc2", "an exact id wins over a name");
     assert_eq!(one("abc", here).await, "abc", "an exact id counts in every namespace");
     assert_eq!(one("ab", here).await, "2 candidates");
-    assert_eq!(one("ab", Scope::Everywhere).await, "3 candidates");
-    assert_eq!(one("ab", Scope::Namespace("two")).await, "abc");
+    assert_eq!(one("ab", ConversationScope::Everywhere).await, "3 candidates");
+    assert_eq!(one("ab", ConversationScope::Namespace("two")).await, "abc");
     assert_eq!(one("second", here).await, "abc2");
     assert_eq!(one("sec", here).await, "nothing", "a name counts only whole");
     assert_eq!(one("短い", here).await, "100%");
@@ -185,8 +188,8 @@ pub(crate) async fn what_is_in_the_trash_is_unknown_until_it_is_restored(store: 
     assert_eq!(store.request(&a, 1).await.unwrap(), None);
     assert_eq!(store.export(&a).await.unwrap(), None);
     assert_eq!(store.current("p").await.unwrap(), None);
-    assert_eq!(store.find("a", Scope::Everywhere).await.unwrap(), Found::Nothing);
-    assert_eq!(store.list(Scope::Everywhere).await.unwrap().len(), 1);
+    assert_eq!(store.find("a", ConversationScope::Everywhere).await.unwrap(), ConversationMatch::Nothing);
+    assert_eq!(store.list(ConversationScope::Everywhere).await.unwrap().len(), 1);
     let refused = [
         store.append(&a, &user(2, "two")).await.unwrap_err(),
         store.update(&a, id(1), Revision::default()).await.unwrap_err(),
@@ -201,16 +204,18 @@ pub(crate) async fn what_is_in_the_trash_is_unknown_until_it_is_restored(store: 
     }
     let taken = store.create(NewConversation::new(a.clone(), "p")).await.unwrap_err();
     assert!(matches!(taken, StoreError::IdTaken { .. }), "its id stays its own: {taken:?}");
-    let trash = store.list(Scope::Trash).await.unwrap();
+    let trash = store.list(ConversationScope::Trash).await.unwrap();
     assert_eq!(trash.iter().map(|listed| listed.id.as_str()).collect::<Vec<_>>(), ["a"]);
-    assert!(matches!(store.find("Conversation a", Scope::Trash).await.unwrap(), Found::One(found) if found.id == a));
-    assert_eq!(store.find("b", Scope::Trash).await.unwrap(), Found::Nothing);
+    assert!(
+        matches!(store.find("Conversation a", ConversationScope::Trash).await.unwrap(), ConversationMatch::One(found) if found.id == a)
+    );
+    assert_eq!(store.find("b", ConversationScope::Trash).await.unwrap(), ConversationMatch::Nothing);
 
     assert_eq!(store.restore(&a).await.unwrap().messages, 1);
     assert_eq!(store.export(&a).await.unwrap(), before);
     assert_eq!(store.current("p").await.unwrap(), Some(a.clone()));
     assert_eq!(store.facts(&a).await.unwrap().len(), 1);
-    assert_eq!(store.list(Scope::Trash).await.unwrap(), []);
+    assert_eq!(store.list(ConversationScope::Trash).await.unwrap(), []);
     store.restore(&a).await.unwrap();
 }
 

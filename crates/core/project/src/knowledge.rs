@@ -9,7 +9,7 @@ use crate::compat;
 
 /// The kinds of things that lie in folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum KnowledgeKind {
     /// Words the model works by.
     Rules,
     /// Roles for sub-agents.
@@ -24,7 +24,7 @@ pub enum Kind {
     Workflows,
 }
 
-impl Kind {
+impl KnowledgeKind {
     /// The name of its folder.
     pub fn folder(self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl Level {
 
 /// A folder that may hold something, whether or not it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Folder {
+pub struct KnowledgeFolder {
     /// Where.
     pub path: PathBuf,
     /// Whose.
@@ -71,34 +71,34 @@ pub struct Folder {
 
 /// Where knowledge is looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ground {
+pub struct KnowledgePaths {
     /// The root of the project.
     pub root: PathBuf,
     /// The folder worked in, at or below the root.
     pub cwd: PathBuf,
-    /// Whether what lies in the project is obeyed. If not, nothing of it is read.
-    pub obeyed: bool,
+    /// Whether what lies in the project is trusted. If not, nothing of it is read.
+    pub trusted: bool,
     /// The user's configuration folder.
     pub user: PathBuf,
     /// The user's home, where other programs keep theirs.
     pub home: Option<PathBuf>,
 }
 
-impl Ground {
+impl KnowledgePaths {
     /// The last part of the project's path, by which the user's folders know it.
     pub fn project_name(&self) -> String {
         self.root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
     /// The folders of a kind, best first.
-    pub fn folders(&self, kind: Kind) -> Vec<Folder> {
+    pub fn folders(&self, kind: KnowledgeKind) -> Vec<KnowledgeFolder> {
         let mut found = Vec::new();
         let mut add = |path: PathBuf, level| {
-            if !found.iter().any(|folder: &Folder| folder.path == path) {
-                found.push(Folder { path, level });
+            if !found.iter().any(|folder: &KnowledgeFolder| folder.path == path) {
+                found.push(KnowledgeFolder { path, level });
             }
         };
-        if self.obeyed {
+        if self.trusted {
             add(self.own(kind), Level::Project);
             compat::in_project(kind).for_each(|name| add(self.root.join(name), Level::Project));
         }
@@ -118,12 +118,12 @@ impl Ground {
     }
 
     /// haft's own folder of a kind in the project.
-    pub fn own(&self, kind: Kind) -> PathBuf {
+    pub fn own(&self, kind: KnowledgeKind) -> PathBuf {
         self.root.join(".haft").join(kind.folder())
     }
 
     /// The user's own folder of a kind.
-    pub fn users(&self, kind: Kind) -> PathBuf {
+    pub fn users(&self, kind: KnowledgeKind) -> PathBuf {
         self.user.join(kind.folder())
     }
 
@@ -137,24 +137,24 @@ impl Ground {
 mod tests {
     use super::*;
 
-    fn ground(obeyed: bool) -> Ground {
-        Ground {
+    fn knowledge(trusted: bool) -> KnowledgePaths {
+        KnowledgePaths {
             root: "/work/shop".into(),
             cwd: "/work/shop/src".into(),
-            obeyed,
+            trusted,
             user: "/home/u/.config/haft".into(),
             home: Some("/home/u".into()),
         }
     }
 
-    fn paths(ground: &Ground, kind: Kind) -> Vec<String> {
-        ground.folders(kind).into_iter().map(|folder| folder.path.display().to_string()).collect()
+    fn paths(knowledge: &KnowledgePaths, kind: KnowledgeKind) -> Vec<String> {
+        knowledge.folders(kind).into_iter().map(|folder| folder.path.display().to_string()).collect()
     }
 
     #[test]
     fn project_then_user_then_the_users_for_this_project() {
         assert_eq!(
-            paths(&ground(true), Kind::Rules),
+            paths(&knowledge(true), KnowledgeKind::Rules),
             [
                 "/work/shop/.haft/rules",
                 "/work/shop/.autocoderrules",
@@ -168,7 +168,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            paths(&ground(true), Kind::Skills),
+            paths(&knowledge(true), KnowledgeKind::Skills),
             [
                 "/work/shop/.haft/skills",
                 "/work/shop/.claude/skills",
@@ -182,9 +182,16 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_project_that_is_not_obeyed_is_looked_for() {
-        for kind in [Kind::Rules, Kind::Agents, Kind::Skills, Kind::Commands, Kind::Tools, Kind::Workflows] {
-            assert!(paths(&ground(false), kind).iter().all(|path| path.starts_with("/home/u")), "{kind:?}");
+    fn nothing_of_a_project_that_is_not_trusted_is_looked_for() {
+        for kind in [
+            KnowledgeKind::Rules,
+            KnowledgeKind::Agents,
+            KnowledgeKind::Skills,
+            KnowledgeKind::Commands,
+            KnowledgeKind::Tools,
+            KnowledgeKind::Workflows,
+        ] {
+            assert!(paths(&knowledge(false), kind).iter().all(|path| path.starts_with("/home/u")), "{kind:?}");
         }
     }
 }

@@ -4,18 +4,18 @@ use haft_types::{Envelope, Message, Part, Role, Thinking, ToolCall, ToolResult};
 
 use super::create;
 use super::values::{conversation, id, tick, user};
-use crate::{Hit, NewConversation, NewFork, Revision, Scope, SearchQuery, Store, StoreError};
+use crate::{ConversationScope, NewConversation, NewFork, Revision, SearchHit, SearchQuery, Store, StoreError};
 
-async fn search(store: &dyn Store, text: &str) -> Vec<Hit> {
-    search_in(store, text, Scope::Everywhere).await
+async fn search(store: &dyn Store, text: &str) -> Vec<SearchHit> {
+    search_in(store, text, ConversationScope::Everywhere).await
 }
 
-async fn search_in(store: &dyn Store, text: &str, scope: Scope<'_>) -> Vec<Hit> {
+async fn search_in(store: &dyn Store, text: &str, scope: ConversationScope<'_>) -> Vec<SearchHit> {
     store.search(SearchQuery { text, scope, limit: 20 }).await.unwrap()
 }
 
 /// Each hit as `conversation/message number`.
-fn places(hits: &[Hit]) -> Vec<String> {
+fn places(hits: &[SearchHit]) -> Vec<String> {
     let mut places: Vec<String> = hits
         .iter()
         .map(|hit| {
@@ -46,14 +46,15 @@ pub(crate) async fn words_are_found_in_messages(store: &dyn Store) {
     assert_eq!(places(&search(store, "form").await), ["b/3"], "part of a name");
     assert_eq!(places(&search(store, "pass*").await), ["a/2", "b/3"]);
     assert_eq!(places(&search(store, "pass").await), [""; 0]);
-    assert_eq!(places(&search_in(store, "login", Scope::Namespace("q")).await), ["b/3"]);
+    assert_eq!(places(&search_in(store, "login", ConversationScope::Namespace("q")).await), ["b/3"]);
     let hits = search(store, "twice").await;
     assert_eq!(hits[0].snippet.marked("[", "]"), "The password is checked [twice].");
     assert_eq!(hits[0].conversation.name, "Conversation a");
     // What is said later is found as well.
     say(store, "a", 4, "one more Login").await;
     assert_eq!(places(&search(store, "login").await), ["a/1", "a/4", "b/3"]);
-    let most = store.search(SearchQuery { text: "login", scope: Scope::Everywhere, limit: 2 }).await.unwrap();
+    let most =
+        store.search(SearchQuery { text: "login", scope: ConversationScope::Everywhere, limit: 2 }).await.unwrap();
     assert_eq!(most.len(), 2);
 }
 
@@ -128,19 +129,20 @@ pub(crate) async fn search_follows_revisions_forks_and_the_trash(store: &dyn Sto
     store.delete(&conversation("a")).await.unwrap();
     assert_eq!(places(&search(store, "apple").await), ["b/1"], "the fork still has it");
     assert_eq!(places(&search(store, "cherry").await), [""; 0]);
-    assert_eq!(places(&search_in(store, "cherry", Scope::Trash).await), ["a/2"]);
+    assert_eq!(places(&search_in(store, "cherry", ConversationScope::Trash).await), ["a/2"]);
     store.restore(&conversation("a")).await.unwrap();
     assert_eq!(places(&search(store, "apple").await), ["a/1"]);
 }
 
 pub(crate) async fn a_search_without_words_is_an_error(store: &dyn Store) {
     for text in ["", "  ", "!? \"\" *", "()"] {
-        let error = store.search(SearchQuery { text, scope: Scope::Everywhere, limit: 5 }).await.unwrap_err();
+        let error =
+            store.search(SearchQuery { text, scope: ConversationScope::Everywhere, limit: 5 }).await.unwrap_err();
         assert!(matches!(&error, StoreError::EmptySearch { text: told } if told == text), "{error:?}");
     }
     create(store, "a", "p").await;
     say(store, "a", 1, "a AND b OR NOT c: NEAR(d)").await;
     for text in ["AND", "NOT", "a:b", "NEAR(d)", "c*", "\"unclosed", "^a", "-b", "'quoted'", "{a b}"] {
-        store.search(SearchQuery { text, scope: Scope::Everywhere, limit: 5 }).await.unwrap();
+        store.search(SearchQuery { text, scope: ConversationScope::Everywhere, limit: 5 }).await.unwrap();
     }
 }

@@ -9,9 +9,9 @@ use super::values::conversation;
 use crate::{LoggedRequest, LoggedSegment, OutlineSegment, SentRequest, Store};
 
 /// Counts bytes: any count will do that is the same each time.
-struct Letters;
+struct ByteCounter;
 
-impl TokenCounter for Letters {
+impl TokenCounter for ByteCounter {
     fn text(&self, text: &str) -> u32 {
         text.len() as u32
     }
@@ -30,13 +30,13 @@ pub fn sent(messages: &[&Message]) -> SentRequest {
             _ => Layer::History,
         },
         owner: if index == 0 { "system" } else { "history" },
-        entry: Entry::new(message.clone(), &Letters),
+        entry: Entry::new(message.clone(), &ByteCounter),
         boundary: index == last,
     });
     let spec = ToolSpec { name: "t".into(), description: "d".into(), parameters: json!({"z": 1, "a": 2}) };
     let request = Request {
         segments: segments.collect(),
-        tools: ToolSet::new(vec![spec], &Letters),
+        tools: ToolSet::new(vec![spec], &ByteCounter),
         max_output_tokens: Some(7),
         cache_key: Some("key".into()),
     };
@@ -73,7 +73,7 @@ async fn assert_outlined(store: &dyn Store, name: &str, logged: &LoggedRequest) 
     let outlines = store.request_outlines(&conversation(name)).await.unwrap();
     let outline = outlines.iter().find(|outline| outline.summary.number == logged.summary.number).unwrap();
     assert_eq!((&outline.summary, &outline.encoding), (&logged.summary, &logged.encoding));
-    assert_eq!(outline.tools, ToolSet::new(logged.tools.clone(), &Letters).hash);
+    assert_eq!(outline.tools, ToolSet::new(logged.tools.clone(), &ByteCounter).hash);
     let of_logged = |segment: &LoggedSegment| OutlineSegment {
         layer: segment.layer,
         owner: segment.owner.clone(),
