@@ -97,7 +97,7 @@ pub enum UndoError {
     #[error("there is nothing to redo: no undo is left to be reversed")]
     NothingToRedo,
     /// No call has this id.
-    #[error("no call `{0}` changed files; `haft changes` lists those that did")]
+    #[error("no call `{0}` changed files")]
     UnknownCall(String),
     /// The call's changes were taken back.
     #[error("the changes of call `{0}` were taken back already")]

@@ -326,8 +326,9 @@ impl Turn {
     pub fn step(&mut self, input: Input) -> Vec<Action> {
         match (self.state, input) {
             (State::Ended, _) => Vec::new(),
-            (_, Input::Cancelled) => self
-                .end(Outcome::Aborted, Reason::new("cancelled", "Cancelled. `haft run --continue` goes on from here.")),
+            (_, Input::Cancelled) => {
+                self.end(Outcome::Aborted, Reason::new("cancelled", "Cancelled. The turn can be resumed."))
+            }
             (_, Input::Failed(reason)) => self.end(Outcome::Failed, reason),
             (_, Input::Stopped(reason)) => self.end(Outcome::Waiting, reason),
             (State::New, Input::Begin(position)) => self.begin(position),
@@ -491,13 +492,8 @@ impl Turn {
         let Question { question, about, .. } = question;
         self.text = question;
         let reason = match about {
-            About::Question => {
-                Reason::new("question", "The model asks a question. Answer it with `haft run --continue \"…\"`.")
-            }
-            About::Plan => Reason::new(
-                "plan",
-                "The model proposes a plan. `haft run --continue --permission-mode accept-edits \"go ahead\"` carries it out; `haft run --continue --permission-mode plan \"…\"` changes it.",
-            ),
+            About::Question => Reason::new("question", "The model asks a question."),
+            About::Plan => Reason::new("plan", "The model proposes a plan."),
         };
         self.end(Outcome::Waiting, reason)
     }
@@ -514,10 +510,7 @@ impl Turn {
                 ),
                 Nudge::Goal => self.end(
                     Outcome::Waiting,
-                    Reason::new(
-                        "goal_not_reached",
-                        "The model stopped working without reporting the goal as reached. `haft run --continue --goal \"…\"` gives it your word.",
-                    ),
+                    Reason::new("goal_not_reached", "The model stopped working without reporting the goal as reached."),
                 ),
                 Nudge::OpenTodos | Nudge::NoCompletion | Nudge::Cut | Nudge::Repeated => self.answered(),
             };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_context::ContextError;
 use haft_project::{KnowledgePaths, modules};
 use haft_store::{Conversation, ConversationMatch, ConversationScope, NewFork, StoreError};
-use haft_tool::{CaseDocument, Registry, Source, Tool, UnknownChoice};
+use haft_tool::{CaseDocument, Registry, Tool, UnknownChoice};
 use haft_tools::{Running, plan_mode_respond, run_named_subagents, talk_to, talk_to_group, use_skill};
 use haft_types::{ConversationId, Message, Metadata, PermissionMode};
 use tokio_util::sync::CancellationToken;
@@ -49,10 +49,10 @@ pub enum Which {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// There is nothing to go on with.
-    #[error("there is no conversation to continue here; start one with `haft run \"…\"`")]
+    #[error("there is no conversation to continue here")]
     NothingToContinue,
     /// No conversation has this id or name.
-    #[error("there is no conversation `{0}`; `haft conversations list --all` shows them")]
+    #[error("there is no conversation `{0}`")]
     Unknown(String),
     /// Several conversations fit.
     #[error("`{name}` could be any of {candidates}; give more of the id")]
@@ -246,7 +246,7 @@ struct Opened {
 pub fn all_tools(running: &Arc<Running>) -> Registry {
     let mut registry = Registry::default();
     for tool in haft_tools::builtin(running) {
-        registry.register(tool, Source::BuiltIn);
+        registry.register(tool);
     }
     for case in haft_tools::cases() {
         registry.add_case(case);
@@ -259,13 +259,13 @@ fn every_tool(config: &SessionConfig, services: &Services, company: Company<'_>)
     let mut registry = all_tools(&services.running);
     if let Some(skills) = FoundSkills::look(&config.knowledge.ground, &config.safety.masker) {
         registry.set_case(skills.listed());
-        registry.register(Arc::new(use_skill(Arc::new(skills))), Source::BuiltIn);
+        registry.register(Arc::new(use_skill(Arc::new(skills))));
     }
     if config.safety.permissions.mode == PermissionMode::Plan {
-        registry.register(Arc::new(plan_mode_respond()), Source::BuiltIn);
+        registry.register(Arc::new(plan_mode_respond()));
     }
     for tool in &config.tools.further {
-        registry.register(Arc::clone(tool), Source::BuiltIn);
+        registry.register(Arc::clone(tool));
     }
     add_company(&mut registry, config, &services.delegation.hub, company);
     for plugin in &config.tools.plugins {
@@ -283,16 +283,16 @@ fn add_company(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, 
     if let Some(household) = household {
         registry.add_case(household.listed());
         let tool = run_named_subagents(Arc::clone(household) as _);
-        registry.register(Arc::new(tool), Source::BuiltIn);
+        registry.register(Arc::new(tool));
     }
     let own = config.agent.as_str();
     if !hub.names().iter().any(|name| name != own && Some(name.as_str()) != waiting) {
         return;
     }
     let post = Arc::new(HubPost::new(Arc::clone(hub), own));
-    registry.register(Arc::new(talk_to(Arc::<HubPost>::clone(&post) as _)), Source::BuiltIn);
+    registry.register(Arc::new(talk_to(Arc::<HubPost>::clone(&post) as _)));
     if hub.has_group_for(own) {
-        registry.register(Arc::new(talk_to_group(post)), Source::BuiltIn);
+        registry.register(Arc::new(talk_to_group(post)));
     }
     hub.described(own).into_iter().flatten().for_each(|case| registry.add_case(case));
 }
@@ -315,7 +315,7 @@ pub(super) fn skills_now(config: &SessionConfig, running: &Arc<Running>) -> Opti
     let listed = skills.listed();
     let tool: Arc<dyn Tool> = Arc::new(use_skill(Arc::new(skills)));
     let mut registry = all_tools(running);
-    registry.register(Arc::clone(&tool), Source::BuiltIn);
+    registry.register(Arc::clone(&tool));
     // One after another: what else is chosen may be a tool that is not among these.
     let has_it = |choice: &String| {
         let mut chosen = registry.clone();

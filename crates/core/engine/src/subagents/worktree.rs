@@ -61,7 +61,7 @@ impl Worktree {
         let root = &config.folders.workspace.root;
         if !config.knowledge.ground.trusted {
             return Err(format!(
-                "it works in a git worktree, but `{}` is not trusted and git is not run in it; `haft trust` trusts it",
+                "it works in a git worktree, but `{}` is not trusted, so git is not run in it",
                 root.display()
             ));
         }
