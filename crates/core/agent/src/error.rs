@@ -182,7 +182,7 @@ pub enum SetupError {
         error: io::Error,
     },
     /// There is no agent of this name to take the role of.
-    #[error("there is no agent `{name}`; there are: {there} (`haft agents list`)")]
+    #[error("there is no agent `{name}`; there are: {there}")]
     UnknownAgent {
         /// The name.
         name: String,

@@ -31,7 +31,7 @@ pub(crate) fn untrusted(standing: &TrustState, root: &Path) -> Option<Notice> {
     };
     let folder = root.display();
     let message = format!(
-        "{folder} {why}: its instruction files (AGENTS.md and the like), configuration, tools and servers are ignored; `haft trust` trusts it"
+        "{folder} {why}: its instruction files (AGENTS.md and the like), configuration, tools and servers are ignored"
     );
     Some(Notice { code: "untrusted", message })
 }

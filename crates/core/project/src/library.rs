@@ -41,7 +41,7 @@ struct StoredLibraries {
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
     /// The repository holds none of that name.
-    #[error("there is no library `{0}`; give `library` or `user/library`, and try `haft lib refresh`")]
+    #[error("there is no library `{0}`; give `library` or `user/library`")]
     Unknown(String),
     /// It holds several.
     #[error("`{name}` is several libraries: {}; say whose", .found.join(", "))]
@@ -188,7 +188,7 @@ impl Libraries {
     ) -> Vec<LibraryDocument> {
         let top = self.repository().join(library);
         if !top.is_dir() {
-            problems.push(FileProblem::new(&top, "its documentation is gone; `haft lib refresh` fetches it again"));
+            problems.push(FileProblem::new(&top, "its documentation is gone and must be fetched again"));
         }
         let short = library.split_once('/').map_or(library, |(_, short)| short);
         let mut found = Vec::new();

@@ -46,7 +46,7 @@ pub enum SandboxError {
         source: io::Error,
     },
     /// It could not be confined as it was to be, so it was not run.
-    #[error("cannot confine the command ({step}: {source}), so it was not run; `haft sandbox status` tells more")]
+    #[error("cannot confine the command ({step}: {source}), so it was not run")]
     Confinement {
         /// What failed.
         step: ConfinementStep,

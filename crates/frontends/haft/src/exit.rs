@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use haft_agent::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupError};
 use haft_types::Outcome;
 
+use crate::output::hints;
+
 /// The documented exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProcessExit {
@@ -70,7 +72,10 @@ pub(crate) fn mask_panics() {
 
 /// Prints a failure on stderr and gives its exit code.
 pub(crate) fn report(failure: &anyhow::Error) -> ProcessExit {
-    let text = in_one_line(failure);
+    let mut text = in_one_line(failure);
+    if let Some(hint) = failure.chain().find_map(hints::for_error) {
+        text = format!("{text}; {hint}");
+    }
     drop(writeln!(std::io::stderr(), "haft: {}", haft_text::sanitise(&text)));
     if failure.chain().any(is_usage) { ProcessExit::Usage } else { ProcessExit::Failed }
 }

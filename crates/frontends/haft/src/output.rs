@@ -6,6 +6,7 @@
 mod agents;
 pub(crate) mod claude;
 mod events;
+pub(crate) mod hints;
 mod table;
 
 use std::io::{ErrorKind, Write};

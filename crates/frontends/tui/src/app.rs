@@ -13,7 +13,7 @@ mod view;
 use std::collections::VecDeque;
 
 use crossterm::event::KeyEvent;
-use haft_engine::{Answer, Approval};
+use haft_agent::{Answer, Approval};
 use haft_types::{Event, Filled, Form, PermissionMode};
 
 use crate::approval::{ApprovalDialog, ApprovalStage};

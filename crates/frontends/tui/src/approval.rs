@@ -3,7 +3,7 @@
 //! What is asked about is printed whole, as finished output, so that it can be scrolled through; the question stands in the live
 //! region. Invariant: no key that was pressed before the question could be read answers it (`armed`).
 
-use haft_engine::{Answer, Approval, MAIN};
+use haft_agent::{Answer, Approval, MAIN};
 use haft_text::reveal;
 use haft_types::Decision;
 use serde_json::Value;

@@ -3,7 +3,7 @@
 //! The two run on threads of their own, so that a key is echoed while a request is built.
 
 use async_trait::async_trait;
-use haft_engine::{Answer, Approval, Approver, EventSink};
+use haft_agent::{Answer, Approval, Approver, EventSink};
 use haft_types::{Event, Filled, Form, PermissionMode};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;

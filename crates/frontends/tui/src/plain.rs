@@ -9,7 +9,7 @@ use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use haft_engine::Answer;
+use haft_agent::Answer;
 use haft_types::{CallPhase, Event, EventBody, Filled};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -394,7 +394,7 @@ fn told(event: &Event) -> Vec<String> {
     let EventBody::ToolCall { name, phase: CallPhase::Finished, arguments: Some(arguments), .. } = &event.body else {
         return Vec::new();
     };
-    if event.agent != haft_engine::MAIN {
+    if event.agent != haft_agent::MAIN {
         return vec![text::clean(&format!("{} calls: {name} {}", event.agent, about(arguments)))];
     }
     match name.as_str() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crossterm::event::{self, Event as TerminalEvent, EventStream};
 use futures::StreamExt;
-use haft_engine::Answer;
+use haft_agent::Answer;
 use haft_types::Filled;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;

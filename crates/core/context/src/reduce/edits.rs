@@ -221,7 +221,7 @@ impl EditState {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     /// No message has this id.
-    #[error("there is no message `{0}` here; `haft context edit list` shows them")]
+    #[error("there is no message `{0}` here")]
     Unknown(String),
     /// It is the input that is being answered.
     #[error("message {0} is what is being answered: it stays")]

@@ -58,7 +58,7 @@ impl fmt::Display for Compacted {
 
 /// Who wants a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted<'a> {
+enum CompactionTrigger<'a> {
     /// The window fills.
     Automatic,
     /// The user, who may have said what to keep in particular.
@@ -82,7 +82,7 @@ impl Session {
         if !wanted {
             return Ok(());
         }
-        self.compact(Wanted::Automatic, io).await.map(drop)
+        self.compact(CompactionTrigger::Automatic, io).await.map(drop)
     }
 
     /// Archives older rounds because the user wants it. `words` say what to keep in particular. Automatic compactions that
@@ -95,7 +95,7 @@ impl Session {
     ) -> Result<Compacted, EngineError> {
         let mut io = self.turn_io(sink, cancel);
         self.sent.forget_failures(&self.transcript).await?;
-        let compacted = self.compact(Wanted::ByUser(words), &mut io).await;
+        let compacted = self.compact(CompactionTrigger::ByUser(words), &mut io).await;
         self.seq = io.seq();
         compacted
     }
@@ -105,11 +105,11 @@ impl Session {
         Some(self.assembly_of(&self.history_with_input(), self.sent.edited()).ok()?.account.budget.used())
     }
 
-    async fn compact(&mut self, wanted: Wanted<'_>, io: &mut TurnIo<'_>) -> Result<Compacted, EngineError> {
+    async fn compact(&mut self, wanted: CompactionTrigger<'_>, io: &mut TurnIo<'_>) -> Result<Compacted, EngineError> {
         let (policy, counter) = (&self.config.policy, Arc::clone(&self.services.counter));
         let (trigger, focus, wish) = match wanted {
-            Wanted::Automatic => ("auto", None, ArchiveWish::Automatic),
-            Wanted::ByUser(focus) => ("manual", focus, ArchiveWish::ByHand),
+            CompactionTrigger::Automatic => ("auto", None, ArchiveWish::Automatic),
+            CompactionTrigger::ByUser(focus) => ("manual", focus, ArchiveWish::ByHand),
         };
         let history = self.transcript.history();
         let Some(mut plan) = plan_compaction(history, wish, policy, &self.config.model, counter.as_ref()) else {
@@ -120,7 +120,7 @@ impl Session {
         plan.messages = self.sent.edited().seen(&plan.messages, counter.as_ref());
         let ledger = self.ledger_of(&plan);
         let Some(kept) = fallback(&plan, &ledger, counter.as_ref()) else { return Ok(Compacted::NotWorthIt) };
-        if wanted == Wanted::Automatic && self.sent.has_given_up() {
+        if wanted == CompactionTrigger::Automatic && self.sent.has_given_up() {
             self.stand_in_for(&plan, kept).await?;
             io.emit(news(CompactionPhase::Failed, &plan, given_up(&plan)));
             return Ok(Compacted::Failed);

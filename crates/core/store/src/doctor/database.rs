@@ -28,8 +28,7 @@ pub(super) fn check(patient: &Patient) -> Vec<Check> {
             return checks;
         }
         Err(error) => {
-            let help = "`haft doctor --salvage` writes out what can still be read";
-            checks.push(Check::new(DATABASE, CheckHealth::Damaged, format!("{error}; {help}")));
+            checks.push(Check::new(DATABASE, CheckHealth::Damaged, error.to_string()));
             return checks;
         }
     };

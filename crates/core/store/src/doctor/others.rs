@@ -41,7 +41,7 @@ pub(super) fn backups(patient: &Patient) -> Check {
     // What a restore put aside may well be damaged: that is why it was replaced.
     let (copies, replaced): (Vec<_>, Vec<_>) = all.into_iter().partition(|backup| !backup.was_replaced());
     let Some(newest) = copies.last() else {
-        let message = "there are none yet; `haft conversations backup` makes one";
+        let message = "there are none yet";
         return Check::new(
             NAME,
             if patient.database.exists() { CheckHealth::Warning } else { CheckHealth::Skipped },

@@ -76,6 +76,15 @@ fn patient(places: &Places, config: &Config) -> Patient {
     }
 }
 
+/// Which command helps with what was found.
+fn hint(check: &Check) -> Option<&'static str> {
+    match (check.name, check.health) {
+        ("database", CheckHealth::Damaged) => Some("`haft doctor --salvage` exports what can still be read"),
+        ("backups", CheckHealth::Warning) => Some("`haft conversations backup` makes one now"),
+        _ => None,
+    }
+}
+
 fn as_text(checks: &[Check]) -> String {
     let width = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
     let mut lines = Vec::new();
@@ -88,6 +97,7 @@ fn as_text(checks: &[Check]) -> String {
             CheckHealth::Damaged => "DAMAGED",
         };
         lines.push(format!("{health:<8}  {:<width$}  {}", check.name, check.message));
+        lines.extend(hint(check).map(|hint| format!("{:>10}  {hint}", "")));
         lines.extend(check.details.iter().map(|detail| format!("{:>10}  - {detail}", "")));
     }
     lines.join("\n") + "\n"

@@ -111,7 +111,7 @@ fn place(common: &Common) -> anyhow::Result<(Libraries, Project)> {
 }
 
 fn told(error: &LibraryError) -> anyhow::Error {
-    usage_error(error.to_string())
+    usage_error(output::hints::explained(error))
 }
 
 fn add(name: &str, common: &Common) -> anyhow::Result<()> {

@@ -264,7 +264,11 @@ fn input_is_ready(stdin: &std::io::Stdin) -> bool {
 
 /// Errors that another choice of conversation or tools can fix become usage errors.
 pub(super) fn usage_errors(error: SetupError) -> anyhow::Error {
-    if error.is_choice() { usage_error(format!("{:#}", anyhow::Error::from(error))) } else { error.into() }
+    if !error.is_choice() {
+        return error.into();
+    }
+    let hint = output::hints::for_error(&error).map_or_else(String::new, |hint| format!("; {hint}"));
+    usage_error(format!("{:#}{hint}", anyhow::Error::from(error)))
 }
 
 /// The first interrupt cancels the turn; a second one does not wait for it.

@@ -78,10 +78,10 @@ impl Printer {
                 let limit = limit.map_or_else(String::new, |limit| format!(" of {limit}"));
                 format!("retry {attempt}{limit} in {:.1} s: {reason}", *delay_ms as f64 / 1000.0)
             }
-            EventBody::Error { message, .. } => {
+            EventBody::Error { message, code, .. } => {
                 // Text of a reply that failed is void.
                 self.text.clear();
-                format!("haft: {message}")
+                format!("haft: {}", super::hints::hinted(message, code))
             }
             EventBody::Compaction { message, .. } | EventBody::Pruning { message, .. } => format!("haft: {message}"),
             EventBody::BackgroundTask { phase, message, .. } if self.verbose || *phase != TaskPhase::Started => {
@@ -107,7 +107,9 @@ impl Printer {
                     Outcome::Completed | Outcome::Failed => return,
                     // Why it was denied was printed with the call.
                     Outcome::Waiting if result.code == "denied" => "haft: stopped, because an action was denied".into(),
-                    Outcome::Waiting | Outcome::Aborted | Outcome::Exhausted => format!("haft: {}", result.message),
+                    Outcome::Waiting | Outcome::Aborted | Outcome::Exhausted => {
+                        format!("haft: {}", super::hints::hinted(&result.message, &result.code))
+                    }
                 }
             }
             EventBody::Conversation { sandbox: Some(status), .. }

@@ -3,7 +3,7 @@
 //! Invariant: what arrives is printed in the order it arrived; whatever ends a piece of text (a call, a result, an error) first
 //! finishes that text.
 
-use haft_engine::MAIN;
+use haft_agent::MAIN;
 use haft_text::grouped;
 use haft_types::{
     CallPhase, CompactionPhase, Event, EventBody, Outcome, SubagentPhase, TaskPhase, ToolStatus, TurnResult,

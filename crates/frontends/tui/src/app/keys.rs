@@ -5,7 +5,7 @@
 //! Invariant: no key both answers a question and types.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use haft_engine::Answer;
+use haft_agent::Answer;
 
 use haft_types::{Filled, PermissionMode};
 

@@ -1,6 +1,6 @@
 //! Rows as sentences: a symbol becomes a word.
 
-use haft_engine::Answer;
+use haft_agent::Answer;
 use haft_text::reveal;
 use serde_json::Value;
 

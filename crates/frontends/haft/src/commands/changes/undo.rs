@@ -101,7 +101,7 @@ fn tell(
             return Ok(ProcessExit::Completed);
         }
         Err(error @ (UndoError::UnknownCall(_) | UndoError::AlreadyUndone(_) | UndoError::UnchangedFile(_))) => {
-            return Err(usage_error(error.to_string()));
+            return Err(usage_error(output::hints::explained(&error)));
         }
         Err(error @ UndoError::Versions(_)) => return Err(error.into()),
     };

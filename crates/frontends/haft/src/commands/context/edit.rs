@@ -178,7 +178,7 @@ async fn summarise(args: &SummariseArgs) -> anyhow::Result<()> {
 
 /// Errors that other arguments can fix become usage errors.
 fn told(error: &EditError) -> anyhow::Error {
-    usage_error(error.to_string())
+    usage_error(output::hints::explained(error))
 }
 
 fn refused(error: EditContextError) -> anyhow::Error {
