@@ -8,7 +8,7 @@ use std::sync::Arc;
 use haft_engine::turn::Limits;
 use haft_engine::{Approver, BaseLoop, Callback};
 use haft_model::{Client, ModelConfig, ProviderConfig};
-use haft_tool::{Plugin, Registry, Source, Tool};
+use haft_tool::{Plugin, Registry, Tool};
 use haft_types::{Clock, IdSource, PermissionMode};
 
 use crate::agent::Agent;
@@ -191,7 +191,7 @@ impl AgentBuilder {
         let client = Client::new(declared, key, self.config.retry).map_err(SetupError::Client)?;
         let mut registry = Registry::default();
         for tool in self.tools {
-            registry.register(tool, Source::BuiltIn);
+            registry.register(tool);
         }
         Ok(BaseLoop::new(client, registry, system_prompt, self.clock, self.ids).with_limits(self.limits))
     }

@@ -30,7 +30,7 @@ pub fn tool_help(places: &Places, config: &Config, project: &Project) -> Option<
     if config.tools.help_timeout == 0 {
         return None;
     }
-    let cell = Cell {
+    let cell = SandboxCell {
         places: places.clone(),
         config: config.sandbox.clone(),
         project: project.clone(),
@@ -46,7 +46,7 @@ pub fn tool_help(places: &Places, config: &Config, project: &Project) -> Option<
 }
 
 /// The sandbox, once it was needed.
-struct Cell {
+struct SandboxCell {
     places: Places,
     config: SandboxConfig,
     project: Project,
@@ -54,7 +54,7 @@ struct Cell {
 }
 
 #[async_trait]
-impl HelpCell for Cell {
+impl HelpCell for SandboxCell {
     async fn confined(&self) -> Option<Arc<ConfinementSpec>> {
         // Where there is no sandbox to be had, what the files say has to do.
         let set_up = async || {

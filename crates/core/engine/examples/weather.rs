@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use haft_engine::BaseLoop;
 use haft_model::{Catalogue, Client, RetryConfig};
 use haft_testkit::test::{FakeClock, SequentialIds};
-use haft_tool::{Access, Intent, Registry, Source, Tool, ToolContext, ToolOutput};
+use haft_tool::{Access, Intent, Registry, Tool, ToolContext, ToolOutput};
 use haft_types::{Envelope, Event, EventBody, ToolSpec, TurnResult};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -55,7 +55,7 @@ pub(crate) async fn ask(
     let mut tools = Registry::default();
     let parameters = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
     let spec = ToolSpec { name: "forecast".into(), description: "The weather of a city today.".into(), parameters };
-    tools.register(Arc::new(Forecast(spec)), Source::BuiltIn);
+    tools.register(Arc::new(Forecast(spec)));
     let mut agent = BaseLoop::new(
         client,
         tools,

@@ -27,7 +27,7 @@ use haft_store::versions::{
 };
 use haft_types::{ContentHash, ConversationId, MessageId};
 
-use self::plan::{Fate, Planned, Surroundings};
+use self::plan::{Fate, PlannedUndo, Surroundings};
 
 pub(crate) use self::adopt::{Adoption, Held, NotAdopted, adopt};
 pub use self::plan::Conflict;
@@ -183,9 +183,9 @@ impl ChangeRecord {
         &self,
         kind: StepKind,
         by: Option<&CallName>,
-        planned: &[Planned],
+        planned: &[PlannedUndo],
     ) -> Result<Vec<apply::Failed>, VersionsError> {
-        let reversals: Vec<_> = planned.iter().filter_map(Planned::reversal).collect();
+        let reversals: Vec<_> = planned.iter().filter_map(PlannedUndo::reversal).collect();
         if reversals.is_empty() {
             return Ok(Vec::new());
         }
@@ -273,7 +273,7 @@ fn non_empty(selected: Selection) -> Result<Selection, UndoError> {
     if selected.is_empty() { Err(UndoError::NothingToUndo) } else { Ok(selected) }
 }
 
-fn report(steps: &[FileStep], selected: &Selection, planned: Vec<Planned>, failed: Vec<apply::Failed>) -> Report {
+fn report(steps: &[FileStep], selected: &Selection, planned: Vec<PlannedUndo>, failed: Vec<apply::Failed>) -> Report {
     let mut failed: HashMap<PathBuf, Conflict> = failed.into_iter().collect();
     let chosen: BTreeSet<StepId> = selected.values().flatten().copied().collect();
     // A redo reverses undos; the calls it brings back are those they took back.
@@ -281,7 +281,7 @@ fn report(steps: &[FileStep], selected: &Selection, planned: Vec<Planned>, faile
         |step: &FileStep| step.changes.iter().any(|change| change.taken_back.is_some_and(|by| chosen.contains(&by)));
     let concerned = |step: &&FileStep| step.kind == StepKind::Call && (chosen.contains(&step.id) || undone(step));
     let calls = steps.iter().filter(concerned).filter_map(|step| step.call.clone()).collect();
-    let paths = planned.into_iter().map(|Planned { path, now, fate, .. }| {
+    let paths = planned.into_iter().map(|PlannedUndo { path, now, fate, .. }| {
         let after = match (failed.remove(&path), fate) {
             (Some(conflict), _) | (None, Fate::Conflict(conflict)) => Err(conflict),
             (None, Fate::Restore { to, .. }) => Ok(to),

@@ -19,7 +19,7 @@ pub(crate) use post::HubPost;
 /// By this name the user sends.
 pub const USER: &str = "user";
 
-/// So many letters may wait for an agent, and so many are remembered of all.
+/// So many messages may wait for an agent, and so many are remembered of all.
 const MOST_WAITING: usize = 1_000;
 const MOST_REMEMBERED: usize = 10_000;
 /// So much of a role is told to others.
@@ -35,7 +35,7 @@ pub struct GroupConfig {
 
 /// A message from one agent to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Letter {
+pub struct AgentMessage {
     /// Who wrote it.
     pub from: String,
     /// Who is to read it.
@@ -46,7 +46,7 @@ pub struct Letter {
     pub text: String,
 }
 
-impl Letter {
+impl AgentMessage {
     /// The words the recipient's model reads.
     pub(crate) fn words(&self) -> String {
         let Self { from, group, text, .. } = self;
@@ -61,25 +61,25 @@ impl Letter {
 /// Who can be written to. Agents in this process have a mailbox; a program that embeds haft may bring others.
 #[async_trait]
 pub trait Recipient: Send + Sync {
-    /// Takes a letter.
-    async fn deliver(&self, letter: Letter) -> Result<(), NotDelivered>;
+    /// Takes a message.
+    async fn deliver(&self, message: AgentMessage) -> Result<(), NotDelivered>;
 }
 
 /// The agents that run in a process. Sessions that share one can talk to each other.
 #[derive(Default)]
 pub struct Hub {
-    inner: Mutex<Inner>,
+    inner: Mutex<HubState>,
 }
 
 #[derive(Default)]
-struct Inner {
-    agents: BTreeMap<String, Registered>,
+struct HubState {
+    agents: BTreeMap<String, RegisteredAgent>,
     groups: BTreeMap<String, Vec<String>>,
-    history: VecDeque<Letter>,
+    history: VecDeque<AgentMessage>,
     registrations: u64,
 }
 
-struct Registered {
+struct RegisteredAgent {
     /// Which registration of the name this is.
     number: u64,
     role: String,
@@ -96,7 +96,7 @@ impl Hub {
         hub
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, HubState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -107,18 +107,18 @@ impl Hub {
 
     /// Registers an agent under its name until the mailbox is dropped. One of the same name is replaced: it gets nothing more.
     pub fn register(self: &Arc<Self>, name: &str, role: &str) -> Mailbox {
-        let slot = Arc::new(Slot::default());
-        let number = self.register_other(name, role, Arc::<Slot>::clone(&slot) as _);
+        let slot = Arc::new(MailboxQueue::default());
+        let number = self.register_other(name, role, Arc::<MailboxQueue>::clone(&slot) as _);
         Mailbox { hub: Arc::clone(self), name: name.to_owned(), number, slot }
     }
 
-    /// Registers somebody who takes letters elsewhere, and gives the number of the registration.
+    /// Registers somebody who takes messages elsewhere, and gives the number of the registration.
     pub fn register_other(&self, name: &str, role: &str, recipient: Arc<dyn Recipient>) -> u64 {
         let mut inner = self.inner();
         inner.registrations += 1;
         let number = inner.registrations;
         let role = role.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(ROLE_CHARS).collect();
-        inner.agents.insert(name.to_owned(), Registered { number, role, recipient });
+        inner.agents.insert(name.to_owned(), RegisteredAgent { number, role, recipient });
         number
     }
 
@@ -135,24 +135,24 @@ impl Hub {
         self.inner().agents.keys().cloned().collect()
     }
 
-    /// The newest letters that were delivered, oldest first.
-    pub fn history(&self) -> Vec<Letter> {
+    /// The newest messages that were delivered, oldest first.
+    pub fn history(&self) -> Vec<AgentMessage> {
         self.inner().history.iter().cloned().collect()
     }
 
-    /// Gives a letter to whoever has that name.
-    pub async fn send(&self, letter: Letter) -> Result<(), NotDelivered> {
+    /// Gives a message to whoever has that name.
+    pub async fn send(&self, message: AgentMessage) -> Result<(), NotDelivered> {
         let recipient = {
             let inner = self.inner();
-            let found = inner.agents.get(&letter.to).filter(|_| letter.to != letter.from);
+            let found = inner.agents.get(&message.to).filter(|_| message.to != message.from);
             found.map(|known| Arc::clone(&known.recipient)).ok_or_else(|| NotDelivered::NobodyThere {
-                name: letter.to.clone(),
-                running: inner.agents.keys().filter(|name| **name != letter.from).cloned().collect(),
+                name: message.to.clone(),
+                running: inner.agents.keys().filter(|name| **name != message.from).cloned().collect(),
             })?
         };
-        recipient.deliver(letter.clone()).await?;
+        recipient.deliver(message.clone()).await?;
         let mut inner = self.inner();
-        inner.history.push_back(letter);
+        inner.history.push_back(message);
         if inner.history.len() > MOST_REMEMBERED {
             inner.history.pop_front();
         }
@@ -174,14 +174,14 @@ impl Hub {
                 to.push(member);
             }
         }
-        let letter = |to: &String| Letter {
+        let message = |to: &String| AgentMessage {
             from: from.to_owned(),
             to: to.clone(),
             group: Some(group.to_owned()),
             text: text.to_owned(),
         };
-        let letters: Vec<_> = to.iter().map(letter).collect();
-        let sent = futures::stream::iter(letters.into_iter().map(|letter| self.send(letter)));
+        let messages: Vec<_> = to.iter().map(message).collect();
+        let sent = futures::stream::iter(messages.into_iter().map(|message| self.send(message)));
         let sent: Vec<_> = sent.buffered(at_once()).collect().await;
         let mut delivery = GroupDelivery::default();
         for (name, sent) in to.into_iter().zip(sent) {
@@ -203,7 +203,7 @@ impl Hub {
     /// What an agent is told of those that run beside it, while one of these tools is offered.
     pub(crate) fn described(&self, own: &str) -> [Option<CaseDocument>; 2] {
         let inner = self.inner();
-        let agent = |(name, known): (&String, &Registered)| {
+        let agent = |(name, known): (&String, &RegisteredAgent)| {
             let own = if name == own { " (you)" } else { "" };
             format!("- `{name}`{own}: {}", known.role)
         };
@@ -230,66 +230,66 @@ pub(crate) fn at_once() -> usize {
     (4 * cores + 4).min(32)
 }
 
-/// Letters that wait for an agent in this process.
+/// Messages that wait for an agent in this process.
 #[derive(Default)]
-struct Slot(Mutex<Waiting>);
+struct MailboxQueue(Mutex<QueuedMessages>);
 
 #[derive(Default)]
-struct Waiting {
-    letters: VecDeque<Letter>,
+struct QueuedMessages {
+    messages: VecDeque<AgentMessage>,
     /// Whether its owner reads no more.
     closed: bool,
 }
 
-impl Slot {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+impl MailboxQueue {
+    fn waiting(&self) -> MutexGuard<'_, QueuedMessages> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
-impl Recipient for Slot {
-    async fn deliver(&self, letter: Letter) -> Result<(), NotDelivered> {
+impl Recipient for MailboxQueue {
+    async fn deliver(&self, message: AgentMessage) -> Result<(), NotDelivered> {
         let mut waiting = self.waiting();
         if waiting.closed {
-            return Err(NotDelivered::NobodyThere { name: letter.to, running: Vec::new() });
+            return Err(NotDelivered::NobodyThere { name: message.to, running: Vec::new() });
         }
-        if waiting.letters.len() >= MOST_WAITING {
-            return Err(NotDelivered::Full { name: letter.to, waiting: waiting.letters.len() });
+        if waiting.messages.len() >= MOST_WAITING {
+            return Err(NotDelivered::Full { name: message.to, waiting: waiting.messages.len() });
         }
-        waiting.letters.push_back(letter);
+        waiting.messages.push_back(message);
         Ok(())
     }
 }
 
-/// Where an agent finds its letters. Dropping it ends the registration.
+/// Where an agent finds its messages. Dropping it ends the registration.
 pub struct Mailbox {
     hub: Arc<Hub>,
     name: String,
     number: u64,
-    slot: Arc<Slot>,
+    slot: Arc<MailboxQueue>,
 }
 
 impl Mailbox {
     /// Takes what has arrived, oldest first.
-    pub fn take(&self) -> Vec<Letter> {
-        self.slot.waiting().letters.drain(..).collect()
+    pub fn take(&self) -> Vec<AgentMessage> {
+        self.slot.waiting().messages.drain(..).collect()
     }
 
     /// Whether something has arrived.
-    pub fn has_letters(&self) -> bool {
-        !self.slot.waiting().letters.is_empty()
+    pub fn has_messages(&self) -> bool {
+        !self.slot.waiting().messages.is_empty()
     }
 
-    /// Takes no more letters unless some wait to be read, and says whether it does so.
+    /// Takes no more messages unless some wait to be read, and says whether it does so.
     pub fn close_if_empty(&self) -> bool {
         let mut waiting = self.slot.waiting();
-        waiting.closed |= waiting.letters.is_empty();
+        waiting.closed |= waiting.messages.is_empty();
         waiting.closed
     }
 
-    /// Takes no more letters, and gives those that were not read.
-    pub fn close(&self) -> Vec<Letter> {
+    /// Takes no more messages, and gives those that were not read.
+    pub fn close(&self) -> Vec<AgentMessage> {
         self.slot.waiting().closed = true;
         self.take()
     }

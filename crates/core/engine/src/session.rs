@@ -41,7 +41,7 @@ use crate::files::Watch;
 use crate::hub::Mailbox;
 use crate::meter::Meter;
 use crate::permit::Permit;
-use crate::subagents::{Household, Rank, Relayed};
+use crate::subagents::{Rank, Relayed, SubagentRoster};
 
 use hooked::Hooked;
 
@@ -91,7 +91,7 @@ pub struct Session {
     /// Whether it was started by another session.
     rank: Rank,
     /// The agents it can start, and where their events arrive.
-    household: Option<Arc<Household>>,
+    roster: Option<Arc<SubagentRoster>>,
     relayed: Relayed,
     /// Where messages of other agents arrive; none where nothing is run.
     mailbox: Option<Mailbox>,

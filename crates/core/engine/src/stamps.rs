@@ -9,21 +9,21 @@ use std::path::{Path, PathBuf};
 
 /// What was looked at. Nothing yet is never the same.
 #[derive(Debug, Default)]
-pub(crate) struct Stamps(Vec<(PathBuf, Option<Stamp>)>);
+pub(crate) struct Stamps(Vec<(PathBuf, Option<FileStamp>)>);
 
 /// Size and time of a file; none when it is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     size: u64,
     mtime_ns: i128,
     inode: u64,
     mode: u32,
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
+fn stamp(path: &Path) -> Option<FileStamp> {
     let meta = fs::metadata(path).ok()?;
     let mtime_ns = i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec());
-    Some(Stamp { size: meta.size(), mtime_ns, inode: meta.ino(), mode: meta.mode() })
+    Some(FileStamp { size: meta.size(), mtime_ns, inode: meta.ino(), mode: meta.mode() })
 }
 
 impl Stamps {

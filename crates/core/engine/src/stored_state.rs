@@ -4,6 +4,7 @@
 //! tests pin each byte for byte. No other file of this crate names a key.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use haft_context::{Carried, Cleared, Edits, Marks};
 use haft_store::{Store, StoreError};
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::secrets;
+use crate::session::Notice;
 
 /// A document that is kept under one key.
 pub(crate) trait StateDocument: Serialize + DeserializeOwned {
@@ -154,26 +156,42 @@ pub(crate) struct FolderNoteList {
 
 /// The documents of a conversation as they were when it was opened. Each is taken once, by whoever keeps it from then on.
 #[derive(Debug, Default)]
-pub(crate) struct StoredState(BTreeMap<String, Value>);
+pub(crate) struct StoredState {
+    documents: BTreeMap<String, Value>,
+    /// What the user must be told of those that cannot be understood.
+    notices: Vec<Notice>,
+}
 
 impl StoredState {
     /// Reads all documents at once.
     pub(crate) async fn read(store: &dyn Store, id: &ConversationId) -> Result<Self, StoreError> {
-        store.states(id, CONVERSATION_KEYS).await.map(Self)
+        let documents = store.states(id, CONVERSATION_KEYS).await?;
+        Ok(Self { documents, notices: Vec::new() })
     }
 
     /// A document as it is stored.
     pub(crate) fn take_json<T: StateDocument>(&mut self) -> Option<Value> {
-        self.0.remove(T::KEY)
+        self.documents.remove(T::KEY)
     }
 
     /// A document, if it is there and can be understood. One that can not is as good as none: it says how an earlier request was
-    /// built, and a request can be built without it.
+    /// built, and a request can be built without it. The user is told.
     pub(crate) fn take<T: StateDocument>(&mut self) -> Option<T> {
         let value = self.take_json::<T>()?;
-        serde_json::from_value(value)
-            .map_err(|error| tracing::warn!(key = T::KEY, %error, "a stored document is ignored"))
-            .ok()
+        serde_json::from_value(value).map_err(|error| self.note_unreadable(T::KEY, &error)).ok()
+    }
+
+    /// Notes for the log and for the user that a document is ignored.
+    pub(crate) fn note_unreadable(&mut self, key: &str, error: &dyn Display) {
+        tracing::warn!(key, %error, "a stored document is ignored");
+        let message =
+            format!("what was stored of this conversation under `{key}` cannot be read and is ignored: {error}");
+        self.notices.push(Notice { code: "stored_state", message });
+    }
+
+    /// What the user must be told, once.
+    pub(crate) fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
     }
 }
 

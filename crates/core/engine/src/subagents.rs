@@ -1,7 +1,7 @@
 //! Sub-agents: named roles that work for a session, each in a session of its own.
 //!
 //! A sub-agent is a [`Session`](crate::Session) like any other: own window, role, tools, model and limits, its messages in a
-//! conversation of its own that names parent and call. What it shares with whoever started it is in [`Home`].
+//! conversation of its own that names parent and call. What it shares with whoever started it is in [`ParentSession`].
 //!
 //! Invariant: nothing of a sub-agent's messages enters the starting conversation but the result of the call; its conversation
 //! has an id that follows from the call, so that after a crash everybody can see how far it came.
@@ -9,7 +9,7 @@
 mod child;
 mod evidence;
 mod git;
-mod home;
+mod parent;
 mod relay;
 mod roster;
 mod shared_budget;
@@ -32,22 +32,22 @@ use crate::hub;
 
 pub(crate) use child::Rank;
 pub(crate) use evidence::evidence;
-pub(crate) use home::{Home, Kin};
+pub(crate) use parent::{ParentLink, ParentSession};
 pub(crate) use relay::Relayed;
 pub use shared_budget::SharedBudget;
 
 /// The agents a session can start.
-pub(crate) struct Household {
+pub(crate) struct SubagentRoster {
     ground: KnowledgePaths,
     masker: Masker,
     found: NamedItems<AgentDefinition>,
-    home: OnceLock<Arc<Home>>,
-    now: Mutex<Now>,
+    parent: OnceLock<Arc<ParentSession>>,
+    now: Mutex<ParentProgress>,
 }
 
 /// What the session is at when it starts them.
 #[derive(Clone, Default)]
-pub(crate) struct Now {
+pub(crate) struct ParentProgress {
     /// The reply that holds the call.
     pub(crate) reply: Option<MessageId>,
     /// The model the session asks.
@@ -58,7 +58,7 @@ pub(crate) struct Now {
     pub(crate) time: Option<Duration>,
 }
 
-impl Household {
+impl SubagentRoster {
     /// Looks for agents; none when there are none.
     pub(crate) fn look(ground: &KnowledgePaths, masker: &Masker) -> Option<Arc<Self>> {
         // What is wrong with one is told by `haft agents list`.
@@ -67,7 +67,7 @@ impl Household {
             return None;
         }
         let (ground, masker) = (ground.clone(), masker.clone());
-        Some(Arc::new(Self { ground, masker, found, home: OnceLock::new(), now: Mutex::default() }))
+        Some(Arc::new(Self { ground, masker, found, parent: OnceLock::new(), now: Mutex::default() }))
     }
 
     /// What the model is told of them in advance.
@@ -76,13 +76,13 @@ impl Household {
     }
 
     /// Says what sub-agents have from the session; before this none can be started.
-    pub(crate) fn settle(&self, home: Home) {
-        // A household is settled once, when its session is opened.
-        drop(self.home.set(Arc::new(home)));
+    pub(crate) fn settle(&self, parent: ParentSession) {
+        // A roster is settled once, when its session is opened.
+        drop(self.parent.set(Arc::new(parent)));
     }
 
     /// Notes what the session is at.
-    pub(crate) fn note(&self, now: Now) {
+    pub(crate) fn note(&self, now: ParentProgress) {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
@@ -111,7 +111,7 @@ pub(crate) fn running_names(work: &[Assignment]) -> Vec<String> {
 }
 
 #[async_trait]
-impl SubAgents for Household {
+impl SubAgents for SubagentRoster {
     fn names(&self) -> Vec<String> {
         self.found.items.iter().map(|agent| agent.name.clone()).collect()
     }
@@ -128,28 +128,28 @@ impl SubAgents for Household {
             found.push(self.find(&one.name).ok_or_else(unknown)?);
         }
         let now = self.now.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some((home, reply)) = self.home.get().zip(now.reply) else {
+        let Some((parent, reply)) = self.parent.get().zip(now.reply) else {
             let why = "sub-agents can only be started by a running turn";
             return Ok(work.iter().map(|one| child::refused(&one.name, "not_running", why)).collect());
         };
-        let longest = Duration::from_secs(home.running.limits().agent_seconds);
+        let longest = Duration::from_secs(parent.running.limits().agent_seconds);
         let names = running_names(&work);
-        let (at_once, company) = match order {
+        let (at_once, peers) = match order {
             WorkOrder::Parallel => {
                 // All are there before the first one speaks.
-                let boxes = names.iter().zip(&found).map(|(name, agent)| Some(home.hub.register(name, &agent.role)));
+                let boxes = names.iter().zip(&found).map(|(name, agent)| Some(parent.hub.register(name, &agent.role)));
                 (hub::at_once(), boxes.collect())
             }
             WorkOrder::Serial => (1, names.iter().map(|_| None).collect::<Vec<_>>()),
         };
-        let children = work.into_iter().zip(found).zip(names.into_iter().zip(company)).enumerate();
+        let children = work.into_iter().zip(found).zip(names.into_iter().zip(peers)).enumerate();
         let children = children.map(|(index, ((assignment, agent), (running_as, mailbox)))| {
-            let start = child::Start {
+            let start = child::ChildStart {
                 agent,
                 assignment,
                 running_as,
                 mailbox,
-                conversation: child_id(&home.conversation, reply, &context.call_id, index),
+                conversation: child_id(&parent.conversation, reply, &context.call_id, index),
                 call_id: context.call_id.clone(),
                 model: now.model.clone(),
                 turns: now.turns,
@@ -157,7 +157,7 @@ impl SubAgents for Household {
                 history: Arc::clone(&context.history),
                 cancel: context.cancel.child_token(),
             };
-            child::run(Arc::clone(home), start)
+            child::run(Arc::clone(parent), start)
         });
         Ok(futures::stream::iter(children).buffered(at_once).collect().await)
     }

@@ -19,7 +19,7 @@ pub use limits::{Limits, Spent};
 
 /// Where a turn stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum TurnState {
     /// Nothing has happened yet.
     New,
     /// A request is being put together.
@@ -34,7 +34,7 @@ pub enum State {
     Ended,
 }
 
-impl State {
+impl TurnState {
     /// All of them, in the order a turn can first come to them.
     pub fn all() -> impl Iterator<Item = Self> {
         // Exhaustive, so that a new state cannot be forgotten by those who must try each.
@@ -267,7 +267,7 @@ const CORRECTIONS: u32 = 3;
 /// One turn: from an input to its outcome.
 #[derive(Clone, Debug)]
 pub struct Turn {
-    state: State,
+    state: TurnState,
     limits: Limits,
     replies: u32,
     nudges: u32,
@@ -288,7 +288,7 @@ impl Turn {
     /// A turn that has not begun.
     pub fn new(limits: Limits) -> Self {
         Self {
-            state: State::New,
+            state: TurnState::New,
             limits,
             replies: 0,
             nudges: 0,
@@ -303,7 +303,7 @@ impl Turn {
     }
 
     /// Where it stands.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> TurnState {
         self.state
     }
 
@@ -325,23 +325,23 @@ impl Turn {
     /// Takes what happened and says what to do. Input that does not fit the state is a bug of the driver and ends the turn.
     pub fn step(&mut self, input: Input) -> Vec<Action> {
         match (self.state, input) {
-            (State::Ended, _) => Vec::new(),
+            (TurnState::Ended, _) => Vec::new(),
             (_, Input::Cancelled) => {
                 self.end(Outcome::Aborted, Reason::new("cancelled", "Cancelled. The turn can be resumed."))
             }
             (_, Input::Failed(reason)) => self.end(Outcome::Failed, reason),
             (_, Input::Stopped(reason)) => self.end(Outcome::Waiting, reason),
-            (State::New, Input::Begin(position)) => self.begin(position),
-            (State::Building, Input::Built) => {
-                self.state = State::Requesting;
+            (TurnState::New, Input::Begin(position)) => self.begin(position),
+            (TurnState::Building, Input::Built) => {
+                self.state = TurnState::Requesting;
                 vec![Action::SendRequest]
             }
-            (State::Requesting, Input::Replied(reply)) => {
+            (TurnState::Requesting, Input::Replied(reply)) => {
                 self.replies += 1;
                 self.replied(reply)
             }
-            (State::Running, Input::ToolsDone(done)) => self.tools_done(done),
-            (State::Concluding, Input::Concluded(conclusion)) => self.concluded(conclusion),
+            (TurnState::Running, Input::ToolsDone(done)) => self.tools_done(done),
+            (TurnState::Concluding, Input::Concluded(conclusion)) => self.concluded(conclusion),
             (state, input) => {
                 let message = format!(
                     "The turn was {state:?} and cannot take {input:?}. This is a bug in haft; please report it."
@@ -470,7 +470,7 @@ impl Turn {
         if self.replies == 0 {
             return self.end_as(end);
         }
-        self.state = State::Concluding;
+        self.state = TurnState::Concluding;
         self.concluding = Some(end.clone());
         vec![Action::Conclude(end)]
     }
@@ -545,12 +545,12 @@ impl Turn {
     }
 
     fn build(&mut self) -> Vec<Action> {
-        self.state = State::Building;
+        self.state = TurnState::Building;
         vec![Action::BuildRequest]
     }
 
     fn run(&mut self, calls: Vec<ToolCall>) -> Vec<Action> {
-        self.state = State::Running;
+        self.state = TurnState::Running;
         vec![Action::RunTools(calls)]
     }
 
@@ -560,7 +560,7 @@ impl Turn {
     }
 
     fn end_as(&mut self, end: End) -> Vec<Action> {
-        self.state = State::Ended;
+        self.state = TurnState::Ended;
         vec![Action::End(end)]
     }
 }

@@ -144,7 +144,7 @@ pub fn of_project(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -
         match toml::from_str::<OwnFile>(&text) {
             Ok(file) => found.extend(gathered(&file.hooks, place, problems)),
             Err(error) => {
-                problems.push(FileProblem::new(&own, format!("its `[hooks]` are left out: {}", error.message())))
+                problems.push(FileProblem::new(&own, format!("its `[hooks]` are left out: {}", error.message())));
             }
         }
     }

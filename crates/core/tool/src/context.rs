@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use haft_text::CutLimits;
 use tokio_util::sync::CancellationToken;
 
 use crate::ports::{
@@ -54,10 +55,17 @@ impl Default for OutputLimits {
     }
 }
 
+impl From<OutputLimits> for CutLimits {
+    fn from(OutputLimits { lines, bytes }: OutputLimits) -> Self {
+        Self { lines, bytes }
+    }
+}
+
 /// Whether a file below a folder that is walked through may be read.
 pub type ReadFilter = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 
 /// Everything a call is given besides its arguments.
+#[derive(Clone)]
 pub struct ToolContext {
     /// The folders it may work in.
     pub workspace: Workspace,

@@ -7,6 +7,33 @@
 //! Read first: [`Tool`] (what a tool is), [`ToolDefinition`] (how one is made of a function), [`ToolContext`] (what it is given),
 //! [`Registry`] (where it is found and how it is called), [`Plugin`] (who looks over its shoulder), [`ToolCatalogue`] and
 //! [`ToolSearch`] (tools of which the model is told when it asks).
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use futures::FutureExt as _;
+//! use haft_tool::{Access, Group, Intent, Manual, Registry, ToolContext, ToolDefinition, ToolOutput};
+//! use haft_types::Envelope;
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct AddParameters {
+//!     left: i64,
+//!     right: i64,
+//! }
+//!
+//! static MANUAL: Manual = Manual::of(Group::Others);
+//! let add = ToolDefinition::new("add", "Adds two numbers.", &MANUAL, Access::Read, |_| Intent::Nothing);
+//! let add = add.runs(|_, AddParameters { left, right }| {
+//!     Box::pin(async move { Ok::<_, ToolOutput>(Envelope::success((left + right).to_string())) })
+//! });
+//! let mut registry = Registry::default();
+//! registry.register(Arc::new(add));
+//!
+//! let tool = registry.get("add").unwrap();
+//! let context = ToolContext::bare("/project", "call-1", Default::default());
+//! let called = registry.call(tool.as_ref(), &context, serde_json::json!({"left": 2, "right": 3}));
+//! assert_eq!(called.now_or_never().unwrap().envelope.text, "5");
+//! ```
 
 mod bare;
 mod context;
@@ -28,7 +55,7 @@ pub use deferred::{ToolDetail, describe_tool, shorten};
 pub use function::{FunctionTool, ToolDefinition};
 pub use guard::Guard;
 pub use intent::{FileUse, Intent};
-pub use manual::{Alias, CaseDocument, Group, Manual, Set, Source};
+pub use manual::{Alias, CaseDocument, Group, Manual, Set};
 pub use paths::{LinkError, follow_links};
 pub use plugin::Plugin;
 pub use ports::{

@@ -44,25 +44,6 @@ pub enum Set {
     Extension,
 }
 
-/// Where a tool comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// It is part of haft.
-    BuiltIn,
-    /// The embedding program registered it.
-    Embedded,
-}
-
-impl Source {
-    /// The word in lists.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::BuiltIn => "built-in",
-            Self::Embedded => "embedded",
-        }
-    }
-}
-
 /// Another name a tool answers to, with the parameters it had under that name.
 #[derive(Clone, Copy, Debug)]
 pub struct Alias {

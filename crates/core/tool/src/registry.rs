@@ -13,23 +13,17 @@ use futures::FutureExt as _;
 use haft_types::{Envelope, ToolSpec, ToolStatus};
 use serde_json::Value;
 
-use crate::{Alias, CaseDocument, Guard, Plugin, Source, Tool, ToolContext, ToolHealth, ToolOutput};
+use crate::{Alias, CaseDocument, Guard, Plugin, Tool, ToolContext, ToolHealth, ToolOutput};
 use breaker::Breaker;
 
 /// The tools of one agent, in the order they are offered. Clones share statistics.
 #[derive(Clone, Default)]
 pub struct Registry {
-    tools: Vec<RegisteredTool>,
+    tools: Vec<Arc<dyn Tool>>,
     cases: Vec<CaseDocument>,
     plugins: Vec<(Arc<dyn Plugin>, Switch)>,
     guard: Option<Arc<dyn Guard>>,
     record: Arc<Mutex<HashMap<String, ToolRecord>>>,
-}
-
-#[derive(Clone)]
-struct RegisteredTool {
-    tool: Arc<dyn Tool>,
-    source: Source,
 }
 
 /// Whether a plugin is asked.
@@ -70,18 +64,18 @@ pub struct Resolved<'a> {
 
 impl Registry {
     /// Adds a tool; one of the same name is replaced in its place.
-    pub fn register(&mut self, tool: Arc<dyn Tool>, source: Source) {
+    pub fn register(&mut self, tool: Arc<dyn Tool>) {
         let name = &tool.spec().name;
-        match self.tools.iter_mut().find(|known| known.tool.spec().name == *name) {
-            Some(known) => *known = RegisteredTool { tool, source },
-            None => self.tools.push(RegisteredTool { tool, source }),
+        match self.tools.iter_mut().find(|known| known.spec().name == *name) {
+            Some(known) => *known = tool,
+            None => self.tools.push(tool),
         }
     }
 
     /// Takes a tool away and says whether it was there.
     pub fn remove(&mut self, name: &str) -> bool {
         let before = self.tools.len();
-        self.tools.retain(|known| known.tool.spec().name != name);
+        self.tools.retain(|known| known.spec().name != name);
         self.tools.len() != before
     }
 
@@ -124,7 +118,7 @@ impl Registry {
 
     /// The tool of this name.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools.iter().map(|known| &known.tool).find(|tool| tool.spec().name == name)
+        self.tools.iter().find(|tool| tool.spec().name == name)
     }
 
     /// The tool of this name, or the one that answers to it or stands for it.
@@ -146,12 +140,7 @@ impl Registry {
 
     /// All tools, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
-        self.tools.iter().map(|known| &known.tool)
-    }
-
-    /// Where a tool comes from.
-    pub fn source(&self, name: &str) -> Option<&Source> {
-        self.tools.iter().find(|known| known.tool.spec().name == name).map(|known| &known.source)
+        self.tools.iter()
     }
 
     /// All specifications, in order.
@@ -161,14 +150,14 @@ impl Registry {
 
     /// Keeps only the tools wanted, in the registry's own order.
     pub fn retain(&mut self, keep: impl Fn(&dyn Tool) -> bool) {
-        self.tools.retain(|known| keep(known.tool.as_ref()));
+        self.tools.retain(|known| keep(known.as_ref()));
     }
 
     /// Puts another tool in the place of each, or none.
     pub(crate) fn rework(&mut self, other: impl Fn(&Arc<dyn Tool>) -> Option<Arc<dyn Tool>>) {
-        self.tools.retain_mut(|known| match other(&known.tool) {
+        self.tools.retain_mut(|known| match other(known) {
             Some(tool) => {
-                known.tool = tool;
+                *known = tool;
                 true
             }
             None => false,

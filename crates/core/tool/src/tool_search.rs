@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::future::join_all;
-use haft_text::{CutLimits, cut_lines, sanitise};
+use haft_text::{cut_lines, sanitise};
 use haft_types::{Envelope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -138,10 +138,9 @@ impl Tool for ToolSearch {
         // The best first; of equals the first stays first.
         found.sort_by_key(|result| std::cmp::Reverse(result.relevance));
         let text = shown(all, &found, &failed);
-        let limits = CutLimits { lines: context.limits.lines, bytes: context.limits.bytes };
         let named = |result: &SearchResult<'_>| json!({ "server": result.source.1, "tool": result.tool.name });
         let best: Vec<_> = found.iter().take(SHOWN).map(named).collect();
-        Envelope::success(cut_lines(&text, limits).text)
+        Envelope::success(cut_lines(&text, context.limits.into()).text)
             .with_data(json!({ "query": query, "found": best, "total": found.len() }))
             .into()
     }

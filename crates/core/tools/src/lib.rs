@@ -61,6 +61,7 @@ mod knowledge;
 mod limits;
 mod manual;
 mod paths;
+mod prelude;
 mod readers;
 mod running;
 mod scope;

@@ -1,7 +1,5 @@
 //! What the manuals of tools are written with: the classic names other agents gave them, and their parameters.
 
-pub(crate) use haft_tool::{Alias, Group, Manual, Set};
-
 use serde_json::{Map, Value};
 
 /// The arguments of a call by a classic name.

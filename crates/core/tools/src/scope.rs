@@ -1,54 +1,36 @@
 //! What a file tool needs of its context, in a form that can move to a blocking thread.
 
 use std::fmt::Write as _;
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use haft_tool::{
-    ChangeUndo, DocumentReader, FileHistory, FileState, FunctionTool, OutputLimits, ReadFilter, ReadLedger,
-    ToolContext, ToolDefinition, ToolOutput, Workspace,
-};
+use haft_tool::{FileState, FunctionTool, ToolContext, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use crate::failure::ToolFailure;
 use crate::files::change::seen;
+use crate::prelude::CallResult;
 
-/// The part of a [`ToolContext`] that file tools use.
+/// The context of a call on files.
 pub(crate) struct FileScope {
-    pub(crate) workspace: Workspace,
-    pub(crate) limits: OutputLimits,
-    pub(crate) cancel: CancellationToken,
-    pub(crate) reads: Arc<dyn ReadLedger>,
-    pub(crate) history: Arc<dyn FileHistory>,
-    pub(crate) take_back: Arc<dyn ChangeUndo>,
-    pub(crate) documents: Option<Arc<dyn DocumentReader>>,
-    pub(crate) call_id: String,
-    /// What may be read on a walk, where rules say so.
-    pub(crate) readable: Option<ReadFilter>,
-    /// How much was left out on walks because of it.
+    context: ToolContext,
+    /// How much was left out on walks because a rule keeps it from being read.
     pub(crate) left_out: Arc<AtomicUsize>,
 }
 
-impl FileScope {
-    fn of(context: &ToolContext) -> Self {
-        Self {
-            workspace: context.workspace.clone(),
-            limits: context.limits,
-            cancel: context.cancel.clone(),
-            reads: Arc::clone(&context.reads),
-            history: Arc::clone(&context.history),
-            take_back: Arc::clone(&context.take_back),
-            documents: context.documents.clone(),
-            call_id: context.call_id.clone(),
-            readable: context.readable.clone(),
-            left_out: Arc::default(),
-        }
-    }
+impl Deref for FileScope {
+    type Target = ToolContext;
 
+    fn deref(&self) -> &ToolContext {
+        &self.context
+    }
+}
+
+impl FileScope {
     /// What the model is told of what was left out.
     fn told_of_rules(&self, mut output: ToolOutput) -> ToolOutput {
         let left_out = self.left_out.load(Ordering::Relaxed);
@@ -73,19 +55,13 @@ impl FileScope {
 /// Makes a tool of a function over files, which runs on a thread that may block.
 pub(crate) trait OnFiles {
     /// The tool whose calls this function carries out.
-    fn on_files<P>(
-        self,
-        work: impl Fn(&FileScope, &P) -> Result<ToolOutput, ToolFailure> + Send + Sync + 'static,
-    ) -> FunctionTool<P>
+    fn on_files<P>(self, work: impl Fn(&FileScope, &P) -> CallResult + Send + Sync + 'static) -> FunctionTool<P>
     where
         P: DeserializeOwned + JsonSchema + Send + 'static;
 }
 
 impl OnFiles for ToolDefinition {
-    fn on_files<P>(
-        self,
-        work: impl Fn(&FileScope, &P) -> Result<ToolOutput, ToolFailure> + Send + Sync + 'static,
-    ) -> FunctionTool<P>
+    fn on_files<P>(self, work: impl Fn(&FileScope, &P) -> CallResult + Send + Sync + 'static) -> FunctionTool<P>
     where
         P: DeserializeOwned + JsonSchema + Send + 'static,
     {
@@ -126,8 +102,8 @@ impl<P: Send + 'static> PreviewsFiles<P> for FunctionTool<P> {
 /// A whole call on a thread that may block.
 pub(crate) async fn blocking(
     context: &ToolContext,
-    work: impl FnOnce(&FileScope) -> Result<ToolOutput, ToolFailure> + Send + 'static,
-) -> Result<ToolOutput, ToolFailure> {
+    work: impl FnOnce(&FileScope) -> CallResult + Send + 'static,
+) -> CallResult {
     off_thread(context, move |scope| work(scope).map(|output| scope.told_of_rules(output))).await
 }
 
@@ -136,7 +112,7 @@ pub(crate) async fn off_thread<T: Send + 'static>(
     context: &ToolContext,
     work: impl FnOnce(&FileScope) -> Result<T, ToolFailure> + Send + 'static,
 ) -> Result<T, ToolFailure> {
-    let scope = FileScope::of(context);
+    let scope = FileScope { context: context.clone(), left_out: Arc::default() };
     let result = tokio::task::spawn_blocking(move || work(&scope)).await;
     result.unwrap_or_else(|error| {
         Err(ToolFailure::new(

@@ -7,6 +7,20 @@
 //!
 //! Read first: [`gather`] (which servers there are), [`Servers`] (their life), [`UseMcpTool`] (what the model
 //! calls), [`ServerCatalogue`] (what it can find).
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! use std::path::Path;
+//!
+//! use haft_mcp::{ServerConfig, gather};
+//!
+//! let docs = ServerConfig { url: Some("https://mcp.example.com".to_owned()), ..ServerConfig::default() };
+//! let lame = ServerConfig::default();
+//! let declared = BTreeMap::from([("docs".to_owned(), docs), ("lame".to_owned(), lame)]);
+//! let gathered = gather(&declared, Path::new("config.toml"), None, Path::new("/project"), &|_| None);
+//! assert_eq!(gathered.servers[0].reach.to_string(), "https://mcp.example.com");
+//! assert!(gathered.problems[0].to_string().contains("it has neither `command` nor `url`"));
+//! ```
 
 mod cache;
 mod catalogue;

@@ -58,6 +58,13 @@ pub struct Servers {
     host: ServerHost,
 }
 
+/// The tool that is called, and its server.
+#[derive(Clone, Copy)]
+pub(crate) struct CalledTool<'a> {
+    pub(crate) server: &'a str,
+    pub(crate) tool: &'a str,
+}
+
 /// How a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerState {
@@ -161,14 +168,15 @@ impl Servers {
         progress: Arc<dyn CallProgress>,
         cancel: &CancellationToken,
     ) -> Result<ServerAnswer, McpError> {
-        self.call_within(&ToolScope::default(), (name, tool), arguments, progress, cancel).await
+        let called = CalledTool { server: name, tool };
+        self.call_within(&ToolScope::default(), called, arguments, progress, cancel).await
     }
 
     /// The same, of what is within a scope.
     pub(crate) async fn call_within(
         &self,
         scope: &ToolScope,
-        (name, tool): (&str, &str),
+        CalledTool { server: name, tool }: CalledTool<'_>,
         arguments: Map<String, Value>,
         progress: Arc<dyn CallProgress>,
         cancel: &CancellationToken,

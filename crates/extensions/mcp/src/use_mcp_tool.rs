@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::document::ServerDocument;
 use crate::error::McpError;
 use crate::scope::{self, ToolScope};
-use crate::servers::Servers;
+use crate::servers::{CalledTool, Servers};
 
 /// The tool's name.
 pub(crate) const NAME: &str = "use_mcp_tool";
@@ -110,7 +110,7 @@ impl Tool for UseMcpTool {
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
         let parameters: UseMcpToolParameters = match parse_arguments(NAME, arguments) {
             Ok(parameters) => parameters,
-            Err(error) => return Envelope::failure("invalid_arguments", error.to_string()).into(),
+            Err(error) => return error.into(),
         };
         let UseMcpToolParameters { server_name, tool_name, arguments } = parameters;
         let Some(arguments) = object(arguments) else {
@@ -118,7 +118,7 @@ impl Tool for UseMcpTool {
             return Envelope::failure("invalid_arguments", message).into();
         };
         let progress = Arc::clone(&context.progress);
-        let called = (server_name.as_str(), tool_name.as_str());
+        let called = CalledTool { server: &server_name, tool: &tool_name };
         // The scope is looked at once more: whoever is asked, and hooks, may have changed the arguments.
         match self.servers.call_within(&self.scope, called, arguments, progress, &context.cancel).await {
             Ok(answer) => answer.output(context, &server_name, &tool_name),

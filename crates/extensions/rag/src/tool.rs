@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use haft_text::{CutLimits, cut_lines, sanitise};
+use haft_text::{cut_lines, sanitise};
 use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolDefinition, ToolHealth, ToolOutput, Workspace};
 use haft_types::Envelope;
 use schemars::JsonSchema;
@@ -125,7 +125,7 @@ fn shown(context: &ToolContext, collection: &Collection, query: &str, answer: Co
             (told, json!(sources), json!({}))
         }
     };
-    let cut = cut_lines(&text, CutLimits { lines: context.limits.lines, bytes: context.limits.bytes });
+    let cut = cut_lines(&text, context.limits.into());
     let mut data = json!({ "collection": collection.name, "query": query, "sources": sources });
     if let (Value::Object(data), Value::Object(more)) = (&mut data, partial_data) {
         data.extend(more.into_iter().filter(|(_, value)| value.as_array().is_none_or(|notes| !notes.is_empty())));

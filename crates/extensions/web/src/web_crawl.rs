@@ -7,7 +7,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use haft_text::{CutLimits, cut_lines};
+use haft_text::cut_lines;
 use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolDefinition};
 use haft_types::Envelope;
 use schemars::JsonSchema;
@@ -101,7 +101,7 @@ fn shown(context: &ToolContext, asked: &str, crawled: &Crawled) -> Envelope {
     let pages: Vec<_> =
         crawled.pages.iter().map(|page| json!({"url": page.url.as_str(), "title": page.title})).collect();
     let mut data = json!({ "url": asked, "pages": pages });
-    let cut = cut_lines(&text, CutLimits { lines: context.limits.lines, bytes: context.limits.bytes });
+    let cut = cut_lines(&text, context.limits.into());
     let mut told = cut.text.clone();
     if cut.is_cut() {
         data["truncated"] = true.into();

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use haft_text::{CutLimits, cut_lines};
+use haft_text::cut_lines;
 use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolDefinition, ToolHealth, ToolOutput};
 use haft_types::Envelope;
 use schemars::JsonSchema;
@@ -78,7 +78,7 @@ fn shown(context: &ToolContext, query: &str, found: &[FoundPage]) -> Envelope {
         // Writing to a String cannot fail.
         let _ = write!(text, "\n{number}. {title}\n   {url}\n   {about}\n");
     }
-    let cut = cut_lines(&text, CutLimits { lines: context.limits.lines, bytes: context.limits.bytes });
+    let cut = cut_lines(&text, context.limits.into());
     let results: Vec<_> = found.iter().map(|one| json!({"title": one.title, "url": one.url})).collect();
     Envelope::success(cut.text).with_data(json!({ "query": query, "results": results }))
 }

@@ -35,7 +35,7 @@ fn registry() -> Registry {
         [("read_file", Access::Read), ("execute_command", Access::Execute), (names::COMPLETE, Access::State)]
     {
         let spec = ToolSpec { name: name.into(), description: String::new(), parameters: Value::Null };
-        registry.register(Arc::new(Fake(spec, access)), haft_tool::Source::Embedded);
+        registry.register(Arc::new(Fake(spec, access)));
     }
     registry
 }

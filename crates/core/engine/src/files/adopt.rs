@@ -47,7 +47,7 @@ pub(crate) enum NotAdopted {
 }
 
 /// A path that will be changed.
-struct Planned<'a> {
+struct PlannedAdoption<'a> {
     path: &'a Path,
     before: Seen,
     after: FileVersion,
@@ -85,7 +85,7 @@ pub(crate) fn adopt(
 }
 
 /// What becomes of a path; nothing where the project has the change already.
-fn plan<'a>(root: &Path, change: &'a Adoption) -> Result<Option<Planned<'a>>, merge::Overlap> {
+fn plan<'a>(root: &Path, change: &'a Adoption) -> Result<Option<PlannedAdoption<'a>>, merge::Overlap> {
     if leads_elsewhere(root, &change.path) {
         return Err(merge::Overlap);
     }
@@ -100,7 +100,7 @@ fn plan<'a>(root: &Path, change: &'a Adoption) -> Result<Option<Planned<'a>>, me
         _ => 0o644,
     };
     let (after, bytes) = version(merged, old_mode);
-    Ok(Some(Planned { path: &change.path, before, after, bytes }))
+    Ok(Some(PlannedAdoption { path: &change.path, before, after, bytes }))
 }
 
 /// Whether a link stands where the project should have a folder.
@@ -142,7 +142,7 @@ fn version(held: Held, mode: u32) -> (FileVersion, Vec<u8>) {
 }
 
 /// Changes the paths; on a failure those that were changed get back what they held.
-fn make(planned: &[Planned<'_>]) -> Result<(), NotAdopted> {
+fn make(planned: &[PlannedAdoption<'_>]) -> Result<(), NotAdopted> {
     let mut folders = Vec::new();
     for (index, one) in planned.iter().enumerate() {
         let made = parents(one, &mut folders)
@@ -163,7 +163,7 @@ fn make(planned: &[Planned<'_>]) -> Result<(), NotAdopted> {
     Ok(())
 }
 
-fn parents(one: &Planned<'_>, made: &mut Vec<PathBuf>) -> Result<(), PutError> {
+fn parents(one: &PlannedAdoption<'_>, made: &mut Vec<PathBuf>) -> Result<(), PutError> {
     if one.after == FileVersion::Absent {
         return Ok(());
     }
@@ -180,7 +180,7 @@ fn temporary(path: &Path) -> PathBuf {
     path.with_file_name(format!(".haft-merge-{name}.tmp"))
 }
 
-fn told(one: &Planned<'_>) -> FileChange {
+fn told(one: &PlannedAdoption<'_>) -> FileChange {
     let kind = match (one.before.version, one.after) {
         (FileVersion::Absent, _) => ChangeKind::Added,
         (_, FileVersion::Absent) => ChangeKind::Deleted,

@@ -62,7 +62,7 @@ pub(super) enum Fate {
 
 /// A path whose changes are to be taken back.
 #[derive(Clone, Debug)]
-pub(super) struct Planned {
+pub(super) struct PlannedUndo {
     pub(super) path: PathBuf,
     /// What it holds now.
     pub(super) now: FileVersion,
@@ -71,7 +71,7 @@ pub(super) struct Planned {
     pub(super) fate: Fate,
 }
 
-impl Planned {
+impl PlannedUndo {
     /// What the record is told, if the path will change.
     pub(super) fn reversal(&self) -> Option<Reversal> {
         let after = match &self.fate {
@@ -100,7 +100,7 @@ pub(super) fn plan(
     steps: &[FileStep],
     selected: &BTreeMap<PathBuf, BTreeSet<StepId>>,
     around: &dyn Surroundings,
-) -> Vec<Planned> {
+) -> Vec<PlannedUndo> {
     let mut histories: HashMap<&Path, Vec<(&FileStep, &PathChange)>> = HashMap::new();
     for step in steps {
         for change in &step.changes {
@@ -113,9 +113,9 @@ pub(super) fn plan(
         let history = histories.get(path.as_path()).map_or(&[][..], Vec::as_slice);
         let begin = history.partition_point(|(step, _)| Some(&step.id) < of.first());
         let fate = fate_of(&history[begin..], of, now, around).unwrap_or_else(Fate::Conflict);
-        Planned { path: path.clone(), now, of: of.iter().copied().collect(), fate }
+        PlannedUndo { path: path.clone(), now, of: of.iter().copied().collect(), fate }
     });
-    let mut planned: Vec<Planned> = planned.collect();
+    let mut planned: Vec<PlannedUndo> = planned.collect();
     check_folders(&mut planned, around);
     planned
 }
@@ -134,7 +134,7 @@ fn fate_of(
         return Err(Conflict::Uncertain);
     }
     check_unbroken(history, of, now)?;
-    let mut result = State { version: now, bytes: None };
+    let mut result = PathState { version: now, bytes: None };
     for (at, (step, change)) in history.iter().enumerate().rev() {
         if of.contains(&step.id) {
             let later = history[at + 1..].iter().rev().find(|(step, _)| !of.contains(&step.id));
@@ -173,17 +173,17 @@ fn check_unbroken(
 }
 
 /// A version, with its content where that is not stored.
-struct State {
+struct PathState {
     version: FileVersion,
     bytes: Option<Vec<u8>>,
 }
 
 /// What is left of `now` without `change`; nothing when the two cannot be told apart.
-fn take_back(now: State, change: &PathChange, around: &dyn Surroundings) -> Result<Option<State>, Conflict> {
+fn take_back(now: PathState, change: &PathChange, around: &dyn Surroundings) -> Result<Option<PathState>, Conflict> {
     let Some(base) = change.after else { return Err(Conflict::Uncertain) };
     let theirs = change.before;
     if now.version == base {
-        return Ok(Some(State { version: theirs, bytes: None }));
+        return Ok(Some(PathState { version: theirs, bytes: None }));
     }
     match (base, now.version, theirs) {
         (
@@ -194,13 +194,13 @@ fn take_back(now: State, change: &PathChange, around: &dyn Surroundings) -> Resu
             let Ok(mode) = merge::value(&base_mode, our_mode, their_mode) else { return Ok(None) };
             let merged = match merge::value(&base_hash, our_hash, their_hash) {
                 Ok(hash) if hash == our_hash => Some(now),
-                Ok(_) => Some(State { version: theirs, bytes: None }),
+                Ok(_) => Some(PathState { version: theirs, bytes: None }),
                 Err(merge::Overlap) => merge_text((base_hash, our_hash, their_hash), now.bytes, around)?,
             };
-            Ok(merged.map(|state| State { version: with_mode(state.version, mode), ..state }))
+            Ok(merged.map(|state| PathState { version: with_mode(state.version, mode), ..state }))
         }
         (base, ours, theirs) => {
-            Ok(merge::value(&base, ours, theirs).ok().map(|version| State { version, bytes: None }))
+            Ok(merge::value(&base, ours, theirs).ok().map(|version| PathState { version, bytes: None }))
         }
     }
 }
@@ -209,13 +209,13 @@ fn merge_text(
     (base, ours, theirs): (ContentHash, ContentHash, ContentHash),
     our_bytes: Option<Vec<u8>>,
     around: &dyn Surroundings,
-) -> Result<Option<State>, Conflict> {
+) -> Result<Option<PathState>, Conflict> {
     let stored = |hash| around.content(hash).ok_or(Conflict::Gone);
     let our_bytes = match our_bytes {
         Some(bytes) => bytes,
         None => stored(ours)?,
     };
-    Ok(merge::text(&stored(base)?, &our_bytes, &stored(theirs)?).ok().map(|bytes| State {
+    Ok(merge::text(&stored(base)?, &our_bytes, &stored(theirs)?).ok().map(|bytes| PathState {
         version: FileVersion::File { mode: 0, size: bytes.len() as u64, hash: ContentHash::of(&bytes) },
         bytes: Some(bytes),
     }))
@@ -232,7 +232,7 @@ fn with_mode(version: FileVersion, mode: u32) -> FileVersion {
 }
 
 /// Folders go only when nothing is left in them, and a path needs a folder to be in.
-fn check_folders(planned: &mut [Planned], around: &dyn Surroundings) {
+fn check_folders(planned: &mut [PlannedUndo], around: &dyn Surroundings) {
     let mut after: HashMap<PathBuf, FileVersion> = planned.iter().map(|one| (one.path.clone(), outcome(one))).collect();
     // Folders that something will be in that is not there now.
     let comes = planned.iter().filter(|one| one.now == FileVersion::Absent && outcome(one) != FileVersion::Absent);
@@ -271,7 +271,7 @@ fn check_folders(planned: &mut [Planned], around: &dyn Surroundings) {
 }
 
 /// What a path will hold.
-fn outcome(planned: &Planned) -> FileVersion {
+fn outcome(planned: &PlannedUndo) -> FileVersion {
     match &planned.fate {
         Fate::Restore { to, .. } => *to,
         Fate::Kept | Fate::Conflict(_) => planned.now,

@@ -57,10 +57,10 @@ impl Recorder {
 /// A call that is being watched for what it changes.
 pub(crate) struct Watched {
     recorder: Arc<Recorder>,
-    how: How,
+    how: RecordingMode,
 }
 
-enum How {
+enum RecordingMode {
     /// It changes no files.
     NotAtAll,
     /// It says what it changes.
@@ -73,12 +73,12 @@ impl Watched {
     /// Looks at what there is before the call runs.
     pub(crate) async fn begin(recorder: Arc<Recorder>, access: Access) -> Self {
         let how = match access {
-            Access::Read | Access::State => How::NotAtAll,
-            Access::Write => How::Told,
+            Access::Read | Access::State => RecordingMode::NotAtAll,
+            Access::Write => RecordingMode::Told,
             Access::Execute => {
                 let watch = Arc::clone(&recorder.watch);
                 let looked = tokio::task::spawn_blocking(move || watch.before_command()).await;
-                How::Scanned(looked.unwrap_or_else(|error| Before::Unknown(error.to_string())))
+                RecordingMode::Scanned(looked.unwrap_or_else(|error| Before::Unknown(error.to_string())))
             }
         };
         Self { recorder, how }
@@ -89,12 +89,12 @@ impl Watched {
         let Self { recorder, how } = self;
         let call = recorder.call.clone();
         let found = match how {
-            How::NotAtAll => return output,
-            How::Told => tokio::task::spawn_blocking(move || CommandChanges {
+            RecordingMode::NotAtAll => return output,
+            RecordingMode::Told => tokio::task::spawn_blocking(move || CommandChanges {
                 notes: recorder.settle().into_iter().collect(),
                 ..CommandChanges::default()
             }),
-            How::Scanned(before) => {
+            RecordingMode::Scanned(before) => {
                 tokio::task::spawn_blocking(move || recorder.watch.after_command(&recorder.call, before))
             }
         };

@@ -12,7 +12,7 @@ use std::thread;
 use haft_store::versions::{FileContent, FileStamp, FileVersion, FileVersions, KnownFile, TreeUpdate, VersionsError};
 
 use super::disk::{look, stamp};
-use super::walk::{Found, Kind, walk};
+use super::walk::{PathKind, WalkedPath, walk};
 
 /// How much of a tree is looked at and saved.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ pub struct Tree {
     root: PathBuf,
     limits: ScanLimits,
     skip: Arc<[PathBuf]>,
-    known: HashMap<PathBuf, Slot>,
+    known: HashMap<PathBuf, ScanSlot>,
     /// Whether `known` was read from the store.
     loaded: bool,
     /// The bytes of the files that are saved.
@@ -72,7 +72,7 @@ pub struct Tree {
     since: i64,
 }
 
-struct Slot {
+struct ScanSlot {
     known: KnownFile,
     /// The scan that saw it last.
     scan: u32,
@@ -85,7 +85,7 @@ struct Pass {
     now: i64,
     differences: Vec<Difference>,
     /// Paths that were not known.
-    appeared: Vec<(Found, FileVersion)>,
+    appeared: Vec<(WalkedPath, FileVersion)>,
     update: TreeUpdate,
     /// The bytes of the contents in `update`.
     packed: usize,
@@ -164,14 +164,14 @@ impl Tree {
     fn load(&mut self, versions: &dyn FileVersions) -> Result<(), VersionsError> {
         for (path, known) in versions.tree(&self.root)? {
             self.saved += saved_bytes(known.version);
-            self.known.insert(path, Slot { known, scan: 0 });
+            self.known.insert(path, ScanSlot { known, scan: 0 });
         }
         self.loaded = true;
         Ok(())
     }
 
     /// Marks what is as it was, and gives the rest, smallest first: the limit is for as many files as possible.
-    fn note_unchanged(&mut self, found: Vec<Found>) -> Vec<Found> {
+    fn note_unchanged(&mut self, found: Vec<WalkedPath>) -> Vec<WalkedPath> {
         let mut doubtful = Vec::new();
         for found in found {
             match self.known.get_mut(&found.path) {
@@ -187,7 +187,7 @@ impl Tree {
     fn read(
         &mut self,
         versions: &dyn FileVersions,
-        doubtful: Vec<Found>,
+        doubtful: Vec<WalkedPath>,
         pass: &mut Pass,
     ) -> Result<(), VersionsError> {
         let mut to_read = Vec::with_capacity(doubtful.len());
@@ -196,9 +196,9 @@ impl Tree {
             let own = self.known.get(&found.path).map_or(0, |slot| saved_bytes(slot.known.version));
             let needs = found.size.saturating_sub(own);
             let worth_reading = match found.kind {
-                Kind::File => found.size <= self.limits.file && needs <= room,
-                Kind::Link => true,
-                Kind::Folder | Kind::Other => false,
+                PathKind::File => found.size <= self.limits.file && needs <= room,
+                PathKind::Link => true,
+                PathKind::Folder | PathKind::Other => false,
             };
             if worth_reading {
                 room -= needs.min(room);
@@ -226,12 +226,12 @@ impl Tree {
     }
 
     /// Notes what a path holds.
-    fn take(&mut self, found: Found, known: KnownFile, pass: &mut Pass) {
-        let old = self.known.insert(found.path.clone(), Slot { known, scan: self.scan });
+    fn take(&mut self, found: WalkedPath, known: KnownFile, pass: &mut Pass) {
+        let old = self.known.insert(found.path.clone(), ScanSlot { known, scan: self.scan });
         self.saved += saved_bytes(known.version);
         pass.update.known.push((found.path.clone(), known));
         match old {
-            Some(Slot { known: old, .. }) => {
+            Some(ScanSlot { known: old, .. }) => {
                 self.saved = self.saved.saturating_sub(saved_bytes(old.version));
                 let differs = old.version != known.version || !known.version.is_saved() && old.stamp != known.stamp;
                 if differs {
@@ -254,7 +254,7 @@ impl Tree {
                 self.known.entry(path).and_modify(|slot| slot.scan = scan);
                 continue;
             }
-            let Some(Slot { known, .. }) = self.known.remove(&path) else { continue };
+            let Some(ScanSlot { known, .. }) = self.known.remove(&path) else { continue };
             self.saved = self.saved.saturating_sub(saved_bytes(known.version));
             pass.update.gone.push(path.clone());
             inodes.extend(known.stamp.map(|stamp| (stamp.device, stamp.inode)));
@@ -277,7 +277,7 @@ impl Tree {
             let was_touched = found.stamp.ctime_ns >= self.since;
             let before = if is_new {
                 FileVersion::Absent
-            } else if was_touched && found.kind != Kind::Folder {
+            } else if was_touched && found.kind != PathKind::Folder {
                 FileVersion::Unsaved { size: found.size }
             } else {
                 continue;
@@ -302,10 +302,10 @@ impl Tree {
 }
 
 /// What is known of a path without reading it.
-fn unread(found: &Found) -> KnownFile {
+fn unread(found: &WalkedPath) -> KnownFile {
     let version = match found.kind {
-        Kind::Folder => FileVersion::Folder { mode: found.mode },
-        Kind::File | Kind::Link | Kind::Other => FileVersion::Unsaved { size: found.size },
+        PathKind::Folder => FileVersion::Folder { mode: found.mode },
+        PathKind::File | PathKind::Link | PathKind::Other => FileVersion::Unsaved { size: found.size },
     };
     KnownFile { version, stamp: Some(found.stamp) }
 }
@@ -325,13 +325,13 @@ fn is_ignore_file(path: &Path) -> bool {
 fn read_all(
     root: &Path,
     largest: u64,
-    to_read: Vec<Found>,
-    mut take: impl FnMut(Found, KnownFile, Option<FileContent>) -> Result<(), VersionsError>,
+    to_read: Vec<WalkedPath>,
+    mut take: impl FnMut(WalkedPath, KnownFile, Option<FileContent>) -> Result<(), VersionsError>,
 ) -> Result<(), VersionsError> {
     let threads = thread::available_parallelism().map_or(1, |count| count.get().min(4)).min(to_read.len());
     let next = AtomicUsize::new(0);
     let paths: Vec<PathBuf> = to_read.iter().map(|found| root.join(&found.path)).collect();
-    let mut waiting: Vec<Option<Found>> = to_read.into_iter().map(Some).collect();
+    let mut waiting: Vec<Option<WalkedPath>> = to_read.into_iter().map(Some).collect();
     thread::scope(|scope| {
         // Few at a time: each may hold the largest file.
         let (tell, told) = mpsc::sync_channel(16);

@@ -13,10 +13,10 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use super::disk::{mode, stamp};
 
 /// A path as the walk sees it.
-pub(super) struct Found {
+pub(super) struct WalkedPath {
     /// Relative to the root.
     pub(super) path: PathBuf,
-    pub(super) kind: Kind,
+    pub(super) kind: PathKind,
     pub(super) mode: u32,
     pub(super) size: u64,
     pub(super) stamp: FileStamp,
@@ -25,20 +25,20 @@ pub(super) struct Found {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PathKind {
     File,
     Link,
     Folder,
     Other,
 }
 
-impl Found {
+impl WalkedPath {
     fn new(path: PathBuf, metadata: &Metadata) -> Self {
         let kind = match metadata.file_type() {
-            kind if kind.is_file() => Kind::File,
-            kind if kind.is_symlink() => Kind::Link,
-            kind if kind.is_dir() => Kind::Folder,
-            _ => Kind::Other,
+            kind if kind.is_file() => PathKind::File,
+            kind if kind.is_symlink() => PathKind::Link,
+            kind if kind.is_dir() => PathKind::Folder,
+            _ => PathKind::Other,
         };
         let born = metadata.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         Self {
@@ -56,12 +56,12 @@ impl Found {
         let same = known.stamp == Some(self.stamp);
         match known.version {
             FileVersion::Absent => false,
-            FileVersion::Folder { mode } => self.kind == Kind::Folder && self.mode == mode,
+            FileVersion::Folder { mode } => self.kind == PathKind::Folder && self.mode == mode,
             FileVersion::File { mode, size, .. } => {
-                same && self.kind == Kind::File && (self.mode, self.size) == (mode, size)
+                same && self.kind == PathKind::File && (self.mode, self.size) == (mode, size)
             }
-            FileVersion::Link { .. } => same && self.kind == Kind::Link,
-            FileVersion::Unsaved { size } => same && self.kind != Kind::Folder && self.size == size,
+            FileVersion::Link { .. } => same && self.kind == PathKind::Link,
+            FileVersion::Unsaved { size } => same && self.kind != PathKind::Folder && self.size == size,
         }
     }
 }
@@ -69,7 +69,7 @@ impl Found {
 /// What a walk found.
 #[derive(Default)]
 pub(super) struct Walked {
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<WalkedPath>,
     /// Paths that could not be looked at or into, relative to the root.
     pub(super) unreadable: Vec<PathBuf>,
     /// There are more paths than were asked for, and the walk was given up.
@@ -121,7 +121,7 @@ impl Collector<'_> {
         let unreadable = match entry {
             Ok(entry) if entry.depth() == 0 => return,
             Ok(entry) => match (entry.path().strip_prefix(root), entry.metadata()) {
-                (Ok(path), Ok(metadata)) => return self.own.found.push(Found::new(path.to_owned(), &metadata)),
+                (Ok(path), Ok(metadata)) => return self.own.found.push(WalkedPath::new(path.to_owned(), &metadata)),
                 (Ok(path), Err(_)) => Some(path.to_owned()),
                 (Err(_), _) => None,
             },

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use haft_tool::{GroupDelivery, NotDelivered, Post};
 
-use super::{Hub, Letter};
+use super::{AgentMessage, Hub};
 
 /// Sends under one agent's name.
 pub(crate) struct HubPost {
@@ -22,8 +22,8 @@ impl HubPost {
 #[async_trait]
 impl Post for HubPost {
     async fn send(&self, to: &str, text: &str) -> Result<(), NotDelivered> {
-        let letter = Letter { from: self.own.clone(), to: to.to_owned(), group: None, text: text.to_owned() };
-        self.hub.send(letter).await
+        let message = AgentMessage { from: self.own.clone(), to: to.to_owned(), group: None, text: text.to_owned() };
+        self.hub.send(message).await
     }
 
     async fn send_to_group(&self, group: &str, text: &str) -> Result<GroupDelivery, NotDelivered> {

@@ -3,8 +3,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-fn letter(from: &str, to: &str, text: &str) -> Letter {
-    Letter { from: from.into(), to: to.into(), group: None, text: text.into() }
+fn message(from: &str, to: &str, text: &str) -> AgentMessage {
+    AgentMessage { from: from.into(), to: to.into(), group: None, text: text.into() }
 }
 
 #[tokio::test]
@@ -12,12 +12,12 @@ async fn who_registers_again_replaces_and_who_leaves_is_gone() {
     let hub = Arc::new(Hub::default());
     let first = hub.register("a", "one");
     let second = hub.register("a", "two");
-    hub.send(letter("b", "a", "hi")).await.unwrap();
+    hub.send(message("b", "a", "hi")).await.unwrap();
     assert_eq!((first.take().len(), second.take().len()), (0, 1));
     drop(first);
     assert_eq!(hub.names(), ["a"], "the end of a replaced registration ends nothing");
     drop(second);
-    let lost = hub.send(letter("b", "a", "hi")).await.unwrap_err();
+    let lost = hub.send(message("b", "a", "hi")).await.unwrap_err();
     assert_eq!(lost, NotDelivered::NobodyThere { name: "a".into(), running: vec![] });
     assert_eq!(hub.history().len(), 1, "what was not delivered is no history");
 }
@@ -26,17 +26,17 @@ async fn who_registers_again_replaces_and_who_leaves_is_gone() {
 async fn a_letter_is_read_or_its_sender_is_told() {
     let hub = Arc::new(Hub::default());
     let own = hub.register("a", "");
-    hub.send(letter("b", "a", "one")).await.unwrap();
-    assert!(own.has_letters() && !own.close_if_empty(), "what waits must be read first");
-    hub.send(letter("b", "a", "two")).await.unwrap();
+    hub.send(message("b", "a", "one")).await.unwrap();
+    assert!(own.has_messages() && !own.close_if_empty(), "what waits must be read first");
+    hub.send(message("b", "a", "two")).await.unwrap();
     assert_eq!(own.take().len(), 2);
     assert!(own.close_if_empty());
-    assert!(matches!(hub.send(letter("b", "a", "three")).await, Err(NotDelivered::NobodyThere { .. })));
+    assert!(matches!(hub.send(message("b", "a", "three")).await, Err(NotDelivered::NobodyThere { .. })));
     assert_eq!((own.take().len(), hub.history().len()), (0, 2));
     let other = hub.register("c", "");
-    hub.send(letter("b", "c", "one")).await.unwrap();
+    hub.send(message("b", "c", "one")).await.unwrap();
     assert_eq!(other.close().len(), 1);
-    assert!(hub.send(letter("b", "c", "two")).await.is_err());
+    assert!(hub.send(message("b", "c", "two")).await.is_err());
 }
 
 #[tokio::test]
@@ -44,14 +44,14 @@ async fn nobody_talks_to_themselves_and_a_full_mailbox_says_so() {
     let hub = Arc::new(Hub::default());
     let (own, _other) = (hub.register("a", ""), hub.register("b", ""));
     assert!(
-        matches!(hub.send(letter("a", "a", "x")).await, Err(NotDelivered::NobodyThere { running, .. }) if running == ["b"])
+        matches!(hub.send(message("a", "a", "x")).await, Err(NotDelivered::NobodyThere { running, .. }) if running == ["b"])
     );
     for _ in 0..MOST_WAITING {
-        hub.send(letter("b", "a", "x")).await.unwrap();
+        hub.send(message("b", "a", "x")).await.unwrap();
     }
-    assert!(matches!(hub.send(letter("b", "a", "x")).await, Err(NotDelivered::Full { .. })));
+    assert!(matches!(hub.send(message("b", "a", "x")).await, Err(NotDelivered::Full { .. })));
     assert_eq!(own.take().len(), MOST_WAITING);
-    assert!(hub.send(letter("b", "a", "x")).await.is_ok(), "once read there is room again");
+    assert!(hub.send(message("b", "a", "x")).await.is_ok(), "once read there is room again");
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ struct Slow {
 
 #[async_trait]
 impl Recipient for Slow {
-    async fn deliver(&self, _letter: Letter) -> Result<(), NotDelivered> {
+    async fn deliver(&self, _message: AgentMessage) -> Result<(), NotDelivered> {
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(now, Ordering::SeqCst);
         for _ in 0..10 {
@@ -146,7 +146,7 @@ async fn two_hundred_agents_get_every_message_exactly_once() {
                 let delivery = hub.send_to_group(&own, &format!("group-{group}"), &text).await.unwrap();
                 assert_eq!((delivery.reached.len(), delivery.failed.len()), (29, 0));
             }
-            hub.send(letter(&own, &neighbour, &format!("{own} to {neighbour}"))).await.unwrap();
+            hub.send(message(&own, &neighbour, &format!("{own} to {neighbour}"))).await.unwrap();
         }));
     }
     for task in tasks {
@@ -154,7 +154,7 @@ async fn two_hundred_agents_get_every_message_exactly_once() {
     }
     let mut delivered = 0;
     for (mailbox, expected) in boxes.iter().zip(expected) {
-        let got: Vec<_> = mailbox.take().into_iter().map(|letter| letter.text).collect();
+        let got: Vec<_> = mailbox.take().into_iter().map(|message| message.text).collect();
         delivered += got.len();
         assert_eq!(got.len(), expected.len(), "none twice");
         assert_eq!(got.into_iter().collect::<BTreeSet<_>>(), expected);

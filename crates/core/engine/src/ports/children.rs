@@ -6,15 +6,15 @@ use haft_store::Store;
 use haft_tool::PortError;
 use haft_types::ConversationId;
 
-use super::document::Document;
+use super::document::KeptDocument;
 use crate::stored_state::{ChildConversation, ChildConversations, StoredState};
 
 /// The children of a conversation, oldest first.
-pub(crate) struct Children(Document<ChildConversations>);
+pub(crate) struct Children(KeptDocument<ChildConversations>);
 
 impl Children {
     pub(crate) fn restored(store: Arc<dyn Store>, conversation: ConversationId, state: &mut StoredState) -> Self {
-        Self(Document::restored(store, conversation, state))
+        Self(KeptDocument::restored(store, conversation, state))
     }
 
     /// The list, from memory.

@@ -23,7 +23,7 @@ pub(super) enum Owner {
 }
 
 /// A document of a conversation or a project.
-pub(super) struct Document<T> {
+pub(super) struct KeptDocument<T> {
     store: Arc<dyn Store>,
     owner: Owner,
     copy: Mutex<T>,
@@ -31,19 +31,23 @@ pub(super) struct Document<T> {
     editing: tokio::sync::Mutex<()>,
 }
 
-impl<T: StateDocument + Clone + Default> Document<T> {
+impl<T: StateDocument + Clone + Default> KeptDocument<T> {
     /// Reads the document. One that cannot be understood is empty here; whoever reads or edits it is told.
     pub(super) async fn open(store: Arc<dyn Store>, owner: Owner) -> Result<Self, StoreError> {
         let document = Self::empty(store, owner);
         let stored = document.stored().await?;
-        document.take_over(stored);
+        if let Err(error) = document.take_over(stored) {
+            tracing::warn!(key = T::KEY, %error, "a stored document is ignored");
+        }
         Ok(document)
     }
 
     /// The same for one of a conversation that was read already.
     pub(super) fn restored(store: Arc<dyn Store>, id: ConversationId, state: &mut StoredState) -> Self {
         let document = Self::empty(store, Owner::Conversation(id));
-        document.take_over(state.take_json::<T>());
+        if let Err(error) = document.take_over(state.take_json::<T>()) {
+            state.note_unreadable(T::KEY, &error);
+        }
         document
     }
 
@@ -51,11 +55,9 @@ impl<T: StateDocument + Clone + Default> Document<T> {
         Self { store, owner, copy: Mutex::default(), editing: tokio::sync::Mutex::default() }
     }
 
-    fn take_over(&self, stored: Option<Value>) {
-        match Self::parse(stored) {
-            Ok(value) => self.keep(value),
-            Err(error) => tracing::warn!(key = T::KEY, %error, "a stored document is ignored"),
-        }
+    fn take_over(&self, stored: Option<Value>) -> Result<(), PortError> {
+        self.keep(Self::parse(stored)?);
+        Ok(())
     }
 
     /// The document as last read or written here.

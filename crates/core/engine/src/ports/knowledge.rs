@@ -20,7 +20,7 @@ pub(crate) struct Knowledge {
 
 /// What a sub-agent knows together with the agent that started it.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct SharedKnowledge {
     pub(crate) useful: Arc<StoredUseful>,
     pub(crate) notes: Arc<StoredNotes>,
 }
@@ -39,17 +39,17 @@ impl Knowledge {
         services: KnowledgeServices<'_>,
         config: &SessionConfig,
         conversation: &ConversationId,
-        shared: Option<&Shared>,
+        shared: Option<&SharedKnowledge>,
         state: &mut StoredState,
     ) -> Result<Self, StoreError> {
         let store = || Arc::clone(services.store);
-        let Shared { useful, notes } = if let Some(shared) = shared {
+        let SharedKnowledge { useful, notes } = if let Some(shared) = shared {
             shared.clone()
         } else {
             let root = config.folders.workspace.root.clone();
             let notes = StoredNotes::open(store(), &config.knowledge.notes, root, Arc::clone(services.clock)).await?;
             let useful = StoredUseful::restored(store(), conversation.clone(), state);
-            Shared { useful: Arc::new(useful), notes: Arc::new(notes) }
+            SharedKnowledge { useful: Arc::new(useful), notes: Arc::new(notes) }
         };
         let children = Arc::new(Children::restored(store(), conversation.clone(), state));
         let marks = Arc::new(StoredMarks::restored(store(), conversation.clone(), state));
@@ -64,7 +64,7 @@ impl Knowledge {
     }
 
     /// What sub-agents know of it.
-    pub(crate) fn shared(&self) -> Shared {
-        Shared { useful: Arc::clone(&self.useful), notes: Arc::clone(&self.notes) }
+    pub(crate) fn shared(&self) -> SharedKnowledge {
+        SharedKnowledge { useful: Arc::clone(&self.useful), notes: Arc::clone(&self.notes) }
     }
 }

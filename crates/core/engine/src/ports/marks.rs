@@ -7,21 +7,21 @@ use haft_store::{Store, StoreError};
 use haft_tool::PortError;
 use haft_types::{ConversationId, Entry, MarkAction, MarkReport};
 
-use super::document::{Document, Owner};
+use super::document::{KeptDocument, Owner};
 use crate::stored_state::StoredState;
 
 /// The marks of a conversation.
-pub struct StoredMarks(Document<Marks>);
+pub struct StoredMarks(KeptDocument<Marks>);
 
 impl StoredMarks {
     /// Reads the marks of this conversation.
     pub async fn open(store: Arc<dyn Store>, conversation: ConversationId) -> Result<Self, StoreError> {
-        Document::open(store, Owner::Conversation(conversation)).await.map(Self)
+        KeptDocument::open(store, Owner::Conversation(conversation)).await.map(Self)
     }
 
     /// The same from what was read when the conversation was opened.
     pub(crate) fn restored(store: Arc<dyn Store>, conversation: ConversationId, state: &mut StoredState) -> Self {
-        Self(Document::restored(store, conversation, state))
+        Self(KeptDocument::restored(store, conversation, state))
     }
 
     /// The marks as they apply to the next request, from memory.

@@ -10,12 +10,12 @@ use haft_store::{Store, StoreError};
 use haft_tool::{Note, PortError, ProjectNotes};
 use haft_types::Clock;
 
-use super::document::{Document, Owner};
+use super::document::{KeptDocument, Owner};
 use crate::stored_state::FolderNoteList;
 
 /// The notes of a project.
 pub struct StoredNotes {
-    document: Document<FolderNoteList>,
+    document: KeptDocument<FolderNoteList>,
     clock: Arc<dyn Clock>,
     root: PathBuf,
 }
@@ -37,7 +37,7 @@ impl StoredNotes {
         root: PathBuf,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
-        let document = Document::open(store, Owner::Project(namespace.to_owned())).await?;
+        let document = KeptDocument::open(store, Owner::Project(namespace.to_owned())).await?;
         Ok(Self { document, clock, root })
     }
 

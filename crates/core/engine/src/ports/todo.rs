@@ -7,15 +7,15 @@ use haft_store::Store;
 use haft_tool::{TodoItem, TodoList, TodoState};
 use haft_types::ConversationId;
 
-use super::document::Document;
+use super::document::KeptDocument;
 use crate::stored_state::{StoredState, TodoItems};
 
 /// The TODO list of a conversation.
-pub(crate) struct StoredTodo(Document<TodoItems>);
+pub(crate) struct StoredTodo(KeptDocument<TodoItems>);
 
 impl StoredTodo {
     pub(crate) fn restored(store: Arc<dyn Store>, conversation: ConversationId, state: &mut StoredState) -> Self {
-        Self(Document::restored(store, conversation, state))
+        Self(KeptDocument::restored(store, conversation, state))
     }
 
     /// The items, from memory.

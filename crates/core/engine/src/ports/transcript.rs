@@ -30,7 +30,7 @@ impl StoredTranscript {
     }
 
     /// A message of this conversation, or of a sub-agent's, the newest one's first.
-    async fn find(&self, wanted: &Wanted) -> Result<Option<Message>, PortError> {
+    async fn find(&self, wanted: &MessageName) -> Result<Option<Message>, PortError> {
         let in_one = |messages: Vec<Message>| messages.into_iter().find(|message| wanted.fits(message.message_id));
         if let Some(found) = in_one(self.messages().await?) {
             return Ok(Some(found));
@@ -82,7 +82,7 @@ impl ConversationMessages for StoredTranscript {
 
     async fn recall(&self, id: &str) -> Result<Recalled, PortError> {
         let unknown = || PortError::Unknown { what: "message", id: id.to_owned() };
-        let wanted = Wanted::parse(id).ok_or_else(unknown)?;
+        let wanted = MessageName::parse(id).ok_or_else(unknown)?;
         let message = self.find(&wanted).await?.ok_or_else(unknown)?;
         let calls = message.tool_calls().map(|call| call.name.clone());
         let results = message.tool_results().map(|result| result.name.clone());
@@ -97,12 +97,12 @@ impl ConversationMessages for StoredTranscript {
 }
 
 /// What a message is named by.
-enum Wanted {
+enum MessageName {
     Full(MessageId),
     Short(ShortId),
 }
 
-impl Wanted {
+impl MessageName {
     fn parse(text: &str) -> Option<Self> {
         let text = text.trim().to_ascii_lowercase();
         text.parse().map(Self::Short).or_else(|_| text.parse().map(Self::Full)).ok()

@@ -11,21 +11,21 @@ use haft_store::{Store, StoreError};
 use haft_tool::{Added, NewUseful, OutputLimits, PortError, UsefulInfo, UsefulItem};
 use haft_types::ConversationId;
 
-use super::document::{Document, Owner};
+use super::document::{KeptDocument, Owner};
 use crate::stored_state::{StoredState, UsefulRanges};
 
 /// The useful information of a conversation.
-pub struct StoredUseful(Document<UsefulRanges>);
+pub struct StoredUseful(KeptDocument<UsefulRanges>);
 
 impl StoredUseful {
     /// Reads what is kept with this conversation.
     pub async fn open(store: Arc<dyn Store>, conversation: ConversationId) -> Result<Self, StoreError> {
-        Document::open(store, Owner::Conversation(conversation)).await.map(Self)
+        KeptDocument::open(store, Owner::Conversation(conversation)).await.map(Self)
     }
 
     /// The same from what was read when the conversation was opened.
     pub(crate) fn restored(store: Arc<dyn Store>, conversation: ConversationId, state: &mut StoredState) -> Self {
-        Self(Document::restored(store, conversation, state))
+        Self(KeptDocument::restored(store, conversation, state))
     }
 
     /// The ranges, oldest first, from memory.

@@ -11,9 +11,9 @@ use haft_types::{ConversationId, Entry, Envelope, Event, Origin, ToolCall, ToolE
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{EngineError, Session};
-use crate::hub::{Hub, Letter, Mailbox, USER};
+use crate::hub::{AgentMessage, Hub, Mailbox, USER};
 use crate::resume::{Begun, resumption};
-use crate::subagents::{Home, Now, Rank, child_id, evidence};
+use crate::subagents::{ParentProgress, ParentSession, Rank, child_id, evidence};
 use crate::turn::Position;
 use crate::turn_io::TurnIo;
 
@@ -24,10 +24,10 @@ impl Session {
     }
 
     /// Gives those it can start what they have from it.
-    pub(super) fn settle_household(&self, events: UnboundedSender<Event>) {
-        let Some(household) = &self.household else { return };
+    pub(super) fn settle_roster(&self, events: UnboundedSender<Event>) {
+        let Some(roster) = &self.roster else { return };
         let services = &self.services;
-        household.settle(Home {
+        roster.settle(ParentSession {
             config: self.config.clone(),
             conversation: self.transcript.id().clone(),
             store: Arc::clone(&services.store),
@@ -51,8 +51,8 @@ impl Session {
 
     /// Says what the session is at, before its calls run.
     pub(super) fn note_for_agents(&self, replies: u32) {
-        let Some(household) = &self.household else { return };
-        household.note(Now {
+        let Some(roster) = &self.roster else { return };
+        roster.note(ParentProgress {
             reply: self.transcript.last_reply(),
             model: self.config.model.full_name(),
             turns: self.meter.turns_left(replies),
@@ -67,15 +67,15 @@ impl Session {
     }
 
     /// Takes in what other agents and the user have written since the last request.
-    pub(super) async fn take_letters(&mut self, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
-        let letters = self.mailbox.as_ref().map(Mailbox::take).unwrap_or_default();
-        for letter in letters {
-            if letter.from == USER {
-                let words = self.treated(&letter.text);
+    pub(super) async fn take_agent_messages(&mut self, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
+        let messages = self.mailbox.as_ref().map(Mailbox::take).unwrap_or_default();
+        for message in messages {
+            if message.from == USER {
+                let words = self.treated(&message.text);
                 self.transcript.append_user(words, Origin::Joined).await?;
-                io.joined(&letter.text);
+                io.joined(&message.text);
             } else {
-                self.transcript.append_user(letter.words(), Origin::Agent).await?;
+                self.transcript.append_user(message.words(), Origin::Agent).await?;
             }
         }
         Ok(())
@@ -83,25 +83,25 @@ impl Session {
 
     /// Throws away the user's words that no request has held, for a front end that still has them. Those of other agents stay.
     pub async fn drop_unread(&mut self) {
-        let letters = self.mailbox.as_ref().map(Mailbox::take).unwrap_or_default();
-        for letter in letters.into_iter().filter(|letter| letter.from != USER) {
+        let messages = self.mailbox.as_ref().map(Mailbox::take).unwrap_or_default();
+        for message in messages.into_iter().filter(|message| message.from != USER) {
             // It was in the box a moment ago: there is room for it.
-            drop(self.services.delegation.hub.send(letter).await);
+            drop(self.services.delegation.hub.send(message).await);
         }
     }
 
-    /// Whether letters have come that no request held. A sub-agent without any takes none from now on: it is done, and whoever
+    /// Whether messages have come that no request held. A sub-agent without any takes none from now on: it is done, and whoever
     /// writes to it is told so.
     pub(super) fn has_unread(&self) -> bool {
         let Some(mailbox) = &self.mailbox else { return false };
         match self.rank {
-            Rank::Main => mailbox.has_letters(),
+            Rank::Main => mailbox.has_messages(),
             Rank::Sub => !mailbox.close_if_empty(),
         }
     }
 
-    /// Takes no more letters, and gives those that were never read.
-    pub(crate) fn close_mailbox(&self) -> Vec<Letter> {
+    /// Takes no more messages, and gives those that were never read.
+    pub(crate) fn close_mailbox(&self) -> Vec<AgentMessage> {
         self.mailbox.as_ref().map(Mailbox::close).unwrap_or_default()
     }
 

@@ -16,7 +16,7 @@ use crate::permit::Opinion;
 use crate::turn_io::TurnIo;
 
 /// What is known of a call that runs.
-pub(super) struct Ran {
+pub(super) struct RanCall {
     /// Its arguments, where somebody wants to know them afterwards.
     pub(super) arguments: Value,
     /// Whether they are not those the model gave.
@@ -24,11 +24,11 @@ pub(super) struct Ran {
 }
 
 /// A call as callbacks leave it, what they think of it, and whether they changed it.
-pub(super) type Heard = (Admitted, Opinion, bool);
+pub(super) type HookedCall = (Admitted, Opinion, bool);
 
 impl Session {
     /// Asks callbacks about a call before permission is.
-    pub(super) async fn before_call(&self, call: Admitted, io: &mut TurnIo<'_>) -> Result<Heard, Box<Refused>> {
+    pub(super) async fn before_call(&self, call: Admitted, io: &mut TurnIo<'_>) -> Result<HookedCall, Box<Refused>> {
         if !self.hooked.listen_to(HookPoint::PreToolCall) {
             return Ok((call, Opinion::None, false));
         }
@@ -63,7 +63,13 @@ impl Session {
     }
 
     /// Tells callbacks what came of a call, and the model what they have to say about it.
-    pub(super) async fn after_call(&self, call: &ToolCall, ran: &Ran, output: &mut ToolOutput, io: &mut TurnIo<'_>) {
+    pub(super) async fn after_call(
+        &self,
+        call: &ToolCall,
+        ran: &RanCall,
+        output: &mut ToolOutput,
+        io: &mut TurnIo<'_>,
+    ) {
         if ran.changed {
             let note = format!("\n\nNote: the call ran with other arguments than yours: {}", ran.arguments);
             output.envelope.text.push_str(&note);

@@ -59,7 +59,7 @@ impl fmt::Display for Compacted {
 
 /// Who wants a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted<'a> {
+enum CompactionTrigger<'a> {
     /// The window fills.
     Automatic,
     /// The user, who may have said what to keep in particular.
@@ -89,7 +89,7 @@ impl Session {
         if self.sent.has_stand_in() && input.is_empty() {
             return Ok(());
         }
-        self.compact(Wanted::Automatic, io).await.map(drop)
+        self.compact(CompactionTrigger::Automatic, io).await.map(drop)
     }
 
     /// Archives older rounds because the user wants it. `words` say what to keep in particular. Automatic compactions that
@@ -102,7 +102,7 @@ impl Session {
     ) -> Result<Compacted, EngineError> {
         let mut io = self.turn_io(sink, cancel);
         self.sent.forget_failures(&self.transcript).await?;
-        let compacted = self.compact(Wanted::ByUser(words), &mut io).await;
+        let compacted = self.compact(CompactionTrigger::ByUser(words), &mut io).await;
         self.seq = io.seq();
         compacted
     }
@@ -112,7 +112,7 @@ impl Session {
         Some(self.assembly_of(&self.history_with_input(), self.sent.edited()).ok()?.account.budget.used())
     }
 
-    async fn compact(&mut self, wanted: Wanted<'_>, io: &mut TurnIo<'_>) -> Result<Compacted, EngineError> {
+    async fn compact(&mut self, wanted: CompactionTrigger<'_>, io: &mut TurnIo<'_>) -> Result<Compacted, EngineError> {
         let (policy, counter) = (&self.config.policy, Arc::clone(&self.services.counter));
         let Some(mut plan) = plan_compaction(self.transcript.history(), policy, counter.as_ref()) else {
             return Ok(Compacted::TooFewRounds { keep: policy.keep_rounds });
@@ -125,10 +125,10 @@ impl Session {
         let rounds = plan.rounds;
         let tell = |phase, message: String| EventBody::Compaction { phase, rounds, message };
         let (trigger, focus) = match wanted {
-            Wanted::Automatic => ("auto", None),
-            Wanted::ByUser(words) => ("manual", words),
+            CompactionTrigger::Automatic => ("auto", None),
+            CompactionTrigger::ByUser(words) => ("manual", words),
         };
-        if wanted == Wanted::Automatic && self.sent.has_given_up() {
+        if wanted == CompactionTrigger::Automatic && self.sent.has_given_up() {
             self.stand_in_for(&plan, kept).await?;
             io.emit(tell(CompactionPhase::Failed, given_up(rounds)));
             return Ok(Compacted::Failed);

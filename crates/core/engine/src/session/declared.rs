@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_tool::{Access, Intent, Manual, Registry, Source, Tool, ToolContext, ToolOutput};
+use haft_tool::{Access, Intent, Manual, Registry, Tool, ToolContext, ToolOutput};
 use haft_types::{Envelope, ToolSpec};
 use serde_json::Value;
 
@@ -27,8 +27,7 @@ pub(super) fn restore_descriptions(registry: &mut Registry, state: &mut StoredSt
             Some(known) if known.description == tool.spec().description => {}
             Some(known) => {
                 let spec = ToolSpec { description: known.description.clone(), ..tool.spec().clone() };
-                let source = registry.source(name).cloned().unwrap_or(Source::BuiltIn);
-                registry.register(Arc::new(RedescribedTool { spec, tool }), source);
+                registry.register(Arc::new(RedescribedTool { spec, tool }));
             }
             None => {
                 let description = tool.spec().description.clone();

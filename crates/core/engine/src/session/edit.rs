@@ -260,10 +260,10 @@ fn states(usage: Usage, tokens: impl Iterator<Item = u32>, sent: &[haft_context:
 }
 
 fn first_words(message: &Message) -> String {
-    const LETTERS: usize = 80;
+    const MOST_MESSAGES: usize = 80;
     let mut text = message.joined_text();
     text.extend(message.tool_results().map(|result| format!(" {}", result.envelope.text)));
     text.extend(message.tool_calls().map(|call| format!(" {} {}", call.name, call.arguments)));
-    let words: Vec<_> = text.split_whitespace().take(LETTERS).collect();
-    words.join(" ").chars().take(LETTERS).collect()
+    let words: Vec<_> = text.split_whitespace().take(MOST_MESSAGES).collect();
+    words.join(" ").chars().take(MOST_MESSAGES).collect()
 }

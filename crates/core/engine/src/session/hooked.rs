@@ -30,12 +30,12 @@ pub(super) struct Hooked {
     cwd: PathBuf,
     root: PathBuf,
     mode: PermissionMode,
-    open: Arc<Mutex<Open>>,
+    open: Arc<Mutex<PendingReactions>>,
 }
 
 /// What is still to be done.
 #[derive(Default)]
-struct Open {
+struct PendingReactions {
     /// For the model, with the next request.
     context: Vec<String>,
     /// For the user.
@@ -107,7 +107,7 @@ impl Hooked {
         reaction
     }
 
-    fn with<T>(&self, look: impl FnOnce(&mut Open) -> T) -> T {
+    fn with<T>(&self, look: impl FnOnce(&mut PendingReactions) -> T) -> T {
         look(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -143,16 +143,17 @@ impl Hooked {
         if !self.listen_to(HookPoint::Notification) {
             return Some(inner);
         }
-        Some(Arc::new(Notifying { inner, hooked: self.clone() }))
+        Some(Arc::new(NotifyingApprover { inner, hooked: self.clone() }))
     }
 
     /// Hears of calls while the model writes them. The listener ends with the teller.
-    pub(super) fn generation(&self, registry: &Registry) -> (Teller, Listener) {
+    pub(super) fn generation(&self, registry: &Registry) -> (GenerationTeller, GenerationListener) {
         let points = [HookPoint::ToolGenerationStart, HookPoint::ToolGenerationEnd];
         let wanted = points.into_iter().any(|point| self.listen_to(point));
         let (sender, receiver) = unbounded_channel();
-        let teller = Teller { sender: wanted.then_some(sender), registry: registry.clone(), names: Vec::new() };
-        (teller, Listener { receiver, hooked: self.clone() })
+        let teller =
+            GenerationTeller { sender: wanted.then_some(sender), registry: registry.clone(), names: Vec::new() };
+        (teller, GenerationListener { receiver, hooked: self.clone() })
     }
 }
 
@@ -164,14 +165,14 @@ pub(super) fn tool_name(registry: &Registry, name: &str) -> ToolName {
 }
 
 /// Tells of calls that are being written.
-pub(super) struct Teller {
+pub(super) struct GenerationTeller {
     sender: Option<UnboundedSender<Moment>>,
     registry: Registry,
     /// The names of calls that have begun, by their ids.
     names: Vec<(String, String)>,
 }
 
-impl Teller {
+impl GenerationTeller {
     pub(super) fn hear(&mut self, delta: &Delta) {
         let Some(sender) = &self.sender else { return };
         let moment = match delta {
@@ -191,12 +192,12 @@ impl Teller {
 }
 
 /// Calls back while a reply arrives.
-pub(super) struct Listener {
+pub(super) struct GenerationListener {
     receiver: UnboundedReceiver<Moment>,
     hooked: Hooked,
 }
 
-impl Listener {
+impl GenerationListener {
     pub(super) async fn listen(mut self, cancel: &CancellationToken) {
         while let Some(moment) = self.receiver.recv().await {
             self.hooked.call(moment, cancel).await;
@@ -205,13 +206,13 @@ impl Listener {
 }
 
 /// Tells that a person is needed while that person is asked.
-struct Notifying {
+struct NotifyingApprover {
     inner: Arc<dyn Approver>,
     hooked: Hooked,
 }
 
 #[async_trait]
-impl Approver for Notifying {
+impl Approver for NotifyingApprover {
     async fn ask(&self, approval: &Approval) -> Answer {
         let cancel = CancellationToken::new();
         let moment = Moment::Notification {

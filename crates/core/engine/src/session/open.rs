@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_context::ContextError;
 use haft_project::{KnowledgePaths, modules};
 use haft_store::{Conversation, ConversationMatch, ConversationScope, NewFork, StoreError};
-use haft_tool::{CaseDocument, Registry, Source, Tool, UnknownChoice};
+use haft_tool::{CaseDocument, Registry, Tool, UnknownChoice};
 use haft_tools::{Running, plan_mode_respond, run_named_subagents, talk_to, talk_to_group, use_skill};
 use haft_types::{ConversationId, Message, Metadata, PermissionMode};
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,7 @@ use crate::names;
 use crate::permit::Permit;
 use crate::ports::{FoundSkills, Knowledge, KnowledgeServices, SkillWatch, StoredTodo};
 use crate::stored_state::StoredState;
-use crate::subagents::{Household, Kin, Rank, Relayed};
+use crate::subagents::{ParentLink, Rank, Relayed, SubagentRoster};
 
 /// Which conversation to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,8 +78,8 @@ impl Session {
     pub async fn open(mut config: SessionConfig, services: Services, which: Which) -> Result<Self, OpenError> {
         let (hooked, cancel) = (Hooked::new(&config), CancellationToken::new());
         hooked.call(Moment::PreToolsLoaded {}, &cancel).await;
-        let household = Household::look(&config.knowledge.ground, &config.safety.masker);
-        let registry = offered(&mut config, &services, Company::Household(household.as_ref()))?;
+        let roster = SubagentRoster::look(&config.knowledge.ground, &config.safety.masker);
+        let registry = offered(&mut config, &services, Peers::SubagentRoster(roster.as_ref()))?;
         let tools = registry.iter().map(|tool| tool.spec().name.clone()).collect();
         hooked.call(Moment::PostToolsLoaded { tools }, &cancel).await;
         let (conversation, resumed) = find_or_plan(&config, &services, which).await?;
@@ -99,7 +99,7 @@ impl Session {
             .register(&config.agent, config.prompt.roles.main.as_deref().unwrap_or(THE_USERS_AGENT));
         let found = FoundConversation { conversation, resumed, messages, lock: Some(lock) };
         let opened = Opened { found, hooked };
-        let descent = Descent { household, mailbox: Some(mailbox), kin: None };
+        let descent = Lineage { roster, mailbox: Some(mailbox), parent: None };
         Self::load(config, services, registry, opened, descent).await
     }
 
@@ -111,9 +111,9 @@ impl Session {
         conversation: Conversation,
         messages: Vec<Message>,
     ) -> Result<Self, OpenError> {
-        let household = Household::look(&config.knowledge.ground, &config.safety.masker);
-        let registry = offered(&mut config, &services, Company::Household(household.as_ref()))?;
-        let descent = Descent { household, mailbox: None, kin: None };
+        let roster = SubagentRoster::look(&config.knowledge.ground, &config.safety.masker);
+        let registry = offered(&mut config, &services, Peers::SubagentRoster(roster.as_ref()))?;
+        let descent = Lineage { roster, mailbox: None, parent: None };
         let hooked = Hooked::silent(&config);
         let found = FoundConversation { conversation, resumed: true, messages, lock: None };
         let opened = Opened { found, hooked };
@@ -125,15 +125,16 @@ impl Session {
         mut config: SessionConfig,
         services: Services,
         (conversation, resumed): (Conversation, bool),
-        kin: Kin,
+        parent: ParentLink,
     ) -> Result<Self, OpenError> {
-        let registry = offered_to_sub(&mut config, &services, &kin.starter)?;
+        let registry = offered_to_sub(&mut config, &services, &parent.starter)?;
         let lock = services.store.lock(&conversation.id).await?;
         let messages = if resumed { services.store.messages(&conversation.id).await? } else { Vec::new() };
         let hooked = Hooked::new(&config).within(conversation.id.as_str());
         let found = FoundConversation { conversation, resumed, messages, lock: Some(lock) };
         let opened = Opened { found, hooked };
-        Self::load(config, services, registry, opened, Descent { household: None, mailbox: None, kin: Some(kin) }).await
+        Self::load(config, services, registry, opened, Lineage { roster: None, mailbox: None, parent: Some(parent) })
+            .await
     }
 
     async fn load(
@@ -141,7 +142,7 @@ impl Session {
         services: Services,
         mut registry: Registry,
         Opened { found, hooked }: Opened,
-        Descent { household, mailbox, kin }: Descent,
+        Lineage { roster, mailbox, parent }: Lineage,
     ) -> Result<Self, OpenError> {
         let safe_zone = config.policy.safe_zone.tokens(config.model.context_window).map_err(ContextError::from)?;
         config.prompt.environment.safe_zone_tokens = Some(safe_zone);
@@ -153,7 +154,7 @@ impl Session {
         };
         let skills = SkillWatch::of(&config.knowledge.ground);
         let unkept_descriptions = restore_descriptions(&mut registry, &mut state);
-        let (rank, on_creation) = match &kin {
+        let (rank, on_creation) = match &parent {
             Some(_) => (Rank::Sub, OnCreation::LeaveCurrent),
             None => (Rank::Main, OnCreation::MakeCurrent),
         };
@@ -161,7 +162,7 @@ impl Session {
         if resumed {
             tasks::remember(&services.running, transcript.history(), &mut state);
         }
-        let shared = kin.as_ref().map(|kin| kin.knowledge.clone());
+        let shared = parent.as_ref().map(|parent| parent.knowledge.clone());
         let (store, counter, clock) = (&services.store, &services.counter, &services.clock);
         let known_by = KnowledgeServices { store, counter, clock };
         let knowledge = Knowledge::open(known_by, &config, transcript.id(), shared.as_ref(), &mut state).await?;
@@ -174,8 +175,8 @@ impl Session {
                 &config.folders.private,
             ))
         };
-        let (todo, permit, watch, budget, mailbox) = if let Some(kin) = kin {
-            (kin.todo, kin.permit, kin.watch.unwrap_or_else(watch), kin.budget, Some(kin.mailbox))
+        let (todo, permit, watch, budget, mailbox) = if let Some(parent) = parent {
+            (parent.todo, parent.permit, parent.watch.unwrap_or_else(watch), parent.budget, Some(parent.mailbox))
         } else {
             let todo = StoredTodo::restored(Arc::clone(&services.store), transcript.id().clone(), &mut state);
             let (permissions, approver) =
@@ -191,6 +192,7 @@ impl Session {
         let last = if resumed { last_sent(store, &transcript, &config, counter, &mut state).await? } else { None };
         let sent = SentState::restore(last, history, counter, &mut state);
         let meter = Meter::new(config.task.limits, budget, state.take().unwrap_or_default());
+        config.notices.extend(state.take_notices());
         let (events, relayed) = Relayed::new();
         let mut session = Self {
             config,
@@ -204,7 +206,7 @@ impl Session {
             watch,
             resumed,
             rank,
-            household,
+            roster,
             relayed,
             mailbox,
             seq: 0,
@@ -212,7 +214,7 @@ impl Session {
         };
         session.remember_factor();
         session.quote_resumption();
-        session.settle_household(events);
+        session.settle_roster(events);
         Ok(session)
     }
 }
@@ -221,17 +223,17 @@ impl Session {
 const THE_USERS_AGENT: &str = "The agent the user talks to.";
 
 /// Where a session comes from, and whom it can start.
-struct Descent {
-    household: Option<Arc<Household>>,
+struct Lineage {
+    roster: Option<Arc<SubagentRoster>>,
     mailbox: Option<Mailbox>,
-    kin: Option<Kin>,
+    parent: Option<ParentLink>,
 }
 
 /// Whom a session can work with.
 #[derive(Clone, Copy)]
-enum Company<'a> {
+enum Peers<'a> {
     /// Agents it can start.
-    Household(Option<&'a Arc<Household>>),
+    SubagentRoster(Option<&'a Arc<SubagentRoster>>),
     /// Those that run beside it, leaving out the one that waits for it.
     Beside { starter: &'a str },
 }
@@ -246,7 +248,7 @@ struct Opened {
 pub fn all_tools(running: &Arc<Running>) -> Registry {
     let mut registry = Registry::default();
     for tool in haft_tools::builtin(running) {
-        registry.register(tool, Source::BuiltIn);
+        registry.register(tool);
     }
     for case in haft_tools::cases() {
         registry.add_case(case);
@@ -255,19 +257,19 @@ pub fn all_tools(running: &Arc<Running>) -> Registry {
 }
 
 /// Every tool the session could be offered.
-fn every_tool(config: &SessionConfig, services: &Services, company: Company<'_>) -> Registry {
+fn every_tool(config: &SessionConfig, services: &Services, peers: Peers<'_>) -> Registry {
     let mut registry = all_tools(&services.running);
     if let Some(skills) = FoundSkills::look(&config.knowledge.ground, &config.safety.masker) {
         registry.set_case(skills.listed());
-        registry.register(Arc::new(use_skill(Arc::new(skills))), Source::BuiltIn);
+        registry.register(Arc::new(use_skill(Arc::new(skills))));
     }
     if config.safety.permissions.mode == PermissionMode::Plan {
-        registry.register(Arc::new(plan_mode_respond()), Source::BuiltIn);
+        registry.register(Arc::new(plan_mode_respond()));
     }
     for tool in &config.tools.further {
-        registry.register(Arc::clone(tool), Source::BuiltIn);
+        registry.register(Arc::clone(tool));
     }
-    add_company(&mut registry, config, &services.delegation.hub, company);
+    add_peers(&mut registry, config, &services.delegation.hub, peers);
     for plugin in &config.tools.plugins {
         registry.add_plugin(Arc::clone(plugin));
     }
@@ -275,30 +277,30 @@ fn every_tool(config: &SessionConfig, services: &Services, company: Company<'_>)
 }
 
 /// The tools for working with other agents, where there are others.
-fn add_company(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, company: Company<'_>) {
-    let (household, waiting) = match company {
-        Company::Household(household) => (household, None),
-        Company::Beside { starter } => (None, Some(starter)),
+fn add_peers(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, peers: Peers<'_>) {
+    let (roster, waiting) = match peers {
+        Peers::SubagentRoster(roster) => (roster, None),
+        Peers::Beside { starter } => (None, Some(starter)),
     };
-    if let Some(household) = household {
-        registry.add_case(household.listed());
-        let tool = run_named_subagents(Arc::clone(household) as _);
-        registry.register(Arc::new(tool), Source::BuiltIn);
+    if let Some(roster) = roster {
+        registry.add_case(roster.listed());
+        let tool = run_named_subagents(Arc::clone(roster) as _);
+        registry.register(Arc::new(tool));
     }
     let own = config.agent.as_str();
     if !hub.names().iter().any(|name| name != own && Some(name.as_str()) != waiting) {
         return;
     }
     let post = Arc::new(HubPost::new(Arc::clone(hub), own));
-    registry.register(Arc::new(talk_to(Arc::<HubPost>::clone(&post) as _)), Source::BuiltIn);
+    registry.register(Arc::new(talk_to(Arc::<HubPost>::clone(&post) as _)));
     if hub.has_group_for(own) {
-        registry.register(Arc::new(talk_to_group(post)), Source::BuiltIn);
+        registry.register(Arc::new(talk_to_group(post)));
     }
     hub.described(own).into_iter().flatten().for_each(|case| registry.add_case(case));
 }
 
-fn offered(config: &mut SessionConfig, services: &Services, company: Company<'_>) -> Result<Registry, OpenError> {
-    let mut registry = every_tool(config, services, company);
+fn offered(config: &mut SessionConfig, services: &Services, peers: Peers<'_>) -> Result<Registry, OpenError> {
+    let mut registry = every_tool(config, services, peers);
     registry.select(&wanted_tools(&config.tools.offered, &config.knowledge.ground), &config.tools.profiles)?;
     // Sub-agents choose among the same tools: what is narrowed here is narrowed for them.
     for tool in &mut config.tools.further {
@@ -315,7 +317,7 @@ pub(super) fn skills_now(config: &SessionConfig, running: &Arc<Running>) -> Opti
     let listed = skills.listed();
     let tool: Arc<dyn Tool> = Arc::new(use_skill(Arc::new(skills)));
     let mut registry = all_tools(running);
-    registry.register(Arc::clone(&tool), Source::BuiltIn);
+    registry.register(Arc::clone(&tool));
     // One after another: what else is chosen may be a tool that is not among these.
     let has_it = |choice: &String| {
         let mut chosen = registry.clone();
@@ -337,7 +339,7 @@ pub fn wanted_tools(chosen: &[String], ground: &KnowledgePaths) -> Vec<String> {
 
 /// What a sub-agent is offered. Files made for other programs name tools that are not here: they are told of and left out.
 fn offered_to_sub(config: &mut SessionConfig, services: &Services, starter: &str) -> Result<Registry, OpenError> {
-    let mut registry = every_tool(config, services, Company::Beside { starter });
+    let mut registry = every_tool(config, services, Peers::Beside { starter });
     // The list is the main agent's, and so is the plan.
     for of_main in [names::TODO_WRITE, names::PLAN] {
         registry.remove(of_main);

@@ -13,18 +13,18 @@ use crate::turn_io::TurnIo;
 const ROOM: usize = 64;
 
 /// The way from the calls of a group to whoever watches.
-pub(super) struct Shown {
+pub(super) struct ProgressRelay {
     sender: Sender<EventBody>,
     receiver: Receiver<EventBody>,
 }
 
-struct Call {
+struct RelayedProgress {
     id: String,
     name: String,
     sender: Sender<EventBody>,
 }
 
-impl CallProgress for Call {
+impl CallProgress for RelayedProgress {
     fn show(&self, text: String) {
         let event = EventBody::ToolProgress { id: self.id.clone(), name: self.name.clone(), text };
         // What nobody takes in time is dropped: it is no part of the result.
@@ -32,7 +32,7 @@ impl CallProgress for Call {
     }
 }
 
-impl Shown {
+impl ProgressRelay {
     pub(super) fn new() -> Self {
         let (sender, receiver) = mpsc::channel(ROOM);
         Self { sender, receiver }
@@ -40,7 +40,7 @@ impl Shown {
 
     /// Where one call shows what it does.
     pub(super) fn of(&self, call: &ToolCall) -> Arc<dyn CallProgress> {
-        Arc::new(Call { id: call.id.clone(), name: call.name.clone(), sender: self.sender.clone() })
+        Arc::new(RelayedProgress { id: call.id.clone(), name: call.name.clone(), sender: self.sender.clone() })
     }
 
     /// Waits for a call, and tells meanwhile what it and those beside it show. Nothing of it comes after its result.

@@ -11,7 +11,7 @@ use haft_context::{
     ContextError, Document, Documents, ExecutionState, ListOwner, Reminders, RoleParts, RoleText, SystemInput, Todo,
     TodoProgress, render_system, system_entry, todo_text,
 };
-use haft_tool::{FileChange, Registry, Source, TodoState, Workspace};
+use haft_tool::{FileChange, Registry, TodoState, Workspace};
 use haft_tools::Running;
 use haft_types::{Entry, PermissionMode, Timestamp, TokenCounter, ToolSet};
 use tokio_util::sync::CancellationToken;
@@ -216,7 +216,7 @@ impl PromptContext {
         let before: Vec<_> = self.registry.cases().cloned().collect();
         match open::skills_now(config, &self.running) {
             Some((tool, listed)) => {
-                self.registry.register(tool, Source::BuiltIn);
+                self.registry.register(tool);
                 self.registry.set_case(listed);
             }
             None => drop(self.registry.remove(names::USE_SKILL)),

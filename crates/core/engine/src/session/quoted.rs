@@ -1,4 +1,4 @@
-//! What actions cost before they are done: switching the model, waiting too long, archiving, other tools.
+//! What actions cost before they are done: switching the model, waiting too long, archiving, another system message.
 
 use haft_context::{CompactionPlan, ContextChange, PrefixCache, Quote, Sent, SentSegment};
 use haft_store::{OutlineSegment, RequestOutline};
@@ -14,15 +14,6 @@ impl Session {
     /// request.
     pub fn quote_switch(&self, to: &ModelSpec) -> Option<Quote> {
         Some(self.newest_sent()?.switch(to))
-    }
-
-    /// What it costs if the tools change: they stand before everything else; `None` before the first request.
-    pub fn quote_tools(&self) -> Option<Quote> {
-        Some(self.newest_sent()?.change(
-            ContextChange::Everything,
-            self.transcript.idle().unwrap_or_default(),
-            &self.config.model,
-        ))
     }
 
     /// What it costs if the system message changes; `None` before the first request.

@@ -10,8 +10,8 @@ use haft_tool::{ToolContext, ToolOutput};
 use haft_types::{Envelope, EventBody, ToolCall};
 use tokio_util::sync::CancellationToken;
 
-use super::call_hooks::Ran;
-use super::progress::Shown;
+use super::call_hooks::RanCall;
+use super::progress::ProgressRelay;
 use super::{EngineError, Session};
 use crate::call_check::{self, Admitted, Refused};
 use crate::calls;
@@ -75,7 +75,8 @@ impl Session {
             Ok(heard) => heard,
             Err(refused) => return Some(Err(refused)),
         };
-        let context = self.tool_context(&call.call, Arc::new(self.recorder(&call.call)), io.cancel, &Shown::new());
+        let context =
+            self.tool_context(&call.call, Arc::new(self.recorder(&call.call)), io.cancel, &ProgressRelay::new());
         let decided = tokio::select! {
             biased;
             () = io.cancel.cancelled() => return None,
@@ -104,7 +105,7 @@ impl Session {
         io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
         let mut started = Vec::with_capacity(group.len());
-        let mut shown = Shown::new();
+        let mut shown = ProgressRelay::new();
         for Permitted { admitted: call, outside, changed } in group {
             let recorder = Arc::new(self.recorder(&call.call));
             // Before it is noted as begun: should haft be killed while it scans, the call has certainly not run.
@@ -114,7 +115,7 @@ impl Session {
             }
             let mut context = self.tool_context(&call.call, recorder, io.cancel, &shown);
             context.workspace.extra.extend(outside);
-            let ran = Ran { arguments: self.kept_arguments(&call, changed), changed };
+            let ran = RanCall { arguments: self.kept_arguments(&call, changed), changed };
             let (call, task) = calls::start(call, self.prompt.registry().clone(), context);
             started.push((call, task, watched, ran));
         }
@@ -144,7 +145,7 @@ impl Session {
         call: &ToolCall,
         recorder: Arc<Recorder>,
         cancel: &CancellationToken,
-        shown: &Shown,
+        shown: &ProgressRelay,
     ) -> ToolContext {
         ToolContext {
             workspace: self.config.folders.workspace.clone(),

@@ -113,7 +113,7 @@ impl TurnHost for SessionTurn<'_> {
     async fn build_request(&mut self, io: &mut TurnIo<'_>) -> Result<Input, EngineError> {
         let session = &mut *self.session;
         session.announce_tasks(io).await?;
-        session.take_letters(io).await?;
+        session.take_agent_messages(io).await?;
         session.tell_mode().await?;
         session.append_context().await?;
         session.compact_if_due("", io).await?;

@@ -136,6 +136,9 @@ async fn one_read_finds_what_single_writes_have_kept() {
     assert_eq!(state.take::<FailedSummaries>(), None, "whoever takes it keeps it");
     assert_eq!(state.take(), Some(SentEdits(None)), "no edits are not the same as nothing known");
     assert_eq!(state.take::<SentPolicy>(), None);
+    assert_eq!(state.take_notices(), []);
     assert_eq!(state.take::<Marks>(), None, "what cannot be understood is none");
+    let [notice] = state.take_notices().try_into().unwrap();
+    assert!(notice.code == "stored_state" && notice.message.contains("`marks`"), "and the user is told: {notice:?}");
     assert_eq!(read::<FailedSummaries>(store, &conversation).await.unwrap().unwrap().unwrap(), FailedSummaries(2));
 }

@@ -19,11 +19,11 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use super::evidence::evidence;
-use super::home::{Home, Kin, child_namespace};
+use super::parent::{ParentLink, ParentSession, child_namespace};
 use super::relay::Relay;
-use super::worktree::{Merged, Worktree};
+use super::worktree::{MergeReport, Worktree};
 
-use crate::hub::{Letter, Mailbox};
+use crate::hub::{AgentMessage, Mailbox};
 use crate::session::{
     Delegation, Leftovers, ModelServices, OpenError, ProjectRules, PromptSettings, Roles, Services, Session,
     SessionConfig, TaskSettings, ToolSettings, title_of,
@@ -44,7 +44,7 @@ pub(crate) enum Rank {
 }
 
 /// What is to be started.
-pub(super) struct Start {
+pub(super) struct ChildStart {
     pub(super) agent: AgentDefinition,
     pub(super) assignment: Assignment,
     /// The name events and approvals know it by.
@@ -63,29 +63,29 @@ pub(super) struct Start {
 }
 
 /// Why one did not begin.
-struct Refusal {
+struct StartRefusal {
     code: &'static str,
     why: String,
 }
 
-impl Refusal {
+impl StartRefusal {
     fn new(code: &'static str, why: &dyn Display) -> Self {
         Self { code, why: why.to_string() }
     }
 }
 
 /// Runs one. A crash is its own failure and nobody else's.
-pub(super) async fn run(home: Arc<Home>, start: Start) -> AgentReport {
+pub(super) async fn run(parent: Arc<ParentSession>, start: ChildStart) -> AgentReport {
     let name = start.assignment.name.clone();
     let conversation = start.conversation.as_str().to_owned();
     if start.cancel.is_cancelled() {
         let report = refused(&name, "cancelled", "it did not begin: the call was cancelled");
         return AgentReport { outcome: Outcome::Aborted, ..report };
     }
-    let task = tokio::spawn(async move { Box::pin(open_and_run(&home, start)).await });
+    let task = tokio::spawn(async move { Box::pin(open_and_run(&parent, start)).await });
     match task.await {
         Ok(Ok(report)) => report,
-        Ok(Err(Refusal { code, why })) => refused(&name, code, &why),
+        Ok(Err(StartRefusal { code, why })) => refused(&name, code, &why),
         Err(error) => {
             let report = refused(&name, "crashed", &format!("it crashed ({error}); this is a bug in haft"));
             AgentReport { conversation: Some(conversation), ..report }
@@ -111,15 +111,15 @@ pub(super) fn refused(name: &str, code: &str, why: &str) -> AgentReport {
     }
 }
 
-async fn open_and_run(home: &Arc<Home>, start: Start) -> Result<AgentReport, Refusal> {
+async fn open_and_run(parent: &Arc<ParentSession>, start: ChildStart) -> Result<AgentReport, StartRefusal> {
     let (time, cancel) = (start.time, start.cancel.clone());
     let (name, task) = (start.assignment.name.clone(), start.assignment.task.clone());
     let (call_id, history) = (start.call_id.clone(), Arc::clone(&start.history));
-    let (mut session, worktree) = Box::pin(open(home, start)).await?;
+    let (mut session, worktree) = Box::pin(open(parent, start)).await?;
     let mut relay = Relay {
-        events: home.events.clone(),
+        events: parent.events.clone(),
         name: name.clone(),
-        parent: home.conversation.clone(),
+        parent: parent.conversation.clone(),
         call_id: call_id.clone(),
         model: session.model().full_name(),
         task: task.clone(),
@@ -142,12 +142,12 @@ async fn open_and_run(home: &Arc<Home>, start: Start) -> Result<AgentReport, Ref
         told.push_str(&words);
     }
     if let Some(worktree) = worktree {
-        let _alone = home.merging.lock().await;
+        let _alone = parent.merging.lock().await;
         let outcome = report.outcome;
         let merged = spawn_blocking(move || worktree.settle(outcome, (history.as_ref(), &call_id))).await;
-        let Merged { text, changes, conflict } = merged.unwrap_or_else(|error| Merged {
+        let MergeReport { text, changes, conflict } = merged.unwrap_or_else(|error| MergeReport {
             text: format!("Its work could not be merged ({error}); this is a bug in haft."),
-            ..Merged::default()
+            ..MergeReport::default()
         });
         (report.merged, report.changes) = (text, changes);
         if conflict {
@@ -157,14 +157,14 @@ async fn open_and_run(home: &Arc<Home>, start: Start) -> Result<AgentReport, Ref
     Ok(report)
 }
 
-/// What is said of letters that came when nothing more was asked of its model.
-fn unread(letters: &[Letter]) -> Option<String> {
-    if letters.is_empty() {
+/// What is said of messages that came when nothing more was asked of its model.
+fn unread(messages: &[AgentMessage]) -> Option<String> {
+    if messages.is_empty() {
         return None;
     }
-    let from: BTreeSet<_> = letters.iter().map(|letter| format!("`{}`", letter.from)).collect();
+    let from: BTreeSet<_> = messages.iter().map(|message| format!("`{}`", message.from)).collect();
     let from = from.into_iter().collect::<Vec<_>>().join(", ");
-    Some(format!(" [It ended without reading {} messages from {from}.]", letters.len()))
+    Some(format!(" [It ended without reading {} messages from {from}.]", messages.len()))
 }
 
 fn report(name: &str, session: &Session, result: TurnResult, out_of_time: Option<Duration>) -> AgentReport {
@@ -196,44 +196,44 @@ fn report(name: &str, session: &Session, result: TurnResult, out_of_time: Option
     }
 }
 
-async fn open(home: &Arc<Home>, start: Start) -> Result<(Session, Option<Worktree>), Refusal> {
-    let Start { agent, assignment, running_as, mailbox, conversation, call_id, model, turns, .. } = start;
-    let file = home.config.knowledge.ground.shown(&agent.path);
-    check_subagent_role(&agent.name, Some(&agent.role), &file).map_err(|error| Refusal::new("no_role", &error))?;
-    let model = agent.model.clone().or_else(|| home.models.for_sub_agents.clone()).unwrap_or(model);
-    let client = home.models.open(&model).map_err(|why| {
+async fn open(parent: &Arc<ParentSession>, start: ChildStart) -> Result<(Session, Option<Worktree>), StartRefusal> {
+    let ChildStart { agent, assignment, running_as, mailbox, conversation, call_id, model, turns, .. } = start;
+    let file = parent.config.knowledge.ground.shown(&agent.path);
+    check_subagent_role(&agent.name, Some(&agent.role), &file).map_err(|error| StartRefusal::new("no_role", &error))?;
+    let model = agent.model.clone().or_else(|| parent.models.for_sub_agents.clone()).unwrap_or(model);
+    let client = parent.models.open(&model).map_err(|why| {
         let whose = if agent.model.is_some() { format!(", which `{file}` names,") } else { String::new() };
-        Refusal::new("model", &format!("its model `{model}`{whose} cannot be used: {why}"))
+        StartRefusal::new("model", &format!("its model `{model}`{whose} cannot be used: {why}"))
     })?;
     let earlier = match &assignment.conversation {
-        Some(wanted) => Some(earlier(home, &agent.name, wanted).await?),
+        Some(wanted) => Some(earlier(parent, &agent.name, wanted).await?),
         None => None,
     };
-    let mut config = configuration(home, &agent, &running_as, client.spec().clone(), turns);
+    let mut config = configuration(&parent.config, &agent, &running_as, client.spec().clone(), turns);
     let place = assignment.place.unwrap_or(if agent.worktree { WorkPlace::Worktree } else { WorkPlace::Project });
     let worktree = match place {
         WorkPlace::Project => None,
         WorkPlace::Worktree => {
             let id = earlier.as_ref().map_or(&conversation, |stored| &stored.id);
-            Some(copy(home, id).await.map_err(|why| Refusal { code: "worktree", why })?)
+            Some(copy(parent, id).await.map_err(|why| StartRefusal { code: "worktree", why })?)
         }
     };
-    let mut services = services(home, client);
+    let mut services = services(parent, client);
     if let Some(worktree) = &worktree {
-        config.folders.workspace = worktree.workspace(&home.config.folders.workspace);
+        config.folders.workspace = worktree.workspace(&parent.config.folders.workspace);
         config.prompt.environment.cwd = config.folders.workspace.cwd.display().to_string();
         let folders =
             std::iter::once(&config.folders.workspace.root).chain(&config.folders.workspace.extra).cloned().collect();
-        services.running = Arc::new(home.running.anew_in(folders));
+        services.running = Arc::new(parent.running.anew_in(folders));
     }
-    let kin = Kin {
-        todo: Arc::clone(&home.todo),
-        knowledge: home.knowledge.clone(),
-        permit: Arc::new(home.permit.for_agent(&running_as, config.folders.workspace.clone())),
-        watch: worktree.is_none().then(|| Arc::clone(&home.watch)),
-        budget: home.budget.clone(),
-        mailbox: mailbox.unwrap_or_else(|| home.hub.register(&running_as, &agent.role)),
-        starter: home.config.agent.clone(),
+    let link = ParentLink {
+        todo: Arc::clone(&parent.todo),
+        knowledge: parent.knowledge.clone(),
+        permit: Arc::new(parent.permit.for_agent(&running_as, config.folders.workspace.clone())),
+        watch: worktree.is_none().then(|| Arc::clone(&parent.watch)),
+        budget: parent.budget.clone(),
+        mailbox: mailbox.unwrap_or_else(|| parent.hub.register(&running_as, &agent.role)),
+        starter: parent.config.agent.clone(),
     };
     let opened = if let Some(stored) = earlier {
         (stored, true)
@@ -243,33 +243,32 @@ async fn open(home: &Arc<Home>, start: Start) -> Result<(Session, Option<Worktre
             agent: agent.name.clone(),
             call_id: call_id.clone(),
         };
-        home.children.add(child).await.map_err(|error| Refusal::new("store", &error))?;
-        (planned(home, &agent.name, &assignment.task, conversation, &call_id), false)
+        parent.children.add(child).await.map_err(|error| StartRefusal::new("store", &error))?;
+        (planned(parent, &agent.name, &assignment.task, conversation, &call_id), false)
     };
-    let failed = |error: OpenError| Refusal::new("open", &error);
-    let session = Box::pin(Session::open_sub(config, services, opened, kin)).await.map_err(failed)?;
+    let failed = |error: OpenError| StartRefusal::new("open", &error);
+    let session = Box::pin(Session::open_sub(config, services, opened, link)).await.map_err(failed)?;
     Ok((session, worktree))
 }
 
 /// The copy of the project a sub-agent works in.
-async fn copy(home: &Arc<Home>, conversation: &ConversationId) -> Result<Worktree, String> {
-    let (home, conversation) = (Arc::clone(home), conversation.clone());
+async fn copy(parent: &Arc<ParentSession>, conversation: &ConversationId) -> Result<Worktree, String> {
+    let (parent, conversation) = (Arc::clone(parent), conversation.clone());
     // git takes locks of its own, and gives up where another holds them.
-    let _alone = home.merging.lock().await;
-    let config = home.config.clone();
+    let _alone = parent.merging.lock().await;
+    let config = parent.config.clone();
     let made = spawn_blocking(move || Worktree::open(&config, &conversation)).await;
     made.unwrap_or_else(|error| Err(format!("its git worktree cannot be made ({error}); this is a bug in haft")))
 }
 
 /// The starting session's configuration, with what the agent's file says.
 fn configuration(
-    home: &Home,
+    parent: &SessionConfig,
     agent: &AgentDefinition,
     name: &str,
     model: ModelSpec,
     turns: Option<u32>,
 ) -> SessionConfig {
-    let parent = &home.config;
     let offered = match &agent.tools {
         AgentTools::All => vec!["*".to_owned()],
         AgentTools::Only(names) if names.is_empty() => vec!["none".to_owned()],
@@ -301,46 +300,46 @@ fn configuration(
     }
 }
 
-fn services(home: &Home, client: Client) -> Services {
+fn services(parent: &ParentSession, client: Client) -> Services {
     Services {
-        store: Arc::clone(&home.store),
-        versions: Arc::clone(&home.versions),
+        store: Arc::clone(&parent.store),
+        versions: Arc::clone(&parent.versions),
         models: ModelServices {
             client,
             fallbacks: VecDeque::new(),
             summarisers: VecDeque::new(),
-            opener: home.models.clone(),
+            opener: parent.models.clone(),
         },
-        delegation: Delegation { hub: Arc::clone(&home.hub), budget: home.budget.clone() },
-        counter: Arc::clone(&home.counter),
-        running: Arc::new(home.running.anew()),
+        delegation: Delegation { hub: Arc::clone(&parent.hub), budget: parent.budget.clone() },
+        counter: Arc::clone(&parent.counter),
+        running: Arc::new(parent.running.anew()),
         // Whoever is asked is asked by the permit.
         approver: None,
-        clock: Arc::clone(&home.clock),
-        ids: Arc::clone(&home.ids),
+        clock: Arc::clone(&parent.clock),
+        ids: Arc::clone(&parent.ids),
     }
 }
 
 /// The conversation of an earlier run, which must be this agent's own.
-async fn earlier(home: &Home, agent: &str, wanted: &str) -> Result<Conversation, Refusal> {
+async fn earlier(parent: &ParentSession, agent: &str, wanted: &str) -> Result<Conversation, StartRefusal> {
     let unknown = || {
         let why = format!("`{agent}` has no conversation `{wanted}` that was started from here");
-        Refusal::new("unknown_conversation", &why)
+        StartRefusal::new("unknown_conversation", &why)
     };
-    let child = home.children.find(wanted).filter(|child| child.agent == agent).ok_or_else(unknown)?;
-    let stored = home.store.get(&child.conversation).await.map_err(|error| Refusal::new("store", &error))?;
+    let child = parent.children.find(wanted).filter(|child| child.agent == agent).ok_or_else(unknown)?;
+    let stored = parent.store.get(&child.conversation).await.map_err(|error| StartRefusal::new("store", &error))?;
     stored.ok_or_else(unknown)
 }
 
-fn planned(home: &Home, agent: &str, task: &str, id: ConversationId, call_id: &str) -> Conversation {
-    let now = home.clock.now();
-    let title = home.config.safety.masker.mask(&title_of(task)).into_owned();
+fn planned(parent: &ParentSession, agent: &str, task: &str, id: ConversationId, call_id: &str) -> Conversation {
+    let now = parent.clock.now();
+    let title = parent.config.safety.masker.mask(&title_of(task)).into_owned();
     let about: [(&str, Value); 3] =
-        [("parent", json!(home.conversation)), ("call_id", json!(call_id)), ("agent", json!(agent))];
+        [("parent", json!(parent.conversation)), ("call_id", json!(call_id)), ("agent", json!(agent))];
     Conversation {
         name: format!("{agent}: {title}"),
         id,
-        namespace: child_namespace(&home.config.namespace),
+        namespace: child_namespace(&parent.config.namespace),
         description: String::new(),
         metadata: Metadata::from_iter(about.map(|(key, value)| (key.to_owned(), value))),
         created_at: now,

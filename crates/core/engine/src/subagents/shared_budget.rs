@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// What was used so far. Clones are the same budget: sessions that have one share their limits of tokens and money.
 #[derive(Clone, Default)]
-pub struct SharedBudget(Arc<Mutex<Used>>);
+pub struct SharedBudget(Arc<Mutex<BudgetUse>>);
 
 #[derive(Clone, Copy, Default)]
-struct Used {
+struct BudgetUse {
     tokens: u64,
     usd: f64,
 }
@@ -20,7 +20,7 @@ impl SharedBudget {
         used.usd += usd;
     }
 
-    fn used(&self) -> Used {
+    fn used(&self) -> BudgetUse {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

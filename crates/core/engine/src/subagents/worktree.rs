@@ -48,7 +48,7 @@ struct Notes {
 
 /// What became of a copy.
 #[derive(Default)]
-pub(super) struct Merged {
+pub(super) struct MergeReport {
     /// For the model; empty where there was no copy.
     pub(super) text: String,
     pub(super) changes: Vec<FileChange>,
@@ -116,15 +116,15 @@ impl Worktree {
     }
 
     /// Merges what was changed, if the agent is done, and removes the copy if nothing of it would be lost.
-    pub(super) fn settle(&self, outcome: Outcome, history: (&dyn FileHistory, &str)) -> Merged {
+    pub(super) fn settle(&self, outcome: Outcome, history: (&dyn FileHistory, &str)) -> MergeReport {
         let at = self.at.display();
-        let kept = |why: &str| Merged { text: format!("{why} It is kept in `{at}`."), ..Merged::default() };
+        let kept = |why: &str| MergeReport { text: format!("{why} It is kept in `{at}`."), ..MergeReport::default() };
         let changes = match self.changes() {
             Ok(changes) => changes,
             Err(why) => return kept(&format!("Its work could not be merged: {why}.")),
         };
         if changes.is_empty() {
-            return Merged { text: format!("It changed no files.{}", self.remove()), ..Merged::default() };
+            return MergeReport { text: format!("It changed no files.{}", self.remove()), ..MergeReport::default() };
         }
         if outcome != Outcome::Completed {
             return kept(&format!(
@@ -139,18 +139,19 @@ impl Worktree {
                     [] => "The project has its changes already.".to_owned(),
                     some => format!("Merged into the project: {}.", self.names(some.iter().map(|one| &one.path))),
                 };
-                Merged { text: text + &left, changes: changed, conflict: false }
+                MergeReport { text: text + &left, changes: changed, conflict: false }
             }
-            Err(NotAdopted::Conflicts(paths)) => Merged {
+            Err(NotAdopted::Conflicts(paths)) => MergeReport {
                 conflict: true,
                 ..kept(&format!(
                     "NOT MERGED, nothing of its work is in the project: {} changed in the project too, at the same places.",
                     self.names(paths.iter())
                 ))
             },
-            Err(NotAdopted::Failed(why)) => {
-                Merged { conflict: true, ..kept(&format!("NOT MERGED, nothing of its work is in the project: {why}.")) }
-            }
+            Err(NotAdopted::Failed(why)) => MergeReport {
+                conflict: true,
+                ..kept(&format!("NOT MERGED, nothing of its work is in the project: {why}."))
+            },
         }
     }
 

@@ -30,9 +30,9 @@ fn a_reply_without_calls_completes_the_turn() {
     let mut turn = begun(Limits::default());
     let actions = turn.step(Input::Replied(reply("Done.", vec![])));
     assert_eq!((end(&actions).outcome, end(&actions).text.as_str()), (Outcome::Completed, "Done."));
-    assert_eq!(turn.state(), State::Concluding, "somebody may object");
+    assert_eq!(turn.state(), TurnState::Concluding, "somebody may object");
     turn.step(Input::Concluded(Conclusion::Accepted { output: None }));
-    assert_eq!(turn.state(), State::Ended);
+    assert_eq!(turn.state(), TurnState::Ended);
     assert_eq!(turn.step(Input::Built), [], "an ended turn asks for nothing");
 }
 
@@ -262,7 +262,7 @@ fn an_objection_keeps_the_model_going_three_times_at_most() {
         turn.step(Input::Replied(reply("Done.", vec![])));
         let actions = turn.step(object(otherwise));
         assert_eq!((end(&actions).outcome, end(&actions).text.as_str()), (outcome, "Done."));
-        assert_eq!(turn.state(), State::Ended);
+        assert_eq!(turn.state(), TurnState::Ended);
     }
 }
 

@@ -10,6 +10,7 @@ mod weather;
 mod desk;
 
 mod cold;
+mod unreadable_state;
 
 use haft_testkit::{Reply, Script, ScriptedServer, SeenRole};
 use haft_types::{Api, Event, Outcome};

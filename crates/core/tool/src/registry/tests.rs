@@ -53,18 +53,17 @@ impl Tool for Echo {
 
 fn registry() -> Registry {
     let mut registry = Registry::default();
-    registry.register(Arc::new(Echo::new("echo")), Source::Embedded);
+    registry.register(Arc::new(Echo::new("echo")));
     registry
 }
 
 #[test]
 fn registering_again_replaces_and_removing_says_whether_it_was_there() {
     let mut registry = registry();
-    registry.register(Arc::new(Echo::new("other")), Source::BuiltIn);
-    registry.register(Arc::new(Echo::new("echo")), Source::BuiltIn);
+    registry.register(Arc::new(Echo::new("other")));
+    registry.register(Arc::new(Echo::new("echo")));
     let names: Vec<_> = registry.specs().into_iter().map(|spec| spec.name).collect();
     assert_eq!(names, ["echo", "other"], "in its old place");
-    assert_eq!(registry.source("echo"), Some(&Source::BuiltIn));
     assert!(registry.remove("echo"));
     assert!(!registry.remove("echo"));
 }
@@ -155,8 +154,8 @@ fn a_name_of_a_part_keeps_that_part_and_whoever_tells_of_it() {
         (&["none"], &[]),
     ] {
         let mut registry = registry();
-        registry.register(Arc::new(InParts::new("user", None, &parts)), Source::BuiltIn);
-        registry.register(Arc::new(InParts::new("teller", Some("user"), &parts)), Source::BuiltIn);
+        registry.register(Arc::new(InParts::new("user", None, &parts)));
+        registry.register(Arc::new(InParts::new("teller", Some("user"), &parts)));
         let wanted: Vec<_> = wanted.iter().map(|name| (*name).to_owned()).collect();
         let profiles = [("mine".to_owned(), vec!["Echo".to_owned(), "part_1".to_owned()])].into();
         registry.select(&wanted, &profiles).unwrap();
@@ -169,7 +168,7 @@ fn a_name_of_a_part_keeps_that_part_and_whoever_tells_of_it() {
 #[test]
 fn to_stand_for_a_call_is_not_to_be_chosen_whole_by_its_name() {
     let mut registry = registry();
-    registry.register(Arc::new(InParts::new("user", None, &["part_1".to_owned()])), Source::BuiltIn);
+    registry.register(Arc::new(InParts::new("user", None, &["part_1".to_owned()])));
     assert!(registry.resolve("part_3").is_some(), "a call of it is understood");
     assert!(registry.select(&["part_3".to_owned()], &BTreeMap::new()).is_err());
 }

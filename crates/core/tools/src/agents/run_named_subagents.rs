@@ -9,14 +9,9 @@ mod tests;
 
 use std::sync::Arc;
 
-use haft_tool::{
-    Access, Assignment, Intent, SubAgents, Tool, ToolContext, ToolDefinition, ToolOutput, UnknownAgent, WorkOrder,
-};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use haft_tool::{Assignment, SubAgents, UnknownAgent, WorkOrder};
 
-use crate::failure::{Coded, ToolFailure};
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 
 use plan::PlanText;
 
@@ -56,7 +51,7 @@ async fn run(
     agents: Arc<dyn SubAgents>,
     context: &ToolContext,
     RunNamedSubagentsParameters { subagents }: RunNamedSubagentsParameters,
-) -> Result<ToolOutput, ToolFailure> {
+) -> CallResult {
     let (order, work) = subagents.read().map_err(|what| BadPlan { what, names: agents.names() })?;
     let reports = agents.run(context, order, work).await?;
     let envelope = report::envelope(order, &reports, context.limits);

@@ -7,14 +7,9 @@ mod tests;
 
 use std::sync::Arc;
 
-use haft_tool::{Access, Intent, NotDelivered, Post, Tool, ToolDefinition, ToolOutput};
-use haft_types::Envelope;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use haft_tool::{NotDelivered, Post};
 
-use crate::failure::{Coded, ToolFailure};
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 
 const NAME: &str = "talk_to";
 
@@ -49,10 +44,7 @@ impl Coded for NotDelivered {
     }
 }
 
-async fn run(
-    post: Arc<dyn Post>,
-    TalkToParameters { agent, message }: TalkToParameters,
-) -> Result<ToolOutput, ToolFailure> {
+async fn run(post: Arc<dyn Post>, TalkToParameters { agent, message }: TalkToParameters) -> CallResult {
     if message.trim().is_empty() {
         return Err(ToolFailure::new("invalid_arguments", "`message` is empty; nothing was sent"));
     }

@@ -4,14 +4,10 @@
 
 use std::sync::Arc;
 
-use haft_tool::{Access, GroupDelivery, Intent, Post, Tool, ToolDefinition, ToolOutput};
-use haft_types::{Envelope, ToolError, ToolStatus};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use haft_tool::{GroupDelivery, Post};
+use haft_types::{ToolError, ToolStatus};
 
-use crate::failure::ToolFailure;
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 
 const NAME: &str = "talk_to_group";
 
@@ -36,10 +32,7 @@ pub fn tool(post: Arc<dyn Post>) -> impl Tool {
         .runs(move |_, parameters| Box::pin(run(Arc::clone(&post), parameters)))
 }
 
-async fn run(
-    post: Arc<dyn Post>,
-    TalkToGroupParameters { group, message }: TalkToGroupParameters,
-) -> Result<ToolOutput, ToolFailure> {
+async fn run(post: Arc<dyn Post>, TalkToGroupParameters { group, message }: TalkToGroupParameters) -> CallResult {
     if message.trim().is_empty() {
         return Err(ToolFailure::new("invalid_arguments", "`message` is empty; nothing was sent"));
     }

@@ -2,14 +2,9 @@
 
 use std::future::ready;
 
-use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput, TurnFlow};
-use haft_types::Envelope;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use haft_tool::TurnFlow;
 
-use crate::failure::ToolFailure;
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 
 const NAME: &str = "ask_followup_question";
 
@@ -28,7 +23,6 @@ struct AskFollowupQuestionParameters {
     options: Option<Vec<String>>,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("ask_followup_question/prompt.md"), &MANUAL, Access::State, |_| {
         Intent::Nothing
@@ -36,9 +30,7 @@ pub(crate) fn tool() -> impl Tool {
     .runs(|_, parameters| Box::pin(ready(ask(parameters))))
 }
 
-fn ask(
-    AskFollowupQuestionParameters { question, options }: AskFollowupQuestionParameters,
-) -> Result<ToolOutput, ToolFailure> {
+fn ask(AskFollowupQuestionParameters { question, options }: AskFollowupQuestionParameters) -> CallResult {
     if question.trim().is_empty() {
         return Err(ToolFailure::new("invalid_arguments", "`question` is empty; say what you need to know"));
     }

@@ -2,14 +2,9 @@
 
 use std::future::ready;
 
-use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput, TurnFlow};
-use haft_types::Envelope;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use haft_tool::TurnFlow;
 
-use crate::failure::ToolFailure;
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 
 const NAME: &str = "attempt_completion";
 
@@ -28,15 +23,12 @@ struct AttemptCompletionParameters {
     command: Option<String>,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("attempt_completion/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
         .runs(|_, parameters| Box::pin(ready(complete(parameters))))
 }
 
-fn complete(
-    AttemptCompletionParameters { result, command }: AttemptCompletionParameters,
-) -> Result<ToolOutput, ToolFailure> {
+fn complete(AttemptCompletionParameters { result, command }: AttemptCompletionParameters) -> CallResult {
     if result.trim().is_empty() {
         return Err(ToolFailure::new("invalid_arguments", "`result` is empty; report what was done"));
     }

@@ -2,14 +2,9 @@
 
 use std::future::ready;
 
-use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput, TurnFlow};
-use haft_types::Envelope;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use haft_tool::TurnFlow;
 
-use crate::failure::ToolFailure;
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 
 const NAME: &str = "plan_mode_respond";
 
@@ -35,9 +30,7 @@ pub fn tool() -> impl Tool {
         .runs(|_, parameters| Box::pin(ready(present(parameters))))
 }
 
-fn present(
-    PlanModeRespondParameters { response, options }: PlanModeRespondParameters,
-) -> Result<ToolOutput, ToolFailure> {
+fn present(PlanModeRespondParameters { response, options }: PlanModeRespondParameters) -> CallResult {
     if response.trim().is_empty() {
         return Err(ToolFailure::new("invalid_arguments", "`response` is empty; say what you plan to do"));
     }

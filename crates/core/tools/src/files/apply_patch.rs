@@ -6,18 +6,15 @@ mod parse;
 
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Access, FileUse, Intent, Tool, ToolDefinition, ToolOutput};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use haft_tool::FileUse;
+use serde_json::Map;
 
-use crate::failure::{Coded, ToolFailure};
 use crate::files::edit::blocks::{self, BlockAnchor, BlockMisfit, EditBlock, MatchPolicy, Why};
 use crate::files::edit::drafts::{self, Count, FileDraft};
 use crate::files::edit::nearest::EditTerms;
 use crate::files::edit::report;
 use crate::files::edit::source::{EditSource, Free};
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 use crate::scope::{FileScope, OnFiles, PreviewsFiles};
 use crate::{paths, visible};
 
@@ -40,7 +37,6 @@ struct ApplyPatchParameters {
     patch: String,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("apply_patch/prompt.md"), &MANUAL, Access::Write, intent)
         .on_files(|scope, parameters: &ApplyPatchParameters| apply(scope, &parameters.patch))
@@ -92,7 +88,7 @@ impl Coded for ApplyError {
     }
 }
 
-fn apply(scope: &FileScope, patch: &str) -> Result<ToolOutput, ToolFailure> {
+fn apply(scope: &FileScope, patch: &str) -> CallResult {
     let drafts = drafts(scope, patch)?;
     let files = Count(drafts.len(), "file");
     Ok(drafts::carry_out(scope, &drafts)?.into_output(&format!("Patch applied to {files}."), Map::new()))

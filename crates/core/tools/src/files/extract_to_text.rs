@@ -2,19 +2,15 @@
 
 use std::fmt::Write as _;
 
-use haft_tool::{Access, FileChange, FileUse, Intent, Tool, ToolDefinition, ToolOutput};
-use haft_types::{ChangeKind, Envelope};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use haft_tool::{FileChange, FileUse};
+use haft_types::ChangeKind;
 
-use crate::failure::{Coded, ToolFailure};
 use crate::files::change::{self, ChangeAction, PlannedChange};
 use crate::files::disk::{self, DiskError, MAX_LOADED};
 use crate::files::documents::{self, DocumentFile};
 use crate::files::guard::{self, ReadRequirement};
-use crate::manual::{Group, Manual};
 use crate::paths;
+use crate::prelude::*;
 use crate::scope::{FileScope, OnFiles};
 
 const NAME: &str = "extract_to_text";
@@ -42,7 +38,6 @@ impl ExtractToTextParameters {
     }
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("extract_to_text/prompt.md"), &MANUAL, Access::Write, |arguments| {
         Intent::parsed(arguments, |parameters: ExtractToTextParameters| {
@@ -53,21 +48,7 @@ pub(crate) fn tool() -> impl Tool {
     .on_files(run)
 }
 
-#[derive(Debug, thiserror::Error)]
-enum ToTextError {
-    #[error("`{name}` is no document that is understood here; if it is text, use `read_file`")]
-    NoDocument { name: String },
-}
-
-impl Coded for ToTextError {
-    fn code(&self) -> &'static str {
-        match self {
-            Self::NoDocument { .. } => "unknown_format",
-        }
-    }
-}
-
-fn run(scope: &FileScope, parameters: &ExtractToTextParameters) -> Result<ToolOutput, ToolFailure> {
+fn run(scope: &FileScope, parameters: &ExtractToTextParameters) -> CallResult {
     let path = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &path);
     let target = paths::resolve(&scope.workspace, &parameters.target())?;
@@ -77,7 +58,8 @@ fn run(scope: &FileScope, parameters: &ExtractToTextParameters) -> Result<ToolOu
     }
     let document = disk::load_open(file, &metadata, &name)?;
     let Some(format) = documents::format_of(scope, &path, &document.bytes) else {
-        return Err(ToTextError::NoDocument { name }.into());
+        let message = format!("`{name}` is no document that is understood here; if it is text, use `read_file`");
+        return Err(ToolFailure::new("unknown_format", message));
     };
     // Asked before the work: a refusal should not take a minute.
     let target_name = paths::shown(&scope.workspace, &target);

@@ -6,19 +6,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput};
-use haft_types::Envelope;
 use ignore::{DirEntry, WalkState};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
 
-use crate::failure::{Coded, ToolFailure};
 use crate::files::disk::mtime_ns;
 use crate::files::pattern::FilePattern;
 use crate::files::walk;
 use crate::files::walk::GitFolder;
-use crate::manual::{Alias, Group, Manual};
+use crate::prelude::*;
 use crate::scope::{FileScope, OnFiles};
 use crate::{paths, visible};
 
@@ -40,7 +34,6 @@ struct GlobParameters {
     path: Option<String>,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("glob/prompt.md"), &MANUAL, Access::Read, |arguments| {
         Intent::reads_or(arguments, "path", ".")
@@ -48,40 +41,17 @@ pub(crate) fn tool() -> impl Tool {
     .on_files(find)
 }
 
-#[derive(Debug, thiserror::Error)]
-enum GlobError {
-    #[error("`{name}` does not exist; look for it with `list_files`")]
-    NotFound { name: String },
-    #[error("`{name}` is a file, not a folder; `path` is the folder to look in")]
-    NotAFolder { name: String },
-    #[error("`pattern` is not a valid glob: {source}")]
-    Pattern { source: globset::Error },
-    #[error("`pattern` is empty; `**` stands for every file")]
-    Empty,
-    #[error("`{pattern}` is not below `{root}`; give the folder as `path` and the pattern relative to it")]
-    Absolute { pattern: String, root: PathBuf },
-    #[error("looking for files in `{name}` was cancelled")]
-    Cancelled { name: String },
-}
-
-impl Coded for GlobError {
-    fn code(&self) -> &'static str {
-        match self {
-            Self::NotFound { .. } => "not_found",
-            Self::NotAFolder { .. } => "not_a_folder",
-            Self::Pattern { .. } | Self::Empty | Self::Absolute { .. } => "invalid_pattern",
-            Self::Cancelled { .. } => "cancelled",
-        }
-    }
-}
-
-fn find(scope: &FileScope, parameters: &GlobParameters) -> Result<ToolOutput, ToolFailure> {
+fn find(scope: &FileScope, parameters: &GlobParameters) -> CallResult {
     let root = paths::resolve(&scope.workspace, parameters.path.as_deref().unwrap_or("."))?;
     let name = paths::shown(&scope.workspace, &root);
     let pattern = compile(&root, &parameters.pattern)?;
     if !root.is_dir() {
-        let missing = !root.exists();
-        return Err(if missing { GlobError::NotFound { name } } else { GlobError::NotAFolder { name } }.into());
+        let (code, why) = if root.exists() {
+            ("not_a_folder", "is a file, not a folder; `path` is the folder to look in")
+        } else {
+            ("not_found", "does not exist; look for it with `list_files`")
+        };
+        return Err(ToolFailure::new(code, format!("`{name}` {why}")));
     }
     let newest = Mutex::new(Newest::new(scope.limits.lines));
     let mut builder = walk::builder(scope, &root, GitFolder::Skipped);
@@ -103,25 +73,28 @@ fn find(scope: &FileScope, parameters: &GlobParameters) -> Result<ToolOutput, To
         })
     });
     if scope.cancel.is_cancelled() {
-        return Err(GlobError::Cancelled { name }.into());
+        return Err(ToolFailure::new("cancelled", format!("looking for files in `{name}` was cancelled")));
     }
     let newest = newest.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(newest.show(scope, &name, &parameters.pattern).into())
 }
 
-fn compile(root: &Path, pattern: &str) -> Result<FilePattern, GlobError> {
+fn compile(root: &Path, pattern: &str) -> Result<FilePattern, ToolFailure> {
+    let invalid = |message: String| ToolFailure::new("invalid_pattern", message);
     let below = match Path::new(pattern).strip_prefix(root) {
         // A pattern that begins with the folder is meant below it, and on the path.
         Ok(below) => format!("./{}", below.display()),
         Err(_) if pattern.starts_with('/') => {
-            return Err(GlobError::Absolute { pattern: pattern.to_owned(), root: root.to_owned() });
+            let root = root.display();
+            let hint = "give the folder as `path` and the pattern relative to it";
+            return Err(invalid(format!("`{pattern}` is not below `{root}`; {hint}")));
         }
         Err(_) => pattern.to_owned(),
     };
     if below.trim_start_matches("./").is_empty() {
-        return Err(GlobError::Empty);
+        return Err(invalid("`pattern` is empty; `**` stands for every file".to_owned()));
     }
-    FilePattern::new(&below).map_err(|source| GlobError::Pattern { source })
+    FilePattern::new(&below).map_err(|error| invalid(format!("`pattern` is not a valid glob: {error}")))
 }
 
 /// Files, and links, which are shown and not followed.

@@ -3,20 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_tool::{
-    Access, CodeOutline, CodeOutlineError, Intent, OutputLimits, SourceOutline, Tool, ToolDefinition, ToolOutput,
-};
-use haft_types::Envelope;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use haft_tool::{CodeOutline, CodeOutlineError, OutputLimits, SourceOutline};
 
-use crate::failure::{Coded, ToolFailure};
 use crate::files::disk::{self, DiskError};
 use crate::files::encoding::decode;
 use crate::files::walk;
 use crate::files::walk::GitFolder;
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 use crate::scope::{FileScope, OnFiles};
 use crate::{paths, visible};
 
@@ -35,7 +28,6 @@ struct ListCodeDefinitionNamesParameters {
     path: String,
 }
 
-/// The tool.
 pub(crate) fn tool(outline: Arc<dyn SourceOutline>) -> impl Tool {
     ToolDefinition::new(
         NAME,
@@ -47,65 +39,47 @@ pub(crate) fn tool(outline: Arc<dyn SourceOutline>) -> impl Tool {
     .on_files(move |scope, parameters| list(scope, outline.as_ref(), parameters))
 }
 
-#[derive(Debug, thiserror::Error)]
-enum ListDefinitionsError {
-    #[error(
-        "`{name}` is not written in a language that is understood here ({languages}); use `read_file` or `search_files`"
-    )]
-    Language { name: String, languages: String },
-    #[error("cannot list the definitions of `{name}`: {source}; use `search_files`")]
-    Outline { name: String, source: CodeOutlineError },
-    #[error("cannot list `{name}`: {source}")]
-    Walk { name: String, source: ignore::Error },
-    #[error("listing the definitions of `{name}` was cancelled")]
-    Cancelled { name: String },
-}
-
-impl Coded for ListDefinitionsError {
-    fn code(&self) -> &'static str {
-        match self {
-            Self::Language { .. } => "unknown_language",
-            Self::Outline { source: CodeOutlineError::TooLarge { .. }, .. } => "too_large",
-            Self::Outline { source: CodeOutlineError::TimedOut { .. }, .. } => "timed_out",
-            Self::Outline { source: CodeOutlineError::NotText, .. } => "binary_file",
-            Self::Outline { source: CodeOutlineError::Grammar { .. }, .. } => "internal",
-            Self::Outline { source: CodeOutlineError::Stopped, .. } | Self::Cancelled { .. } => "cancelled",
-            Self::Walk { .. } => "io",
-        }
-    }
-}
-
-fn list(
-    scope: &FileScope,
-    outline: &dyn SourceOutline,
-    parameters: &ListCodeDefinitionNamesParameters,
-) -> Result<ToolOutput, ToolFailure> {
+fn list(scope: &FileScope, outline: &dyn SourceOutline, parameters: &ListCodeDefinitionNamesParameters) -> CallResult {
     let path = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &path);
     let mut listing = DefinitionListing::new(scope.limits);
     if path.is_dir() {
-        for file in sources(scope, outline, &path)
-            .map_err(|source| ListDefinitionsError::Walk { name: name.clone(), source })?
-        {
+        let files = sources(scope, outline, &path);
+        for file in files.map_err(|error| ToolFailure::new("io", format!("cannot list `{name}`: {error}")))? {
             if scope.cancel.is_cancelled() {
-                return Err(ListDefinitionsError::Cancelled { name }.into());
+                let message = format!("listing the definitions of `{name}` was cancelled");
+                return Err(ToolFailure::new("cancelled", message));
             }
             let shown = paths::shown(&scope.workspace, &file);
             listing.add(&shown, parse(scope, outline, &file, &shown));
         }
     } else {
         let parsed = match parse(scope, outline, &path, &name) {
-            Parsed::Failed(source) => return Err(ListDefinitionsError::Outline { name, source }.into()),
+            Parsed::Failed(error) => return Err(no_outline(&name, &error)),
             Parsed::Unreadable(error) => return Err(error.into()),
             Parsed::Foreign => {
                 let languages = outline.languages().join(", ");
-                return Err(ListDefinitionsError::Language { name, languages }.into());
+                let hint = "use `read_file` or `search_files`";
+                let message =
+                    format!("`{name}` is not written in a language that is understood here ({languages}); {hint}");
+                return Err(ToolFailure::new("unknown_language", message));
             }
             parsed @ Parsed::Source(_) => parsed,
         };
         listing.add(&name, parsed);
     }
     Ok(listing.show(&name).into())
+}
+
+fn no_outline(name: &str, error: &CodeOutlineError) -> ToolFailure {
+    let code = match error {
+        CodeOutlineError::TooLarge { .. } => "too_large",
+        CodeOutlineError::TimedOut { .. } => "timed_out",
+        CodeOutlineError::NotText => "binary_file",
+        CodeOutlineError::Grammar { .. } => "internal",
+        CodeOutlineError::Stopped => "cancelled",
+    };
+    ToolFailure::new(code, format!("cannot list the definitions of `{name}`: {error}; use `search_files`"))
 }
 
 /// The files of a folder that may be source, in order of their names.

@@ -3,17 +3,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput};
-use haft_types::Envelope;
 use ignore::{DirEntry, WalkBuilder};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
 
-use crate::failure::{Coded, ToolFailure};
 use crate::files::walk;
 use crate::files::walk::GitFolder;
-use crate::manual::{Alias, Arguments, Group, Manual, forget};
+use crate::prelude::*;
 use crate::scope::{FileScope, OnFiles};
 use crate::{paths, visible};
 
@@ -35,7 +29,6 @@ struct ListFilesParameters {
     recursive: Option<bool>,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("list_files/prompt.md"), &MANUAL, Access::Read, |arguments| {
         Intent::reads(arguments, "path")
@@ -43,51 +36,29 @@ pub(crate) fn tool() -> impl Tool {
     .on_files(list)
 }
 
-#[derive(Debug, thiserror::Error)]
-enum ListFilesError {
-    #[error("`{name}` does not exist; list the folder above it to see what there is")]
-    NotFound { name: String },
-    #[error("`{name}` is a file, not a folder; use `read_file` to see its content")]
-    NotAFolder { name: String },
-    #[error("cannot list `{name}`: {source}")]
-    Walk { name: String, source: ignore::Error },
-    #[error("listing `{name}` was cancelled")]
-    Cancelled { name: String },
-}
-
-impl Coded for ListFilesError {
-    fn code(&self) -> &'static str {
-        match self {
-            Self::NotFound { .. } => "not_found",
-            Self::NotAFolder { .. } => "not_a_folder",
-            Self::Walk { .. } => "io",
-            Self::Cancelled { .. } => "cancelled",
-        }
-    }
-}
-
-fn list(scope: &FileScope, parameters: &ListFilesParameters) -> Result<ToolOutput, ToolFailure> {
+fn list(scope: &FileScope, parameters: &ListFilesParameters) -> CallResult {
     let folder = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &folder);
     if !folder.is_dir() {
-        return Err(if folder.exists() {
-            ListFilesError::NotAFolder { name }.into()
+        let (code, why) = if folder.exists() {
+            ("not_a_folder", "is a file, not a folder; use `read_file` to see its content")
         } else {
-            ListFilesError::NotFound { name }.into()
-        });
+            ("not_found", "does not exist; list the folder above it to see what there is")
+        };
+        return Err(ToolFailure::new(code, format!("`{name}` {why}")));
     }
     let recursive = parameters.recursive.unwrap_or(false);
     let mut listing = FileListing::default();
     for found in walker(scope, &folder, recursive).build() {
         if scope.cancel.is_cancelled() {
-            return Err(ListFilesError::Cancelled { name }.into());
+            return Err(ToolFailure::new("cancelled", format!("listing `{name}` was cancelled")));
         }
         match found {
             Ok(entry) if entry.depth() == 0 => {}
             Ok(entry) => listing.add(scope, &entry),
             // An unreadable folder further down must not hide the rest.
             Err(error) if error.depth().is_some_and(|depth| depth > 0) => listing.unreadable += 1,
-            Err(source) => return Err(ListFilesError::Walk { name, source }.into()),
+            Err(error) => return Err(ToolFailure::new("io", format!("cannot list `{name}`: {error}"))),
         }
     }
     Ok(listing.show(&name, recursive).into())

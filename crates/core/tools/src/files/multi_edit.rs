@@ -4,18 +4,15 @@
 
 use std::path::Path;
 
-use haft_tool::{Access, FileUse, Intent, Tool, ToolDefinition, ToolOutput};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use haft_tool::FileUse;
+use serde_json::Map;
 
-use crate::failure::{Coded, ToolFailure};
 use crate::files::edit::drafts::{self, Count, FileDraft};
 use crate::files::edit::report;
 use crate::files::edit::source::{EditSource, Free};
 use crate::files::edit::strings::{self, NoFit, Occurrences};
-use crate::manual::{Alias, Arguments, Group, Manual, rename};
 use crate::paths;
+use crate::prelude::*;
 use crate::scope::{FileScope, OnFiles, PreviewsFiles};
 
 const NAME: &str = "multi_edit";
@@ -76,7 +73,6 @@ impl StringEdit {
     }
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("multi_edit/prompt.md"), &MANUAL, Access::Write, intent)
         .on_files(|scope, parameters: &MultiEditParameters| edit(scope, &parameters.edits))
@@ -89,36 +85,7 @@ fn intent(arguments: &Value) -> Intent {
     })
 }
 
-/// An edit that does not fit. Nothing is changed then; edits count from 1.
-#[derive(Debug, thiserror::Error)]
-enum MultiEditError {
-    #[error("`edits` is empty: give at least one edit")]
-    NoEdits,
-    #[error("edit {edit} changes nothing in `{name}`: `old_string` and `new_string` are the same")]
-    NoChange { edit: usize, name: String },
-    #[error(
-        "`old_string` of edit {edit} is empty, but `{name}` has content; nothing was changed. Give the text to replace, or write the whole file with `write_to_file`"
-    )]
-    Empty { edit: usize, name: String },
-    #[error("`old_string` of edit {edit} is not in `{name}`{after}; nothing was changed.{hint}")]
-    NotFound { edit: usize, name: String, after: &'static str, hint: String },
-    #[error("`old_string` of edit {edit} fits {} places in `{name}`{after}, at lines {}; nothing was changed. Add neighbouring text until it fits only one, or pass `replace_all`", .lines.len(), report::list(.lines))]
-    Ambiguous { edit: usize, name: String, after: &'static str, lines: Vec<usize> },
-}
-
-impl Coded for MultiEditError {
-    fn code(&self) -> &'static str {
-        match self {
-            Self::NoEdits => "invalid_arguments",
-            Self::NoChange { .. } => "no_change",
-            Self::Empty { .. } => "invalid_edit",
-            Self::NotFound { .. } => "no_match",
-            Self::Ambiguous { .. } => "ambiguous_match",
-        }
-    }
-}
-
-fn edit(scope: &FileScope, edits: &[StringEdit]) -> Result<ToolOutput, ToolFailure> {
+fn edit(scope: &FileScope, edits: &[StringEdit]) -> CallResult {
     let drafts = drafts(scope, edits)?;
     let (applied, files) = (Count(edits.len(), "edit"), Count(drafts.len(), "file"));
     let mut data = Map::new();
@@ -128,7 +95,7 @@ fn edit(scope: &FileScope, edits: &[StringEdit]) -> Result<ToolOutput, ToolFailu
 
 fn drafts(scope: &FileScope, edits: &[StringEdit]) -> Result<Vec<FileDraft>, ToolFailure> {
     if edits.is_empty() {
-        return Err(MultiEditError::NoEdits.into());
+        return Err(ToolFailure::new("invalid_arguments", "`edits` is empty: give at least one edit"));
     }
     let mut drafts: Vec<FileDraft> = Vec::new();
     for (index, edit) in edits.iter().enumerate() {
@@ -162,7 +129,7 @@ fn first_edit(scope: &FileScope, path: &Path, edit: &StringEdit, number: usize) 
 }
 
 /// A further edit of a file, on what the ones before made of it.
-fn edit_again(draft: &mut FileDraft, edit: &StringEdit, number: usize) -> Result<(), MultiEditError> {
+fn edit_again(draft: &mut FileDraft, edit: &StringEdit, number: usize) -> Result<(), ToolFailure> {
     let (name, text) = match draft {
         FileDraft::Add { place, text } => (&place.name, text),
         FileDraft::Edit { old, text, applied, .. } | FileDraft::Move { old, text, applied, .. } => {
@@ -176,27 +143,37 @@ fn edit_again(draft: &mut FileDraft, edit: &StringEdit, number: usize) -> Result
     Ok(())
 }
 
-fn replaced(
-    text: &str,
-    name: &str,
-    edit: &StringEdit,
-    number: usize,
-    after: &'static str,
-) -> Result<String, MultiEditError> {
-    let name = || name.to_owned();
-    match (edit.old_string.is_empty(), text.is_empty()) {
+/// What an edit makes of a text, or why it does not fit. Nothing is changed then; edits count from 1.
+fn replaced(text: &str, name: &str, edit: &StringEdit, number: usize, after: &str) -> Result<String, ToolFailure> {
+    let old = format!("`old_string` of edit {number}");
+    let (code, message) = match (edit.old_string.is_empty(), text.is_empty()) {
         (true, true) => return Ok(edit.new_string.clone()),
-        (true, false) => return Err(MultiEditError::Empty { edit: number, name: name() }),
-        (false, _) => {}
-    }
-    if edit.old_string == edit.new_string {
-        return Err(MultiEditError::NoChange { edit: number, name: name() });
-    }
-    match strings::replace(text, &edit.old_string, &edit.new_string, edit.which()) {
-        Ok((text, _)) => Ok(text),
-        Err(NoFit::NotFound { hint }) => Err(MultiEditError::NotFound { edit: number, name: name(), after, hint }),
-        Err(NoFit::Ambiguous { lines }) => Err(MultiEditError::Ambiguous { edit: number, name: name(), after, lines }),
-    }
+        (true, false) => (
+            "invalid_edit",
+            format!(
+                "{old} is empty, but `{name}` has content; nothing was changed. Give the text to replace, or write the whole file with `write_to_file`"
+            ),
+        ),
+        (false, _) if edit.old_string == edit.new_string => (
+            "no_change",
+            format!("edit {number} changes nothing in `{name}`: `old_string` and `new_string` are the same"),
+        ),
+        (false, _) => match strings::replace(text, &edit.old_string, &edit.new_string, edit.which()) {
+            Ok((text, _)) => return Ok(text),
+            Err(NoFit::NotFound { hint }) => {
+                ("no_match", format!("{old} is not in `{name}`{after}; nothing was changed.{hint}"))
+            }
+            Err(NoFit::Ambiguous { lines }) => (
+                "ambiguous_match",
+                format!(
+                    "{old} fits {} places in `{name}`{after}, at lines {}; nothing was changed. Add neighbouring text until it fits only one, or pass `replace_all`",
+                    lines.len(),
+                    report::list(&lines)
+                ),
+            ),
+        },
+    };
+    Err(ToolFailure::new(code, message))
 }
 
 #[cfg(test)]

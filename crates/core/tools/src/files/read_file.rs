@@ -12,19 +12,12 @@ mod stream;
 
 use std::path::Path;
 
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
-use haft_types::Envelope;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
-
-use crate::failure::{Coded, ToolFailure};
 use crate::files::disk::{self, Loaded, MAX_LOADED, mtime_ns, show_mtime};
 use crate::files::documents::{self, DocumentFile};
 use crate::files::edit::lines;
 use crate::files::encoding::{TextEncoding, decode, describe_binary};
-use crate::manual::{Alias, Arguments, Group, Manual, rename};
 use crate::paths;
+use crate::prelude::*;
 use crate::scope::{FileScope, blocking};
 
 use page::{FilePage, Range};
@@ -51,7 +44,6 @@ struct ReadFileParameters {
     end_line: Option<usize>,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("read_file/prompt.md"), &MANUAL, Access::Read, |arguments| {
         Intent::reads(arguments, "path")
@@ -59,7 +51,7 @@ pub(crate) fn tool() -> impl Tool {
     .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, parameters: ReadFileParameters) -> Result<ToolOutput, ToolFailure> {
+async fn run(context: &ToolContext, parameters: ReadFileParameters) -> CallResult {
     let path = paths::resolve(&context.workspace, &parameters.path).ok();
     let mut output = blocking(context, move |scope| read(scope, &parameters)).await?;
     if let Some(path) = path {
@@ -96,11 +88,11 @@ impl Coded for ReadError {
 }
 
 /// Reads a file from its first line on, for another tool.
-pub(crate) fn read_whole(scope: &FileScope, path: &str) -> Result<ToolOutput, ToolFailure> {
+pub(crate) fn read_whole(scope: &FileScope, path: &str) -> CallResult {
     read(scope, &ReadFileParameters { path: path.to_owned(), start_line: None, end_line: None })
 }
 
-fn read(scope: &FileScope, parameters: &ReadFileParameters) -> Result<ToolOutput, ToolFailure> {
+fn read(scope: &FileScope, parameters: &ReadFileParameters) -> CallResult {
     let range = Range::new(parameters.start_line, parameters.end_line)?;
     let path = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &path);

@@ -4,17 +4,12 @@
 
 mod parse;
 
-use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput};
-use schemars::JsonSchema;
-use serde::Deserialize;
-
-use crate::failure::{Coded, ToolFailure};
 use crate::files::edit::blocks::{self, Applied, BlockMisfit, EditBlock, MatchPolicy, Why};
 use crate::files::edit::drafts::{self, Count, FileDraft};
 use crate::files::edit::nearest::EditTerms;
 use crate::files::edit::report;
 use crate::files::edit::source::EditSource;
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 use crate::scope::{FileScope, OnFiles, PreviewsFiles};
 
 const NAME: &str = "replace_in_file";
@@ -38,7 +33,6 @@ struct ReplaceInFileParameters {
     r#match: Option<MatchPolicy>,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("replace_in_file/prompt.md"), &MANUAL, Access::Write, |arguments| {
         Intent::writes(arguments, "path")
@@ -48,46 +42,32 @@ pub(crate) fn tool() -> impl Tool {
 }
 
 /// A block that does not fit, in this tool's words.
-#[derive(Debug, thiserror::Error)]
-enum ReplaceError {
-    #[error(
-        "the SEARCH part of block {block} is empty; give the lines to replace, or write the whole file with `write_to_file`"
-    )]
-    EmptySearch { block: usize },
-    #[error("the SEARCH part of block {block} is not in the file; nothing was changed.{hint}")]
-    NotFound { block: usize, hint: String },
-    #[error(
-        "the SEARCH part of block {block} fits only at line {line}, which another block changes too; nothing was changed. Make one block of both"
-    )]
-    Overlap { block: usize, line: usize },
-    #[error("the SEARCH part of block {block} fits {} places, at lines {}; nothing was changed. Add neighbouring lines until it fits only one, or pass `match` = `first`", .lines.len(), report::list(.lines))]
-    Ambiguous { block: usize, lines: Vec<usize> },
+fn misfit(BlockMisfit { block, why }: BlockMisfit) -> ToolFailure {
+    let part = format!("the SEARCH part of block {block}");
+    let missing = |hint: String| ("no_match", format!("{part} is not in the file; nothing was changed.{hint}"));
+    let (code, message) = match why {
+        Why::NotFound { hint } => missing(hint),
+        // Blocks of this tool have no headings.
+        Why::NoHeading { heading } => missing(format!(" There is no line `{heading}`.")),
+        Why::Overlap { line } => (
+            "overlapping_blocks",
+            format!(
+                "{part} fits only at line {line}, which another block changes too; nothing was changed. Make one block of both"
+            ),
+        ),
+        Why::Ambiguous { lines } => (
+            "ambiguous_match",
+            format!(
+                "{part} fits {} places, at lines {}; nothing was changed. Add neighbouring lines until it fits only one, or pass `match` = `first`",
+                lines.len(),
+                report::list(&lines)
+            ),
+        ),
+    };
+    ToolFailure::new(code, message)
 }
 
-impl Coded for ReplaceError {
-    fn code(&self) -> &'static str {
-        match self {
-            Self::EmptySearch { .. } => "invalid_diff",
-            Self::NotFound { .. } => "no_match",
-            Self::Overlap { .. } => "overlapping_blocks",
-            Self::Ambiguous { .. } => "ambiguous_match",
-        }
-    }
-}
-
-impl From<BlockMisfit> for ReplaceError {
-    fn from(BlockMisfit { block, why }: BlockMisfit) -> Self {
-        match why {
-            Why::NotFound { hint } => Self::NotFound { block, hint },
-            // Blocks of this tool have no headings.
-            Why::NoHeading { heading } => Self::NotFound { block, hint: format!(" There is no line `{heading}`.") },
-            Why::Overlap { line } => Self::Overlap { block, line },
-            Why::Ambiguous { lines } => Self::Ambiguous { block, lines },
-        }
-    }
-}
-
-fn replace(scope: &FileScope, parameters: &ReplaceInFileParameters) -> Result<ToolOutput, ToolFailure> {
+fn replace(scope: &FileScope, parameters: &ReplaceInFileParameters) -> CallResult {
     Ok(drafts::carry_out(scope, &[draft(scope, parameters)?])?.into_single())
 }
 
@@ -103,15 +83,19 @@ fn draft(scope: &FileScope, parameters: &ReplaceInFileParameters) -> Result<File
     })
 }
 
-fn apply(text: &str, blocks: &[parse::SearchReplaceBlock], matching: MatchPolicy) -> Result<Applied, ReplaceError> {
+fn apply(text: &str, blocks: &[parse::SearchReplaceBlock], matching: MatchPolicy) -> Result<Applied, ToolFailure> {
     // An empty text is the only one in which nothing can be found.
     if let Some(empty) = blocks.iter().position(|block| block.search.is_empty())
         && (!text.is_empty() || blocks.len() > 1)
     {
-        return Err(ReplaceError::EmptySearch { block: empty + 1 });
+        let message = format!(
+            "the SEARCH part of block {} is empty; give the lines to replace, or write the whole file with `write_to_file`",
+            empty + 1
+        );
+        return Err(ToolFailure::new("invalid_diff", message));
     }
     let blocks: Vec<_> = blocks.iter().map(|block| EditBlock::replacing(&block.search, &block.replace)).collect();
-    Ok(blocks::apply(text, &blocks, matching, WORDS)?)
+    blocks::apply(text, &blocks, matching, WORDS).map_err(misfit)
 }
 
 #[cfg(test)]

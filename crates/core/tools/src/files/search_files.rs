@@ -13,16 +13,11 @@ use std::path::Path;
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
-use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
 
-use crate::failure::{Coded, ToolFailure};
 use crate::files::disk;
 use crate::files::pattern::FilePattern;
-use crate::manual::{Alias, Arguments, Group, Manual, forget, rename};
 use crate::paths;
+use crate::prelude::*;
 use crate::scope::{FileScope, OnFiles};
 
 use collect::{Collected, Trouble};
@@ -50,7 +45,6 @@ struct SearchFilesParameters {
     file_pattern: Option<String>,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("search_files/prompt.md"), &MANUAL, Access::Read, |arguments| {
         Intent::reads(arguments, "path")
@@ -58,43 +52,16 @@ pub(crate) fn tool() -> impl Tool {
     .on_files(search)
 }
 
-#[derive(Debug, thiserror::Error)]
-enum SearchError {
-    #[error("`{name}` does not exist; look for it with `list_files`")]
-    NotFound { name: String },
-    #[error("`regex` is not a valid Rust regular expression: {reason}")]
-    Regex { reason: String },
-    #[error("`file_pattern` is not a valid glob: {source}")]
-    Pattern { source: globset::Error },
-    #[error("cannot search `{name}`: {source}")]
-    Io { name: String, source: io::Error },
-    #[error("`{name}` is a binary file and was not searched; use `execute_command` with a program that reads it")]
-    Binary { name: String },
-    #[error("searching `{name}` was cancelled")]
-    Cancelled { name: String },
-}
-
-impl Coded for SearchError {
-    fn code(&self) -> &'static str {
-        match self {
-            Self::NotFound { .. } => "not_found",
-            Self::Regex { .. } => "invalid_regex",
-            Self::Pattern { .. } => "invalid_pattern",
-            Self::Io { .. } => "io",
-            Self::Binary { .. } => "binary_file",
-            Self::Cancelled { .. } => "cancelled",
-        }
-    }
-}
-
-fn search(scope: &FileScope, parameters: &SearchFilesParameters) -> Result<ToolOutput, ToolFailure> {
+fn search(scope: &FileScope, parameters: &SearchFilesParameters) -> CallResult {
     let root = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &root);
     let matcher = matcher(&parameters.regex)?;
     let pattern = parameters.file_pattern.as_deref().map(FilePattern::new).transpose();
-    let pattern = pattern.map_err(|source| SearchError::Pattern { source })?;
+    let pattern = pattern
+        .map_err(|error| ToolFailure::new("invalid_pattern", format!("`file_pattern` is not a valid glob: {error}")))?;
     if !root.exists() {
-        return Err(SearchError::NotFound { name }.into());
+        let message = format!("`{name}` does not exist; look for it with `list_files`");
+        return Err(ToolFailure::new("not_found", message));
     }
     let collected = if root.is_dir() {
         folder::search(scope, &root, &matcher, pattern.as_ref())
@@ -102,7 +69,7 @@ fn search(scope: &FileScope, parameters: &SearchFilesParameters) -> Result<ToolO
         search_one(scope, &root, &name, &matcher)?
     };
     if scope.cancel.is_cancelled() {
-        return Err(SearchError::Cancelled { name }.into());
+        return Err(ToolFailure::new("cancelled", format!("searching `{name}` was cancelled")));
     }
     let question =
         SearchRequest { name: &name, regex: &parameters.regex, file_pattern: parameters.file_pattern.as_deref() };
@@ -113,9 +80,13 @@ fn search(scope: &FileScope, parameters: &SearchFilesParameters) -> Result<ToolO
 fn search_one(scope: &FileScope, path: &Path, name: &str, matcher: &RegexMatcher) -> Result<Collected, ToolFailure> {
     let (file, _) = disk::open(path, name)?;
     let searched = search_file(scope, &mut searcher(), matcher, file);
-    let searched = searched.map_err(|source| SearchError::Io { name: name.to_owned(), source })?;
+    let searched = searched.map_err(|error| ToolFailure::new("io", format!("cannot search `{name}`: {error}")))?;
     match searched.kind {
-        FileContentKind::Binary => Err(SearchError::Binary { name: name.to_owned() }.into()),
+        FileContentKind::Binary => {
+            let hint = "use `execute_command` with a program that reads it";
+            let message = format!("`{name}` is a binary file and was not searched; {hint}");
+            Err(ToolFailure::new("binary_file", message))
+        }
         FileContentKind::Text => {
             let mut collected = Collected::new(scope.limits);
             collected.take(path, searched);
@@ -135,8 +106,10 @@ fn searcher() -> Searcher {
         .build()
 }
 
-fn matcher(regex: &str) -> Result<RegexMatcher, SearchError> {
-    let fail = |reason| SearchError::Regex { reason };
+fn matcher(regex: &str) -> Result<RegexMatcher, ToolFailure> {
+    let fail = |reason: String| {
+        ToolFailure::new("invalid_regex", format!("`regex` is not a valid Rust regular expression: {reason}"))
+    };
     // Compiled alone first: the matcher wraps the expression, and its error would point into the wrapping.
     regex::Regex::new(regex).map_err(|error| fail(error.to_string()))?;
     RegexMatcherBuilder::new().multi_line(true).crlf(true).build(regex).map_err(|error| fail(error.to_string()))

@@ -2,17 +2,10 @@
 
 use std::fmt::Write as _;
 
-use haft_tool::{
-    Access, FileChange, FileUse, Intent, PortError, Tool, ToolDefinition, ToolOutput, UndoOutcome, UndoReport,
-    UndoTarget, UndoneFile,
-};
-use haft_types::{ChangeKind, Envelope, ToolError, ToolStatus};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use haft_tool::{FileChange, FileUse, PortError, UndoOutcome, UndoReport, UndoTarget, UndoneFile};
+use haft_types::{ChangeKind, ToolError, ToolStatus};
 
-use crate::failure::ToolFailure;
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 use crate::scope::{FileScope, OnFiles};
 use crate::{paths, visible};
 
@@ -38,7 +31,6 @@ struct UndoEditParameters {
     call_id: Option<String>,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("undo_edit/prompt.md"), &MANUAL, Access::Write, intent).on_files(undo)
 }
@@ -51,7 +43,7 @@ fn intent(arguments: &Value) -> Intent {
     }
 }
 
-fn undo(scope: &FileScope, parameters: &UndoEditParameters) -> Result<ToolOutput, ToolFailure> {
+fn undo(scope: &FileScope, parameters: &UndoEditParameters) -> CallResult {
     let target = match parameters {
         UndoEditParameters { path: None, call_id: None } => UndoTarget::Last,
         UndoEditParameters { path: None, call_id: Some(id) } => UndoTarget::Call(id.clone()),

@@ -3,20 +3,16 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use haft_tool::{Access, FileChange, Intent, Tool, ToolDefinition, ToolOutput};
-use haft_types::{ChangeKind, Envelope};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use haft_tool::FileChange;
+use haft_types::ChangeKind;
 
-use crate::failure::ToolFailure;
 use crate::files::change::{self, ChangeAction, PlannedChange};
 use crate::files::disk::{self, DiskError, Loaded};
 use crate::files::edit::report::{NOWHERE, whole_diff};
 use crate::files::encoding::decode;
 use crate::files::guard::{self, ReadRequirement};
-use crate::manual::{Alias, Arguments, Group, Manual, rename};
 use crate::paths;
+use crate::prelude::*;
 use crate::scope::{FileScope, OnFiles, PreviewsFiles};
 
 const NAME: &str = "write_to_file";
@@ -37,7 +33,6 @@ struct WriteToFileParameters {
     content: String,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("write_to_file/prompt.md"), &MANUAL, Access::Write, |arguments| {
         Intent::writes(arguments, "path")
@@ -47,7 +42,7 @@ pub(crate) fn tool() -> impl Tool {
 }
 
 /// Writes a file whole, for another tool.
-pub(crate) fn write_whole(scope: &FileScope, path: &str, content: &str) -> Result<ToolOutput, ToolFailure> {
+pub(crate) fn write_whole(scope: &FileScope, path: &str, content: &str) -> CallResult {
     write(scope, &WriteToFileParameters { path: path.to_owned(), content: content.to_owned() })
 }
 
@@ -73,7 +68,7 @@ fn foresee(scope: &FileScope, parameters: &WriteToFileParameters) -> Result<Stri
     Ok(whole_diff((from, &name), &text, &parameters.content))
 }
 
-fn write(scope: &FileScope, parameters: &WriteToFileParameters) -> Result<ToolOutput, ToolFailure> {
+fn write(scope: &FileScope, parameters: &WriteToFileParameters) -> CallResult {
     let path = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &path);
     let old = replaceable(scope, &path, &name)?;

@@ -1,18 +1,12 @@
 //! `ac_mod_list`: the folders that have a module document.
 
-use haft_text::{CutLimits, cut_lines};
-use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput};
-use haft_types::Envelope;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use haft_text::cut_lines;
 
-use crate::failure::ToolFailure;
 use crate::files::walk;
 use crate::files::walk::GitFolder;
 use crate::knowledge::modules;
-use crate::manual::{Group, Manual, Set};
 use crate::paths;
+use crate::prelude::*;
 use crate::scope::{FileScope, OnFiles};
 
 const NAME: &str = "ac_mod_list";
@@ -31,7 +25,6 @@ struct AcModListParameters {
     path: Option<String>,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("ac_mod_list/prompt.md"), &MANUAL, Access::Read, intent).on_files(list)
 }
@@ -41,7 +34,7 @@ fn intent(arguments: &Value) -> Intent {
     Intent::reads(arguments, "path")
 }
 
-fn list(scope: &FileScope, parameters: &AcModListParameters) -> Result<ToolOutput, ToolFailure> {
+fn list(scope: &FileScope, parameters: &AcModListParameters) -> CallResult {
     let folder = match &parameters.path {
         Some(path) => modules::folder(&scope.workspace, path)?,
         None => scope.workspace.root.clone(),
@@ -72,8 +65,7 @@ fn list(scope: &FileScope, parameters: &AcModListParameters) -> Result<ToolOutpu
         None => format!("- `{path}`"),
     };
     let lines: Vec<_> = found.iter().map(line).collect();
-    let limits = CutLimits { lines: scope.limits.lines, bytes: scope.limits.bytes };
-    Ok(Envelope::success(cut_lines(&lines.join("\n"), limits).text).with_data(data).into())
+    Ok(Envelope::success(cut_lines(&lines.join("\n"), scope.limits.into()).text).with_data(data).into())
 }
 
 #[cfg(test)]

@@ -1,15 +1,11 @@
 //! `ac_mod_read`: the module document of a folder.
 
-use haft_tool::{Access, FileUse, Intent, Tool, ToolDefinition, ToolOutput};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
+use haft_tool::FileUse;
 
-use crate::failure::ToolFailure;
 use crate::files::read_file::read_whole;
 use crate::knowledge::modules;
-use crate::manual::{Group, Manual, Set};
 use crate::paths;
+use crate::prelude::*;
 use crate::scope::{FileScope, OnFiles};
 
 const NAME: &str = "ac_mod_read";
@@ -28,7 +24,6 @@ struct AcModReadParameters {
     path: String,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("ac_mod_read/prompt.md"), &MANUAL, Access::Read, intent).on_files(read)
 }
@@ -38,7 +33,7 @@ fn intent(arguments: &Value) -> Intent {
     modules::intent(arguments, FileUse::Read)
 }
 
-fn read(scope: &FileScope, parameters: &AcModReadParameters) -> Result<ToolOutput, ToolFailure> {
+fn read(scope: &FileScope, parameters: &AcModReadParameters) -> CallResult {
     let folder = modules::folder(&scope.workspace, &parameters.path)?;
     let document = folder.join(modules::DOCUMENT);
     if document.is_file() {

@@ -1,14 +1,10 @@
 //! `ac_mod_write`: writes the module document of a folder.
 
-use haft_tool::{Access, FileUse, Intent, Tool, ToolDefinition, ToolOutput};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
+use haft_tool::FileUse;
 
-use crate::failure::ToolFailure;
 use crate::files::write_to_file::write_whole;
 use crate::knowledge::modules;
-use crate::manual::{Group, Manual, Set};
+use crate::prelude::*;
 use crate::scope::{FileScope, OnFiles};
 
 const NAME: &str = "ac_mod_write";
@@ -29,7 +25,6 @@ struct AcModWriteParameters {
     content: String,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("ac_mod_write/prompt.md"), &MANUAL, Access::Write, intent).on_files(write)
 }
@@ -39,7 +34,7 @@ fn intent(arguments: &Value) -> Intent {
     modules::intent(arguments, FileUse::Write)
 }
 
-fn write(scope: &FileScope, parameters: &AcModWriteParameters) -> Result<ToolOutput, ToolFailure> {
+fn write(scope: &FileScope, parameters: &AcModWriteParameters) -> CallResult {
     if parameters.content.trim().is_empty() {
         return Err(ToolFailure::new("invalid_arguments", "`content` is empty; say what the module is".to_owned()));
     }

@@ -1,15 +1,10 @@
 //! `conversation_message_ids_read`: the messages of the conversation with their ids.
 
 use haft_text::{CutLimits, cut_lines};
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput, TranscriptLine};
-use haft_types::Envelope;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use haft_tool::TranscriptLine;
 
-use crate::failure::ToolFailure;
 use crate::knowledge::{failure, one_line};
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 
 const NAME: &str = "conversation_message_ids_read";
 
@@ -20,7 +15,6 @@ static MANUAL: Manual =
 #[serde(deny_unknown_fields)]
 struct ConversationMessageIdsReadParameters {}
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("conversation_message_ids_read/prompt.md"), &MANUAL, Access::Read, |_| {
         Intent::Nothing
@@ -28,7 +22,7 @@ pub(crate) fn tool() -> impl Tool {
     .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, _: ConversationMessageIdsReadParameters) -> Result<ToolOutput, ToolFailure> {
+async fn run(context: &ToolContext, _: ConversationMessageIdsReadParameters) -> CallResult {
     let lines = context.transcript.list().await.map_err(|error| failure(&error, "try again"))?;
     let tokens: u64 = lines.iter().map(|line| u64::from(line.tokens)).sum();
     let marked = lines.iter().filter(|line| line.marked).count();

@@ -2,15 +2,10 @@
 
 use std::fmt::Write as _;
 
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
-use haft_types::{Envelope, MarkAction, MarkReport, ToolStatus};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use haft_types::{MarkAction, MarkReport, ToolStatus};
 
-use crate::failure::ToolFailure;
 use crate::knowledge::{failure, one_line};
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 
 const NAME: &str = "conversation_message_ids_write";
 
@@ -29,7 +24,6 @@ struct ConversationMessageIdsWriteParameters {
     action: MarkAction,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("conversation_message_ids_write/prompt.md"), &MANUAL, Access::State, |_| {
         Intent::Nothing
@@ -40,7 +34,7 @@ pub(crate) fn tool() -> impl Tool {
 async fn run(
     context: &ToolContext,
     ConversationMessageIdsWriteParameters { message_ids, action }: ConversationMessageIdsWriteParameters,
-) -> Result<ToolOutput, ToolFailure> {
+) -> CallResult {
     let names_none = message_ids.split(',').all(|id| id.trim().is_empty());
     match action {
         MarkAction::Append | MarkAction::Delete if names_none => {

@@ -2,18 +2,13 @@
 
 use std::sync::Arc;
 
-use haft_tool::{Access, Intent, TokenCount, Tool, ToolDefinition, ToolOutput};
-use haft_types::Envelope;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use haft_tool::TokenCount;
 
-use crate::failure::{Coded, ToolFailure};
 use crate::files::disk;
 use crate::files::documents::{self, DocumentFile};
 use crate::files::encoding::{decode, describe_binary};
-use crate::manual::{Group, Manual};
 use crate::paths;
+use crate::prelude::*;
 use crate::scope::{FileScope, blocking};
 
 const NAME: &str = "count_tokens";
@@ -33,7 +28,6 @@ struct CountTokensParameters {
     text: Option<String>,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("count_tokens/prompt.md"), &MANUAL, Access::Read, |arguments| {
         Intent::reads(arguments, "path")
@@ -44,28 +38,7 @@ pub(crate) fn tool() -> impl Tool {
     })
 }
 
-#[derive(Debug, thiserror::Error)]
-enum CountError {
-    #[error("give either `path` or `text`, and not both")]
-    Either,
-    #[error("`{name}` is {kind}, not text; its tokens cannot be counted")]
-    Binary { name: String, kind: &'static str },
-}
-
-impl Coded for CountError {
-    fn code(&self) -> &'static str {
-        match self {
-            Self::Either => "invalid_arguments",
-            Self::Binary { .. } => "binary_file",
-        }
-    }
-}
-
-fn count(
-    scope: &FileScope,
-    tokens: &dyn TokenCount,
-    parameters: CountTokensParameters,
-) -> Result<ToolOutput, ToolFailure> {
+fn count(scope: &FileScope, tokens: &dyn TokenCount, parameters: CountTokensParameters) -> CallResult {
     let (name, text) = match parameters {
         CountTokensParameters { path: Some(path), text: None } => {
             let (name, text) = text_of(scope, &path)?;
@@ -73,7 +46,7 @@ fn count(
         }
         CountTokensParameters { path: None, text: Some(text) } => (None, text),
         CountTokensParameters { path: Some(_), text: Some(_) } | CountTokensParameters { path: None, text: None } => {
-            return Err(CountError::Either.into());
+            return Err(ToolFailure::new("invalid_arguments", "give either `path` or `text`, and not both"));
         }
     };
     let (count, window) = (tokens.count(&text), tokens.window());
@@ -101,7 +74,11 @@ fn text_of(scope: &FileScope, given: &str) -> Result<(String, String), ToolFailu
     }
     match decode(&loaded.bytes) {
         Some(decoded) => Ok((name, decoded.text)),
-        None => Err(CountError::Binary { name, kind: describe_binary(&loaded.bytes) }.into()),
+        None => {
+            let kind = describe_binary(&loaded.bytes);
+            let message = format!("`{name}` is {kind}, not text; its tokens cannot be counted");
+            Err(ToolFailure::new("binary_file", message))
+        }
     }
 }
 

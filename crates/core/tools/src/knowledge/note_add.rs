@@ -1,14 +1,7 @@
 //! `note_add`: writes a note on a folder or file.
 
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
-use haft_types::Envelope;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
-
-use crate::failure::ToolFailure;
 use crate::knowledge::{failure, one_line, project_path, words};
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 use crate::scope::off_thread;
 
 const NAME: &str = "note_add";
@@ -28,16 +21,12 @@ struct NoteAddParameters {
     note: String,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("note_add/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(
-    context: &ToolContext,
-    NoteAddParameters { path, note }: NoteAddParameters,
-) -> Result<ToolOutput, ToolFailure> {
+async fn run(context: &ToolContext, NoteAddParameters { path, note }: NoteAddParameters) -> CallResult {
     let note = one_line(words("note", &note)?);
     let path = off_thread(context, move |scope| project_path(&scope.workspace, &path)).await?;
     let note = context.notes.add(&path, &note).await.map_err(|error| failure(&error, "try again"))?;

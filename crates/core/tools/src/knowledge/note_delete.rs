@@ -1,14 +1,7 @@
 //! `note_delete`: takes a note away.
 
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
-use haft_types::Envelope;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
-
-use crate::failure::ToolFailure;
 use crate::knowledge::{failure, one_line};
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 
 const NAME: &str = "note_delete";
 
@@ -25,16 +18,12 @@ struct NoteDeleteParameters {
     note_id: String,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("note_delete/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(
-    context: &ToolContext,
-    NoteDeleteParameters { note_id }: NoteDeleteParameters,
-) -> Result<ToolOutput, ToolFailure> {
+async fn run(context: &ToolContext, NoteDeleteParameters { note_id }: NoteDeleteParameters) -> CallResult {
     let deleted = context.notes.delete(&note_id).await;
     let note = deleted.map_err(|error| failure(&error, "`note_query` shows the ids"))?;
     let text = format!("Deleted note {} on `{}`: {}", note.id, note.path, one_line(&note.note));

@@ -1,15 +1,10 @@
 //! `note_query`: the notes of the project.
 
 use haft_text::{CutLimits, cut_lines};
-use haft_tool::{Access, Intent, Note, OutputLimits, Tool, ToolContext, ToolDefinition, ToolOutput};
-use haft_types::Envelope;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use haft_tool::{Note, OutputLimits};
 
-use crate::failure::ToolFailure;
 use crate::knowledge::{failure, one_line, project_path};
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 use crate::scope::off_thread;
 
 const NAME: &str = "note_query";
@@ -27,16 +22,12 @@ struct NoteQueryParameters {
     path: Option<String>,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("note_query/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(
-    context: &ToolContext,
-    NoteQueryParameters { path }: NoteQueryParameters,
-) -> Result<ToolOutput, ToolFailure> {
+async fn run(context: &ToolContext, NoteQueryParameters { path }: NoteQueryParameters) -> CallResult {
     let path = match path {
         Some(path) => Some(off_thread(context, move |scope| project_path(&scope.workspace, &path)).await?),
         None => None,

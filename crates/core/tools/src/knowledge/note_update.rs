@@ -1,14 +1,7 @@
 //! `note_update`: replaces the text of a note.
 
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
-use haft_types::Envelope;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
-
-use crate::failure::ToolFailure;
 use crate::knowledge::{failure, one_line, words};
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 
 const NAME: &str = "note_update";
 
@@ -27,16 +20,12 @@ struct NoteUpdateParameters {
     note: String,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("note_update/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(
-    context: &ToolContext,
-    NoteUpdateParameters { note_id, note }: NoteUpdateParameters,
-) -> Result<ToolOutput, ToolFailure> {
+async fn run(context: &ToolContext, NoteUpdateParameters { note_id, note }: NoteUpdateParameters) -> CallResult {
     let note = one_line(words("note", &note)?);
     let updated = context.notes.update(&note_id, &note).await;
     let note = updated.map_err(|error| failure(&error, "`note_query` shows the ids"))?;

@@ -6,16 +6,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use haft_text::{CutLimits, cut_lines};
-use haft_tool::{Access, Intent, OutputLimits, Recalled, Tool, ToolContext, ToolDefinition, ToolOutput};
-use haft_types::{Envelope, ToolStatus};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use haft_tool::{OutputLimits, Recalled};
+use haft_types::ToolStatus;
 use tempfile::NamedTempFile;
 
-use crate::failure::ToolFailure;
 use crate::knowledge::failure;
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 use crate::scope::{FileScope, off_thread};
 
 const NAME: &str = "recall";
@@ -33,16 +29,12 @@ struct RecallParameters {
     message_id: String,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("recall/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(
-    context: &ToolContext,
-    RecallParameters { message_id }: RecallParameters,
-) -> Result<ToolOutput, ToolFailure> {
+async fn run(context: &ToolContext, RecallParameters { message_id }: RecallParameters) -> CallResult {
     let found = context.transcript.recall(&message_id).await;
     let message = found.map_err(|error| failure(&error, "`conversation_message_ids_read` lists the messages"))?;
     off_thread(context, move |scope| Ok(show(&message, scope).into())).await

@@ -2,14 +2,9 @@
 
 use std::fmt::Write as _;
 
-use haft_tool::{Access, Intent, TodoItem, TodoState, Tool, ToolContext, ToolDefinition};
-use haft_types::Envelope;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use haft_tool::{TodoItem, TodoState};
 
-use crate::failure::ToolFailure;
-use crate::manual::{Alias, Arguments, Group, Manual};
+use crate::prelude::*;
 use crate::visible;
 
 const NAME: &str = "todo_read";
@@ -25,7 +20,6 @@ static MANUAL: Manual = Manual {
 #[serde(deny_unknown_fields)]
 struct TodoReadParameters {}
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("todo_read/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
         .runs(|context, parameters| Box::pin(read(context, parameters)))

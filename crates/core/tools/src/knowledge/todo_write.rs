@@ -1,13 +1,9 @@
 //! `todo_write`: replaces the TODO list.
 
-use haft_tool::{Access, Intent, TodoItem, TodoState, Tool, ToolContext, ToolDefinition, ToolOutput};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
+use haft_tool::{TodoItem, TodoState};
 
-use crate::failure::ToolFailure;
 use crate::knowledge::todo_read;
-use crate::manual::{Alias, Arguments, Group, Manual, forget};
+use crate::prelude::*;
 
 const NAME: &str = "todo_write";
 
@@ -25,16 +21,12 @@ struct TodoWriteParameters {
     todos: Vec<TodoItem>,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("todo_write/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
         .runs(|context, parameters| Box::pin(write(context, parameters)))
 }
 
-async fn write(
-    context: &ToolContext,
-    TodoWriteParameters { todos }: TodoWriteParameters,
-) -> Result<ToolOutput, ToolFailure> {
+async fn write(context: &ToolContext, TodoWriteParameters { todos }: TodoWriteParameters) -> CallResult {
     if let Some(at) = todos.iter().position(|item| item.content.trim().is_empty()) {
         return Err(ToolFailure::new(
             "invalid_arguments",

@@ -5,15 +5,10 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use haft_text::{CutLimits, cut_lines};
-use haft_tool::{Access, Intent, OpenedSkill, SkillShelf, Tool, ToolContext, ToolDefinition, ToolOutput};
-use haft_types::Envelope;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use haft_text::cut_lines;
+use haft_tool::{OpenedSkill, SkillShelf};
 
-use crate::failure::{Coded, ToolFailure};
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 
 const NAME: &str = "use_skill";
 
@@ -36,26 +31,10 @@ pub fn tool(shelf: Arc<dyn SkillShelf>) -> impl Tool {
         .runs(move |context, parameters| Box::pin(ready(run(shelf.as_ref(), context, parameters))))
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("there is no skill `{name}`; there are {}", .names.join(", "))]
-struct Unknown {
-    name: String,
-    names: Vec<String>,
-}
-
-impl Coded for Unknown {
-    fn code(&self) -> &'static str {
-        "unknown_skill"
-    }
-}
-
-fn run(
-    shelf: &dyn SkillShelf,
-    context: &ToolContext,
-    UseSkillParameters { name }: UseSkillParameters,
-) -> Result<ToolOutput, ToolFailure> {
+fn run(shelf: &dyn SkillShelf, context: &ToolContext, UseSkillParameters { name }: UseSkillParameters) -> CallResult {
     let Some(OpenedSkill { text, folder, files }) = shelf.open(name.trim()) else {
-        return Err(Unknown { name, names: shelf.names() }.into());
+        let message = format!("there is no skill `{name}`; there are {}", shelf.names().join(", "));
+        return Err(ToolFailure::new("unknown_skill", message));
     };
     let folder = context.workspace.display(&folder);
     let mut shown = text;
@@ -63,6 +42,6 @@ fn run(
         let lines: Vec<_> = files.iter().map(|file| format!("- {folder}/{file}")).collect();
         shown = format!("{shown}\n\nFiles of this skill:\n{}", lines.join("\n"));
     }
-    let cut = cut_lines(&shown, CutLimits { lines: context.limits.lines, bytes: context.limits.bytes });
+    let cut = cut_lines(&shown, context.limits.into());
     Ok(Envelope::success(cut.text).with_data(json!({ "name": name, "folder": folder, "files": files })).into())
 }

@@ -2,18 +2,13 @@
 
 use std::fmt::Write as _;
 
-use haft_tool::{Access, Added, Intent, NewUseful, OutputLimits, Tool, ToolContext, ToolDefinition, ToolOutput};
-use haft_types::Envelope;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use haft_tool::{Added, NewUseful, OutputLimits};
 
-use crate::failure::{Coded, ToolFailure};
 use crate::files::excerpt::{ExcerptError, excerpt};
 use crate::knowledge::useful_info_list;
 use crate::knowledge::{failure, one_line, words};
-use crate::manual::{Group, Manual};
 use crate::paths;
+use crate::prelude::*;
 use crate::scope::{FileScope, off_thread};
 
 const NAME: &str = "useful_info_add";
@@ -39,7 +34,6 @@ struct UsefulInfoAddParameters {
     description: String,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("useful_info_add/prompt.md"), &MANUAL, Access::State, |arguments| {
         Intent::reads(arguments, "path")
@@ -47,7 +41,7 @@ pub(crate) fn tool() -> impl Tool {
     .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, parameters: UsefulInfoAddParameters) -> Result<ToolOutput, ToolFailure> {
+async fn run(context: &ToolContext, parameters: UsefulInfoAddParameters) -> CallResult {
     let description = one_line(words("description", &parameters.description)?);
     let new = off_thread(context, move |scope| locate(scope, &parameters, description)).await?;
     let added = context.useful.add(new).await.map_err(|error| failure(&error, "try again"))?;

@@ -1,15 +1,8 @@
 //! `useful_info_delete`: takes a file range out of view.
 
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
-use haft_types::Envelope;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
-
-use crate::failure::ToolFailure;
 use crate::knowledge::failure;
 use crate::knowledge::useful_info_list;
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 
 const NAME: &str = "useful_info_delete";
 
@@ -27,16 +20,12 @@ struct UsefulInfoDeleteParameters {
     number: u32,
 }
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("useful_info_delete/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(
-    context: &ToolContext,
-    UsefulInfoDeleteParameters { number }: UsefulInfoDeleteParameters,
-) -> Result<ToolOutput, ToolFailure> {
+async fn run(context: &ToolContext, UsefulInfoDeleteParameters { number }: UsefulInfoDeleteParameters) -> CallResult {
     let deleted = context.useful.delete(number).await;
     let item = deleted.map_err(|error| failure(&error, "`useful_info_list` shows the numbers"))?;
     let text = format!("No longer kept in view: {}", useful_info_list::line(&item));

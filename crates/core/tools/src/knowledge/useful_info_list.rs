@@ -1,14 +1,9 @@
 //! `useful_info_list`: the file ranges kept in view.
 
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput, UsefulItem};
-use haft_types::Envelope;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use haft_tool::UsefulItem;
 
-use crate::failure::ToolFailure;
 use crate::knowledge::{failure, one_line};
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 
 const NAME: &str = "useful_info_list";
 
@@ -19,13 +14,12 @@ static MANUAL: Manual =
 #[serde(deny_unknown_fields)]
 struct UsefulInfoListParameters {}
 
-/// The tool.
 pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("useful_info_list/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, _: UsefulInfoListParameters) -> Result<ToolOutput, ToolFailure> {
+async fn run(context: &ToolContext, _: UsefulInfoListParameters) -> CallResult {
     let items = context.useful.list().await.map_err(|error| failure(&error, "try again"))?;
     let lines: Vec<_> = items.iter().map(line).collect();
     let text = if items.is_empty() { "No useful information is kept.".to_owned() } else { lines.join("\n") };

@@ -5,13 +5,7 @@ mod report;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
-
-use crate::failure::ToolFailure;
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 use crate::running::shell::{self, CommandLine, RunLocation};
 use crate::running::{Running, Task};
 
@@ -68,11 +62,7 @@ pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
         .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
 }
 
-async fn run(
-    running: Arc<Running>,
-    context: &ToolContext,
-    parameters: BackgroundTaskParameters,
-) -> Result<ToolOutput, ToolFailure> {
+async fn run(running: Arc<Running>, context: &ToolContext, parameters: BackgroundTaskParameters) -> CallResult {
     let envelope = match parameters.action {
         TaskAction::Start => start(&running, context, parameters)?,
         TaskAction::List => report::list(&running.tasks.list()),
@@ -91,7 +81,7 @@ fn start(
     running: &Running,
     context: &ToolContext,
     parameters: BackgroundTaskParameters,
-) -> Result<haft_types::Envelope, ToolFailure> {
+) -> Result<Envelope, ToolFailure> {
     let missing =
         || ToolFailure::new("invalid_arguments", "the action `start` needs `command`, the command line to run");
     let command = parameters.command.ok_or_else(missing)?;
@@ -109,7 +99,7 @@ async fn monitor(
     running: &Running,
     context: &ToolContext,
     parameters: &BackgroundTaskParameters,
-) -> Result<haft_types::Envelope, ToolFailure> {
+) -> Result<Envelope, ToolFailure> {
     let task = find_task(running, parameters)?;
     let wait = shell::seconds(parameters.timeout, 0, 0, MAX_WAIT)?;
     tokio::select! {

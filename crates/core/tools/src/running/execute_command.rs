@@ -11,14 +11,9 @@ use std::sync::Arc;
 
 use haft_sandbox::{Capture, FinishedCommand, LiveCommand, SandboxError};
 use haft_text::CutLimits;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::failure::ToolFailure;
-use crate::manual::{Alias, Arguments, Group, Manual, forget};
+use crate::prelude::*;
 use crate::running::Running;
 use crate::running::shell::{self, CommandLine, RunLocation};
 
@@ -63,10 +58,10 @@ async fn run(
     running: Arc<Running>,
     context: &ToolContext,
     ExecuteCommandParameters { command, requires_approval: _, cwd, timeout, sandbox }: ExecuteCommandParameters,
-) -> Result<ToolOutput, ToolFailure> {
+) -> CallResult {
     let timeout = shell::seconds(timeout, DEFAULT_TIMEOUT, 1, MAX_TIMEOUT)?;
     let line = CommandLine::check(context, &running, command, cwd.as_deref(), sandbox)?;
-    let limits = shell::limits(context);
+    let limits = context.limits.into();
     // Whatever is not kept below is removed again.
     let folder = shell::output_folder(context, "command-").ok();
     let capture = capture(&running, limits, folder.as_ref());

@@ -4,13 +4,7 @@ mod keys;
 
 use std::sync::Arc;
 
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
-
-use crate::failure::ToolFailure;
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 use crate::running::session_start::{DEFAULT_WAIT, MAX_WAIT, speak};
 use crate::running::{Running, shell};
 
@@ -46,7 +40,7 @@ async fn run(
     running: Arc<Running>,
     context: &ToolContext,
     SessionInteractiveParameters { session_id, input, keys, timeout }: SessionInteractiveParameters,
-) -> Result<ToolOutput, ToolFailure> {
+) -> CallResult {
     let wait = shell::seconds(timeout, DEFAULT_WAIT, 0, MAX_WAIT)?;
     let typed = keys::typed(input.as_deref(), keys.as_deref())?;
     let session = running.sessions.find(&session_id)?;

@@ -5,12 +5,8 @@ mod report;
 use std::sync::Arc;
 
 use haft_sandbox::{Pause, TerminalSize};
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
-use schemars::JsonSchema;
-use serde::Deserialize;
 
-use crate::failure::ToolFailure;
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
 use crate::running::shell::{self, CommandLine, RunLocation};
 use crate::running::{PtySession, Running};
 
@@ -57,7 +53,7 @@ async fn run(
     running: Arc<Running>,
     context: &ToolContext,
     SessionStartParameters { command, cwd, timeout, rows, columns, sandbox }: SessionStartParameters,
-) -> Result<ToolOutput, ToolFailure> {
+) -> CallResult {
     let wait = shell::seconds(timeout, DEFAULT_WAIT, 0, MAX_WAIT)?;
     let size = TerminalSize {
         rows: within("rows", rows, TerminalSize::default().rows)?,
@@ -83,13 +79,13 @@ pub(crate) async fn speak(
     session: &PtySession,
     typed: &[u8],
     wait: std::time::Duration,
-) -> Result<ToolOutput, ToolFailure> {
+) -> CallResult {
     let pause = tokio::select! {
         pause = session.terminal.interact(typed, wait) => pause?,
         () = context.cancel.cancelled() => Pause::Busy,
     };
     let spoken = Spoken::new(session, pause, wait);
-    let envelope = spoken.envelope(shell::limits(context))?;
+    let envelope = spoken.envelope(context.limits.into())?;
     if let Some(how) = spoken.ending() {
         running.sessions.close(session, &how);
     }

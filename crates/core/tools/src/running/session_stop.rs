@@ -4,14 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_sandbox::Pause;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
-use schemars::JsonSchema;
-use serde::Deserialize;
 
-use crate::failure::ToolFailure;
-use crate::manual::{Group, Manual};
+use crate::prelude::*;
+use crate::running::Running;
 use crate::running::session_start::Spoken;
-use crate::running::{Running, shell};
 
 const NAME: &str = "session_stop";
 
@@ -38,12 +34,12 @@ async fn run(
     running: Arc<Running>,
     context: &ToolContext,
     SessionStopParameters { session_id }: SessionStopParameters,
-) -> Result<ToolOutput, ToolFailure> {
+) -> CallResult {
     let session = running.sessions.find(&session_id)?;
     session.terminal.stop();
     session.terminal.ended().await;
     let spoken = Spoken::new(&session, Pause::Ended, Duration::ZERO);
-    let envelope = spoken.envelope(shell::limits(context));
+    let envelope = spoken.envelope(context.limits.into());
     running.sessions.close(&session, &spoken.ending().unwrap_or_default());
     Ok(envelope?.into())
 }

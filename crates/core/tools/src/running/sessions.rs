@@ -71,7 +71,7 @@ impl Sessions {
         }
         let folder = shell::output_folder(context, "session-").ok();
         let capture = Capture {
-            limits: shell::limits(context),
+            limits: context.limits.into(),
             spill: folder.as_ref().map(|folder| folder.path().join("output")),
             spill_bytes: limits.spill_bytes,
             spill_from: SpillFrom::Overflow,

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_sandbox::{CommandSpec, ConfinementSpec, SandboxError, Stdin};
-use haft_text::CutLimits;
 use haft_tool::ToolContext;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -117,11 +116,6 @@ pub(crate) fn seconds(given: Option<u64>, default: u64, least: u64, most: u64) -
     } else {
         Err(LineError::Timeout { given, least, most })
     }
-}
-
-/// What the model may be shown.
-pub(crate) fn limits(context: &ToolContext) -> CutLimits {
-    CutLimits { lines: context.limits.lines, bytes: context.limits.bytes }
 }
 
 /// A private folder of an unpredictable name for the whole output of one command.

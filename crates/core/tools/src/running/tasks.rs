@@ -149,7 +149,7 @@ impl Tasks {
         }
         let folder = shell::output_folder(context, "task-").ok().map(tempfile::TempDir::keep);
         let capture = Capture {
-            limits: shell::limits(context),
+            limits: context.limits.into(),
             spill: folder.as_ref().map(|folder| folder.join("output")),
             spill_bytes: limits.spill_bytes,
             spill_from: SpillFrom::Start,

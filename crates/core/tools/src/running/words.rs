@@ -4,7 +4,11 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use haft_sandbox::{CapturedOutput, CommandExit};
-use haft_text::{Cut, sanitise_bytes};
+use haft_text::{Cut, CutLimits, sanitise_bytes};
+use serde_json::Value;
+
+/// What of an output is kept as data; later rounds keep fewer lines still.
+pub(crate) const DATA: CutLimits = CutLimits { lines: 200, bytes: 8 * 1024 };
 
 /// How a command ended, as the rest of a sentence.
 pub(crate) fn ending(exit: CommandExit) -> String {
@@ -14,6 +18,23 @@ pub(crate) fn ending(exit: CommandExit) -> String {
         CommandExit::TimedOut => "its time was over".to_owned(),
         CommandExit::Cancelled => "it was ended".to_owned(),
     }
+}
+
+/// Adds how a command ended to the data of a result. That it was cancelled is for its caller to say.
+pub(crate) fn add_exit(data: &mut Value, exit: CommandExit) {
+    match exit {
+        CommandExit::Code(code) => data["exit_code"] = code.into(),
+        CommandExit::Signal(signal) => data["signal"] = signal.into(),
+        CommandExit::TimedOut => data["timed_out"] = true.into(),
+        CommandExit::Cancelled => {}
+    }
+}
+
+/// Adds an output to the data of a result.
+pub(crate) fn add_stdout(data: &mut Value, output: &CapturedOutput) {
+    data["stdout"] = output.text(DATA).text.into();
+    data["stdout_lines"] = output.lines.into();
+    data["stdout_bytes"] = output.bytes.into();
 }
 
 /// The name of a signal in parentheses, after a space; nothing for those without a well-known one.

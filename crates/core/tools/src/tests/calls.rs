@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
-use haft_tool::{Access, Intent, Plugin, Registry, Source, Switch, Tool, ToolContext, ToolOutput};
+use haft_tool::{Access, Intent, Plugin, Registry, Switch, Tool, ToolContext, ToolOutput};
 use haft_types::{Envelope, ToolSpec};
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ impl Plugin for Watcher {
 
 fn registry(does: fn(&Value) -> ToolOutput, plugins: impl IntoIterator<Item = Watcher>) -> Registry {
     let mut registry = Registry::default();
-    registry.register(Arc::new(Echo::new("echo", does)), Source::Embedded);
+    registry.register(Arc::new(Echo::new("echo", does)));
     for plugin in plugins {
         registry.add_plugin(Arc::new(plugin));
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
-use haft_engine::hub::{Hub, Letter, USER};
+use haft_engine::hub::{AgentMessage, Hub, USER};
 use haft_engine::{Answer, Approval, Approver};
 use haft_types::{Decision, Filled, Form};
 use tokio::runtime::Handle;
@@ -90,8 +90,8 @@ impl StreamControl {
         };
         let control = Arc::clone(self);
         self.carrier.spawn(async move {
-            let letter = Letter { from: USER.to_owned(), to, group: None, text };
-            if let Err(why) = hub.send(letter).await {
+            let message = AgentMessage { from: USER.to_owned(), to, group: None, text };
+            if let Err(why) = hub.send(message).await {
                 control.complain(&why.to_string());
             }
         });

@@ -60,7 +60,8 @@ impl Extension for McpExtension {
             places,
             &config.sandbox,
             &project.root,
-            (Arc::clone(supervisor), Arc::clone(child_environment)),
+            Arc::clone(supervisor),
+            Arc::clone(child_environment),
             context.approver.cloned(),
         );
         let mcp = Mcp::new(gathered, host);
@@ -93,7 +94,7 @@ impl Mcp {
         let supervisor = Arc::new(places.environment.supervisor());
         let environment = Arc::new(places.environment.child_environment());
         let disabled = gathered.disabled.clone();
-        let host = host(places, &config.sandbox, &project.root, (supervisor, environment), None);
+        let host = host(places, &config.sandbox, &project.root, supervisor, environment, None);
         Ok((Self::new(gathered, host), disabled))
     }
 
@@ -192,7 +193,8 @@ fn host(
     places: &Places,
     config: &SandboxConfig,
     root: &Path,
-    (supervisor, environment): (Arc<Supervisor>, Arc<Vec<(String, String)>>),
+    supervisor: Arc<Supervisor>,
+    environment: Arc<Vec<(String, String)>>,
     approver: Option<Arc<dyn Approver>>,
 ) -> ServerHost {
     let sandbox = OwnSandbox {

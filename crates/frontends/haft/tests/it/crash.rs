@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use haft_engine::turn::State;
+use haft_engine::turn::TurnState;
 use haft_testkit::{Reply, Script, When};
 use haft_types::{Api, Usage};
 use serde_json::{Value, json};
@@ -28,28 +28,28 @@ struct Place {
 }
 
 /// Where a state can be met.
-fn places(state: State, rig: &Rig) -> Vec<Place> {
+fn places(state: TurnState, rig: &Rig) -> Vec<Place> {
     let log = rig.home().join("data/conversations.db-wal");
     match state {
         // The user's words are stored.
-        State::New => vec![Place { call: "pwrite64", file: Some(log), at: &[0.0, 0.02] }],
+        TurnState::New => vec![Place { call: "pwrite64", file: Some(log), at: &[0.0, 0.02] }],
         // The project's documents are looked at.
-        State::Building => {
+        TurnState::Building => {
             vec![Place { call: "statx", file: Some(rig.project().join("AGENTS.md")), at: &[0.0, 0.3, 0.6, 1.0] }]
         }
-        State::Requesting => vec![
+        TurnState::Requesting => vec![
             Place { call: "sendto", file: None, at: &[0.0, 1.0] },
             Place { call: "recvfrom", file: None, at: &[0.0, 0.15, 0.3] },
         ],
         // The project is looked through before and after a command; what was begun and what came of it is stored.
-        State::Running => vec![
+        TurnState::Running => vec![
             Place { call: "statx", file: Some(rig.project().join("tracked.txt")), at: &[0.0, 0.5, 1.0] },
             Place { call: "pwrite64", file: Some(log), at: &[0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8] },
         ],
         // The answer is stored, and that it ended the turn is not.
-        State::Concluding => vec![Place { call: "pwrite64", file: Some(log), at: &[0.9, 0.95] }],
+        TurnState::Concluding => vec![Place { call: "pwrite64", file: Some(log), at: &[0.9, 0.95] }],
         // The result is printed.
-        State::Ended => vec![Place { call: "write", file: Some(printed(rig)), at: &[1.0] }],
+        TurnState::Ended => vec![Place { call: "write", file: Some(printed(rig)), at: &[1.0] }],
     }
 }
 
@@ -120,7 +120,7 @@ fn a_kill_in_any_state_loses_nothing_and_repeats_nothing() {
         return;
     }
     let mut tally = Tally::default();
-    for state in State::all() {
+    for state in TurnState::all() {
         let count = places(state, &prepared()).len();
         for index in 0..count {
             let rehearsal = prepared();

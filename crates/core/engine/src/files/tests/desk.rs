@@ -15,7 +15,7 @@ use haft_types::{ContentHash, ConversationId, MessageId};
 use tempfile::TempDir;
 
 use crate::files::disk::{put, version_at};
-use crate::files::plan::{Planned, plan};
+use crate::files::plan::{PlannedUndo, plan};
 use crate::files::watch::{CommandChanges, Watch};
 use crate::files::{ChangeRecord, Conflict, Disk, Mode, Recorder, Report, Target, select};
 
@@ -177,7 +177,7 @@ impl Desk {
         let record = self.record();
         let steps = record.steps().unwrap();
         let planned = plan(&steps, &select(&steps, &Target::LastCall).unwrap(), &Disk(self.versions.as_ref()));
-        let mut reversals: Vec<_> = planned.iter().filter_map(Planned::reversal).collect();
+        let mut reversals: Vec<_> = planned.iter().filter_map(PlannedUndo::reversal).collect();
         let undo = (haft_store::versions::StepKind::Undo, None);
         self.versions.begin(&ConversationId::new("c"), undo, &reversals, &[]).unwrap();
         reversals.truncate(changed);

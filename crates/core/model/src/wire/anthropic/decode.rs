@@ -13,13 +13,13 @@ use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse, required};
 #[derive(Default)]
 pub(crate) struct AnthropicDecoder {
     assembly: ReplyParts,
-    open: BTreeMap<u64, OpenBlock>,
+    open: BTreeMap<u64, AnthropicOpenBlock>,
     stop: Option<StopReason>,
     usage: Usage,
 }
 
 /// A block that was started and not yet stopped.
-enum OpenBlock {
+enum AnthropicOpenBlock {
     Text,
     /// The part with this number.
     Thinking(usize),
@@ -167,25 +167,25 @@ impl AnthropicDecoder {
                 // Each block stays a part of its own.
                 self.assembly.push(Part::text(""));
                 self.assembly.text(block.text.as_deref().unwrap_or_default(), sink);
-                OpenBlock::Text
+                AnthropicOpenBlock::Text
             }
             "thinking" => {
                 let at = self.assembly.push(Part::Thinking(Thinking::default()));
                 self.assembly.thinking(block.thinking.as_deref().unwrap_or_default(), sink);
                 self.sign(at, block.signature.as_deref().unwrap_or_default());
-                OpenBlock::Thinking(at)
+                AnthropicOpenBlock::Thinking(at)
             }
             "redacted_thinking" => {
                 let kept = Thinking { raw: Some(raw.get().to_owned()), ..Thinking::default() };
                 self.assembly.push(Part::Thinking(kept));
-                OpenBlock::Other
+                AnthropicOpenBlock::Other
             }
             "tool_use" => {
                 let (id, name) = (required(block.id, "id")?, required(block.name, "name")?);
                 let input = block.input.map_or("{}", RawValue::get).to_owned();
-                OpenBlock::Call(self.assembly.call(id, name, sink), input)
+                AnthropicOpenBlock::Call(self.assembly.call(id, name, sink), input)
             }
-            _ => OpenBlock::Other,
+            _ => AnthropicOpenBlock::Other,
         };
         match self.open.insert(index, open) {
             None => Ok(()),
@@ -197,17 +197,17 @@ impl AnthropicDecoder {
         let open =
             self.open.get(&index).ok_or_else(|| Fault::Bad(format!("a delta for content block {index}, not open")))?;
         match *open {
-            OpenBlock::Text => self.assembly.text(delta.text.as_deref().unwrap_or_default(), sink),
-            OpenBlock::Thinking(at) => {
+            AnthropicOpenBlock::Text => self.assembly.text(delta.text.as_deref().unwrap_or_default(), sink),
+            AnthropicOpenBlock::Thinking(at) => {
                 self.assembly.thinking(delta.thinking.as_deref().unwrap_or_default(), sink);
                 self.sign(at, delta.signature.as_deref().unwrap_or_default());
             }
-            OpenBlock::Call(at, _) => {
+            AnthropicOpenBlock::Call(at, _) => {
                 if delta.r#type == Some("input_json_delta") {
                     self.assembly.arguments(at, delta.partial_json.as_deref().unwrap_or_default(), sink);
                 }
             }
-            OpenBlock::Other => {}
+            AnthropicOpenBlock::Other => {}
         }
         Ok(())
     }
@@ -215,14 +215,14 @@ impl AnthropicDecoder {
     fn close(&mut self, index: u64, sink: Sink<'_>) -> Result<(), Fault> {
         let open = self.open.remove(&index);
         match open.ok_or_else(|| Fault::Bad(format!("the end of content block {index}, not open")))? {
-            OpenBlock::Call(at, input) => {
+            AnthropicOpenBlock::Call(at, input) => {
                 // Without deltas the input is the one the block was started with.
                 if matches!(self.assembly.part_mut(at), Some(Part::ToolCall(call)) if call.arguments.is_empty()) {
                     self.assembly.arguments(at, &input, sink);
                 }
                 self.assembly.close_call(at, sink);
             }
-            OpenBlock::Text | OpenBlock::Thinking(_) | OpenBlock::Other => {}
+            AnthropicOpenBlock::Text | AnthropicOpenBlock::Thinking(_) | AnthropicOpenBlock::Other => {}
         }
         Ok(())
     }

@@ -138,7 +138,7 @@ impl Wire for AnthropicWire {
         for block in &blocks {
             match block {
                 AnthropicPiece::Block(block @ AnthropicBlock::ToolResult { .. }) => {
-                    json::push(&mut fragment.results, block)
+                    json::push(&mut fragment.results, block);
                 }
                 AnthropicPiece::Block(block) => json::push(&mut fragment.items, block),
                 AnthropicPiece::Kept(raw) => json::push_raw(&mut fragment.items, raw),
@@ -171,7 +171,7 @@ impl AnthropicWire {
             match part {
                 Part::Text { text, .. } if text.trim().is_empty() => {}
                 Part::Text { text, .. } => {
-                    pieces.push(AnthropicPiece::Block(AnthropicBlock::Text { text, cache_control: None }))
+                    pieces.push(AnthropicPiece::Block(AnthropicBlock::Text { text, cache_control: None }));
                 }
                 Part::Thinking(thinking) => {
                     if self.0.made(message) {

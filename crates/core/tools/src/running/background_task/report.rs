@@ -3,16 +3,11 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use haft_sandbox::CommandExit;
-use haft_text::CutLimits;
 use haft_types::{Envelope, TaskPhase};
 use serde_json::{Value, json};
 
-use crate::running::words::{add_section, last_lines, millis};
+use crate::running::words::{add_exit, add_section, add_stdout, last_lines, millis};
 use crate::running::{Task, TaskReport};
-
-/// What is kept as data; later rounds keep fewer lines still.
-const DATA: CutLimits = CutLimits { lines: 200, bytes: 8 * 1024 };
 
 pub(super) fn started(task: &Task) -> Envelope {
     let mut text = format!("Task {} was started. You will be told when it has ended.", task.id);
@@ -52,9 +47,7 @@ pub(super) fn shown(task: &Task, lines: usize, bytes: usize) -> Envelope {
         let _ = write!(text, "\n[{problem}.]");
     }
     let mut data = about(task, "monitor", &report);
-    data["stdout"] = output.text(DATA).text.into();
-    data["stdout_lines"] = output.lines.into();
-    data["stdout_bytes"] = output.bytes.into();
+    add_stdout(&mut data, &output);
     Envelope::success(text).with_data(data)
 }
 
@@ -80,12 +73,7 @@ fn about(task: &Task, action: &str, report: &TaskReport) -> Value {
         "duration_ms": millis(task.duration()),
     });
     if let Some(Ok(finished)) = task.ending().as_deref() {
-        match finished.exit {
-            CommandExit::Code(code) => data["exit_code"] = code.into(),
-            CommandExit::Signal(signal) => data["signal"] = signal.into(),
-            CommandExit::TimedOut => data["timed_out"] = true.into(),
-            CommandExit::Cancelled => {}
-        }
+        add_exit(&mut data, finished.exit);
     }
     if let Some(file) = &report.output {
         data["output"] = file.display().to_string().into();

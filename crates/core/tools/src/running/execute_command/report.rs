@@ -11,10 +11,7 @@ use haft_text::{Cut, CutLimits};
 use haft_types::{Envelope, ToolError, ToolStatus};
 use serde_json::{Value, json};
 
-use crate::running::words::{millis, section, signal_name, whereabouts};
-
-/// What is kept as data; later rounds keep fewer lines still.
-const DATA: CutLimits = CutLimits { lines: 200, bytes: 8 * 1024 };
+use crate::running::words::{DATA, add_exit, millis, section, signal_name, whereabouts};
 
 /// A command that ran.
 pub(super) struct CommandRun {
@@ -109,11 +106,9 @@ impl CommandRun {
     fn data(&self, names_files: bool, truncated: bool) -> Value {
         let FinishedCommand { exit, stdout, stderr, duration, .. } = &self.finished;
         let mut data = json!({ "command": self.command, "cwd": self.cwd });
-        match exit {
-            CommandExit::Code(code) => data["exit_code"] = (*code).into(),
-            CommandExit::Signal(signal) => data["signal"] = (*signal).into(),
-            CommandExit::TimedOut => data["timed_out"] = true.into(),
-            CommandExit::Cancelled => data["cancelled"] = true.into(),
+        add_exit(&mut data, *exit);
+        if *exit == CommandExit::Cancelled {
+            data["cancelled"] = true.into();
         }
         data["stdout"] = stdout.text(DATA).text.into();
         data["stderr"] = stderr.text(DATA).text.into();

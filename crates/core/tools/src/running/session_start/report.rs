@@ -2,17 +2,14 @@
 
 use std::time::Duration;
 
-use haft_sandbox::{AwaitedInput, CapturedOutput, CommandExit, Pause, TypeError};
+use haft_sandbox::{AwaitedInput, CapturedOutput, Pause, TypeError};
 use haft_text::CutLimits;
 use haft_types::Envelope;
 use serde_json::json;
 
 use crate::failure::{Coded, ToolFailure};
 use crate::running::PtySession;
-use crate::running::words::{ending, section, span, whereabouts};
-
-/// What is kept as data; later rounds keep fewer lines still.
-const DATA: CutLimits = CutLimits { lines: 200, bytes: 8 * 1024 };
+use crate::running::words::{add_exit, add_stdout, ending, section, span, whereabouts};
 
 /// How a session stands after it was spoken to.
 pub(crate) struct Spoken<'a> {
@@ -45,11 +42,7 @@ impl<'a> Spoken<'a> {
         let mut text = match ended.as_deref() {
             Some(Err(error)) => return Err(ToolFailure::new("cannot_run", error.to_string())),
             Some(Ok(finished)) => {
-                match finished.exit {
-                    CommandExit::Code(code) => data["exit_code"] = code.into(),
-                    CommandExit::Signal(signal) => data["signal"] = signal.into(),
-                    CommandExit::TimedOut | CommandExit::Cancelled => {}
-                }
+                add_exit(&mut data, finished.exit);
                 format!("Session {id} has ended: {}.", ending(finished.exit))
             }
             None => self.headline(&id),
@@ -67,9 +60,7 @@ impl<'a> Spoken<'a> {
             text.push_str(" No new output.");
         }
         section(&mut text, "output", &cut);
-        data["stdout"] = self.output.text(DATA).text.into();
-        data["stdout_lines"] = self.output.lines.into();
-        data["stdout_bytes"] = self.output.bytes.into();
+        add_stdout(&mut data, &self.output);
         if cut.is_cut() {
             let all = self.session.terminal.output();
             text.push('\n');

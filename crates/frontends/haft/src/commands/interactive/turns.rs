@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_engine::hub::{Hub, Letter, USER};
+use haft_engine::hub::{AgentMessage, Hub, USER};
 use haft_engine::{Compacted, MAIN, ModeSwitch, Which};
 use haft_tui::{Operation, UiMessage};
 use haft_types::PermissionMode;
@@ -134,9 +134,9 @@ impl TurnControl<'_> {
                     Some(Operation::Interrupt) => cancel.cancel(),
                     Some(Operation::Join(text)) => {
                         let text = self.side_actions.with_overheard(text);
-                        let letter = Letter { from: USER.to_owned(), to: MAIN.to_owned(), group: None, text };
+                        let message = AgentMessage { from: USER.to_owned(), to: MAIN.to_owned(), group: None, text };
                         // What cannot be delivered waits in the interface until the turn is over.
-                        drop(self.hub.send(letter).await);
+                        drop(self.hub.send(message).await);
                     }
                     Some(Operation::Mode(mode)) => {
                         *self.mode = mode;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use haft_model::O200k;
 use haft_project::external::{self, ExternalTool};
 use haft_project::{KnowledgeKind, NamedItems};
-use haft_tool::{Access, Registry, Source, Tool};
+use haft_tool::{Access, Registry, Tool};
 use haft_types::{TokenCounter as _, ToolSet};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -15,10 +15,12 @@ use crate::commands::tools::ToolListArgs;
 use crate::exit::usage_error;
 use crate::output::{self, TextTable};
 
+/// Where a tool of the registry comes from.
+pub(super) const SOURCE: &str = "built-in";
+
 /// A tool of the list.
 struct ToolRow<'a> {
     tool: &'a dyn Tool,
-    source: &'a str,
     offered: bool,
     tokens: u32,
 }
@@ -34,18 +36,18 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
     let externals = Externals::find(args).await?;
     let wanted = haft_engine::wanted_tools(&choice.offer, &externals.place.ground);
     offered.select(&wanted, &choice.profiles).map_err(|error| usage_error(format!("`tools.offer`: {error}")))?;
-    let rows: Vec<_> = registry.iter().map(|tool| row(tool.as_ref(), &registry, &offered)).collect();
+    let rows: Vec<_> = registry.iter().map(|tool| row(tool.as_ref(), &offered)).collect();
     if args.json {
         let built_in = rows.iter().map(as_json);
         return output::print_json(&built_in.chain(externals.json()).collect::<Vec<_>>().into());
     }
     let mut table = TextTable::new(&["NAME", "GROUP", "DOES", "SOURCE", "TOKENS", "OFFERED"]);
-    for ToolRow { tool, source, offered, tokens } in &rows {
+    for ToolRow { tool, offered, tokens } in &rows {
         table.row(vec![
             tool.spec().name.clone(),
             tool.manual().group.name().to_owned(),
             access_name(tool.access()).to_owned(),
-            (*source).to_owned(),
+            SOURCE.to_owned(),
             tokens.to_string(),
             if *offered { "yes" } else { "no" }.to_owned(),
         ]);
@@ -118,11 +120,10 @@ impl Externals {
     }
 }
 
-fn row<'a>(tool: &'a dyn Tool, registry: &'a Registry, offered: &Registry) -> ToolRow<'a> {
+fn row<'a>(tool: &'a dyn Tool, offered: &Registry) -> ToolRow<'a> {
     let name = &tool.spec().name;
     ToolRow {
         tool,
-        source: registry.source(name).map_or("", Source::name),
         offered: offered.get(name).is_some(),
         tokens: ToolSet::new(vec![tool.spec().clone()], &O200k).tokens,
     }
@@ -134,7 +135,7 @@ fn as_json(row: &ToolRow<'_>) -> Value {
         "name": row.tool.spec().name,
         "group": manual.group.name(),
         "access": access_name(row.tool.access()),
-        "source": row.source,
+        "source": SOURCE,
         "tokens": row.tokens,
         "offered": row.offered,
         "aliases": manual.aliases.iter().map(|alias| alias.name).collect::<Vec<_>>(),

@@ -3,11 +3,10 @@
 use std::fmt::Write as _;
 
 use haft_project::{KnowledgeKind, external};
-use haft_tool::Source;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::list::access_name;
+use super::list::{SOURCE, access_name};
 use crate::cli::Common;
 use crate::commands::catalogue::{self, CatalogueContext};
 use crate::exit::usage_error;
@@ -29,7 +28,6 @@ pub(super) async fn run(name: &str, json: bool, common: &Common) -> anyhow::Resu
     let Some(found) = registry.resolve(name) else { return external(name, json, common).await };
     let tool = found.tool;
     let (spec, manual) = (tool.spec(), tool.manual());
-    let source = registry.source(&spec.name).map_or("", Source::name);
     let aliases: Vec<_> = manual.aliases.iter().map(|alias| alias.name).collect();
     let example: Value = serde_json::from_str(manual.example).unwrap_or_default();
     let cases: Vec<_> = registry.cases().filter(|case| case.tools.contains(&spec.name)).collect();
@@ -38,7 +36,7 @@ pub(super) async fn run(name: &str, json: bool, common: &Common) -> anyhow::Resu
             "name": spec.name,
             "group": manual.group.name(),
             "access": access_name(tool.access()),
-            "source": source,
+            "source": SOURCE,
             "aliases": aliases,
             "description": spec.description,
             "parameters": spec.parameters,
@@ -47,7 +45,7 @@ pub(super) async fn run(name: &str, json: bool, common: &Common) -> anyhow::Resu
             "cases": cases.iter().map(|case| case.name.as_str()).collect::<Vec<_>>(),
         }));
     }
-    let mut text = format!("{} ({}, {}, {source})\n", spec.name, manual.group.name(), access_name(tool.access()));
+    let mut text = format!("{} ({}, {}, {SOURCE})\n", spec.name, manual.group.name(), access_name(tool.access()));
     // Writing to a String cannot fail.
     if !aliases.is_empty() {
         let _ = writeln!(text, "Answers to {} too, with the parameters known by that name.", aliases.join(", "));

@@ -12,11 +12,11 @@ use super::shared_budget::SharedBudget;
 use crate::files::Watch;
 use crate::hub::{Hub, Mailbox};
 use crate::permit::Permit;
-use crate::ports::{Children, Shared, StoredTodo};
+use crate::ports::{Children, SharedKnowledge, StoredTodo};
 use crate::session::{ModelOpener, SessionConfig};
 
 /// What a session gives to each of its sub-agents.
-pub(crate) struct Home {
+pub(crate) struct ParentSession {
     pub(crate) config: SessionConfig,
     pub(crate) conversation: ConversationId,
     pub(crate) store: Arc<dyn Store>,
@@ -29,7 +29,7 @@ pub(crate) struct Home {
     /// Only to make another of its kind: what a sub-agent has running is its own.
     pub(crate) running: Arc<Running>,
     pub(crate) todo: Arc<StoredTodo>,
-    pub(crate) knowledge: Shared,
+    pub(crate) knowledge: SharedKnowledge,
     pub(crate) children: Arc<Children>,
     pub(crate) permit: Arc<Permit>,
     pub(crate) watch: Arc<Watch>,
@@ -39,10 +39,10 @@ pub(crate) struct Home {
     pub(crate) merging: tokio::sync::Mutex<()>,
 }
 
-/// What one sub-agent has from home, besides its configuration and services.
-pub(crate) struct Kin {
+/// What one sub-agent has from its parent, besides its configuration and services.
+pub(crate) struct ParentLink {
     pub(crate) todo: Arc<StoredTodo>,
-    pub(crate) knowledge: Shared,
+    pub(crate) knowledge: SharedKnowledge,
     pub(crate) permit: Arc<Permit>,
     /// The change record of whoever started it; its own where it works elsewhere.
     pub(crate) watch: Option<Arc<Watch>>,
