@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use haft_store::ConversationDocument;
 use haft_types::{
     ContentHash, ConversationId, Envelope, Hasher, LlmMetadata, Message, MessageId, Metadata, Origin, Part, Role,
-    ShortId, Timestamp, ToolResult,
+    ShortId, Timestamp, ToolCall, ToolResult,
 };
 use serde_json::Value;
 
-use crate::{ImportError, ImportedConversation};
+use crate::{ImportError, ImportedConversation, tool_data};
 
 /// Under which key a conversation says which program it comes from.
 const IMPORTED_FROM: &str = "imported_from";
@@ -18,8 +18,8 @@ const IMPORTED_FROM: &str = "imported_from";
 pub(crate) struct ConversationBuilder {
     messages: Vec<Message>,
     short_ids: HashSet<ShortId>,
-    /// The names of the tools called, by call.
-    names: HashMap<String, String>,
+    /// The calls so far, by id.
+    calls: HashMap<String, ToolCall>,
     round: u32,
     now: Timestamp,
     /// What could not be taken in.
@@ -36,8 +36,8 @@ pub(crate) struct ConversationHeader {
 
 impl ConversationBuilder {
     pub(crate) fn new(now: Timestamp) -> Self {
-        let (short_ids, names) = (HashSet::new(), HashMap::new());
-        Self { messages: Vec::new(), short_ids, names, round: 0, now, skipped: 0 }
+        let (short_ids, calls) = (HashSet::new(), HashMap::new());
+        Self { messages: Vec::new(), short_ids, calls, round: 0, now, skipped: 0 }
     }
 
     /// A message of these parts. Its time is that of the message before where it has none.
@@ -65,7 +65,7 @@ impl ConversationBuilder {
         if message.content.is_empty() {
             return;
         }
-        self.names.extend(message.tool_calls().map(|call| (call.id.clone(), call.name.clone())));
+        self.calls.extend(message.tool_calls().map(|call| (call.id.clone(), call.clone())));
         self.round += u32::from(message.opens_round());
         if let Some(made) = &mut message.llm_metadata
             && made.conversation_round == 0
@@ -73,6 +73,8 @@ impl ConversationBuilder {
             made.conversation_round = self.round;
         }
         message.message_id = self.fresh_id(&message);
+        // After the id is made: the same text had the same id before there was any data.
+        tool_data::add(&mut message, &self.calls);
         self.take(message);
     }
 
@@ -105,7 +107,7 @@ impl ConversationBuilder {
 
     /// A result of a call, with the name of the tool that was called.
     pub(crate) fn result(&self, call: &str, name: Option<&str>, envelope: Envelope) -> Part {
-        let known = name.or_else(|| self.names.get(call).map(String::as_str)).unwrap_or("unknown");
+        let known = name.or_else(|| self.calls.get(call).map(|call| call.name.as_str())).unwrap_or("unknown");
         Part::ToolResult(Box::new(ToolResult { tool_call_id: call.to_owned(), name: known.to_owned(), envelope }))
     }
 

@@ -5,8 +5,8 @@
 
 use haft_types::{Envelope, Message, Metadata, Origin, Part, Role, Thinking, Timestamp, ToolCall};
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::build::{ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, made_by};
 use crate::chat::image_of;
@@ -198,7 +198,7 @@ fn call(item: &Value, raw: &str) -> Option<ToolCall> {
     let (name, arguments) = match item.get("type").and_then(Value::as_str)? {
         "function_call" => (text("name")?, text("arguments")?),
         // Its input is free text, not JSON.
-        "custom_tool_call" => (text("name")?, serde_json::json!({ "input": text("input")? }).to_string()),
+        "custom_tool_call" => (text("name")?, json!({ "input": text("input")? }).to_string()),
         _ => ("local_shell".to_owned(), serde_json::from_str::<RawCall<'_>>(raw).ok()?.action?.get().to_owned()),
     };
     Some(ToolCall { id, name, arguments, signature: None })
@@ -206,11 +206,12 @@ fn call(item: &Value, raw: &str) -> Option<ToolCall> {
 
 /// What a call gave: plain text, or JSON around it that says how it went.
 fn output(output: &Value) -> Envelope {
+    let mut exit_code = None;
     let (text, success) = match output {
         Value::String(text) => match serde_json::from_str::<Value>(text) {
             Ok(inner) if inner.get("output").is_some_and(Value::is_string) => {
-                let code = inner.pointer("/metadata/exit_code").and_then(Value::as_i64);
-                (inner["output"].as_str().unwrap_or_default().to_owned(), code.is_none_or(|code| code == 0))
+                exit_code = inner.pointer("/metadata/exit_code").and_then(Value::as_i64);
+                (inner["output"].as_str().unwrap_or_default().to_owned(), exit_code.is_none_or(|code| code == 0))
             }
             Ok(_) | Err(_) => (text.clone(), true),
         },
@@ -223,7 +224,11 @@ fn output(output: &Value) -> Envelope {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => (String::new(), true),
     };
-    if success { Envelope::success(text) } else { Envelope::failure("failed", text) }
+    let envelope = if success { Envelope::success(text) } else { Envelope::failure("failed", text) };
+    match exit_code {
+        Some(code) => envelope.with_data(json!({ "exit_code": code })),
+        None => envelope,
+    }
 }
 
 fn content(content: &Value) -> Vec<Part> {

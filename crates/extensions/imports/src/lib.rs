@@ -8,7 +8,7 @@
 //! says and haft has no place for is kept in metadata or counted as skipped, never guessed.
 //!
 //! Read first: [`read_conversations`], [`ImportFormat`], [`ImportedConversation`]; then `claude_code.rs`, the longest of the
-//! formats.
+//! formats, and `tool_data.rs`, which gives results the shapes of haft's own tools.
 
 mod build;
 mod chat;
@@ -16,6 +16,7 @@ mod claude_code;
 mod codex;
 mod files;
 mod time;
+mod tool_data;
 mod trajectory;
 
 use std::fmt;

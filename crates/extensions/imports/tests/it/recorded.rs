@@ -148,3 +148,32 @@ async fn words_of_recorded_conversations_are_found_where_they_are_and_nowhere_el
         }
     }
 }
+
+#[test]
+fn recorded_results_of_known_tools_have_the_data_of_haft_tools() {
+    let Some(text) = trajectories() else { return };
+    let read = read_conversations(SourceText { text: &text, now: tick(0) }, None).unwrap();
+    let results = || {
+        let messages = read.iter().flat_map(|one| &one.document.messages);
+        messages.flat_map(|message| message.tool_results().map(move |result| (message, result)))
+    };
+    for (name, tool) in [
+        ("Read", "read_file"),
+        ("Edit", "replace_in_file"),
+        ("Write", "write_to_file"),
+        ("Bash", "execute_command"),
+        ("bash", "execute_command"),
+        ("execute_bash", "execute_command"),
+        ("Grep", "search_files"),
+        ("Glob", "glob"),
+        ("TodoWrite", "todo_write"),
+        ("read", "read_file"),
+        ("edit", "replace_in_file"),
+    ] {
+        let named: Vec<_> = results().filter(|(_, result)| result.name == name).collect();
+        let shaped = |(_, result): &&(&Message, &haft_types::ToolResult)| result.envelope.data.is_object();
+        let told = named.iter().filter(shaped).count();
+        assert!(named.len() > 10 && told * 100 >= named.len() * 90, "{name}: {told} of {}", named.len());
+        assert!(named.iter().any(|(message, _)| message.metadata["tool"] == tool), "{name}");
+    }
+}

@@ -1,0 +1,154 @@
+//! Results of other agents' tools in the shapes of haft's own.
+//!
+//! ```text
+//! Read {"file_path":"/p/a.rs"} ─► "     1→fn main() {}"  ─►  read_file, {path, start_line, end_line, content}
+//! ```
+//!
+//! haft compresses a result, finds the copies that a newer one replaces and lists what was changed from `data`, by the name of
+//! the tool. A recorded result is text alone, so its data is made here from the call's arguments and from marks in the text that
+//! the agent is known to write. The text itself stays as it was: it is what that model read.
+//!
+//! Invariant: what neither call nor text says is left out of the data, never guessed. A result of a tool that is not known
+//! here keeps no data and is compressed by the rule for any other.
+
+mod commands;
+mod files;
+
+use std::collections::HashMap;
+
+use haft_context::TOOL;
+use haft_types::{Envelope, Message, Part, Role, ToolCall, ToolResult, ToolStatus};
+use serde_json::Value;
+
+/// Gives the results of a message the data that haft's own tool would have given them, and notes which tool that is.
+pub(crate) fn add(message: &mut Message, calls: &HashMap<String, ToolCall>) {
+    if message.role != Role::Tool {
+        return;
+    }
+    let single = message.tool_results().count() == 1;
+    let mut tool = None;
+    for part in &mut message.content {
+        let Part::ToolResult(result) = part else { continue };
+        tool = calls.get(&result.tool_call_id).and_then(|call| shape(call, result));
+    }
+    // The key names one tool, so it says nothing for several results.
+    if let Some(tool) = tool.filter(|_| single) {
+        message.metadata.insert(TOOL.into(), tool.into());
+    }
+}
+
+/// Sets data and status of a result, and gives the name of haft's tool.
+fn shape(call: &ToolCall, result: &mut ToolResult) -> Option<&'static str> {
+    let arguments = Arguments::of(call)?;
+    let envelope = &mut result.envelope;
+    // Exit codes come from formats that keep them apart from the text.
+    let code = envelope.data.get("exit_code").and_then(Value::as_i64);
+    if !envelope.data.is_null() && code.is_none() {
+        return None;
+    }
+    if envelope.status == ToolStatus::Success && envelope.text.trim_start().starts_with("<tool_use_error>") {
+        *envelope = Envelope::failure("failed", std::mem::take(&mut envelope.text));
+    }
+    let tool = tool_of(&call.name, &arguments)?;
+    if tool == "execute_command" {
+        let is_exact = call.name == "Bash";
+        commands::shape(&arguments, envelope, code, is_exact);
+        return Some(tool);
+    }
+    if envelope.status == ToolStatus::Error || is_refused(&envelope.text) {
+        return Some(tool);
+    }
+    let text = &envelope.text;
+    let data = match tool {
+        "read_file" => files::read(&arguments, text),
+        "replace_in_file" => files::edit(&arguments),
+        "write_to_file" => files::write(&arguments, text),
+        "apply_patch" => files::patch(&arguments),
+        "search_files" => files::search(&arguments, text),
+        "glob" => files::glob(&arguments, text),
+        "list_files" => Some(files::list(&arguments, text)),
+        _ => files::todo(&arguments),
+    };
+    envelope.data = data?;
+    Some(tool)
+}
+
+/// haft's name for another agent's tool.
+fn tool_of(name: &str, arguments: &Arguments) -> Option<&'static str> {
+    Some(match name {
+        "Read" | "read" | "read_file" | "view" | "open" | "read_files" => "read_file",
+        "Edit" | "edit" | "MultiEdit" | "multi_edit" | "str_replace" | "replace_in_file" | "replace" | "editor" => {
+            "replace_in_file"
+        }
+        "Write" | "write" | "write_file" | "write_to_file" | "create_file" | "new_file" => "write_to_file",
+        "Bash" | "bash" | "shell" | "execute_bash" | "execute_command" | "exec_command" | "shell_command"
+        | "local_shell" | "run_shell_command" | "container.exec" | "run_commands" => "execute_command",
+        "Grep" | "grep" | "search_files" | "search_file_content" | "grep_search" => "search_files",
+        "Glob" | "glob" | "find" | "find_file" => "glob",
+        "LS" | "ls" | "list_dir" | "list_directory" | "list_files" => "list_files",
+        "TodoWrite" | "todo_write" | "update_plan" | "write_todos" => "todo_write",
+        "apply_patch" => "apply_patch",
+        // One tool of which the command is an argument.
+        "str_replace_editor" | "str_replace_based_edit_tool" => match arguments.text(&["command"])? {
+            "view" => "read_file",
+            "create" => "write_to_file",
+            "str_replace" | "insert" => "replace_in_file",
+            _ => return None,
+        },
+        _ => return None,
+    })
+}
+
+/// Whether a text is what agents write when nothing was done, in recordings that do not say so otherwise.
+fn is_refused(text: &str) -> bool {
+    const MARKS: [&str; 9] = [
+        "The user doesn't want to",
+        "Could not find",
+        "No replacement was performed",
+        "Your proposed edit has introduced",
+        "Error:",
+        "ERROR:",
+        "File not found",
+        "File does not exist",
+        "Invalid `path` parameter",
+    ];
+    let begin = text.trim_start();
+    MARKS.iter().any(|mark| begin.starts_with(mark))
+}
+
+/// The arguments of a call.
+struct Arguments(Value);
+
+impl Arguments {
+    fn of(call: &ToolCall) -> Option<Self> {
+        let value: Value = serde_json::from_str(&call.arguments).ok()?;
+        value.is_object().then_some(Self(value))
+    }
+
+    /// The first of these that is a text.
+    fn text(&self, names: &[&str]) -> Option<&str> {
+        names.iter().find_map(|name| self.0.get(name)?.as_str())
+    }
+
+    /// The first of these that is a number.
+    fn number(&self, names: &[&str]) -> Option<u64> {
+        names.iter().find_map(|name| self.0.get(name)?.as_u64())
+    }
+
+    /// The first of these that is a list.
+    fn list(&self, names: &[&str]) -> Option<&Vec<Value>> {
+        names.iter().find_map(|name| self.0.get(name)?.as_array())
+    }
+
+    /// The file it names, alone or as the only one of a list.
+    fn path(&self) -> Option<&str> {
+        const NAMES: [&str; 6] = ["path", "file_path", "absolute_path", "filename", "target_file", "notebook_path"];
+        self.text(&NAMES).or_else(|| match self.list(&["files"])?.as_slice() {
+            [one] => one.get("path")?.as_str(),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

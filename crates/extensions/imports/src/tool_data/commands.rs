@@ -1,0 +1,102 @@
+//! Commands: how they ended and what they wrote.
+
+use haft_types::{Envelope, ToolError, ToolStatus};
+use serde_json::{Map, Value};
+
+use super::Arguments;
+
+/// Sets the data of a command's result. `code` is the exit code where the format keeps one; where `is_exact`, a result that is
+/// no failure has exited with 0.
+pub(super) fn shape(arguments: &Arguments, envelope: &mut Envelope, code: Option<i64>, is_exact: bool) {
+    let output = Output::of(&envelope.text);
+    let succeeded = envelope.status == ToolStatus::Success;
+    let code = code.or(output.code).or((is_exact && succeeded).then_some(0));
+    if code.is_none() && !succeeded {
+        // It was never run, or nobody knows how it ended: the text is the error.
+        return;
+    }
+    let mut data = Map::new();
+    if let Some(command) = command(arguments) {
+        data.insert("command".into(), command.into());
+    }
+    if let Some(cwd) = arguments.text(&["cwd", "workdir", "working_directory", "directory"]) {
+        data.insert("cwd".into(), cwd.into());
+    }
+    if let Some(code) = code {
+        data.insert("exit_code".into(), code.into());
+    }
+    data.insert("stdout".into(), output.text.into());
+    data.insert("stderr".into(), "".into());
+    data.insert("stdout_lines".into(), output.text.lines().count().into());
+    data.insert("stdout_bytes".into(), output.text.len().into());
+    if let Some(code) = code.filter(|code| *code != 0) {
+        envelope.status = ToolStatus::Error;
+        envelope.error = Some(ToolError { code: "exit_status".into(), message: format!("exit status {code}") });
+    }
+    envelope.data = data.into();
+}
+
+/// The command, as a line a shell would take where it is a list of words.
+fn command(arguments: &Arguments) -> Option<String> {
+    if let Some(line) = arguments.text(&["command", "cmd"]) {
+        return Some(line.to_owned());
+    }
+    let words: Vec<&str> = arguments.list(&["command", "cmd", "commands"])?.iter().filter_map(Value::as_str).collect();
+    match words.as_slice() {
+        // `bash -lc SCRIPT` runs what the model wrote.
+        [_, flag, script] if flag.starts_with('-') && flag.ends_with('c') => Some((*script).to_owned()),
+        words => Some(words.join(" ")),
+    }
+}
+
+/// What a text says of a command.
+struct Output<'a> {
+    code: Option<i64>,
+    text: &'a str,
+}
+
+impl<'a> Output<'a> {
+    fn of(text: &'a str) -> Self {
+        Self::tagged(text)
+            .or_else(|| Self::headed(text))
+            .or_else(|| Self::ended(text))
+            .unwrap_or(Self { code: None, text })
+    }
+
+    /// `<returncode>1</returncode>\n<output>\n…\n</output>`.
+    fn tagged(text: &'a str) -> Option<Self> {
+        let (code, rest) = text.trim_start().strip_prefix("<returncode>")?.split_once("</returncode>")?;
+        let rest = rest.trim_start();
+        let inner = rest.strip_prefix("<output>\n").and_then(|rest| rest.trim_end().strip_suffix("</output>"));
+        Some(Self { code: code.trim().parse().ok(), text: inner.unwrap_or(rest) })
+    }
+
+    /// `Exit code 1\n…`, or lines of the program's own up to `Output:`.
+    fn headed(text: &'a str) -> Option<Self> {
+        if let Some(rest) = text.strip_prefix("Exit code ") {
+            let (code, output) = rest.split_once('\n').unwrap_or((rest, ""));
+            return Some(Self { code: Some(code.trim().parse().ok()?), text: output });
+        }
+        let (head, output) = text.split_once("Output:\n")?;
+        let marks = ["Exit code: ", "Process exited with code "];
+        let code = |line: &str| marks.iter().find_map(|mark| line.strip_prefix(mark)?.trim().parse().ok());
+        let is_head = |line: &str| {
+            ["Chunk ID: ", "Wall time: ", "Original token count: ", "Process running with ", "Total output lines: "]
+                .iter()
+                .chain(&marks)
+                .any(|mark| line.starts_with(mark))
+        };
+        let mut lines = head.lines().filter(|line| !line.trim().is_empty()).peekable();
+        lines.peek()?;
+        lines.all(is_head).then(|| Self { code: head.lines().find_map(code), text: output })
+    }
+
+    /// `…\nCommand exited with code 1`, `…\n[The command completed with exit code 1.]`.
+    fn ended(text: &'a str) -> Option<Self> {
+        let trimmed = text.trim_end();
+        let (output, last) = trimmed.rsplit_once('\n').unwrap_or(("", trimmed));
+        let said = last.strip_prefix("Command exited with code ");
+        let said = said.or_else(|| last.strip_prefix("[The command completed with exit code ")?.strip_suffix(".]"));
+        Some(Self { code: Some(said?.trim().parse().ok()?), text: output.trim_end_matches('\n') })
+    }
+}
