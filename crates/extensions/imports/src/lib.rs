@@ -48,7 +48,7 @@ pub enum ImportFormat {
     CodexExec,
     /// The session file of pi: JSON lines.
     Pi,
-    /// The trajectory of OpenHands: a list of events.
+    /// The trajectory of `OpenHands`: a list of events.
     Openhands,
     /// The `.traj` file of SWE-agent: one JSON object.
     SweAgent,

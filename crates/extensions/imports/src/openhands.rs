@@ -1,4 +1,4 @@
-//! The trajectories of OpenHands: a list of events, each an action of somebody or an observation that an action caused.
+//! The trajectories of `OpenHands`: a list of events, each an action of somebody or an observation that an action caused.
 
 use haft_types::{Envelope, Origin, Part, Role, ToolCall};
 use serde_json::Value;
@@ -36,7 +36,7 @@ fn take(builder: &mut ConversationBuilder, event: &Value) {
             builder.message(Role::Assistant, parts, at)
         }
         (None, _) => match (text_of(event, "observation"), event.get("cause")) {
-            (Some("agent_state_changed" | "recall" | "null"), _) | (None, _) => return,
+            (Some("agent_state_changed" | "recall" | "null") | None, _) => return,
             (Some(_), Some(_)) => {
                 let text = text_of(event, "content").unwrap_or_default();
                 let failed = text_of(event, "observation") == Some("error");
