@@ -86,7 +86,7 @@ fn a_configured_role_is_system_text_and_reminder() {
     rig.task(&["--set", "roles.main=You are a careful gardener.", "--system-prompt", "You are a machine.", "hi"]);
     let requests = requests(&rig);
     assert!(
-        requests[0].system.starts_with("You are a careful gardener.\n\nUse tabs.\n\nWorking directory:"),
+        requests[0].system.starts_with("You are a careful gardener.\n\nWorking directory:"),
         "{}",
         requests[0].system
     );
@@ -94,7 +94,11 @@ fn a_configured_role_is_system_text_and_reminder() {
     for seen in &requests {
         let at = places(seen, "## Agent Role Definition");
         assert_eq!(at.len(), 1);
-        assert!(seen.parts().nth(at[0]).unwrap().1.text().unwrap().contains("careful gardener"));
+        let reminder = seen.parts().nth(at[0]).unwrap().1.text().unwrap();
+        assert!(reminder.contains("careful gardener") && reminder.contains("Platform: "), "{reminder}");
+        assert!(reminder.starts_with("<system-reminder>\n## Agent Role Definition\n"), "{reminder}");
+        let everything = seen.parts().filter_map(|(_, part)| part.text()).collect::<String>() + &seen.system;
+        assert_eq!(everything.matches("Use tabs.").count(), 2, "in the documents and in the reminder");
     }
 }
 
@@ -265,7 +269,7 @@ fn portable(mut seen: Seen, rig: &Rig) -> String {
     let home = rig.home().display().to_string();
     let text = seen.to_string().replace(&project, "PROJECT").replace(&home, "HOME");
     let masked = |line: &str| match line.split_once(": ") {
-        Some((name @ ("Operating system" | "Shell" | "User"), _)) => format!("{name}: …"),
+        Some((name @ ("Operating system" | "Shell of commands" | "User"), _)) => format!("{name}: …"),
         _ => line.to_owned(),
     };
     text.lines().map(|line| masked(line) + "\n").collect()
