@@ -125,8 +125,8 @@ pub use budget::Budget;
 pub use build::active::{ChangedFile, FolderChange, active_request};
 pub use build::blocks::{Blocks, Repair, interrupted, repair};
 pub use build::documents::{Document, DocumentKind, Documents, Need};
-pub use build::hints::strip_hints;
-pub use build::input::treat_input;
+pub use build::hints::{HintFilter, strip_hints};
+pub use build::input::{MentionKind, treat_input};
 pub use build::placement::{Placement, UnknownPlace};
 pub use build::reminders::{
     FolderNotes, ListOwner, MissingRole, Reminders, RoleParts, Todo, TodoProgress, UsefulRange, check_subagent_role,

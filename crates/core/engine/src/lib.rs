@@ -47,7 +47,7 @@ pub use session::{
     CacheState, Compacted, ContextLine, Delegation, EditContextError, EditNews, EngineError, KnowledgeSettings,
     Leftovers, ModeSwitch, ModelOpener, ModelServices, Notice, OpenError, ProjectRules, PromptSettings, RangeSummary,
     Roles, RunReport, SafetySettings, Services, Session, SessionConfig, SessionFolders, Standby, SwitchError,
-    TaskSettings, ToolSettings, Which, all_tools, prefix_cache_of, sent_of, wanted_tools,
+    TaskSettings, ToolSettings, Which, all_tools, mention_kind, prefix_cache_of, sent_of, wanted_tools,
 };
 pub use subagents::SharedBudget;
 pub use turn_io::EventSink;

@@ -61,7 +61,7 @@ pub use modes::ModeSwitch;
 pub(crate) use open::title_of;
 pub use open::{OpenError, Which, all_tools, wanted_tools};
 pub use quoted::{prefix_cache_of, sent_of};
-pub use run::RunReport;
+pub use run::{RunReport, mention_kind};
 pub use tasks::Leftovers;
 
 /// Something went wrong that is not the model's or a tool's doing.

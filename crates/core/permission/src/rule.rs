@@ -17,16 +17,18 @@ pub(super) const READ_TOOLS: [&str; 10] = [
     "list_files", "read_file", "search_files", "useful_info_add",
 ];
 /// Tools that write what their path names.
-pub(super) const WRITE_TOOLS: [&str; 7] =
-    ["ac_mod_write", "apply_patch", "extract_to_text", "multi_edit", "replace_in_file", "undo_edit", "write_to_file"];
+pub(super) const WRITE_TOOLS: [&str; 8] = [
+    "ac_mod_write", "apply_patch", "edit_file", "extract_to_text", "multi_edit", "replace_in_file", "undo_edit",
+    "write_to_file",
+];
 /// Tools that reach hosts; their pattern is `domain:example.com`.
 pub(super) const HOST_TOOLS: [&str; 3] = ["use_rag_tool", "web_crawl", "web_search"];
 /// How the names begin that rules know tools of MCP servers by: `mcp__server__tool`.
 const OF_SERVERS: &str = "mcp__";
 /// The names other agents use.
-const CLASSIC: [(&str, &str); 10] = [
+const CLASSIC: [(&str, &str); 11] = [
     ("Bash", EXECUTE),
-    ("Edit", "multi_edit"),
+    ("Edit", "edit_file"),
     ("Glob", "glob"),
     ("Grep", "search_files"),
     ("LS", "list_files"),
@@ -35,6 +37,7 @@ const CLASSIC: [(&str, &str); 10] = [
     ("WebFetch", "web_crawl"),
     ("WebSearch", "web_search"),
     ("Write", "write_to_file"),
+    ("str_replace", "edit_file"),
 ];
 
 /// A rule that cannot be read.

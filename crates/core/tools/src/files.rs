@@ -7,6 +7,7 @@ pub(crate) mod change;
 pub(crate) mod disk;
 pub(crate) mod documents;
 pub(crate) mod edit;
+pub(crate) mod edit_file;
 pub(crate) mod encoding;
 pub(crate) mod excerpt;
 pub(crate) mod extract_to_text;

@@ -73,21 +73,75 @@ pub fn strip_hints(text: &str) -> Cow<'_, str> {
     if !text.contains(OPEN) {
         return Cow::Borrowed(text);
     }
-    let mut stripped = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(start) = rest.find(OPEN) {
-        let after = &rest[start + OPEN.len()..];
-        let is_hint = after.get(..8).is_some_and(|id| id.parse::<ShortId>().is_ok()) && after[8..].starts_with(']');
-        if is_hint {
-            stripped.push_str(rest[..start].trim_end_matches('\n'));
-            rest = &after[9..];
+    let mut filter = HintFilter::default();
+    let mut stripped = filter.feed(text);
+    stripped.push_str(&filter.finish());
+    Cow::Owned(stripped)
+}
+
+/// Takes repeated hint lines out of words that arrive in pieces. What may yet become a hint is held back, the line breaks before
+/// it included; each character is looked at once, or twice if it shows that what was held back is none.
+///
+/// Only for what a model says: the arguments of a call are the model's own text, whatever they hold.
+#[derive(Debug, Default)]
+pub struct HintFilter {
+    /// Line breaks that go with a hint, if one follows.
+    breaks: usize,
+    /// The beginning of what may be a hint.
+    held: String,
+}
+
+impl HintFilter {
+    /// What can be shown now.
+    pub fn feed(&mut self, piece: &str) -> String {
+        let mut shown = String::with_capacity(piece.len());
+        for c in piece.chars() {
+            self.take(c, &mut shown);
+        }
+        shown
+    }
+
+    /// What was held back and is no hint, since nothing follows. The filter is as new.
+    pub fn finish(&mut self) -> String {
+        let mut shown = String::new();
+        self.release(&mut shown);
+        shown
+    }
+
+    fn take(&mut self, c: char, shown: &mut String) {
+        if self.goes_on(c) {
+            self.held.push(c);
+        } else if c == ']' && self.held.strip_prefix(OPEN).is_some_and(|id| id.parse::<ShortId>().is_ok()) {
+            *self = Self::default();
         } else {
-            stripped.push_str(&rest[..start + OPEN.len()]);
-            rest = after;
+            if !self.held.is_empty() {
+                self.release(shown);
+            }
+            match c {
+                '\n' => self.breaks += 1,
+                // No other bracket is part of a hint, so nothing held back before this one can be.
+                '[' => self.held.push(c),
+                _ => {
+                    self.release(shown);
+                    shown.push(c);
+                }
+            }
         }
     }
-    stripped.push_str(rest);
-    Cow::Owned(stripped)
+
+    /// Whether the beginning of a hint goes on with this character.
+    fn goes_on(&self, c: char) -> bool {
+        match self.held.strip_prefix(OPEN) {
+            Some(id) => id.len() < 8 && c.is_ascii_hexdigit(),
+            None => !self.held.is_empty() && OPEN[self.held.len()..].starts_with(c),
+        }
+    }
+
+    fn release(&mut self, shown: &mut String) {
+        shown.extend(std::iter::repeat_n('\n', self.breaks));
+        shown.push_str(&self.held);
+        *self = Self::default();
+    }
 }
 
 #[cfg(test)]

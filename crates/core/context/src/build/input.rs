@@ -1,24 +1,50 @@
-//! Input treatment: files mentioned with `@` are named to the model, which reads them itself. No content is injected.
+//! Input treatment: files and folders mentioned with `@` are named to the model, which looks at them itself. No content is injected.
+//!
+//! What is a mention. The `@` stands after no ASCII letter or digit (`me@example.com` is none, `请看@src/a.rs` is one). The path is
+//! the longest run of ASCII letters, digits and `/ . _ -`, without dots at its end; or the longest one with other letters that
+//! exists; or whatever stands in quotes. It stays inside the project. A word that may well mean something else counts only where
+//! the project has it: one without an extension (`@someone`, `@types/node`) and a version (`@v1.2`).
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-/// The input as it is stored and sent: the user's words, then one reminder that names the mentioned files.
+/// What a path that exists in the project is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MentionKind {
+    /// To be read.
+    File,
+    /// To be listed.
+    Folder,
+}
+
+/// How often one input may ask what a path is: a pasted log may be full of `@`.
+const MOST_LOOKUPS: usize = 2_000;
+/// Longer words with other letters than ASCII are no paths, in bytes.
+const LONGEST: usize = 512;
+
+/// The input as it is stored and sent: the user's words, then one reminder that names the mentioned files and folders.
 ///
-/// `exists` tells whether a project-relative path exists; it is asked only about words without `/` and extension. `most` is
-/// how many files are named before "(and N more…)".
-pub fn treat_input(text: &str, most: usize, exists: &dyn Fn(&str) -> bool) -> String {
-    let mentioned = mentions(text, exists);
+/// `lookup` tells what a project-relative path is, or that there is none. `most` is how many are named before "(and N more…)".
+pub fn treat_input(text: &str, most: usize, lookup: &dyn Fn(&str) -> Option<MentionKind>) -> String {
+    let mentioned = mentions(text, lookup);
     if mentioned.is_empty() || most == 0 {
         return text.to_owned();
     }
-    let mut treated = format!(
-        "{text}\n\n<system-reminder>\nThe user mentions these files. Read them with the `read_file` tool, in this order, before you answer:\n"
-    );
-    for path in mentioned.iter().take(most) {
+    let folders = mentioned.iter().take(most).any(|(_, kind)| *kind == MentionKind::Folder);
+    let request = if folders {
+        "The user mentions these files and folders. You MUST read each file with the `read_file` tool and list each folder with the `list_files` tool, in this order, before you answer:"
+    } else {
+        "The user mentions these files. You MUST read them with the `read_file` tool, in this order, before you answer:"
+    };
+    let mut treated = format!("{text}\n\n<system-reminder>\n{request}\n");
+    for (path, kind) in mentioned.iter().take(most) {
         treated.push_str("- ");
         treated.push_str(path);
-        treated.push('\n');
+        treated.push_str(match kind {
+            MentionKind::File => "\n",
+            MentionKind::Folder => " (folder)\n",
+        });
     }
     if mentioned.len() > most {
         // Writing to a String cannot fail.
@@ -29,38 +55,101 @@ pub fn treat_input(text: &str, most: usize, exists: &dyn Fn(&str) -> bool) -> St
 }
 
 /// The paths mentioned, in order, each once.
-fn mentions(text: &str, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
-    let mut seen = HashSet::new();
-    let mut found = Vec::new();
+fn mentions<'a>(text: &'a str, lookup: &dyn Fn(&str) -> Option<MentionKind>) -> Vec<(&'a str, MentionKind)> {
+    let lookups = Cell::new(0);
+    let lookup = |path: &str| {
+        lookups.set(lookups.get() + 1);
+        if lookups.get() > MOST_LOOKUPS { None } else { lookup(path) }
+    };
+    let (mut seen, mut found) = (HashSet::new(), Vec::new());
     for (at, _) in text.match_indices('@') {
-        let after_word = text[..at].chars().next_back().is_some_and(char::is_alphanumeric);
-        if after_word {
+        if text[..at].ends_with(|c: char| c.is_ascii_alphanumeric()) {
             continue;
         }
         let rest = &text[at + 1..];
-        let path = match rest.strip_prefix('"') {
-            Some(quoted) => quoted.split_once('"').map(|(path, _)| path).filter(|path| !path.contains('\n')),
-            None => Some(bare_path(rest)),
+        let mention = match rest.strip_prefix('"') {
+            Some(quoted) => quoted_path(quoted).map(|path| (path, lookup(path).unwrap_or(kind_by_name(path)))),
+            None => bare_path(rest, &lookup),
         };
-        let quoted = rest.starts_with('"');
-        if let Some(path) = path.filter(|path| stays_inside(path))
-            && (quoted || path.contains('/') || has_extension(path) || exists(path))
-            && seen.insert(path)
+        if let Some((path, kind)) = mention
+            && seen.insert(path.strip_prefix("./").unwrap_or(path).trim_end_matches('/'))
         {
-            found.push(path.to_owned());
+            found.push((path, kind));
         }
     }
     found
 }
 
-/// The longest path at the front; dots at its end belong to the sentence.
-fn bare_path(text: &str) -> &str {
-    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || "/._-".contains(c))).unwrap_or(text.len());
-    text[..end].trim_end_matches('.')
+/// What stands before the closing quote, on the same line.
+fn quoted_path(text: &str) -> Option<&str> {
+    let end = text.find(['"', '\n'])?;
+    let path = &text[..end];
+    (text[end..].starts_with('"') && stays_inside(path)).then_some(path)
+}
+
+/// The path at the front of the text.
+fn bare_path<'a>(text: &'a str, lookup: &dyn Fn(&str) -> Option<MentionKind>) -> Option<(&'a str, MentionKind)> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    let end = text.find(|c: char| !plain(c)).unwrap_or(text.len());
+    if let Some(found) = foreign_path(text, end, plain, lookup) {
+        return Some(found);
+    }
+    // Dots at the end are the sentence's.
+    let path = text[..end].trim_end_matches('.');
+    if !stays_inside(path) {
+        return None;
+    }
+    let doubtful = !path.ends_with('/') && !has_extension(path) || is_version(path);
+    match lookup(path) {
+        Some(kind) => Some((path, kind)),
+        None if doubtful => None,
+        None => Some((path, kind_by_name(path))),
+    }
+}
+
+/// The longest path with other letters than ASCII that exists. Languages without spaces go on after it at once, so it may end
+/// before any such letter after `plain_end`.
+fn foreign_path<'a>(
+    text: &'a str,
+    plain_end: usize,
+    plain: impl Fn(char) -> bool,
+    lookup: &dyn Fn(&str) -> Option<MentionKind>,
+) -> Option<(&'a str, MentionKind)> {
+    let goes_on = |c: char| plain(c) || (!c.is_ascii() && !c.is_whitespace() && !c.is_control());
+    let letters = text.char_indices().skip_while(|(at, _)| *at < plain_end);
+    let mut ends = Vec::new();
+    let mut last = plain_end;
+    for (at, c) in letters.take_while(|(at, c)| *at <= LONGEST && goes_on(*c)) {
+        if !c.is_ascii() && at > plain_end {
+            ends.push(at);
+        }
+        last = at + c.len_utf8();
+    }
+    if last > plain_end {
+        ends.push(last);
+    }
+    ends.into_iter().rev().find_map(|end| {
+        let path = text[..end].trim_end_matches('.');
+        let kind = if stays_inside(path) { lookup(path) } else { None };
+        kind.map(|kind| (path, kind))
+    })
+}
+
+/// What a path would be that does not exist, or not yet.
+fn kind_by_name(path: &str) -> MentionKind {
+    if path.ends_with('/') { MentionKind::Folder } else { MentionKind::File }
 }
 
 fn has_extension(path: &str) -> bool {
-    path.rsplit_once('.').is_some_and(|(stem, extension)| !stem.is_empty() && !extension.is_empty())
+    let name = path.rsplit('/').next().unwrap_or_default();
+    name.rsplit_once('.').is_some_and(|(stem, extension)| !stem.is_empty() && !extension.is_empty())
+}
+
+/// Numbers with dots between them, with or without a `v` before and more after a hyphen: `v1.2`, `2.0.0-rc.1`.
+fn is_version(word: &str) -> bool {
+    let numbers = word.split('-').next().unwrap_or_default();
+    let numbers = numbers.strip_prefix(['v', 'V']).unwrap_or(numbers);
+    numbers.split('.').all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Not empty, not absolute, and at no point above the project.
@@ -83,8 +172,18 @@ fn stays_inside(path: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn found(text: &str) -> Vec<String> {
-        mentions(text, &|path| path == "Makefile")
+    fn lookup(path: &str) -> Option<MentionKind> {
+        match path.trim_end_matches('/') {
+            "Makefile" | "src/文档.md" | "пример.txt" | "한글/노트.md" | "v1.2" | "src/café.rs" => {
+                Some(MentionKind::File)
+            }
+            "src" | "docs/guide" | "资料" => Some(MentionKind::Folder),
+            _ => None,
+        }
+    }
+
+    fn found(text: &str) -> Vec<&str> {
+        mentions(text, &lookup).into_iter().map(|(path, _)| path).collect()
     }
 
     #[test]
@@ -92,18 +191,20 @@ mod tests {
         let cases: &[(&str, &[&str])] = &[
             ("fix @src/main.rs please", &["src/main.rs"]),
             ("see @src/main.rs.", &["src/main.rs"]),
+            ("see @src/main.rs...", &["src/main.rs"]),
             ("(@a.rs), @b.rs; @a.rs again", &["a.rs", "b.rs"]),
+            ("@./a.rs and @a.rs, @src and @src/", &["./a.rs", "src"]),
             ("@\"my notes/to do.md\" and more", &["my notes/to do.md"]),
             ("mail me@example.com", &[]),
+            ("mail 7@example.com", &[]),
             ("ünder@the.bridge", &[]),
             ("@Makefile and @someone", &["Makefile"]),
             ("@/etc/passwd @../secret.txt @a/../../b.txt", &[]),
             ("@a/../b.txt", &["a/../b.txt"]),
             ("@\"/etc/passwd\" @\"unclosed", &[]),
+            ("@\"broken\nline\"", &[]),
             ("@ @. @.. @/", &[]),
-            ("@src/", &["src/"]),
-            ("用@路径 @文档.md", &[]),
-            ("看@notes.md", &[]),
+            ("@src/ @lib/", &["src/", "lib/"]),
         ];
         for (text, expected) in cases {
             assert_eq!(found(text), *expected, "{text}");
@@ -111,23 +212,70 @@ mod tests {
     }
 
     #[test]
+    fn mentions_in_any_script() {
+        let cases: &[(&str, &[&str])] = &[
+            ("请看@src/a.rs", &["src/a.rs"]),
+            ("请看@src/a.rs，然后改@b.rs。", &["src/a.rs", "b.rs"]),
+            ("请看@src/a.rs然后", &["src/a.rs"]),
+            ("смотри@a.rs и@пример.txt.", &["a.rs", "пример.txt"]),
+            ("파일@a.rs을 보세요 @한글/노트.md를", &["a.rs", "한글/노트.md"]),
+            ("見て@src/a.rs、", &["src/a.rs"]),
+            ("@src/文档.md然后修改 @没有.md", &["src/文档.md"]),
+            ("列出@src/里的文件", &["src/"]),
+            ("@src/café.rs? @资料里", &["src/café.rs", "资料"]),
+            ("用@路径 @文档.md", &[]),
+            ("看@notes.md", &["notes.md"]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(found(text), *expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn scopes_and_versions_count_only_where_they_exist() {
+        assert_eq!(found("@types/node @angular/core/testing @v1.3 @1.2.3 @2.0.0-rc.1 @v2"), [""; 0]);
+        assert_eq!(found("@docs/guide and @v1.2, @v1.2/notes.md"), ["docs/guide", "v1.2", "v1.2/notes.md"]);
+    }
+
+    #[test]
     fn the_reminder_follows_the_users_words() {
-        let treated = treat_input("compare @a.rs and @b.rs", 5, &|_| false);
+        let treated = treat_input("compare @a.rs and @b.rs", 5, &|_| None);
         assert_eq!(
             treated,
-            "compare @a.rs and @b.rs\n\n<system-reminder>\nThe user mentions these files. Read them with the `read_file` tool, in this order, before you answer:\n- a.rs\n- b.rs\n</system-reminder>"
+            "compare @a.rs and @b.rs\n\n<system-reminder>\nThe user mentions these files. You MUST read them with the `read_file` tool, in this order, before you answer:\n- a.rs\n- b.rs\n</system-reminder>"
+        );
+    }
+
+    #[test]
+    fn a_folder_is_to_be_listed() {
+        let treated = treat_input("what is in @src and @a.rs?", 5, &lookup);
+        assert!(
+            treated.ends_with("list each folder with the `list_files` tool, in this order, before you answer:\n- src (folder)\n- a.rs\n</system-reminder>"),
+            "{treated}"
         );
     }
 
     #[test]
     fn at_most_so_many_are_named() {
         let text = "@f0.rs @f1.rs @f2.rs @f3.rs @f4.rs @f5.rs @f6.rs ".to_owned();
-        let treated = treat_input(&text, 5, &|_| false);
+        let treated = treat_input(&text, 5, &|_| None);
         assert!(treated.contains("- f4.rs\n(and 2 more…)\n") && !treated.contains("- f5.rs"), "{treated}");
     }
 
     #[test]
     fn without_mentions_the_words_are_untouched() {
-        assert_eq!(treat_input("no files here", 5, &|_| true), "no files here");
+        assert_eq!(treat_input("no files here", 5, &|_| Some(MentionKind::File)), "no files here");
+    }
+
+    #[test]
+    fn a_pasted_text_full_of_names_asks_only_so_often() {
+        let asked = Cell::new(0);
+        let text = "@用户说@someone ".repeat(100_000);
+        let count = |_: &str| {
+            asked.set(asked.get() + 1);
+            None
+        };
+        assert!(mentions(&text, &count).is_empty());
+        assert_eq!(asked.get(), MOST_LOOKUPS);
     }
 }

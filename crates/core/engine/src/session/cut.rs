@@ -9,6 +9,7 @@ use haft_model::{ModelError, Reply};
 use haft_types::{Entry, Layer, LlmMetadata, Message, Origin, Part, Request, Role, Segment, StopReason};
 
 use super::Session;
+use super::turn_host::ShownReply;
 use crate::turn::Nudge;
 use crate::turn_io::TurnIo;
 
@@ -28,7 +29,10 @@ impl Session {
                 break;
             }
             let more = self.continuation(request, &reply);
-            match self.services.models.client.stream(&more, io.cancel, &mut |delta| io.delta(delta)).await {
+            let (cancel, mut shown) = (io.cancel, ShownReply::new(self.config.policy.message_ids, io));
+            let arrived = self.services.models.client.stream(&more, cancel, &mut |delta| shown.delta(delta)).await;
+            shown.finish();
+            match arrived {
                 Ok(next) => join(&mut reply, next),
                 Err(error) => return (reply, Some(error)),
             }

@@ -1,6 +1,8 @@
 //! One run of a session: takes the input in, has the turn driven, and reports how it ended.
 
-use haft_context::treat_input;
+use std::path::Path;
+
+use haft_context::{MentionKind, treat_input};
 use haft_types::{Envelope, EventBody, Origin, Outcome, PermissionMode, ToolCall, TurnResult};
 use tokio_util::sync::CancellationToken;
 
@@ -142,7 +144,7 @@ impl Session {
     /// The user's words with what is said of the files they mention.
     pub(super) fn treated(&self, text: &str) -> String {
         let folder = &self.config.folders.workspace.cwd;
-        treat_input(text, self.config.policy.mentions as usize, &|path| folder.join(path).exists())
+        treat_input(text, self.config.policy.mentions as usize, &|path| mention_kind(&folder.join(path)))
     }
 
     /// Appends the user's words. Compaction comes first: it looks at the conversation the words will be answered in.
@@ -201,6 +203,12 @@ impl Session {
         self.resumed = true;
         RunReport { result, never_valid: never_valid && turn.replies() == 0 }
     }
+}
+
+/// What a path is that the user's words may mention; `None` if there is nothing.
+pub fn mention_kind(path: &Path) -> Option<MentionKind> {
+    let found = std::fs::metadata(path).ok()?;
+    Some(if found.is_dir() { MentionKind::Folder } else { MentionKind::File })
 }
 
 /// What is added to the words that set a goal.

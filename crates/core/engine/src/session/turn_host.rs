@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use haft_context::{Assembly, ContextError, strip_hints};
+use haft_context::{Assembly, ContextError, HintFilter, MessageIds, strip_hints};
 use haft_model::{Delta, ModelError, Reply};
 use haft_store::SentRequest;
 use haft_types::{Cost, LlmMetadata, Message, ModelSpec, Part, Request, Role, ToolCall, ToolProtocol};
@@ -62,13 +62,15 @@ impl<'a> SessionTurn<'a> {
         drop(session.services.store.log_request(session.transcript.id(), sent));
         let (mut teller, listener) = session.hooked.generation(session.prompt.registry());
         let client = &mut session.services.models.client;
-        let (cancel, shown) = (io.cancel, &mut *io);
+        let (cancel, mut shown) = (io.cancel, ShownReply::new(session.config.policy.message_ids, io));
         let arriving = async {
-            let mut tell = move |delta: Delta| {
+            let mut tell = |delta: Delta| {
                 teller.hear(&delta);
                 shown.delta(delta);
             };
-            client.stream(request, cancel, &mut tell).await
+            let arrived = client.stream(request, cancel, &mut tell).await;
+            shown.finish();
+            arrived
         };
         let (arrived, ()) = futures::join!(arriving, listener.listen(cancel));
         let ended = session.request_end(&arrived);
@@ -160,7 +162,10 @@ impl TurnHost for SessionTurn<'_> {
 
     fn draft_reply(&self, reply: Reply, cost: Option<Cost>) -> Message {
         let Session { config, transcript, .. } = &*self.session;
-        let parts = reply.parts.into_iter().map(without_hints).collect();
+        let parts = match config.policy.message_ids {
+            MessageIds::Off => reply.parts,
+            MessageIds::Results | MessageIds::All => reply.parts.into_iter().filter_map(without_hints).collect(),
+        };
         let mut message = transcript.draft(Role::Assistant, parts);
         let mut made = LlmMetadata::new(config.model.full_name(), transcript.rounds(), reply.usage, cost);
         made.time_to_first_token_ms = Some(millis(reply.time_to_first_token));
@@ -235,14 +240,55 @@ fn no_request(error: &ContextError) -> Input {
     Input::Failed(Reason { code: "context".into(), message: error.to_string() })
 }
 
-/// A model that is shown message ids sometimes repeats them; they are not its words.
-fn without_hints(part: Part) -> Part {
+/// A model that is shown message ids sometimes repeats them; they are not its words. Arguments are left as they are: a file may
+/// hold such a line.
+fn without_hints(part: Part) -> Option<Part> {
     match part {
-        Part::Text { text, signature } => Part::Text { text: strip_hints(&text).into_owned(), signature },
-        Part::ToolCall(call) => {
-            Part::ToolCall(ToolCall { arguments: strip_hints(&call.arguments).into_owned(), ..call })
+        Part::Text { text, signature } => {
+            let words = strip_hints(&text);
+            // Nothing else was said.
+            let only_hints = words.trim().is_empty() && !text.trim().is_empty() && signature.is_none();
+            (!only_hints).then(|| Part::Text { text: words.into_owned(), signature })
         }
-        part @ (Part::Thinking(_) | Part::ToolResult(_) | Part::Image(_)) => part,
+        part @ (Part::ToolCall(_) | Part::Thinking(_) | Part::ToolResult(_) | Part::Image(_)) => Some(part),
+    }
+}
+
+/// Shows a reply as it arrives, without the message ids it repeats.
+pub(super) struct ShownReply<'a, 'io> {
+    io: &'a mut TurnIo<'io>,
+    /// Where the model is told ids at all.
+    hints: Option<HintFilter>,
+}
+
+impl<'a, 'io> ShownReply<'a, 'io> {
+    pub(super) fn new(ids: MessageIds, io: &'a mut TurnIo<'io>) -> Self {
+        Self { io, hints: (ids != MessageIds::Off).then(HintFilter::default) }
+    }
+
+    pub(super) fn delta(&mut self, delta: Delta) {
+        match (delta, &mut self.hints) {
+            (Delta::Text(piece), Some(hints)) => {
+                let text = hints.feed(&piece);
+                self.show(text);
+            }
+            (delta, _) => {
+                self.finish();
+                self.io.delta(delta);
+            }
+        }
+    }
+
+    /// Nothing follows what was held back.
+    pub(super) fn finish(&mut self) {
+        let rest = self.hints.as_mut().map(HintFilter::finish);
+        self.show(rest.unwrap_or_default());
+    }
+
+    fn show(&mut self, text: String) {
+        if !text.is_empty() {
+            self.io.delta(Delta::Text(text));
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use haft_tool::FileUse;
 use serde_json::Map;
 
 use crate::files::edit::drafts::{self, Count, FileDraft};
+use crate::files::edit::nearest::EditTerms;
 use crate::files::edit::report;
 use crate::files::edit::source::{EditSource, Free};
 use crate::files::edit::strings::{self, NoFit, Occurrences};
@@ -16,11 +17,12 @@ use crate::prelude::*;
 use crate::scope::{FileScope, OnFiles, PreviewsFiles};
 
 const NAME: &str = "multi_edit";
+const WORDS: EditTerms = EditTerms { old: "`old_string`", new: "`new_string`" };
 
 static MANUAL: Manual = Manual {
     example_of: "Renaming a constant in two files",
     example: r#"{"edits": [{"path": "src/limits.rs", "old_string": "const LONGEST:", "new_string": "const MAX_NAME:"}, {"path": "src/name.rs", "old_string": "LONGEST", "new_string": "MAX_NAME", "replace_all": true}]}"#,
-    aliases: &[Alias { name: "MultiEdit", translate: classic }, Alias { name: "Edit", translate: classic_single }],
+    aliases: &[Alias { name: "MultiEdit", translate: classic }],
     ..Manual::of(Group::Files)
 };
 
@@ -34,15 +36,6 @@ fn classic(mut arguments: Arguments) -> Arguments {
         }
     }
     arguments
-}
-
-/// One edit, as other agents have it.
-fn classic_single(mut arguments: Arguments) -> Arguments {
-    if arguments.contains_key("edits") {
-        return arguments;
-    }
-    rename(&mut arguments, "file_path", "path");
-    Arguments::from_iter([("edits".to_owned(), Value::Array(vec![Value::Object(arguments)]))])
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -158,7 +151,7 @@ fn replaced(text: &str, name: &str, edit: &StringEdit, number: usize, after: &st
             "no_change",
             format!("edit {number} changes nothing in `{name}`: `old_string` and `new_string` are the same"),
         ),
-        (false, _) => match strings::replace(text, &edit.old_string, &edit.new_string, edit.which()) {
+        (false, _) => match strings::replace(text, (&edit.old_string, &edit.new_string), edit.which(), WORDS) {
             Ok((text, _)) => return Ok(text),
             Err(NoFit::NotFound { hint }) => {
                 ("no_match", format!("{old} is not in `{name}`{after}; nothing was changed.{hint}"))

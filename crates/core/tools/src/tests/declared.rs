@@ -73,6 +73,7 @@ fn calls(tool: &str) -> Vec<Value> {
                 json!({"path": "src/a.rs", "diff": "<<<<<<< SEARCH\nfn a() {}\n=======\nfn b() {}\n>>>>>>> REPLACE\n"}),
             ]
         }
+        "edit_file" => vec![json!({"path": "src/a.rs", "old_text": "a()", "new_text": "b()"})],
         "multi_edit" => vec![json!({"edits": [
             {"path": "src/a.rs", "old_string": "a()", "new_string": "b()"},
             {"path": "src/b.rs", "old_string": "b()", "new_string": "c()"},

@@ -65,7 +65,12 @@ fn classic_parameters_are_understood() {
         (
             "Edit",
             json!({"file_path": "a", "old_string": "x", "new_string": "y", "replace_all": true}),
-            json!({"edits": [{"path": "a", "old_string": "x", "new_string": "y", "replace_all": true}]}),
+            json!({"path": "a", "old_text": "x", "new_text": "y", "replace_all": true}),
+        ),
+        (
+            "str_replace",
+            json!({"path": "a", "old_str": "x", "new_str": "y"}),
+            json!({"path": "a", "old_text": "x", "new_text": "y"}),
         ),
         ("LS", json!({"path": "a", "ignore": ["b"]}), json!({"path": "a"})),
         (

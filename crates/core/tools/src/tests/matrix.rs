@@ -11,6 +11,7 @@ use rustix::fs::{XattrFlags, getxattr, setxattr};
 use serde_json::{Value, json};
 
 use crate::files::apply_patch;
+use crate::files::edit_file;
 use crate::files::multi_edit;
 use crate::files::replace_in_file;
 use crate::testing::Bench;
@@ -123,7 +124,7 @@ impl Case {
     }
 }
 
-fn calls() -> [(Arc<dyn Tool>, Value); 3] {
+fn calls() -> [(Arc<dyn Tool>, Value); 4] {
     let new = NEW.join("\n");
     let diff = format!("<<<<<<< SEARCH\n{OLD}\n=======\n{new}\n>>>>>>> REPLACE");
     let patch = format!("*** Begin Patch\n*** Update File: file\n@@\n-{OLD}\n+{}\n+{}\n*** End Patch", NEW[0], NEW[1]);
@@ -132,6 +133,7 @@ fn calls() -> [(Arc<dyn Tool>, Value); 3] {
         (Arc::new(replace_in_file::tool()), json!({"path": "file", "diff": diff})),
         (Arc::new(apply_patch::tool()), json!({"patch": patch})),
         (Arc::new(multi_edit::tool()), json!({"edits": edits})),
+        (Arc::new(edit_file::tool()), json!({"path": "file", "old_text": OLD, "new_text": new})),
     ]
 }
 

@@ -4,6 +4,7 @@ use haft_tool::Tool;
 use serde_json::{Value, json};
 
 use crate::files::apply_patch;
+use crate::files::edit_file;
 use crate::files::multi_edit;
 use crate::files::read_file;
 use crate::files::replace_in_file;
@@ -32,6 +33,8 @@ async fn every_tool_that_edits_shows_the_difference_it_would_make() {
     let bench = project().await;
     let whole = json!({"path": "a.txt", "content": "one\nzwei\nthree\n"});
     assert_eq!(preview(&bench, &write_to_file::tool(), whole).await.as_deref(), Some(CHANGED));
+    let edit = json!({"path": "a.txt", "old_text": "two", "new_text": "zwei"});
+    assert_eq!(preview(&bench, &edit_file::tool(), edit).await.as_deref(), Some(CHANGED));
     let edits = json!({"edits": [
         {"path": "a.txt", "old_string": "two", "new_string": "2"},
         {"path": "a.txt", "old_string": "2", "new_string": "zwei"},

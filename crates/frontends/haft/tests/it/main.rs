@@ -33,6 +33,8 @@ mod long_session;
 mod mcp;
 #[cfg(feature = "mcp")]
 mod mcp_scope;
+mod mentions;
+mod message_ids;
 mod models;
 mod modes;
 mod modules;

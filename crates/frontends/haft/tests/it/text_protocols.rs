@@ -241,3 +241,49 @@ fn an_answer_without_completion_is_taken_after_three_nudges() {
         assert_eq!((&ran.result()["text"], &ran.result()["code"]), (&json!("It is 4."), &json!("answered")));
     }
 }
+
+/// The estimate of the last request by the report, by the event before it, and by counting what arrived.
+fn accounts(protocol: &str) -> (u64, u64, u64) {
+    use haft_types::TokenCounter as _;
+
+    let replies = task(protocol).into_iter().map(Reply::text).collect();
+    let (rig, ran) = run(Api::OpenaiChat, protocol, replies);
+    let report = rig.run(&["context", "report", "--request", "1", "--json"]).json();
+    let events = ran.events();
+    let window = events.iter().find(|event| event["type"] == "window").unwrap();
+    let seen = rig.server.generations()[0].seen().unwrap();
+    let counter = haft_model::O200k;
+    let texts = texts(&seen).iter().map(|(_, text)| u64::from(counter.text(text))).sum::<u64>();
+    let counted = u64::from(counter.text(&seen.system)) + texts;
+    (report["tokens"].as_u64().unwrap(), window["tokens"].as_u64().unwrap(), counted)
+}
+
+#[test]
+fn tools_told_in_words_are_counted_once() {
+    for protocol in PROTOCOLS {
+        let (report, event, sent) = accounts(protocol);
+        assert_eq!(report, event, "{protocol}");
+        // The estimate for a tokenizer that is not known has a margin.
+        let room = sent * 3 / 2 + 50;
+        assert!((sent..=room).contains(&report), "{protocol}: {report} told, {sent} sent");
+    }
+}
+
+#[test]
+fn a_file_that_was_read_is_in_a_react_request_once() {
+    let content = "the quick brown fox jumps over the lazy dog";
+    let replies = ["Action: read_file[{\"path\": \"fox.txt\"}]", "Action: Finish[Read.]", "Action: Finish[Again.]"];
+    for api in Api::ALL {
+        let rig = rig(api, "react", replies.iter().map(|reply| Reply::text(*reply)).collect());
+        rig.write("fox.txt", format!("{content}\n"));
+        assert_eq!(rig.task(&["read it"]).code(), 0);
+        assert_eq!(rig.task(&["-c", "and now?"]).code(), 0);
+        let requests: Vec<Seen> = rig.server.generations().iter().map(|one| one.seen().unwrap()).collect();
+        // The running round, and the next one's first request.
+        for seen in &requests[1..] {
+            let all: String = texts(seen).into_iter().map(|(_, text)| text).collect();
+            assert_eq!(all.matches(content).count(), 1, "{api}: {all}");
+        }
+        assert_eq!(requests.len(), 3, "{api}");
+    }
+}

@@ -53,3 +53,26 @@ fn repeated_hints_are_stripped() {
         assert_eq!(strip_hints(text), expected);
     }
 }
+
+#[test]
+fn words_in_pieces_lose_the_same_as_the_whole() {
+    let texts = [
+        "done\n\n[Hint: message_id: 0a1b2c3d]",
+        "one\n\n[Hint: message_id: 0a1b2c3d]\ntwo [Hint: message_id: ffffffff].\n",
+        "[[Hint: message_id: 0a1b2c3d]]\n[Hin\n[Hint: message_id: 0a1b2c3]\n\n",
+        "多行\n[Hint: message_id: äöüß]\n[Hint: message_id: 0a1b2c3d]尾",
+    ];
+    for text in texts {
+        let whole = strip_hints(text);
+        for size in 1..9 {
+            let mut filter = HintFilter::default();
+            let letters: Vec<char> = text.chars().collect();
+            let mut shown = String::new();
+            for piece in letters.chunks(size) {
+                shown += &filter.feed(&piece.iter().collect::<String>());
+                assert!(whole.starts_with(&shown), "{shown:?} of {whole:?}");
+            }
+            assert_eq!(shown + &filter.finish(), whole, "{size}");
+        }
+    }
+}

@@ -6,8 +6,6 @@
 use super::lines::{TextLine, end_near, split};
 use super::nearest::{self, EditTerms};
 
-const WORDS: EditTerms = EditTerms { old: "`old_string`", new: "`new_string`" };
-
 /// Which of the places are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occurrences {
@@ -24,8 +22,13 @@ pub(crate) enum NoFit {
     Ambiguous { lines: Vec<usize> },
 }
 
-/// The text with one string replaced by another, and how often it was.
-pub(crate) fn replace(text: &str, old: &str, new: &str, which: Occurrences) -> Result<(String, usize), NoFit> {
+/// The text with one string replaced by another, and how often it was. A string that does not fit is told of in the caller's words.
+pub(crate) fn replace(
+    text: &str,
+    (old, new): (&str, &str),
+    which: Occurrences,
+    words: EditTerms,
+) -> Result<(String, usize), NoFit> {
     let lines = split(text);
     let plain = NormalizedText::of(&lines);
     let (old, new) = (unified(old), unified(new));
@@ -34,7 +37,7 @@ pub(crate) fn replace(text: &str, old: &str, new: &str, which: Occurrences) -> R
         ([], _) => {
             let wanted: Vec<&str> = old.lines().collect();
             let replacement: Vec<&str> = new.lines().collect();
-            return Err(NoFit::NotFound { hint: nearest::hint(&lines, &wanted, &replacement, WORDS) });
+            return Err(NoFit::NotFound { hint: nearest::hint(&lines, &wanted, &replacement, words) });
         }
         ([_, _, ..], Occurrences::Only) => {
             return Err(NoFit::Ambiguous { lines: places.iter().map(|at| plain.line(*at) + 1).collect() });
@@ -105,8 +108,10 @@ mod tests {
 
     use super::*;
 
+    const WORDS: EditTerms = EditTerms { old: "`old`", new: "`new`" };
+
     fn only(text: &str, old: &str, new: &str) -> String {
-        replace(text, old, new, Occurrences::Only).unwrap().0
+        replace(text, (old, new), Occurrences::Only, WORDS).unwrap().0
     }
 
     #[test]
@@ -126,9 +131,12 @@ mod tests {
 
     #[test]
     fn places_are_counted_and_all_can_be_meant() {
-        assert_eq!(replace("a b\na\n", "a", "c", Occurrences::All), Ok(("c b\nc\n".to_owned(), 2)));
-        assert_eq!(replace("a b\na\n", "a", "c", Occurrences::Only), Err(NoFit::Ambiguous { lines: vec![1, 2] }));
-        assert!(matches!(replace("a\n", "b", "c", Occurrences::All), Err(NoFit::NotFound { .. })));
+        assert_eq!(replace("a b\na\n", ("a", "c"), Occurrences::All, WORDS), Ok(("c b\nc\n".to_owned(), 2)));
+        assert_eq!(
+            replace("a b\na\n", ("a", "c"), Occurrences::Only, WORDS),
+            Err(NoFit::Ambiguous { lines: vec![1, 2] })
+        );
+        assert!(matches!(replace("a\n", ("b", "c"), Occurrences::All, WORDS), Err(NoFit::NotFound { .. })));
     }
 
     proptest! {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use haft_agent::config::Config;
 use haft_model::{BodyEncoding, O200k};
 use haft_store::{Conversation, LoggedRequest, RequestOutline, Store};
-use haft_types::{Entry, LlmMetadata, Message, ModelSpec, Request, Role, Segment, ToolSet};
+use haft_types::{Entry, LlmMetadata, Message, ModelSpec, Request, Role, Segment, ToolProtocol, ToolSet};
 
 use super::next;
 use crate::cli::Common;
@@ -91,8 +91,8 @@ impl RequestLogReader {
     }
 }
 
-/// The request as it was given to the encoder.
-pub(super) fn rebuild(logged: &LoggedRequest) -> Request {
+/// The request as it was given to the encoder, for a model that is offered its tools so.
+pub(super) fn rebuild(logged: &LoggedRequest, protocol: ToolProtocol) -> Request {
     let segment = |segment: &haft_store::LoggedSegment| Segment {
         layer: segment.layer,
         // The name is in the log; here it is of no use.
@@ -102,10 +102,16 @@ pub(super) fn rebuild(logged: &LoggedRequest) -> Request {
     };
     Request {
         segments: logged.segments.iter().map(segment).collect(),
-        tools: ToolSet::new(logged.tools.clone(), &O200k),
+        tools: tools(logged, protocol),
         max_output_tokens: logged.max_output_tokens,
         cache_key: logged.cache_key.clone(),
     }
+}
+
+/// The tools it offered, counted where they were sent beside the messages.
+pub(super) fn tools(logged: &LoggedRequest, protocol: ToolProtocol) -> Arc<ToolSet> {
+    let tools = ToolSet::new(logged.tools.clone(), &O200k);
+    if protocol.is_text() { tools.told_in_words() } else { tools }
 }
 
 /// For each request what is known of its reply: the first assistant message stored after the newest message it held. A

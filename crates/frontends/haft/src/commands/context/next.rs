@@ -5,6 +5,7 @@ use std::path::Path;
 use haft_agent::Project;
 use haft_agent::config::Config;
 use haft_context::{Assembly, treat_input};
+use haft_engine::mention_kind;
 use haft_model::{BodyEncoding, Declared, ProviderConfig};
 use haft_store::{Conversation, DEFAULT_NAMESPACE};
 use haft_types::{Api, ContentHash, ConversationId, Message, MessageId, Metadata, Origin, Role, Timestamp};
@@ -130,7 +131,9 @@ fn imagined(id: ConversationId, messages: usize) -> Conversation {
 /// The user's next prompt: the given one, or a stand-in where the conversation waits for one.
 fn input(look: &LookArgs, config: &Config, project: &Project, messages: &[Message]) -> Option<Message> {
     let text = match &look.input {
-        Some(text) => treat_input(text, config.context.mentions as usize, &|path| project.cwd.join(path).exists()),
+        Some(text) => {
+            treat_input(text, config.context.mentions as usize, &|path| mention_kind(&project.cwd.join(path)))
+        }
         None if waits_for_user(messages) => {
             output::tell(&format!(
                 "haft: the conversation waits for the user; `{UNSAID}` stands for the next words, `--input TEXT` gives them"

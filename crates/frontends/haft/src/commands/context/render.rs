@@ -23,7 +23,7 @@ pub(super) async fn sent(look: &LookArgs) -> anyhow::Result<Vec<u8>> {
         Some(api) => encoding.over(api),
         None => encoding,
     };
-    Ok(encoding.encode(&rebuild(&logged)).to_vec())
+    Ok(encoding.encode(&rebuild(&logged, encoding.spec.tool_protocol)).to_vec())
 }
 
 /// The body that would be sent next.

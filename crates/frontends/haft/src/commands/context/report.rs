@@ -38,7 +38,7 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let logged = log.request(look.request).await?;
     let number = logged.summary.number;
     let model = log.encoding(logged.encoding.as_deref(), &logged.summary.model)?.spec;
-    let request: Request = rebuild(&logged);
+    let request: Request = rebuild(&logged, model.tool_protocol);
     let reserve = model.output_reserve(log.config.context.output_reserve);
     let budget = Budget::of(&request, &model, u64::from(reserve));
     let (outlines, messages) = (log.outlines().await?, log.messages().await?);

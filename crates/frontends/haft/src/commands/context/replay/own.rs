@@ -8,9 +8,9 @@ use haft_context::{Documents, Reminders};
 use haft_lab::{RecordedAside, RecordedConversation, RecordedStep};
 use haft_model::{BodyEncoding, O200k};
 use haft_store::{LoggedRequest, LoggedSegment};
-use haft_types::{Entry, Layer, MessageId, ToolSet};
+use haft_types::{Entry, Layer, MessageId, ToolProtocol};
 
-use super::super::logged::{RequestLogReader, rebuild, replies};
+use super::super::logged::{RequestLogReader, rebuild, replies, tools};
 use super::ReplayArgs;
 use crate::exit::usage_error;
 
@@ -29,8 +29,9 @@ pub(super) async fn read(args: &ReplayArgs) -> anyhow::Result<(RecordedConversat
         let encoding = log.encoding(logged.encoding.as_deref(), &logged.summary.model)?;
         let since = begun.and_then(|begun| Duration::try_from(logged.summary.sent_at.duration_since(begun)).ok());
         steps.push(RecordedStep { messages: held(&logged, &places), at: since.unwrap_or_default() });
-        bodies.push(encoding.encode(&rebuild(&logged)).to_vec());
-        let aside = aside(&logged, asides.last());
+        let protocol = encoding.spec.tool_protocol;
+        bodies.push(encoding.encode(&rebuild(&logged, protocol)).to_vec());
+        let aside = aside(&logged, protocol, asides.last());
         asides.push(aside);
         last = Some(encoding);
     }
@@ -45,22 +46,22 @@ fn held(logged: &LoggedRequest, places: &HashMap<MessageId, usize>) -> usize {
 }
 
 /// What a request held besides the conversation. Tools are shared with the request before where they are the same.
-fn aside(logged: &LoggedRequest, before: Option<&RecordedAside>) -> RecordedAside {
+fn aside(logged: &LoggedRequest, protocol: ToolProtocol, before: Option<&RecordedAside>) -> RecordedAside {
     let of = |layer: Layer| logged.segments.iter().filter(move |segment| segment.layer == layer);
     let entry = |segment: &LoggedSegment| {
         Arc::new(Entry { message: segment.message.clone(), hash: segment.hash, tokens: segment.tokens })
     };
     let texts: Vec<_> = of(Layer::Reminders).map(|one| (one.owner.as_str(), one.message.joined_text())).collect();
-    let tools = match before {
+    let offered = match before {
         Some(before) if before.tools.specs == logged.tools => Arc::clone(&before.tools),
-        Some(_) | None => ToolSet::new(logged.tools.clone(), &O200k),
+        Some(_) | None => tools(logged, protocol),
     };
     // A view of its own making has no such layers; what it was made from is not in the log.
     let system = of(Layer::System).next().or(logged.segments.first()).map(entry);
     let documents = Documents::recorded(of(Layer::Documents).map(|one| (one.owner.as_str(), entry(one))));
     RecordedAside {
         system: system.unwrap_or_else(|| haft_context::system_entry("", &O200k)),
-        tools,
+        tools: offered,
         documents: Some(documents),
         reminders: Reminders::recorded(texts.iter().map(|(owner, text)| (*owner, text.as_str()))),
         cache_key: logged.cache_key.clone(),

@@ -1,0 +1,100 @@
+//! `edit_file`: one exact piece of text of a file replaced by another.
+//!
+//! The file needs not have been read before: a text that fits proves that its content is known.
+
+use crate::files::edit::drafts::{self, Count, FileDraft};
+use crate::files::edit::nearest::EditTerms;
+use crate::files::edit::report;
+use crate::files::edit::source::EditSource;
+use crate::files::edit::strings::{self, NoFit, Occurrences};
+use crate::prelude::*;
+use crate::scope::{FileScope, OnFiles, PreviewsFiles};
+
+const NAME: &str = "edit_file";
+const WORDS: EditTerms = EditTerms { old: "`old_text`", new: "`new_text`" };
+
+static MANUAL: Manual = Manual {
+    example_of: "Changing a constant",
+    example: r#"{"path": "src/limits.rs", "old_text": "const LONGEST: usize = 32;", "new_text": "const LONGEST: usize = 64;"}"#,
+    aliases: &[Alias { name: "Edit", translate: classic }, Alias { name: "str_replace", translate: classic }],
+    ..Manual::of(Group::Files)
+};
+
+/// `file_path`, `old_string`, `new_string`, as other agents have them.
+fn classic(mut arguments: Arguments) -> Arguments {
+    for (classic, own) in [
+        ("file_path", "path"),
+        ("old_string", "old_text"),
+        ("old_str", "old_text"),
+        ("new_string", "new_text"),
+        ("new_str", "new_text"),
+    ] {
+        rename(&mut arguments, classic, own);
+    }
+    arguments
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct EditFileParameters {
+    /// The file to change.
+    path: String,
+    /// The text to replace, exactly as it is in the file, white space included: part of a line or several lines.
+    old_text: String,
+    /// The text to put in its place; empty to delete.
+    new_text: String,
+    /// Replace every place `old_text` fits; default `false`.
+    replace_all: Option<bool>,
+}
+
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("edit_file/prompt.md"), &MANUAL, Access::Write, |arguments| {
+        Intent::writes(arguments, "path")
+    })
+    .on_files(|scope, parameters: &EditFileParameters| {
+        Ok(drafts::carry_out(scope, &[draft(scope, parameters)?])?.into_single())
+    })
+    .previews_files(|scope, parameters| drafts::foresee(&[draft(scope, parameters)?]))
+}
+
+fn draft(scope: &FileScope, parameters: &EditFileParameters) -> Result<FileDraft, ToolFailure> {
+    let old = EditSource::load(scope, &parameters.path)?.text(scope)?;
+    let (text, places) = replaced(old.as_str(), &old.source.name, parameters)?;
+    Ok(FileDraft::Edit { old: Box::new(old), text, applied: Count(places, "edit"), remarks: Vec::new() })
+}
+
+/// What the edit makes of a text and how many places it changes, or why it does not fit. Nothing is changed then.
+fn replaced(text: &str, name: &str, parameters: &EditFileParameters) -> Result<(String, usize), ToolFailure> {
+    let EditFileParameters { old_text, new_text, replace_all, .. } = parameters;
+    let which = if *replace_all == Some(true) { Occurrences::All } else { Occurrences::Only };
+    let (code, message) = match (old_text.is_empty(), text.is_empty()) {
+        (true, true) => return Ok((new_text.clone(), 1)),
+        (true, false) => (
+            "invalid_edit",
+            format!(
+                "`old_text` is empty, but `{name}` has content; nothing was changed. Give the text to replace, or write the whole file with `write_to_file`"
+            ),
+        ),
+        (false, _) if old_text == new_text => {
+            ("no_change", format!("nothing would change in `{name}`: `old_text` and `new_text` are the same"))
+        }
+        (false, _) => match strings::replace(text, (old_text, new_text), which, WORDS) {
+            Ok(done) => return Ok(done),
+            Err(NoFit::NotFound { hint }) => {
+                ("no_match", format!("`old_text` is not in `{name}`; nothing was changed.{hint}"))
+            }
+            Err(NoFit::Ambiguous { lines }) => (
+                "ambiguous_match",
+                format!(
+                    "`old_text` fits {} places in `{name}`, at lines {}; nothing was changed. Add neighbouring text until it fits only one, or pass `replace_all`",
+                    lines.len(),
+                    report::list(&lines)
+                ),
+            ),
+        },
+    };
+    Err(ToolFailure::new(code, message))
+}
+
+#[cfg(test)]
+mod tests;
