@@ -20,7 +20,7 @@ fn places(seen: &Seen, words: &str) -> Vec<usize> {
     let texts = seen.parts().map(|(role, part)| (role, part.text().unwrap_or_default().to_owned()));
     texts
         .enumerate()
-        .filter(|(_, (role, text))| *role == SeenRole::User && text.starts_with(words))
+        .filter(|(_, (role, text))| *role == SeenRole::User && text.starts_with(&format!("<system-reminder>\n{words}")))
         .map(|(at, _)| at)
         .collect()
 }
