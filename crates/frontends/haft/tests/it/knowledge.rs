@@ -4,10 +4,10 @@ use haft_testkit::{Reply, Script, SeenRole};
 use haft_types::Api;
 use serde_json::{Value, json};
 
-use crate::rig::{Ran, Rig};
+use crate::rig::{CLASSIC, Ran, Rig};
 
 fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
-    Rig::new(Api::Anthropic, Script::replies(replies).unwrap())
+    Rig::new(Api::Anthropic, Script::replies(replies).unwrap()).with(CLASSIC)
 }
 
 /// The same home and project with a model that goes on like this.
