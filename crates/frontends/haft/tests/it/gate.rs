@@ -47,7 +47,7 @@ fn crowded(rig: &Rig, more: &[&str]) -> Ran {
 const FREES: &str = "context.compact_frees=0.000001";
 
 /// What a reply uses that leaves no room for another: then an archive does not wait.
-const FULL: Usage = Usage { input: 190_000, cached_input: 0, cache_write: 0, output: 1, reasoning: 0 };
+const FULL: Usage = Usage { input: 195_000, cached_input: 0, cache_write: 0, output: 1, reasoning: 0 };
 
 fn full(text: &str) -> Reply {
     Reply::text(text).with_usage(FULL)
