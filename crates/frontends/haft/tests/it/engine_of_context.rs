@@ -20,7 +20,7 @@ fn places(seen: &Seen, words: &str) -> Vec<usize> {
     let texts = seen.parts().map(|(role, part)| (role, part.text().unwrap_or_default().to_owned()));
     texts
         .enumerate()
-        .filter(|(_, (role, text))| *role == SeenRole::User && text.starts_with(words))
+        .filter(|(_, (role, text))| *role == SeenRole::User && text.starts_with(&format!("<system-reminder>\n{words}")))
         .map(|(at, _)| at)
         .collect()
 }
@@ -87,7 +87,7 @@ fn a_configured_role_is_system_text_and_reminder() {
     rig.task(&["--set", "roles.main=You are a careful gardener.", "--system-prompt", "You are a machine.", "hi"]);
     let requests = requests(&rig);
     assert!(
-        requests[0].system.starts_with("You are a careful gardener.\n\nUse tabs.\n\nWorking directory:"),
+        requests[0].system.starts_with("You are a careful gardener.\n\nWorking directory:"),
         "{}",
         requests[0].system
     );
@@ -95,7 +95,11 @@ fn a_configured_role_is_system_text_and_reminder() {
     for seen in &requests {
         let at = places(seen, "## Agent Role Definition");
         assert_eq!(at.len(), 1);
-        assert!(seen.parts().nth(at[0]).unwrap().1.text().unwrap().contains("careful gardener"));
+        let reminder = seen.parts().nth(at[0]).unwrap().1.text().unwrap();
+        assert!(reminder.contains("careful gardener") && reminder.contains("Platform: "), "{reminder}");
+        assert!(reminder.starts_with("<system-reminder>\n## Agent Role Definition\n"), "{reminder}");
+        let everything = seen.parts().filter_map(|(_, part)| part.text()).collect::<String>() + &seen.system;
+        assert_eq!(everything.matches("Use tabs.").count(), 2, "in the documents and in the reminder");
     }
 }
 
@@ -266,7 +270,7 @@ fn portable(mut seen: Seen, rig: &Rig) -> String {
     let home = rig.home().display().to_string();
     let text = seen.to_string().replace(&project, "PROJECT").replace(&home, "HOME");
     let masked = |line: &str| match line.split_once(": ") {
-        Some((name @ ("Operating system" | "Shell" | "User"), _)) => format!("{name}: …"),
+        Some((name @ ("Operating system" | "Shell of commands" | "User"), _)) => format!("{name}: …"),
         _ => line.to_owned(),
     };
     text.lines().map(|line| masked(line) + "\n").collect()

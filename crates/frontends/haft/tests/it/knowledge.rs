@@ -24,7 +24,9 @@ fn told(rig: &Rig, request: usize) -> String {
 /// One kind of reminder in a request.
 fn reminder(rig: &Rig, request: usize, heading: &str) -> Option<String> {
     let seen = rig.server.generations()[request].seen().unwrap();
-    seen.texts(SeenRole::User).into_iter().find(|text| text.starts_with(heading)).map(str::to_owned)
+    let inside =
+        |text: &str| Some(text.strip_prefix("<system-reminder>\n")?.strip_suffix("\n</system-reminder>")?.to_owned());
+    seen.texts(SeenRole::User).into_iter().filter_map(inside).find(|text| text.starts_with(heading))
 }
 
 fn results(ran: &Ran) -> Vec<Value> {
