@@ -21,14 +21,15 @@ pub(crate) struct AdvertisedTools {
 
 impl AdvertisedTools {
     pub(crate) fn of(model: &ModelSpec, registry: &Registry, counter: &dyn TokenCounter) -> Self {
-        let tools = ToolSet::new(registry.specs(), counter);
+        let deferred = registry.deferred().map(|tool| tool.spec().clone()).collect();
+        let tools = ToolSet::new(registry.specs(), counter).with_deferred(deferred);
         let call_format = haft_model::call_format(model.tool_protocol, &tools.specs);
         let guideline = |tool: &Arc<dyn Tool>| Some(tool.manual().guideline.to_owned()).filter(|rule| !rule.is_empty());
         Self {
             tools: if call_format.is_some() { tools.told_in_words() } else { tools },
             call_format,
-            examples: registry.iter().filter_map(|tool| example(model.tool_protocol, tool.as_ref())).collect(),
-            guidelines: registry.iter().filter_map(guideline).collect(),
+            examples: registry.offered().filter_map(|tool| example(model.tool_protocol, tool.as_ref())).collect(),
+            guidelines: registry.offered().filter_map(guideline).collect(),
             cases: registry.cases().map(CaseDocument::to_string).collect(),
         }
     }
