@@ -139,7 +139,11 @@ impl BaseLoop {
 
     fn answer(&mut self, call: &ToolCall, envelope: Envelope, io: &mut TurnIo<'_>) {
         io.emit(call_result(call, &envelope));
-        let result = ToolResult { tool_call_id: call.id.clone(), name: call.name.clone(), envelope };
+        // APIs want the name under which the call stands in the reply.
+        let written =
+            self.history.iter().rev().flat_map(|entry| entry.message.tool_calls()).find(|one| one.id == call.id);
+        let name = written.unwrap_or(call).name.clone();
+        let result = ToolResult { tool_call_id: call.id.clone(), name, envelope };
         let content = vec![Part::ToolResult(Box::new(result))];
         self.push(Message::new(self.ids.message_id(), Role::Tool, content, self.clock.now()));
     }
@@ -175,7 +179,7 @@ impl TurnHost for BaseLoop {
     }
 
     async fn unfinished(&self) -> Option<Unfinished> {
-        let completes = self.model().tool_protocol.is_text() && self.registry.get(names::COMPLETE).is_some();
+        let completes = self.model().tool_protocol.is_text() && self.registry.offers(names::COMPLETE);
         completes.then_some(Unfinished::NoCompletion)
     }
 

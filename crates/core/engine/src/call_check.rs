@@ -65,7 +65,7 @@ fn admit(call: ToolCall, reply: &ReplyFacts<'_>, registry: &Registry) -> Result<
     }
     if calls::has_effects(tool.access()) && secrets::holds_a_mask(&call.arguments) {
         let message = format!(
-            "`{}` did not run: its arguments hold `[masked: …]`, which stands for a secret that is kept out of this conversation. Writing it would destroy the secret. Change only what is around it, with `replace_in_file`, or use a variable or a file that holds it.",
+            "`{}` did not run: its arguments hold `[masked: …]`, which stands for a secret that is kept out of this conversation. Writing it would destroy the secret. Change only what is around it, or use a variable or a file that holds it.",
             call.name
         );
         return refuse(call, Envelope::failure("masked", message));

@@ -115,7 +115,7 @@ pub(crate) async fn take_reply<H: TurnHost>(
     let (usage, stop) = (reply.usage, reply.stop.clone());
     let cost = host.meter().spend(price, usage);
     let message = host.draft_reply(reply, cost);
-    let calls = message.tool_calls().cloned().collect();
+    let calls = message.tool_calls().map(|call| call.meant().into_owned()).collect();
     let text = host.reply_text(&message);
     let replied = Replied { calls, text, stop, unfinished: host.unfinished().await };
     // An empty message would be refused by every API; the turn nudges instead.

@@ -39,7 +39,8 @@ pub(crate) fn unanswered(history: &[Arc<Entry>]) -> Vec<ToolCall> {
         .flat_map(|entry| entry.message.tool_results())
         .map(|result| result.tool_call_id.as_str())
         .collect();
-    history[last].message.tool_calls().filter(|call| !answered.contains(call.id.as_str())).cloned().collect()
+    let unanswered = history[last].message.tool_calls().filter(|call| !answered.contains(call.id.as_str()));
+    unanswered.map(|call| call.meant().into_owned()).collect()
 }
 
 /// A call that was begun: the reply that holds it and its id, which some servers use again in every reply.
@@ -100,11 +101,14 @@ fn finished(history: &[Arc<Entry>], unfinished: Option<Unfinished>) -> Position 
 /// The report, if the newest message is the accepted result of a completion.
 fn report_of(history: &[Arc<Entry>]) -> Option<String> {
     let result = newest(history)?.message.tool_results().next()?;
-    if result.name != names::COMPLETE || result.envelope.status == ToolStatus::Error {
+    if result.envelope.status == ToolStatus::Error {
         return None;
     }
     let reply = &history[last_reply(history)?].message;
-    let call = reply.tool_calls().find(|call| call.id == result.tool_call_id)?;
+    let call = reply.tool_calls().find(|call| call.id == result.tool_call_id)?.meant();
+    if call.name != names::COMPLETE {
+        return None;
+    }
     let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
     arguments.get("result")?.as_str().map(str::to_owned)
 }

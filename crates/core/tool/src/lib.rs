@@ -1,12 +1,12 @@
 //! The tool trait, its specification, the registry, tools that are deferred and found, and the ports through which tools reach
 //! the agent.
 //!
-//! This crate knows no particular tool but the one that finds others, no model and no store; `haft-tools` holds the built-in tools; `haft-engine` and
+//! This crate knows no particular tool but those that find and call others, no model and no store; `haft-tools` holds the built-in tools; `haft-engine` and
 //! the extensions implement the ports.
 //!
 //! Read first: [`Tool`] (what a tool is), [`ToolDefinition`] (how one is made of a function), [`ToolContext`] (what it is given),
-//! [`Registry`] (where it is found and how it is called), [`Plugin`] (who looks over its shoulder), [`ToolCatalogue`] and
-//! [`ToolSearch`] (tools of which the model is told when it asks).
+//! [`Registry`] (where it is found and how it is called), [`Plugin`] (who looks over its shoulder), [`ToolCatalogue`],
+//! [`ToolSearch`] and [`UseTool`] (tools of which the model is told when it asks).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -49,6 +49,7 @@ mod registry;
 mod schema;
 mod selection;
 mod tool_search;
+mod use_tool;
 
 pub use context::{OutputLimits, ReadFilter, ToolContext, Workspace};
 pub use deferred::{ToolDetail, describe_tool, shorten};
@@ -70,6 +71,7 @@ pub use registry::{Registry, Resolved, Switch, ToolStatistics};
 pub use schema::{InvalidArguments, parse_arguments, schema_of};
 pub use selection::{PROFILES, UnknownChoice};
 pub use tool_search::ToolSearch;
+pub use use_tool::UseTool;
 
 use async_trait::async_trait;
 use haft_types::{ChangeKind, Envelope, Image, ToolSpec};
@@ -88,6 +90,16 @@ pub enum Access {
     Write,
     /// Runs a program.
     Execute,
+}
+
+/// What becomes of a tool when others are deferred.
+pub enum DeferralUpdate {
+    /// It stays as it is.
+    Same,
+    /// This one stands in its place.
+    Replaced(Arc<dyn Tool>),
+    /// There is nothing it could be used for, so it is not offered.
+    Useless,
 }
 
 /// Something the model can call.
@@ -122,6 +134,11 @@ pub trait Tool: Send + Sync {
     /// The tool whose calls this one tells of: where that one is narrowed, this one is too, whether it was chosen or not.
     fn narrowed_with(&self) -> Option<&str> {
         None
+    }
+
+    /// This tool, now that these are the deferred ones. Only tools that tell of others or call them have a use for it.
+    fn with_deferred(&self, _deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
+        DeferralUpdate::Same
     }
 
     /// What the model is told when a call with these arguments is outside of what the tool was narrowed to. It is asked before

@@ -35,11 +35,15 @@ impl Group {
     }
 }
 
-/// Whether a tool is offered when nobody chose.
+/// Whether a tool is offered when nobody chose. One that is not offered then is deferred: found by `tool_search`, and callable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set {
     /// It belongs to the set every agent starts with.
     Default,
+    /// It belongs to that set where calls have a form of their own in the API.
+    Native,
+    /// It belongs to that set where calls are part of the model's text.
+    Text,
     /// It is offered only where it is named.
     Extension,
 }

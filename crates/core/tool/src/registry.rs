@@ -10,20 +10,48 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
-use haft_types::{Envelope, ToolSpec, ToolStatus};
+use haft_types::{Envelope, ToolProtocol, ToolSpec, ToolStatus};
 use serde_json::Value;
 
-use crate::{Alias, CaseDocument, Guard, Plugin, Tool, ToolContext, ToolHealth, ToolOutput};
+use crate::{Alias, CaseDocument, DeferralUpdate, Guard, Plugin, Tool, ToolContext, ToolHealth, ToolOutput};
 use breaker::Breaker;
 
-/// The tools of one agent, in the order they are offered. Clones share statistics.
+/// The tools of one agent, in the order they are offered. Some are deferred: the model is not told of them until it searches, but
+/// may call them. Clones share statistics.
 #[derive(Clone, Default)]
 pub struct Registry {
-    tools: Vec<Arc<dyn Tool>>,
+    tools: Vec<RegisteredTool>,
+    protocol: ToolProtocol,
     cases: Vec<CaseDocument>,
     plugins: Vec<(Arc<dyn Plugin>, Switch)>,
     guard: Option<Arc<dyn Guard>>,
     record: Arc<Mutex<HashMap<String, ToolRecord>>>,
+}
+
+/// A tool, and where it is offered.
+#[derive(Clone)]
+struct RegisteredTool {
+    tool: Arc<dyn Tool>,
+    offer: Offer,
+    /// Whether it can be used in this run.
+    usable: bool,
+    /// Whether there is something it could be used for, as far as deferred tools matter for that.
+    useful: bool,
+}
+
+/// Where a tool is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offer {
+    /// Everywhere.
+    Always,
+    /// Where calls have a form of their own; deferred elsewhere.
+    Native,
+    /// Where calls are text; deferred elsewhere.
+    Text,
+    /// Nowhere: it is deferred.
+    Deferred,
+    /// Nowhere, and nobody is told of it; a call of it is answered.
+    Unmentioned,
 }
 
 /// Whether a plugin is asked.
@@ -66,16 +94,29 @@ impl Registry {
     /// Adds a tool; one of the same name is replaced in its place.
     pub fn register(&mut self, tool: Arc<dyn Tool>) {
         let name = &tool.spec().name;
-        match self.tools.iter_mut().find(|known| known.spec().name == *name) {
-            Some(known) => *known = tool,
-            None => self.tools.push(tool),
+        match self.tools.iter_mut().find(|known| known.tool.spec().name == *name) {
+            Some(known) => known.tool = tool,
+            None => self.tools.push(RegisteredTool { tool, offer: Offer::Always, usable: true, useful: true }),
         }
+    }
+
+    /// Notes that a tool cannot be used in this run: it is offered only where it is chosen by name.
+    pub fn set_unusable(&mut self, name: &str) {
+        for known in self.tools.iter_mut().filter(|known| known.tool.spec().name == name) {
+            known.usable = false;
+        }
+    }
+
+    /// Sets how calls are written, which decides between tools that serve the same purpose.
+    pub fn set_protocol(&mut self, protocol: ToolProtocol) {
+        self.protocol = protocol;
+        self.tell_of_deferred();
     }
 
     /// Takes a tool away and says whether it was there.
     pub fn remove(&mut self, name: &str) -> bool {
         let before = self.tools.len();
-        self.tools.retain(|known| known.spec().name != name);
+        self.tools.retain(|known| known.tool.spec().name != name);
         self.tools.len() != before
     }
 
@@ -94,7 +135,7 @@ impl Registry {
 
     /// The texts about tools that are offered, in order.
     pub fn cases(&self) -> impl Iterator<Item = &CaseDocument> {
-        self.cases.iter().filter(|case| case.tools.iter().any(|name| self.get(name).is_some()))
+        self.cases.iter().filter(|case| case.tools.iter().any(|name| self.offers(name)))
     }
 
     /// Adds a plugin, switched on; one of the same name is replaced in its place.
@@ -116,9 +157,14 @@ impl Registry {
         found.map(|(_, switch)| *switch = to).is_some()
     }
 
-    /// The tool of this name.
+    /// The tool of this name, offered or deferred.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools.iter().find(|tool| tool.spec().name == name)
+        self.iter().find(|tool| tool.spec().name == name)
+    }
+
+    /// Whether the tool of this name is offered.
+    pub fn offers(&self, name: &str) -> bool {
+        self.offered().any(|tool| tool.spec().name == name)
     }
 
     /// The tool of this name, or the one that answers to it or stands for it.
@@ -138,30 +184,73 @@ impl Registry {
         })
     }
 
-    /// All tools, in order.
+    /// All tools, in order: those that are offered and those that are deferred.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
-        self.tools.iter()
+        self.tools.iter().map(|known| &known.tool)
     }
 
-    /// All specifications, in order.
+    /// The tools that are offered, in order.
+    pub fn offered(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        self.tools.iter().filter(|known| self.is_offered(known)).map(|known| &known.tool)
+    }
+
+    /// The tools that may be called although they are not offered, in order.
+    pub fn deferred(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        self.tools.iter().filter(|known| self.is_deferred(known)).map(|known| &known.tool)
+    }
+
+    /// The specifications of the tools that are offered, in order.
     pub fn specs(&self) -> Vec<ToolSpec> {
-        self.iter().map(|tool| tool.spec().clone()).collect()
+        self.offered().map(|tool| tool.spec().clone()).collect()
+    }
+
+    fn is_offered(&self, known: &RegisteredTool) -> bool {
+        known.useful
+            && match known.offer {
+                Offer::Always => true,
+                Offer::Native => !self.protocol.is_text(),
+                Offer::Text => self.protocol.is_text(),
+                Offer::Deferred | Offer::Unmentioned => false,
+            }
+    }
+
+    fn is_deferred(&self, known: &RegisteredTool) -> bool {
+        known.useful && known.offer != Offer::Unmentioned && !self.is_offered(known)
+    }
+
+    /// Tells the tools that find and call deferred ones which these are.
+    fn tell_of_deferred(&mut self) {
+        let deferred: Vec<_> = self.deferred().cloned().collect();
+        for known in &mut self.tools {
+            known.useful = true;
+            match known.tool.with_deferred(&deferred) {
+                DeferralUpdate::Same => {}
+                DeferralUpdate::Replaced(tool) => known.tool = tool,
+                DeferralUpdate::Useless => known.useful = false,
+            }
+        }
     }
 
     /// Keeps only the tools wanted, in the registry's own order.
     pub fn retain(&mut self, keep: impl Fn(&dyn Tool) -> bool) {
-        self.tools.retain(|known| keep(known.as_ref()));
+        self.tools.retain(|known| keep(known.tool.as_ref()));
     }
 
-    /// Puts another tool in the place of each, or none.
-    pub(crate) fn rework(&mut self, other: impl Fn(&Arc<dyn Tool>) -> Option<Arc<dyn Tool>>) {
-        self.tools.retain_mut(|known| match other(known) {
-            Some(tool) => {
-                *known = tool;
+    /// Whether this tool can be used in this run.
+    pub(crate) fn is_usable(&self, name: &str) -> bool {
+        self.tools.iter().all(|known| known.usable || known.tool.spec().name != name)
+    }
+
+    /// Puts another tool in the place of each and says where it is offered, or removes it.
+    pub(crate) fn rework(&mut self, other: impl Fn(&Arc<dyn Tool>) -> Option<(Arc<dyn Tool>, Offer)>) {
+        self.tools.retain_mut(|known| match other(&known.tool) {
+            Some((tool, offer)) => {
+                (known.tool, known.offer) = (tool, offer);
                 true
             }
             None => false,
         });
+        self.tell_of_deferred();
     }
 
     /// How a tool was used so far.

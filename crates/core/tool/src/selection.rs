@@ -3,13 +3,27 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::registry::Offer;
 use crate::{Access, Group, Registry, Set, Tool};
 
 /// The tools that do most of the work, for models with a small window.
-const MINIMAL: [&str; 7] = [
-    "read_file", "write_to_file", "replace_in_file", "list_files", "search_files", "execute_command",
+const MINIMAL: [&str; 8] = [
+    "read_file", "write_to_file", "edit_file", "replace_in_file", "list_files", "search_files", "execute_command",
     "attempt_completion",
 ];
+
+/// Offered to every model with a small window: a report is a firmer end than silence.
+const COMPLETION: &str = "attempt_completion";
+
+/// Where the default set offers a tool.
+fn by_default(set: Set) -> Offer {
+    match set {
+        Set::Default => Offer::Always,
+        Set::Native => Offer::Native,
+        Set::Text => Offer::Text,
+        Set::Extension => Offer::Deferred,
+    }
+}
 
 /// Profiles that are built in.
 pub const PROFILES: [&str; 3] = ["default", "minimal", "read-only"];
@@ -33,39 +47,51 @@ struct ToolSelection(BTreeMap<String, Extent>);
 
 /// How much of a tool is wanted.
 enum Extent {
-    Whole,
+    /// All of it, offered there.
+    Whole(Offer),
     /// What these names stand for.
     Parts(Vec<String>),
 }
 
 impl ToolSelection {
-    fn whole(&mut self, tool: &dyn Tool) {
-        self.0.insert(tool.spec().name.clone(), Extent::Whole);
+    /// Wants a tool whole. What is wanted at one place of the list is not deferred by another.
+    fn whole(&mut self, tool: &dyn Tool, offer: Offer) {
+        let known = self.0.insert(tool.spec().name.clone(), Extent::Whole(offer));
+        if let Some(Extent::Whole(before @ (Offer::Always | Offer::Native | Offer::Text))) = known
+            && offer != Offer::Always
+        {
+            self.0.insert(tool.spec().name.clone(), Extent::Whole(before));
+        }
     }
 
     fn part(&mut self, tool: &dyn Tool, part: &str) {
         let name = tool.spec().name.clone();
         match self.0.entry(name).or_insert_with(|| Extent::Parts(Vec::new())) {
-            Extent::Whole => {}
+            Extent::Whole(_) => {}
             Extent::Parts(parts) => parts.push(part.to_owned()),
         }
     }
 
-    /// As much of a tool as is wanted.
-    fn of(&self, tool: &Arc<dyn Tool>) -> Option<Arc<dyn Tool>> {
+    /// As much of a tool as is wanted, and where it is offered.
+    fn of(&self, tool: &Arc<dyn Tool>) -> Option<(Arc<dyn Tool>, Offer)> {
         let own = tool.spec().name.as_str();
         // What tells of another tool must not tell more than that one may do, even where it is chosen whole itself.
-        match self.0.get(tool.narrowed_with().unwrap_or(own)) {
-            Some(Extent::Parts(parts)) => tool.narrowed(parts),
-            Some(Extent::Whole) | None => self.0.contains_key(own).then(|| Arc::clone(tool)),
+        if let Some(Extent::Parts(parts)) = self.0.get(tool.narrowed_with().unwrap_or(own)) {
+            return Some((tool.narrowed(parts)?, Offer::Always));
         }
+        let offer = match self.0.get(own)? {
+            Extent::Whole(offer) => *offer,
+            Extent::Parts(_) => Offer::Always,
+        };
+        Some((Arc::clone(tool), offer))
     }
 }
 
 impl Registry {
     /// Keeps only what is wanted: tools by name or alias, groups, profiles, `*` for everything, `none` for nothing. A name that
     /// stands for a part of a tool keeps that part; several keep all they stand for, unless the whole tool is wanted as well. An
-    /// empty list is the default set.
+    /// empty list is the default set. In the default set every tool that does not belong to it is deferred; whatever else is
+    /// wanted is offered.
     pub fn select(&mut self, wanted: &[String], profiles: &BTreeMap<String, Vec<String>>) -> Result<(), UnknownChoice> {
         let default = ["default".to_owned()];
         let wanted = if wanted.is_empty() { &default } else { wanted };
@@ -87,20 +113,30 @@ impl Registry {
         if let Some(profile) = profiles.get(choice) {
             return profile.iter().try_for_each(|choice| self.choose(choice, &BTreeMap::new(), chosen));
         }
-        let mut all = |wanted: &dyn Fn(&dyn Tool) -> bool| {
-            self.iter().filter(|tool| wanted(tool.as_ref())).for_each(|tool| chosen.whole(tool.as_ref()));
+        let mut all = |offer: &dyn Fn(&dyn Tool) -> Option<Offer>| {
+            for tool in self.iter() {
+                let usable = self.is_usable(&tool.spec().name);
+                if let Some(offer) = offer(tool.as_ref()) {
+                    chosen.whole(tool.as_ref(), if usable { offer } else { Offer::Unmentioned });
+                }
+            }
         };
+        let always = |wanted: bool| wanted.then_some(Offer::Always);
         if let Some(found) = self.called(choice) {
-            chosen.whole(found.tool.as_ref());
+            chosen.whole(found.tool.as_ref(), Offer::Always);
         } else if let Some(group) = Group::ALL.into_iter().find(|group| group.name() == choice) {
-            all(&|tool| tool.manual().group == group);
+            all(&|tool| always(tool.manual().group == group));
         } else {
             match choice {
-                "*" => all(&|_| true),
+                "*" => all(&|_| Some(Offer::Always)),
                 "none" => {}
-                "default" => all(&|tool| tool.manual().set == Set::Default),
-                "minimal" => all(&|tool| MINIMAL.contains(&tool.spec().name.as_str())),
-                "read-only" => all(&|tool| matches!(tool.access(), Access::Read | Access::State)),
+                "default" => all(&|tool| Some(by_default(tool.manual().set))),
+                "minimal" => all(&|tool| {
+                    let offer =
+                        if tool.spec().name == COMPLETION { Offer::Always } else { by_default(tool.manual().set) };
+                    MINIMAL.contains(&tool.spec().name.as_str()).then_some(offer)
+                }),
+                "read-only" => all(&|tool| always(matches!(tool.access(), Access::Read | Access::State))),
                 part => return self.choose_part(part, chosen).ok_or_else(|| self.unknown(choice, profiles)),
             }
         }

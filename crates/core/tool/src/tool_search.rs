@@ -3,6 +3,7 @@
 //! It searches [catalogues](ToolCatalogue) and knows nothing of where their tools come from or how they are called.
 
 mod relevance;
+mod shelf;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -15,11 +16,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::deferred::describe_tool;
 use crate::{
-    Access, Group, Intent, Manual, Patience, Tool, ToolCatalogue, ToolContext, ToolOutput, parse_arguments, schema_of,
+    Access, DeferralUpdate, Group, Intent, Manual, Patience, Tool, ToolCatalogue, ToolContext, ToolOutput,
+    parse_arguments, schema_of,
 };
 use relevance::{relevance, words};
+use shelf::DeferredTools;
 
 const NAME: &str = "tool_search";
 /// How many tools are shown with their arguments.
@@ -27,21 +29,23 @@ const SHOWN: usize = 5;
 /// How many further ones are named.
 const NAMED: usize = 50;
 
-static MANUAL: Manual = Manual::of(Group::Others);
+static MANUAL: Manual =
+    Manual { example_of: "Looking for a tool", example: r#"{"query": "undo a change"}"#, ..Manual::of(Group::Others) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ToolSearchParameters {
-    /// What the tool should do, in words.
+    /// What the tool should do, in words, or its name; empty for all.
     query: String,
     /// Only tools of this server.
     server_name: Option<String>,
 }
 
-/// The tool that finds the tools of catalogues.
+/// The tool that finds the tools of catalogues, and those that are deferred.
 pub struct ToolSearch {
     spec: ToolSpec,
     catalogues: Vec<Arc<dyn ToolCatalogue>>,
+    deferred: Option<Arc<DeferredTools>>,
 }
 
 /// A source of tools, and the catalogue it belongs to.
@@ -57,15 +61,31 @@ struct SearchResult<'a> {
 impl ToolSearch {
     /// Finds tools of these catalogues.
     pub fn new(catalogues: Vec<Arc<dyn ToolCatalogue>>) -> Self {
-        let guides: Vec<_> = catalogues.iter().map(|catalogue| catalogue.guide().trim_end()).collect();
-        let parameters = schema_of::<ToolSearchParameters>();
-        let spec = ToolSpec { name: NAME.into(), description: guides.join("\n\n"), parameters };
-        Self { spec, catalogues }
+        Self::over(catalogues, None)
+    }
+
+    fn over(catalogues: Vec<Arc<dyn ToolCatalogue>>, deferred: Option<Arc<DeferredTools>>) -> Self {
+        let mut description = include_str!("tool_search/prompt.md").trim_end().to_owned();
+        let guides = deferred.iter().map(|tools| tools.guide()).chain(catalogues.iter().map(|one| one.guide()));
+        // Writing to a String cannot fail.
+        for guide in guides {
+            let _ = write!(description, "\n\n{}", guide.trim_end());
+        }
+        let mut parameters = schema_of::<ToolSearchParameters>();
+        if catalogues.is_empty()
+            && let Some(Value::Object(properties)) = parameters.get_mut("properties")
+        {
+            // There is only one place to look in.
+            properties.shift_remove("server_name");
+        }
+        let spec = ToolSpec { name: NAME.into(), description, parameters };
+        Self { spec, catalogues, deferred }
     }
 
     fn sources(&self) -> Vec<CatalogueSource<'_>> {
-        let of = |catalogue: &Arc<dyn ToolCatalogue>| catalogue.sources().into_iter();
-        self.catalogues.iter().flat_map(|one| of(one).map(|name| (one.as_ref(), name))).collect()
+        let own = self.deferred.iter().map(|tools| tools.as_ref() as &dyn ToolCatalogue);
+        let all = own.chain(self.catalogues.iter().map(AsRef::as_ref));
+        all.flat_map(|one| one.sources().into_iter().map(move |name| (one, name))).collect()
     }
 
     fn unknown_source(&self, name: &str) -> Envelope {
@@ -93,7 +113,15 @@ impl Tool for ToolSearch {
             None => Some(Arc::clone(catalogue)),
         };
         let catalogues = self.catalogues.iter().map(narrowed).collect::<Option<Vec<_>>>()?;
-        Some(Arc::new(Self::new(catalogues)))
+        Some(Arc::new(Self::over(catalogues, self.deferred.clone())))
+    }
+
+    fn with_deferred(&self, deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
+        if deferred.is_empty() && self.catalogues.is_empty() {
+            return DeferralUpdate::Useless;
+        }
+        let shelf = (!deferred.is_empty()).then(|| Arc::new(DeferredTools::new(deferred)));
+        DeferralUpdate::Replaced(Arc::new(Self::over(self.catalogues.clone(), shelf)))
     }
 
     fn narrowed_with(&self) -> Option<&str> {
@@ -155,7 +183,7 @@ fn shown(all: usize, found: &[SearchResult<'_>], failed: &[String]) -> String {
     let (best, further) = found.split_at(found.len().min(SHOWN));
     // Writing to a String cannot fail.
     for SearchResult { source: (catalogue, source), tool, .. } in best {
-        let _ = write!(text, "\n\n{}\n{}", catalogue.heading(source), describe_tool(tool));
+        let _ = write!(text, "\n\n{}\n{}", catalogue.heading(source), catalogue.describe(tool));
     }
     if !further.is_empty() {
         let name = |result: &SearchResult<'_>| format!("{}/{}", result.source.1, result.tool.name);

@@ -3,6 +3,8 @@
 //! A tool call's arguments stay the bytes the model wrote: an object is embedded as it came, anything else (a cut or broken
 //! text) is kept as a JSON string. Hence the hand-written (de)serialisation: serde's tagged enums would parse and reprint them.
 
+use std::borrow::Cow;
+
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -59,6 +61,33 @@ pub struct ToolCall {
     pub arguments: String,
     /// A provider's signature on the call (Gemini thought signatures); sent back only to it.
     pub signature: Option<String>,
+}
+
+impl ToolCall {
+    /// The tool through which others are called that are not offered one by one: `name`, `arguments`.
+    pub const INDIRECT: &'static str = "use_tool";
+
+    /// The call that is meant: of one through another tool the one it names, with the arguments as they were written there. A call
+    /// that does not say so properly means itself.
+    pub fn meant(&self) -> Cow<'_, Self> {
+        #[derive(Deserialize)]
+        struct Named<'a> {
+            name: String,
+            #[serde(borrow)]
+            arguments: Option<&'a RawValue>,
+        }
+        if self.name != Self::INDIRECT {
+            return Cow::Borrowed(self);
+        }
+        let Ok(Named { name, arguments }) = serde_json::from_str(&self.arguments) else { return Cow::Borrowed(self) };
+        let written = arguments.map_or("{}", RawValue::get);
+        // Some models write an object as text.
+        let arguments = serde_json::from_str::<String>(written).unwrap_or_else(|_| written.to_owned());
+        if name == Self::INDIRECT {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(Self { name, arguments, ..self.clone() })
+    }
 }
 
 /// The result of one tool call: whose it is, and the envelope.
@@ -215,5 +244,34 @@ impl<'de> Deserialize<'de> for Part {
                 ));
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meant(name: &str, arguments: &str) -> (String, String) {
+        let call =
+            ToolCall { id: "c1".into(), name: name.into(), arguments: arguments.into(), signature: Some("s".into()) };
+        let meant = call.meant().into_owned();
+        assert_eq!((meant.id, meant.signature), (call.id, call.signature));
+        (meant.name, meant.arguments)
+    }
+
+    #[test]
+    fn a_call_through_another_tool_means_the_one_it_names() {
+        let pair = |name: &str, arguments: &str| (name.to_owned(), arguments.to_owned());
+        let through = |arguments: &str| meant(ToolCall::INDIRECT, arguments);
+        assert_eq!(
+            through(r#"{"name": "glob", "arguments": {"a": 1,  "a": 2}}"#),
+            pair("glob", r#"{"a": 1,  "a": 2}"#)
+        );
+        assert_eq!(through(r#"{"name": "todo_read"}"#), pair("todo_read", "{}"));
+        assert_eq!(through(r#"{"name": "glob", "arguments": "{\"a\": 1}"}"#), pair("glob", r#"{"a": 1}"#));
+        for unclear in [r#"{"name": "use_tool", "arguments": {}}"#, r#"{"arguments": {}}"#, "{", "[]"] {
+            assert_eq!(through(unclear), pair(ToolCall::INDIRECT, unclear));
+        }
+        assert_eq!(meant("glob", r#"{"name": "x"}"#), pair("glob", r#"{"name": "x"}"#));
     }
 }

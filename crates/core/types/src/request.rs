@@ -70,6 +70,8 @@ pub struct ToolSet {
     pub hash: ContentHash,
     /// Their estimated tokens.
     pub tokens: u32,
+    /// Tools the model may call although they are not sent: neither hashed nor counted.
+    pub deferred: Vec<ToolSpec>,
 }
 
 impl ToolSet {
@@ -82,7 +84,13 @@ impl ToolSet {
             hasher.update(spec.name.as_bytes()).update(spec.description.as_bytes()).update(schema.as_bytes());
             tokens += counter.text(&spec.name) + counter.text(&spec.description) + counter.text(&schema);
         }
-        Arc::new(Self { specs, hash: hasher.finish(), tokens })
+        Arc::new(Self { specs, hash: hasher.finish(), tokens, deferred: Vec::new() })
+    }
+
+    /// The same tools, and others that may be called although they are not sent.
+    #[must_use]
+    pub fn with_deferred(self: Arc<Self>, deferred: Vec<ToolSpec>) -> Arc<Self> {
+        Arc::new(Self { deferred, ..Arc::unwrap_or_clone(self) })
     }
 
     /// The same tools where the system text describes them: nothing of them is sent beside it, so they cost nothing here.

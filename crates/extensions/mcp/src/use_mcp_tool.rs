@@ -22,11 +22,11 @@ static MANUAL: Manual = Manual::of(Group::Others);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UseMcpToolParameters {
-    /// The server's name.
+    /// The server, by its name below.
     server_name: String,
     /// The tool's name within the server.
     tool_name: String,
-    /// The tool's own arguments.
+    /// The tool's own arguments, as its schema has them; `{}` where it takes none.
     #[serde(default)]
     #[schemars(with = "Map<String, Value>")]
     arguments: Value,

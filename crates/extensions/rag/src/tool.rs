@@ -30,9 +30,9 @@ static MANUAL: Manual = Manual {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UseRagToolParameters {
-    /// The name of the collection.
+    /// The collection, by the name it is listed under.
     server_name: String,
-    /// What to look for.
+    /// What you want to know, in the words the documents would use, such as names of functions, options or error messages: it is a search for words, not for meaning.
     query: String,
 }
 

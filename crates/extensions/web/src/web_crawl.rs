@@ -32,9 +32,9 @@ static MANUAL: Manual = Manual {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WebCrawlParameters {
-    /// The address of the page.
+    /// The address, with `https://` or `http://`.
     url: String,
-    /// How many pages at most; 1 when absent.
+    /// How many pages at most; 1 when absent. Those the first one links to on the same host are read after it.
     #[schemars(range(min = 1, max = 20))]
     max_pages: Option<u32>,
     /// How many links away from the first page; 1 when absent.

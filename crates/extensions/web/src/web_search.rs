@@ -26,7 +26,7 @@ static MANUAL: Manual = Manual {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WebSearchParameters {
-    /// What to look for.
+    /// What to look for, as you would type it into a search engine.
     query: String,
     /// How many results at most; 8 when absent.
     #[schemars(range(min = 1, max = 20))]

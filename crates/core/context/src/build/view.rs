@@ -181,6 +181,7 @@ fn folded_steps(line: &Timeline, all: &[TimelineItem]) -> Vec<String> {
         .collect();
     let folded = all.iter().filter(|item| !window.contains(&item.id()));
     let step = |item: &TimelineItem, call: &ToolCall| {
+        let call = &*call.meant();
         let result = results.get(&(item.block, call.id.as_str()));
         let subjects = match result {
             Some((at, result)) => CallSubject::all(Some(call), result, &at.entry.message.metadata),

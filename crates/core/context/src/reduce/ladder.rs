@@ -302,7 +302,7 @@ fn short_tools(tools: &ToolSet, counter: &dyn TokenCounter) -> Arc<ToolSet> {
         let paragraph = spec.description.split("\n\n").next().unwrap_or_default().trim();
         ToolSpec { name: spec.name.clone(), description: paragraph.to_owned(), parameters }
     };
-    ToolSet::new(tools.specs.iter().map(short).collect(), counter)
+    ToolSet::new(tools.specs.iter().map(short).collect(), counter).with_deferred(tools.deferred.clone())
 }
 
 fn without_descriptions(schema: &mut Value) {

@@ -83,7 +83,7 @@ pub fn message_lines(history: &[Arc<Entry>], marks: &Marks) -> Vec<MessageLine> 
     const WORDS: usize = 60;
     let line = |entry: &Arc<Entry>| {
         let message = &entry.message;
-        let calls = message.tool_calls().map(|call| call.name.clone());
+        let calls = message.tool_calls().map(|call| call.meant().into_owned().name);
         let results = message.tool_results().map(|result| result.name.clone());
         let mut text = message.joined_text();
         text.extend(message.tool_results().map(|result| result.envelope.text.as_str()));

@@ -49,6 +49,7 @@ pub const CHANGED: &str = "changed";
 impl CallSubject {
     /// What a call is about, from its arguments alone.
     pub fn of(call: &ToolCall) -> Option<Self> {
+        let call = call.meant();
         let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
         let text = |names: &[&str]| names.iter().find_map(|name| arguments.get(*name)?.as_str()).map(str::to_owned);
         let number = |name: &str| arguments.get(name).and_then(Value::as_u64);

@@ -83,3 +83,32 @@ fn an_unknown_tool_gets_near_names() {
     assert_eq!(unknown_tool("read_fiel", &registry()), "There is no tool `read_fiel`. Did you mean `read_file`?");
     assert_eq!(unknown_tool("zzz", &registry()), "There is no tool `zzz`. Use one of the tools offered.");
 }
+
+/// Every deferred tool is found by its name, with its schema, and is what a call of its own name or through another tool means.
+#[tokio::test]
+async fn every_deferred_tool_is_found_and_callable() {
+    let supervisor = Arc::new(haft_sandbox::Supervisor::for_tests().unwrap());
+    let running = Arc::new(haft_tools::Running::new(supervisor, haft_tools::LimitsConfig::default()));
+    let mut registry = crate::all_tools(&running);
+    registry.select(&[], &std::collections::BTreeMap::new()).unwrap();
+    let search = Arc::clone(registry.get("tool_search").unwrap());
+    let context = ToolContext::bare("/project", "c", tokio_util::sync::CancellationToken::default());
+    let deferred: Vec<_> = registry.deferred().map(|tool| tool.spec().clone()).collect();
+    assert!(deferred.len() > 20, "{}", deferred.len());
+    for spec in deferred {
+        let name = &spec.name;
+        assert!(search.spec().description.contains(name.as_str()), "{name}");
+        let found = search.call(&context, serde_json::json!({"query": name})).await.envelope.text;
+        assert!(found.contains(&format!("- `{name}`: ")) && found.contains(&spec.parameters.to_string()), "{found}");
+        let through = format!(r#"{{"name": "{name}", "arguments": {{"a": 1}}}}"#);
+        for (called, arguments) in [(name.as_str(), r#"{"a": 1}"#), (ToolCall::INDIRECT, through.as_str())] {
+            let written =
+                ToolCall { id: "c".into(), name: called.into(), arguments: arguments.into(), signature: None };
+            let meant = written.meant().into_owned();
+            let mut checked = admit_all(vec![meant], &StopReason::ToolUse, &registry);
+            let Ok(Admitted { call, tool, arguments }) = checked.remove(0) else { panic!("{name} by {called}") };
+            assert_eq!((&call.name, &tool.spec().name), (name, name));
+            assert_eq!(arguments, serde_json::json!({"a": 1}));
+        }
+    }
+}

@@ -84,7 +84,7 @@ impl ConversationMessages for StoredTranscript {
         let unknown = || PortError::Unknown { what: "message", id: id.to_owned() };
         let wanted = MessageName::parse(id).ok_or_else(unknown)?;
         let message = self.find(&wanted).await?.ok_or_else(unknown)?;
-        let calls = message.tool_calls().map(|call| call.name.clone());
+        let calls = message.tool_calls().map(|call| call.meant().into_owned().name);
         let results = message.tool_results().map(|result| result.name.clone());
         Ok(Recalled {
             id: message.message_id.short(),

@@ -25,15 +25,16 @@ pub(crate) struct AdvertisedTools {
 
 impl AdvertisedTools {
     pub(crate) fn of(model: &ModelSpec, registry: &Registry, counter: &dyn TokenCounter) -> Self {
-        let tools = ToolSet::new(registry.specs(), counter);
+        let deferred = registry.deferred().map(|tool| tool.spec().clone()).collect();
+        let tools = ToolSet::new(registry.specs(), counter).with_deferred(deferred);
         let call_format = haft_model::call_format(model.tool_protocol, &tools.specs);
         let guideline = |tool: &Arc<dyn Tool>| Some(tool.manual().guideline.to_owned()).filter(|rule| !rule.is_empty());
         let text = CaseDocument::to_string;
         Self {
             tools: if call_format.is_some() { tools.told_in_words() } else { tools },
             call_format,
-            examples: registry.iter().filter_map(|tool| example(model.tool_protocol, tool.as_ref())).collect(),
-            guidelines: registry.iter().filter_map(guideline).collect(),
+            examples: registry.offered().filter_map(|tool| example(model.tool_protocol, tool.as_ref())).collect(),
+            guidelines: registry.offered().filter_map(guideline).collect(),
             lists: LISTS
                 .into_iter()
                 .filter_map(|name| registry.cases().find(|case| case.name == name))

@@ -126,7 +126,7 @@ impl Session {
             let removal = ends
                 .filter(|(first, last)| free && first <= last)
                 .map(|(first, last)| cache.removal(idle, &sent, *first..*last + 1, &self.config.model));
-            let tools = message.tool_calls().map(|call| call.name.clone());
+            let tools = message.tool_calls().map(|call| call.meant().into_owned().name);
             lines.push(ContextLine {
                 id,
                 role: message.role,

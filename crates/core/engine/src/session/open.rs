@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_context::ContextError;
 use haft_project::{KnowledgePaths, modules};
 use haft_store::{Conversation, ConversationMatch, ConversationScope, NewFork, StoreError};
-use haft_tool::{CaseDocument, Registry, Tool, UnknownChoice};
+use haft_tool::{CaseDocument, Registry, Tool, ToolSearch, UnknownChoice, UseTool};
 use haft_tools::{Running, plan_mode_respond, run_named_subagents, talk_to, talk_to_group, use_skill};
 use haft_types::{ConversationId, Message, Metadata, PermissionMode};
 use tokio_util::sync::CancellationToken;
@@ -80,7 +80,7 @@ impl Session {
         hooked.call(Moment::PreToolsLoaded {}, &cancel).await;
         let roster = SubagentRoster::look(&config.knowledge.ground, &config.safety.masker);
         let registry = offered(&mut config, &services, Peers::SubagentRoster(roster.as_ref()))?;
-        let tools = registry.iter().map(|tool| tool.spec().name.clone()).collect();
+        let tools = registry.offered().map(|tool| tool.spec().name.clone()).collect();
         hooked.call(Moment::PostToolsLoaded { tools }, &cancel).await;
         let (conversation, resumed) = find_or_plan(&config, &services, which).await?;
         let hooked = hooked.within(conversation.id.as_str());
@@ -221,6 +221,9 @@ impl Session {
     }
 }
 
+/// The set that every agent starts with.
+const DEFAULT: &str = "default";
+
 /// What the others are told of a main agent without a role of its own.
 const THE_USERS_AGENT: &str = "The agent the user talks to.";
 
@@ -252,6 +255,8 @@ pub fn all_tools(running: &Arc<Running>) -> Registry {
     for tool in haft_tools::builtin(running) {
         registry.register(tool);
     }
+    registry.register(Arc::new(ToolSearch::new(Vec::new())));
+    registry.register(Arc::new(UseTool::default()));
     for case in haft_tools::cases() {
         registry.add_case(case);
     }
@@ -261,6 +266,11 @@ pub fn all_tools(running: &Arc<Running>) -> Registry {
 /// Every tool the session could be offered.
 fn every_tool(config: &SessionConfig, services: &Services, peers: Peers<'_>) -> Registry {
     let mut registry = all_tools(&services.running);
+    registry.set_protocol(config.model.tool_protocol);
+    // Whoever starts a sub-agent answers its questions.
+    if services.approver.is_none() && matches!(peers, Peers::SubagentRoster(_)) {
+        registry.set_unusable(names::ASK);
+    }
     if let Some(skills) = FoundSkills::look(&config.knowledge.ground, &config.safety.masker) {
         registry.set_case(skills.listed());
         registry.register(Arc::new(use_skill(Arc::new(skills))));
@@ -303,7 +313,12 @@ fn add_peers(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, pe
 
 fn offered(config: &mut SessionConfig, services: &Services, peers: Peers<'_>) -> Result<Registry, OpenError> {
     let mut registry = every_tool(config, services, peers);
-    registry.select(&wanted_tools(&config.tools.offered, &config.knowledge.ground), &config.tools.profiles)?;
+    let mut wanted = wanted_tools(&config.tools.offered, &config.knowledge.ground);
+    // A goal is reached when the model says so by this call.
+    if config.task.goal && wanted.iter().any(|choice| choice == DEFAULT) {
+        wanted.push(names::COMPLETE.to_owned());
+    }
+    registry.select(&wanted, &config.tools.profiles)?;
     // Sub-agents choose among the same tools: what is narrowed here is narrowed for them.
     for tool in &mut config.tools.further {
         if let Some(chosen) = registry.get(&tool.spec().name) {
@@ -331,7 +346,7 @@ pub(super) fn skills_now(config: &SessionConfig, running: &Arc<Running>) -> Opti
 
 /// What the choice of tools means in a project: where modules are described, the default set has the tools about them.
 pub fn wanted_tools(chosen: &[String], ground: &KnowledgePaths) -> Vec<String> {
-    let default = "default".to_owned();
+    let default = DEFAULT.to_owned();
     let mut wanted = if chosen.is_empty() { vec![default.clone()] } else { chosen.to_vec() };
     if wanted.contains(&default) && modules::any(ground) {
         wanted.extend(names::OF_MODULES.map(str::to_owned));

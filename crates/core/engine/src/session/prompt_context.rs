@@ -137,7 +137,7 @@ impl PromptContext {
 
     /// Whether the model can report that it is done.
     pub(super) fn completes(&self) -> bool {
-        self.registry.get(names::COMPLETE).is_some()
+        self.registry.offers(names::COMPLETE)
     }
 
     pub(super) fn todo(&self) -> &Arc<StoredTodo> {
@@ -174,6 +174,7 @@ impl PromptContext {
     /// Renders tools and system message anew, for the model there is now.
     pub(super) fn render(&mut self, config: &SessionConfig) -> Result<(), ContextError> {
         let counter = self.counter.as_ref();
+        self.registry.set_protocol(config.model.tool_protocol);
         self.advertised = AdvertisedTools::of(&config.model, &self.registry, counter);
         self.system = system_of(config, &self.advertised, self.active.text(), counter)?;
         Ok(())

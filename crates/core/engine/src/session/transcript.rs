@@ -190,7 +190,11 @@ impl Transcript {
         tool: &str,
         ResultParts { envelope, images, changed }: ResultParts,
     ) -> Result<(), EngineError> {
-        let result = ToolResult { tool_call_id: call.id.clone(), name: call.name.clone(), envelope };
+        // APIs want the name under which the call stands in the reply.
+        let reply = self.history.iter().rfind(|entry| entry.message.role == Role::Assistant);
+        let written = reply.and_then(|entry| entry.message.tool_calls().find(|one| one.id == call.id));
+        let name = written.unwrap_or(call).name.clone();
+        let result = ToolResult { tool_call_id: call.id.clone(), name, envelope };
         let mut content = vec![Part::ToolResult(Box::new(result))];
         content.extend(images.into_iter().map(Part::Image));
         let mut metadata =

@@ -70,8 +70,8 @@ fn describe(tool: &ToolSpec, protocol: ToolProtocol) -> String {
     for (name, schema) in properties {
         let need = if required.contains(&name.as_str()) { "required" } else { "optional" };
         let _ = write!(out, "- `{name}`: {}, {need}", kind(schema));
-        // Descriptions usually go through the parameters one by one; what they leave out is told here.
-        let told = tool.description.contains(&format!("`{name}`"));
+        // Some descriptions go through the parameters one by one; what they leave out is told here.
+        let told = tool.description.contains(&format!("- `{name}`"));
         match schema.get("description").and_then(Value::as_str) {
             Some(words) if !told => {
                 let _ = write!(out, ". {}", words.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -97,7 +97,14 @@ fn kind(schema: &Value) -> String {
             let choices: Vec<_> = choices.iter().map(Value::to_string).collect();
             format!("one of {}", choices.join(", "))
         }
-        (Some(kind @ ("array" | "object")), None) => format!("{kind} as JSON, by the schema `{schema}`"),
+        (Some(kind @ ("array" | "object")), None) => {
+            let mut shape = schema.clone();
+            if let Value::Object(fields) = &mut shape {
+                // It is told in words.
+                fields.shift_remove("description");
+            }
+            format!("{kind} as JSON, by the schema `{shape}`")
+        }
         (Some(kind), None) => kind.to_owned(),
         (None, None) => format!("a value by the schema `{schema}`"),
     }

@@ -17,7 +17,8 @@ pub(crate) fn read_calls(
     if !protocol.is_text() || tools.specs.is_empty() {
         return decoder;
     }
-    let parser = || TextParser::new(protocol, &tools.specs);
+    let known: Vec<_> = tools.specs.iter().chain(&tools.deferred).cloned().collect();
+    let parser = || TextParser::new(protocol, &known);
     Box::new(TextDecoder {
         decoder,
         live: Some(parser()),

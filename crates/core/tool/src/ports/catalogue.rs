@@ -6,6 +6,8 @@ use async_trait::async_trait;
 use haft_types::ToolSpec;
 use tokio_util::sync::CancellationToken;
 
+use crate::deferred::describe_tool;
+
 /// Deferred tools: the model is told little or nothing of them until it searches. They come from sources, such as servers.
 #[async_trait]
 pub trait ToolCatalogue: Send + Sync {
@@ -20,6 +22,11 @@ pub trait ToolCatalogue: Send + Sync {
 
     /// What stands above a tool of this source that was found.
     fn heading(&self, source: &str) -> String;
+
+    /// A tool that was found: name, description, arguments.
+    fn describe(&self, tool: &ToolSpec) -> String {
+        describe_tool(tool)
+    }
 
     /// The tools of a source; the error says why they cannot be known now.
     async fn tools(

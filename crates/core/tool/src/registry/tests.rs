@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use super::*;
-use crate::{Access, Group, Intent, Manual};
+use crate::{Access, Group, Intent, Manual, Set, ToolSearch, UseTool};
 
 struct Echo {
     spec: ToolSpec,
@@ -171,4 +171,91 @@ fn to_stand_for_a_call_is_not_to_be_chosen_whole_by_its_name() {
     registry.register(Arc::new(InParts::new("user", None, &["part_1".to_owned()])));
     assert!(registry.resolve("part_3").is_some(), "a call of it is understood");
     assert!(registry.select(&["part_3".to_owned()], &BTreeMap::new()).is_err());
+}
+
+/// A tool of a set.
+struct Member(Echo, Manual);
+
+#[async_trait]
+impl Tool for Member {
+    fn spec(&self) -> &ToolSpec {
+        self.0.spec()
+    }
+
+    fn manual(&self) -> &Manual {
+        &self.1
+    }
+
+    fn access(&self) -> Access {
+        Access::Read
+    }
+
+    fn intent(&self, _: &Value) -> Intent {
+        Intent::Nothing
+    }
+
+    async fn call(&self, _: &ToolContext, _: Value) -> ToolOutput {
+        ToolOutput::default()
+    }
+}
+
+fn sets() -> Registry {
+    let mut registry = Registry::default();
+    let tools = [("first", Set::Default), ("native", Set::Native), ("text", Set::Text), ("further", Set::Extension)];
+    for (name, set) in tools {
+        registry.register(Arc::new(Member(Echo::new(name), Manual { set, ..Manual::of(Group::Files) })));
+    }
+    registry.register(Arc::new(ToolSearch::new(Vec::new())));
+    registry.register(Arc::new(UseTool::default()));
+    registry
+}
+
+fn offered(choice: &[&str], protocol: ToolProtocol) -> (Registry, Vec<String>, Vec<String>) {
+    let mut registry = sets();
+    registry.set_protocol(protocol);
+    let choice: Vec<_> = choice.iter().map(|name| (*name).to_owned()).collect();
+    registry.select(&choice, &BTreeMap::new()).unwrap();
+    let names = |tools: Vec<&Arc<dyn Tool>>| tools.iter().map(|tool| tool.spec().name.clone()).collect();
+    let (offered, deferred) = (names(registry.offered().collect()), names(registry.deferred().collect()));
+    (registry, offered, deferred)
+}
+
+#[test]
+fn the_default_set_depends_on_the_protocol_and_the_rest_is_deferred() {
+    let (mut registry, direct, deferred) = offered(&[], ToolProtocol::Native);
+    assert_eq!(direct, ["first", "native", "tool_search", "use_tool"]);
+    assert_eq!(deferred, ["text", "further"]);
+    let guide = &registry.get("tool_search").unwrap().spec().description;
+    assert!(guide.ends_with("`use_tool`: files: text, further."), "{guide}");
+    assert!(registry.resolve("further").is_some() && !registry.offers("further"));
+    registry.set_protocol(ToolProtocol::Xml);
+    let direct: Vec<_> = registry.specs().into_iter().map(|spec| spec.name).collect();
+    assert_eq!(direct, ["first", "text", "tool_search", "use_tool"]);
+    let guide = &registry.get("tool_search").unwrap().spec().description;
+    assert!(guide.ends_with("`use_tool`: files: native, further."), "{guide}");
+}
+
+#[test]
+fn what_is_named_is_offered_and_nothing_else_is_deferred_for_it() {
+    let (_, direct, deferred) = offered(&["default", "further"], ToolProtocol::React);
+    assert_eq!(direct, ["first", "text", "further", "tool_search", "use_tool"]);
+    assert_eq!(deferred, ["native"]);
+    let (registry, direct, deferred) = offered(&["text", "first"], ToolProtocol::Native);
+    assert_eq!((direct, deferred), (vec!["first".to_owned(), "text".to_owned()], vec![]));
+    assert!(registry.resolve("further").is_none());
+    let (_, direct, deferred) = offered(&["*"], ToolProtocol::Native);
+    assert_eq!(direct, ["first", "native", "text", "further"], "there is nothing to search for");
+    assert!(deferred.is_empty());
+}
+
+#[test]
+fn what_cannot_be_used_is_offered_only_by_name() {
+    let mut registry = sets();
+    registry.set_unusable("first");
+    let mut named = registry.clone();
+    registry.select(&[], &BTreeMap::new()).unwrap();
+    assert!(!registry.offers("first") && registry.deferred().all(|tool| tool.spec().name != "first"));
+    assert!(registry.resolve("first").is_some(), "a call of it is answered");
+    named.select(&["first".to_owned()], &BTreeMap::new()).unwrap();
+    assert!(named.offers("first"));
 }

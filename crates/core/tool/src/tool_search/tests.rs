@@ -65,7 +65,9 @@ fn call(tool: &dyn Tool, arguments: Value) -> Envelope {
 fn tools_of_every_catalogue_are_found_without_a_server() {
     let broken = AtHand { tools: Err("not \u{1b}[2Jnow"), ..catalogue("later", &[]) };
     let tool = search([catalogue("notes", &["note_add", "note_query"]), catalogue("web", &["fetch"]), broken]);
-    assert_eq!(tool.spec().description, "Find further tools.\n\nFind further tools.\n\nFind further tools.");
+    assert!(
+        tool.spec().description.ends_with(".\n\nFind further tools.\n\nFind further tools.\n\nFind further tools.")
+    );
     let found = call(&tool, json!({"query": "add a fetch"}));
     assert!(
         found.text.starts_with("3 of 3 tools fit:\n\nGroup `web`\n- `fetch`: Can fetch, Short.\n"),

@@ -27,7 +27,7 @@ static MANUAL: Manual = Manual {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RunNamedSubagentsParameters {
-    /// The agents and their tasks, as YAML text.
+    /// The YAML text.
     #[schemars(with = "String")]
     subagents: PlanText,
 }

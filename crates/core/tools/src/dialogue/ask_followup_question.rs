@@ -17,9 +17,9 @@ static MANUAL: Manual = Manual {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AskFollowupQuestionParameters {
-    /// The question.
+    /// One clear question with everything needed to answer it.
     question: String,
-    /// Short answers to choose from.
+    /// Short answers to choose from; the user may still answer freely.
     options: Option<Vec<String>>,
 }
 

@@ -11,15 +11,16 @@ const NAME: &str = "attempt_completion";
 static MANUAL: Manual = Manual {
     example_of: "Reporting that the task is done",
     example: r#"{"result": "Names may now be 64 characters long; the tests of the parser pass.", "command": "cargo test -p parser"}"#,
+    set: Set::Text,
     ..Manual::of(Group::Dialogue)
 };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AttemptCompletionParameters {
-    /// The final report.
+    /// What was done, what was checked and how, and what is left open. No question or offer at its end.
     result: String,
-    /// A command that shows the result.
+    /// A command line that shows the result, such as starting the program; it runs only if the user chooses to.
     command: Option<String>,
 }
 

@@ -18,9 +18,9 @@ static MANUAL: Manual = Manual {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PlanModeRespondParameters {
-    /// The plan.
+    /// The plan, whole and in Markdown: what will be changed in which files and why, in the order it will be done; how it will be checked; what is still open.
     response: String,
-    /// Short answers to choose from.
+    /// Short answers to choose from, such as two ways to do it.
     options: Option<Vec<String>>,
 }
 

@@ -17,6 +17,7 @@ static MANUAL: Manual = Manual {
     example_of: "Changing a constant",
     example: r#"{"path": "src/limits.rs", "old_text": "const LONGEST: usize = 32;", "new_text": "const LONGEST: usize = 64;"}"#,
     aliases: &[Alias { name: "Edit", translate: classic }, Alias { name: "str_replace", translate: classic }],
+    set: Set::Native,
     ..Manual::of(Group::Files)
 };
 
@@ -43,7 +44,7 @@ struct EditFileParameters {
     old_text: String,
     /// The text to put in its place; empty to delete.
     new_text: String,
-    /// Replace every place `old_text` fits; default `false`.
+    /// Replace every place that fits; default `false`.
     replace_all: Option<bool>,
 }
 

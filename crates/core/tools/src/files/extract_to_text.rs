@@ -18,15 +18,16 @@ const NAME: &str = "extract_to_text";
 static MANUAL: Manual = Manual {
     example_of: "Making a long PDF searchable",
     example: r#"{"path": "docs/manual.pdf", "output": "notes/manual.txt"}"#,
+    set: Set::Extension,
     ..Manual::of(Group::Files)
 };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ExtractToTextParameters {
-    /// The document.
+    /// The document: PDF, Word (`.docx`), Excel (`.xlsx`), PowerPoint (`.pptx`), OpenDocument (`.odt`, `.ods`, `.odp`) or a Jupyter notebook.
     path: String,
-    /// The text file to write; default: beside the document.
+    /// The text file to write; default beside the document, with `.txt` added to its name.
     output: Option<String>,
 }
 

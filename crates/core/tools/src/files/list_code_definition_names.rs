@@ -18,6 +18,7 @@ const NAME: &str = "list_code_definition_names";
 static MANUAL: Manual = Manual {
     example_of: "Seeing what a source file defines before reading it",
     example: r#"{"path": "src/config.rs"}"#,
+    set: Set::Extension,
     ..Manual::of(Group::Files)
 };
 

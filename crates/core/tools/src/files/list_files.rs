@@ -23,7 +23,7 @@ static MANUAL: Manual = Manual {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListFilesParameters {
-    /// The folder to list.
+    /// The folder; `.` is the working directory.
     path: String,
     /// Whether to list everything below it too; default false.
     recursive: Option<bool>,

@@ -23,6 +23,7 @@ static MANUAL: Manual = Manual {
     example_of: "Renaming a constant in two files",
     example: r#"{"edits": [{"path": "src/limits.rs", "old_string": "const LONGEST:", "new_string": "const MAX_NAME:"}, {"path": "src/name.rs", "old_string": "LONGEST", "new_string": "MAX_NAME", "replace_all": true}]}"#,
     aliases: &[Alias { name: "MultiEdit", translate: classic }],
+    set: Set::Extension,
     ..Manual::of(Group::Files)
 };
 
@@ -41,7 +42,7 @@ fn classic(mut arguments: Arguments) -> Arguments {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MultiEditParameters {
-    /// The edits, applied in this order, all or none.
+    /// The edits, in order.
     #[schemars(length(min = 1))]
     edits: Vec<StringEdit>,
 }
@@ -52,11 +53,11 @@ struct MultiEditParameters {
 struct StringEdit {
     /// The file to change.
     path: String,
-    /// The exact text to replace; empty to make a new file.
+    /// The text to replace, exactly as it is in the file: part of a line or several lines.
     old_string: String,
-    /// The text to put in its place.
+    /// The text to put in its place; empty to delete.
     new_string: String,
-    /// Whether every place is replaced; default `false`.
+    /// Replace every place that fits; default `false`.
     replace_all: Option<bool>,
 }
 

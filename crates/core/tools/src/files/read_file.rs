@@ -36,10 +36,10 @@ static MANUAL: Manual = Manual {
 struct ReadFileParameters {
     /// The file to read.
     path: String,
-    /// The first line to read, from 1.
+    /// The first line, from 1; default 1.
     #[schemars(range(min = 1))]
     start_line: Option<usize>,
-    /// The last line to read, included.
+    /// The last line, included; default the end.
     #[schemars(range(min = 1))]
     end_line: Option<usize>,
 }

@@ -17,6 +17,7 @@ const NAME: &str = "replace_in_file";
 static MANUAL: Manual = Manual {
     example_of: "Changing two places of a file",
     example: r#"{"path": "src/limits.rs", "diff": "<<<<<<< SEARCH\nconst LONGEST: usize = 32;\n=======\nconst LONGEST: usize = 64;\n>>>>>>> REPLACE\n<<<<<<< SEARCH\n    // TODO: check the length\n=======\n>>>>>>> REPLACE"}"#,
+    set: Set::Text,
     ..Manual::of(Group::Files)
 };
 
@@ -27,9 +28,9 @@ const WORDS: EditTerms = EditTerms { old: "SEARCH", new: "The REPLACE part" };
 struct ReplaceInFileParameters {
     /// The file to change.
     path: String,
-    /// One or more SEARCH/REPLACE blocks.
+    /// The blocks.
     diff: String,
-    /// What to do when SEARCH fits more than one place; default `unique`.
+    /// Whether a SEARCH that fits several places is refused (`unique`, the default) or taken at the first.
     r#match: Option<MatchPolicy>,
 }
 

@@ -37,11 +37,11 @@ static MANUAL: Manual = Manual {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SearchFilesParameters {
-    /// The folder or file to search.
+    /// The folder, with everything below it, or the file.
     path: String,
-    /// The regular expression, in Rust syntax.
+    /// Rust syntax, without look-around and back-references; case-sensitive unless it begins with `(?i)`.
     regex: String,
-    /// A glob that limits the files, such as `*.rs`.
+    /// A glob that limits the files, such as `*.{ts,tsx}` or `src/**/*.py`.
     file_pattern: Option<String>,
 }
 

@@ -14,6 +14,7 @@ const NAME: &str = "undo_edit";
 static MANUAL: Manual = Manual {
     example_of: "Taking back the last change of one file",
     example: r#"{"path": "src/limits.rs"}"#,
+    set: Set::Extension,
     ..Manual::of(Group::Files)
 };
 
@@ -25,9 +26,9 @@ const MAX_DIFF_LINE: usize = 500;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UndoEditParameters {
-    /// The only file to take a change back of.
+    /// Take back only the last change of this file. Not with `call_id`.
     path: Option<String>,
-    /// The call to take back; default the last one that changed files.
+    /// Take back the changes of the call with this id.
     call_id: Option<String>,
 }
 

@@ -8,7 +8,7 @@ use haft_types::ChangeKind;
 
 use crate::files::change::{self, ChangeAction, PlannedChange};
 use crate::files::disk::{self, DiskError, Loaded};
-use crate::files::edit::report::{NOWHERE, whole_diff};
+use crate::files::edit::report::{self, NOWHERE, whole_diff};
 use crate::files::encoding::decode;
 use crate::files::guard::{self, ReadRequirement};
 use crate::paths;
@@ -29,7 +29,7 @@ static MANUAL: Manual = Manual {
 struct WriteToFileParameters {
     /// The file to write.
     path: String,
-    /// The complete new content.
+    /// The complete content; end a text with a line break.
     content: String,
 }
 
@@ -83,6 +83,9 @@ fn write(scope: &FileScope, parameters: &WriteToFileParameters) -> CallResult {
     let lines = parameters.content.lines().count();
     let mut text = format!("{verb} `{name}`: {lines} lines, {} bytes.", bytes.len());
     let mut data = json!({ "path": name, "change": change, "lines": lines, "bytes": bytes.len() });
+    if old.is_none() && lines > 0 {
+        data["diff"] = report::beginning(&parameters.content).into();
+    }
     if let Some(note) = done.note() {
         let _ = write!(text, "\n{note}");
         data["note"] = note.into();

@@ -20,7 +20,7 @@ static MANUAL: Manual = Manual {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AcModReadParameters {
-    /// The folder of the module.
+    /// The folder of the module, or its `.ac.mod.md`.
     path: String,
 }
 

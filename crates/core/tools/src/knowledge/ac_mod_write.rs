@@ -19,9 +19,9 @@ static MANUAL: Manual = Manual {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AcModWriteParameters {
-    /// The folder of the module.
+    /// The folder of the module, which must exist.
     path: String,
-    /// The complete document.
+    /// The complete document, in Markdown.
     content: String,
 }
 

@@ -8,8 +8,12 @@ use crate::prelude::*;
 
 const NAME: &str = "conversation_message_ids_read";
 
-static MANUAL: Manual =
-    Manual { example_of: "Seeing which messages take the most room", example: "{}", ..Manual::of(Group::Knowledge) };
+static MANUAL: Manual = Manual {
+    example_of: "Seeing which messages take the most room",
+    example: "{}",
+    set: Set::Extension,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -12,15 +12,16 @@ const NAME: &str = "conversation_message_ids_write";
 static MANUAL: Manual = Manual {
     example_of: "Leaving out two results that are no longer needed",
     example: r#"{"message_ids": "1a2b3c4d,5e6f7a8b", "action": "append"}"#,
+    set: Set::Extension,
     ..Manual::of(Group::Knowledge)
 };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ConversationMessageIdsWriteParameters {
-    /// Ids of messages, separated by commas.
+    /// Ids separated by commas, as `conversation_message_ids_read` lists them, or full UUIDs.
     message_ids: String,
-    /// `create` replaces the list of marked messages, `append` adds to it, `delete` takes ids off it.
+    /// `create` makes these the whole list of marked messages (none: clears it), `append` adds them to it, `delete` takes them off it.
     action: MarkAction,
 }
 

@@ -16,13 +16,14 @@ const NAME: &str = "count_tokens";
 static MANUAL: Manual = Manual {
     example_of: "Seeing whether a file can be read whole",
     example: r#"{"path": "docs/reference.md"}"#,
+    set: Set::Extension,
     ..Manual::of(Group::Knowledge)
 };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CountTokensParameters {
-    /// The file to count.
+    /// The file to count; of documents and notebooks the text. Give either `path` or `text`.
     path: Option<String>,
     /// The text to count.
     text: Option<String>,

@@ -9,13 +9,14 @@ const NAME: &str = "note_add";
 static MANUAL: Manual = Manual {
     example_of: "Leaving a note for later conversations",
     example: r#"{"path": "src/parser.rs", "note": "Generated from grammar.pest; change that file instead."}"#,
+    set: Set::Extension,
     ..Manual::of(Group::Knowledge)
 };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NoteAddParameters {
-    /// The folder or file.
+    /// The folder or file; it must exist and lie in the project.
     path: String,
     /// What is worth knowing, in one to three sentences.
     note: String,

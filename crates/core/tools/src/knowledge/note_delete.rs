@@ -8,6 +8,7 @@ const NAME: &str = "note_delete";
 static MANUAL: Manual = Manual {
     example_of: "Removing a note that no longer holds",
     example: r#"{"note_id": "n3"}"#,
+    set: Set::Extension,
     ..Manual::of(Group::Knowledge)
 };
 

@@ -8,6 +8,7 @@ const NAME: &str = "note_update";
 static MANUAL: Manual = Manual {
     example_of: "Correcting a note",
     example: r#"{"note_id": "n3", "note": "Generated from grammar.pest by `make grammar`."}"#,
+    set: Set::Extension,
     ..Manual::of(Group::Knowledge)
 };
 

@@ -25,7 +25,7 @@ static MANUAL: Manual = Manual {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RecallParameters {
-    /// The 8 digits of its id, or its full UUID.
+    /// The 8 digits that a notice or a summary names, or a full UUID.
     message_id: String,
 }
 

@@ -13,6 +13,7 @@ static MANUAL: Manual = Manual {
     example_of: "Looking at the list again",
     example: "{}",
     aliases: &[Alias { name: "TodoRead", translate: classic }],
+    set: Set::Extension,
     ..Manual::of(Group::Knowledge)
 };
 

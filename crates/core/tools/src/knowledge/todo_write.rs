@@ -17,7 +17,7 @@ static MANUAL: Manual = Manual {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TodoWriteParameters {
-    /// The whole new list, in order.
+    /// The whole new list, in order: items left out are gone.
     todos: Vec<TodoItem>,
 }
 

@@ -21,7 +21,7 @@ static MANUAL: Manual = Manual {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UseSkillParameters {
-    /// The name of the skill.
+    /// The skill, by the name it is listed under.
     name: String,
 }
 

@@ -16,6 +16,7 @@ const NAME: &str = "useful_info_add";
 static MANUAL: Manual = Manual {
     example_of: "Keeping a range in view for the rest of the work",
     example: r#"{"path": "src/limits.rs", "start_line": 10, "end_line": 42, "description": "all limits and where they are checked"}"#,
+    set: Set::Extension,
     ..Manual::of(Group::Knowledge)
 };
 
@@ -27,7 +28,7 @@ struct UsefulInfoAddParameters {
     /// The first line, from 1.
     #[schemars(range(min = 1))]
     start_line: u32,
-    /// The last line, included.
+    /// The last line, included. Keep the range short.
     #[schemars(range(min = 1))]
     end_line: u32,
     /// Why it matters, in a few words.

@@ -9,6 +9,7 @@ const NAME: &str = "useful_info_delete";
 static MANUAL: Manual = Manual {
     example_of: "Dropping a range that is no longer needed",
     example: r#"{"number": 2}"#,
+    set: Set::Extension,
     ..Manual::of(Group::Knowledge)
 };
 

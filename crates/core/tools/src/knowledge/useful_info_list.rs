@@ -7,8 +7,12 @@ use crate::prelude::*;
 
 const NAME: &str = "useful_info_list";
 
-static MANUAL: Manual =
-    Manual { example_of: "Seeing what is kept in view", example: "{}", ..Manual::of(Group::Knowledge) };
+static MANUAL: Manual = Manual {
+    example_of: "Seeing what is kept in view",
+    example: "{}",
+    set: Set::Extension,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -42,17 +42,17 @@ struct BackgroundTaskParameters {
     action: TaskAction,
     /// `start`: the command line.
     command: Option<String>,
-    /// `start`: the folder to run in.
+    /// `start`: the folder to run in; default the working directory.
     cwd: Option<String>,
     /// `monitor`, `kill`: the task, such as `t1`.
     task_id: Option<String>,
-    /// `start`: seconds after which it is ended; no limit by default. `monitor`: seconds to wait for its end; default 0.
+    /// `start`: seconds after which it is ended; no limit by default. `monitor`: seconds to wait for its end, at most 600; default 0.
     #[schemars(range(min = 0))]
     timeout: Option<u64>,
     /// `monitor`: how many of its last lines to show; default 50.
     #[schemars(range(min = 1))]
     lines: Option<usize>,
-    /// `start`: `outside` to leave the sandbox, which asks the user; default `inside`.
+    /// `start`: `outside` leaves the sandbox and always asks the user.
     sandbox: Option<RunLocation>,
 }
 

@@ -34,17 +34,17 @@ const MAX_TIMEOUT: u64 = 3600;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ExecuteCommandParameters {
-    /// The command line.
+    /// The command line; pipes, `&&` and redirections work.
     command: String,
-    /// Whether the user must agree first.
+    /// True asks the user: for what is hard to undo or reaches beyond the project, such as deleting data, installing packages, using the network. False, for building, testing and looking, loosens no rule.
     #[expect(dead_code, reason = "permission is decided before the call, from the arguments themselves")]
     requires_approval: bool,
-    /// The folder to run in.
+    /// The folder to run in; default the working directory.
     cwd: Option<String>,
-    /// Seconds after which it is ended; default 120.
+    /// Seconds after which it is ended; default 120. Raise it for long builds.
     #[schemars(range(min = 1, max = MAX_TIMEOUT))]
     timeout: Option<u64>,
-    /// `outside` to leave the sandbox, which asks the user; default `inside`.
+    /// `outside` leaves the sandbox and always asks the user: only for what it refused, such as `git commit` or a download.
     sandbox: Option<RunLocation>,
 }
 

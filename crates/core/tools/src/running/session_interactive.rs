@@ -13,6 +13,7 @@ const NAME: &str = "session_interactive";
 static MANUAL: Manual = Manual {
     example_of: "Answering a program that waits for a line",
     example: r#"{"session_id": "s1", "input": "check(64)"}"#,
+    set: Set::Extension,
     ..Manual::of(Group::Running)
 };
 
@@ -21,9 +22,9 @@ static MANUAL: Manual = Manual {
 struct SessionInteractiveParameters {
     /// The session, such as `s1`.
     session_id: String,
-    /// The text to type.
+    /// Text to type; without `keys`, Enter is pressed after it, and an empty text presses Enter alone.
     input: Option<String>,
-    /// Keys to press after it, such as `ctrl-c` or `up`.
+    /// Keys to press after `input`, without a further Enter, such as `["ctrl-c"]` or `["up", "enter"]`: enter, tab, esc, space, backspace, delete, up, down, left, right, home, end, page-up, page-down, f1 to f12, ctrl-a to ctrl-z, any single character.
     keys: Option<Vec<String>>,
     /// Seconds to wait for what comes of it; default 10.
     #[schemars(range(min = 0, max = MAX_WAIT))]

@@ -17,6 +17,7 @@ pub(crate) const NAME: &str = "session_start";
 static MANUAL: Manual = Manual {
     example_of: "Trying an expression in a REPL",
     example: r#"{"command": "python3 -i src/limits.py"}"#,
+    set: Set::Extension,
     ..Manual::of(Group::Running)
 };
 /// Seconds a call waits for what comes of it.
@@ -26,11 +27,11 @@ pub(crate) const MAX_WAIT: u64 = 600;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SessionStartParameters {
-    /// The command line.
+    /// The command line, such as `python3 -i`, `gdb ./app`, or `bash` for a shell in which `cd` and variables last.
     command: String,
-    /// The folder to run in.
+    /// The folder to run in; default the working directory.
     cwd: Option<String>,
-    /// Seconds to wait for its first output; default 10.
+    /// Seconds to wait for its first output; default 10. The program itself has no limit.
     #[schemars(range(min = 0, max = MAX_WAIT))]
     timeout: Option<u64>,
     /// Lines of its terminal; default 40.
@@ -39,7 +40,7 @@ struct SessionStartParameters {
     /// Characters a line of its terminal; default 160.
     #[schemars(range(min = 1, max = 1000))]
     columns: Option<u16>,
-    /// `outside` to leave the sandbox, which asks the user; default `inside`.
+    /// `outside` leaves the sandbox and always asks the user.
     sandbox: Option<RunLocation>,
 }
 

@@ -14,6 +14,7 @@ const NAME: &str = "session_stop";
 static MANUAL: Manual = Manual {
     example_of: "Ending a session that is no longer needed",
     example: r#"{"session_id": "s1"}"#,
+    set: Set::Extension,
     ..Manual::of(Group::Running)
 };
 

@@ -108,3 +108,42 @@ pub(in crate::commands) fn registry() -> Registry {
     let readers = wiring::readers(&supervisor);
     haft_engine::all_tools(&Arc::new(Running::new(supervisor, LimitsConfig::default()).with_readers(readers)))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use haft_model::O200k;
+    use haft_types::{ToolProtocol, ToolSet};
+
+    use super::*;
+
+    /// What every request of a project without agents, servers and collections carries.
+    #[test]
+    fn the_default_set_is_small() {
+        for protocol in [ToolProtocol::Native, ToolProtocol::Xml, ToolProtocol::React] {
+            for interactive in [true, false] {
+                let mut registry = registry();
+                registry.set_protocol(protocol);
+                if !interactive {
+                    registry.set_unusable("ask_followup_question");
+                }
+                registry.select(&[], &BTreeMap::new()).unwrap();
+                let offered = ToolSet::new(registry.specs(), &O200k);
+                let names: Vec<_> = offered.specs.iter().map(|spec| spec.name.as_str()).collect();
+                assert!(offered.specs.len() <= 16, "{names:?}");
+                assert!(offered.tokens <= 4_200, "{} tokens: {names:?}", offered.tokens);
+                assert_eq!(names.contains(&"ask_followup_question"), interactive);
+                assert_eq!(names.contains(&"edit_file"), !protocol.is_text());
+                assert_eq!(names.contains(&"replace_in_file"), protocol.is_text());
+                assert_eq!(names.contains(&"attempt_completion"), protocol.is_text());
+                for spec in &offered.specs {
+                    for named in registry.deferred().map(|tool| tool.spec().name.as_str()) {
+                        let told = spec.name != "tool_search" && spec.description.contains(&format!("`{named}`"));
+                        assert!(!told, "`{}` names `{named}`, which is not offered", spec.name);
+                    }
+                }
+            }
+        }
+    }
+}

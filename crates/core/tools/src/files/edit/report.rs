@@ -93,6 +93,13 @@ impl DiffBudget {
     }
 }
 
+/// The first lines of a new text as a diff shows them, for what is made of the result later.
+pub(crate) fn beginning(text: &str) -> String {
+    let shown = plain(text);
+    let lines: Vec<_> = shown.lines().take(MAX_DIFF).map(|line| diff_line(&format!("+{line}"))).collect();
+    lines.join("\n")
+}
+
 /// The side of a diff that is not there.
 pub(crate) const NOWHERE: &str = "/dev/null";
 

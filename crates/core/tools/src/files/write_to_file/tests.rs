@@ -12,10 +12,25 @@ async fn a_new_file_gets_its_folders() {
     let bench = Bench::new();
     let output = bench.ok(&tool(), json!({"path": "a/b/c.txt", "content": "one\ntwo\n"})).await;
     assert_eq!(output.envelope.text, "Created `a/b/c.txt`: 2 lines, 8 bytes.");
-    assert_eq!(output.envelope.data, json!({"path": "a/b/c.txt", "change": "created", "lines": 2, "bytes": 8}));
+    let data = json!({"path": "a/b/c.txt", "change": "created", "lines": 2, "bytes": 8, "diff": "+one\n+two"});
+    assert_eq!(output.envelope.data, data);
     assert_eq!(output.changes, [FileChange { path: bench.path("a/b/c.txt"), kind: ChangeKind::Added }]);
     assert_eq!(bench.read("a/b/c.txt"), b"one\ntwo\n");
     assert_eq!(bench.files(), ["a", "a/b", "a/b/c.txt"]);
+}
+
+#[tokio::test]
+async fn the_data_of_a_new_file_holds_its_first_lines() {
+    let bench = Bench::new();
+    let content: String = (1..=60).map(|line| format!("{line}\n")).collect();
+    let output = bench.ok(&tool(), json!({"path": "a", "content": content})).await;
+    let diff = output.envelope.data["diff"].as_str().unwrap();
+    assert_eq!(diff.lines().count(), 50);
+    assert!(diff.starts_with("+1\n+2\n") && diff.ends_with("\n+50"), "{diff}");
+    let output = bench.ok(&tool(), json!({"path": "a", "content": "x\n"})).await;
+    assert_eq!(output.envelope.data["diff"], Value::Null);
+    let output = bench.ok(&tool(), json!({"path": "empty", "content": ""})).await;
+    assert_eq!(output.envelope.data["diff"], Value::Null);
 }
 
 #[tokio::test]

@@ -21,14 +21,21 @@ pub(super) const SOURCE: &str = "built-in";
 /// A tool of the list.
 struct ToolRow<'a> {
     tool: &'a dyn Tool,
-    offered: bool,
+    offered: &'static str,
     tokens: u32,
 }
+
+/// A tool is sent with every request.
+const OFFERED: &str = "yes";
+/// A tool is found by `tool_search` and can be called, and costs nothing before.
+const DEFERRED: &str = "deferred";
 
 pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
     let registry = super::registry();
     if args.markdown {
-        return output::print(&super::page::page(&registry));
+        let mut offered = registry;
+        offered.select(&[], &std::collections::BTreeMap::new())?;
+        return output::print(&super::page::page(&offered));
     }
     let (_, loaded) = super::super::configuration(&args.common)?;
     let mut offered = registry.clone();
@@ -37,6 +44,7 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
     let wanted = haft_engine::wanted_tools(&choice.offer, &externals.place.ground);
     offered.select(&wanted, &choice.profiles).map_err(|error| usage_error(format!("`tools.offer`: {error}")))?;
     let rows: Vec<_> = registry.iter().map(|tool| row(tool.as_ref(), &offered)).collect();
+    let deferred = offered.deferred().count();
     if args.json {
         let built_in = rows.iter().map(as_json);
         return output::print_json(&built_in.chain(externals.json()).collect::<Vec<_>>().into());
@@ -49,12 +57,12 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
             access_name(tool.access()).to_owned(),
             SOURCE.to_owned(),
             tokens.to_string(),
-            if *offered { "yes" } else { "no" }.to_owned(),
+            (*offered).to_owned(),
         ]);
     }
     externals.rows().for_each(|row| table.row(row));
-    let total: u32 = rows.iter().filter(|row| row.offered).map(|row| row.tokens).sum();
-    let count = rows.iter().filter(|row| row.offered).count();
+    let total: u32 = rows.iter().filter(|row| row.offered == OFFERED).map(|row| row.tokens).sum();
+    let count = rows.iter().filter(|row| row.offered == OFFERED).count();
     let mut told = String::new();
     if !externals.tools.is_empty() {
         let _ = writeln!(
@@ -68,7 +76,8 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
         told.push_str(&catalogue::details(KnowledgeKind::Tools, &externals.found.shadowed, &externals.place));
     }
     output::print(&haft_text::sanitise(&format!(
-        "{table}\n{count} tools are offered: {total} tokens of every request. `[tools] offer` or `--allowed-tools` chooses \
+        "{table}\n{count} tools are offered: {total} tokens of every request; {deferred} are deferred: `tool_search` finds them, and \
+         they cost nothing before. `[tools] offer` or `--allowed-tools` chooses \
          others, by name, group, or profile ({}).\n{told}",
         haft_tool::PROFILES.join(", ")
     )))
@@ -120,13 +129,18 @@ impl Externals {
     }
 }
 
-fn row<'a>(tool: &'a dyn Tool, offered: &Registry) -> ToolRow<'a> {
+fn row<'a>(tool: &'a dyn Tool, chosen: &Registry) -> ToolRow<'a> {
     let name = &tool.spec().name;
-    ToolRow {
-        tool,
-        offered: offered.get(name).is_some(),
-        tokens: ToolSet::new(vec![tool.spec().clone()], &O200k).tokens,
-    }
+    let offered = if chosen.offers(name) {
+        OFFERED
+    } else if chosen.deferred().any(|deferred| deferred.spec().name == *name) {
+        DEFERRED
+    } else {
+        "no"
+    };
+    // What a tool is told to say of others depends on what was chosen.
+    let spec = chosen.get(name).map_or_else(|| tool.spec(), |chosen| chosen.spec());
+    ToolRow { tool, offered, tokens: ToolSet::new(vec![spec.clone()], &O200k).tokens }
 }
 
 fn as_json(row: &ToolRow<'_>) -> Value {
@@ -137,7 +151,8 @@ fn as_json(row: &ToolRow<'_>) -> Value {
         "access": access_name(row.tool.access()),
         "source": SOURCE,
         "tokens": row.tokens,
-        "offered": row.offered,
+        "offered": row.offered == OFFERED,
+        "deferred": row.offered == DEFERRED,
         "aliases": manual.aliases.iter().map(|alias| alias.name).collect::<Vec<_>>(),
     })
 }

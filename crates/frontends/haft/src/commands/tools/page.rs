@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use haft_tool::{Group, Registry, Tool};
+use haft_tool::{Group, Registry, Set, Tool};
 use serde_json::Value;
 
 use super::list::access_name;
@@ -18,7 +18,7 @@ pub(super) fn page(registry: &Registry) -> String {
         // Writing to a String cannot fail.
         let _ = write!(page, "\n## {}\n", heading(group));
         for tool in tools {
-            write_tool(&mut page, tool.as_ref());
+            write_tool(&mut page, tool.as_ref(), registry);
         }
     }
     let cases: Vec<_> = registry.cases().collect();
@@ -41,13 +41,19 @@ fn heading(group: Group) -> &'static str {
     }
 }
 
-fn write_tool(page: &mut String, tool: &dyn Tool) {
+fn write_tool(page: &mut String, tool: &dyn Tool, registry: &Registry) {
     let (spec, manual) = (tool.spec(), tool.manual());
     let _ = write!(page, "\n### `{}`\n\nIt {}.", spec.name, access_name(tool.access()));
     let aliases: Vec<_> = manual.aliases.iter().map(|alias| format!("`{}`", alias.name)).collect();
     if !aliases.is_empty() {
         let _ = write!(page, " Also called {}.", aliases.join(", "));
     }
+    page.push_str(match manual.set {
+        Set::Native => " Offered with native calls, deferred with text protocols.",
+        Set::Text => " Offered with text protocols, deferred with native calls.",
+        Set::Default | Set::Extension if registry.offers(&spec.name) => "",
+        Set::Default | Set::Extension => " Deferred.",
+    });
     page.push_str("\n\n");
     write_parameters(page, &spec.parameters);
     // Headings and markers of a description must not become those of the page.

@@ -1,0 +1,81 @@
+//! `use_tool`: calls a deferred tool by its name.
+//!
+//! A call of it never arrives here: [`ToolCall::meant`] puts the tool it names in its place before anything is checked, so that
+//! permission, hooks, events and results are about that tool. What arrives could not be read.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use haft_types::{Envelope, ToolCall, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::{Access, DeferralUpdate, Group, Intent, Manual, Tool, ToolContext, ToolOutput, parse_arguments, schema_of};
+
+static MANUAL: Manual = Manual {
+    example_of: "Calling a tool that `tool_search` found",
+    example: r#"{"name": "undo_edit", "arguments": {"path": "src/limits.rs"}}"#,
+    ..Manual::of(Group::Others)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct UseToolParameters {
+    /// The tool's name.
+    name: String,
+    /// Its arguments, as its schema has them.
+    #[serde(default)]
+    #[schemars(with = "Map<String, Value>")]
+    #[expect(dead_code, reason = "only the schema and whether it can be read matter here")]
+    arguments: Value,
+}
+
+/// The tool that calls deferred tools.
+pub struct UseTool {
+    spec: ToolSpec,
+}
+
+impl Default for UseTool {
+    fn default() -> Self {
+        let spec = ToolSpec {
+            name: ToolCall::INDIRECT.into(),
+            description: include_str!("use_tool/prompt.md").trim_end().into(),
+            parameters: schema_of::<UseToolParameters>(),
+        };
+        Self { spec }
+    }
+}
+
+#[async_trait]
+impl Tool for UseTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
+    }
+
+    fn with_deferred(&self, deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
+        if deferred.is_empty() { DeferralUpdate::Useless } else { DeferralUpdate::Same }
+    }
+
+    fn access(&self) -> Access {
+        Access::Read
+    }
+
+    fn intent(&self, _arguments: &Value) -> Intent {
+        Intent::Nothing
+    }
+
+    async fn call(&self, _context: &ToolContext, arguments: Value) -> ToolOutput {
+        match parse_arguments::<UseToolParameters>(&self.spec.name, arguments) {
+            Ok(UseToolParameters { name, .. }) => {
+                let message = format!("`{name}` cannot be called through `{}`", self.spec.name);
+                Envelope::failure("invalid_arguments", message).into()
+            }
+            Err(error) => error.into(),
+        }
+    }
+}
