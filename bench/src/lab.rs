@@ -14,7 +14,7 @@ use anyhow::ensure;
 use haft_model::O200k;
 
 use crate::figures;
-use crate::recorded::{self, Conversation};
+use crate::recorded;
 
 use cost::Costs;
 use predict::Errors;
@@ -29,14 +29,16 @@ pub(crate) fn run(path: Option<PathBuf>) -> anyhow::Result<()> {
         return Ok(());
     };
     let experiments = cost::experiments()?;
-    let measured =
-        each(&path, |conversation| Ok((predict::errors(conversation), cost::costs(conversation, &experiments)?)))?;
+    let measured = each(&path, |line| {
+        let errors = predict::errors(&recorded::parse(line, &O200k)?);
+        Ok((errors, cost::costs(line, &experiments)?))
+    })?;
     ensure!(!measured.is_empty(), "`{}` holds no conversation", path.display());
     let mut errors = Errors::default();
     let mut costs = Costs::default();
     for (one, cost) in measured {
         errors.add(one);
-        costs.add(cost);
+        cost.into_iter().for_each(|cost| costs.add(cost));
     }
     errors.tell();
     costs.tell(&experiments);
@@ -44,13 +46,13 @@ pub(crate) fn run(path: Option<PathBuf>) -> anyhow::Result<()> {
 }
 
 /// What `measure` makes of each conversation, in the order of the file.
-fn each<T: Send>(path: &Path, measure: impl Fn(&Conversation) -> anyhow::Result<T> + Sync) -> anyhow::Result<Vec<T>> {
+fn each<T: Send>(path: &Path, measure: impl Fn(&str) -> anyhow::Result<T> + Sync) -> anyhow::Result<Vec<T>> {
     let lines = Mutex::new(recorded::lines(path)?.enumerate());
     let next = || lines.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || -> anyhow::Result<Vec<(usize, T)>> {
         let mut done = Vec::new();
         while let Some((number, line)) = next() {
-            done.push((number, measure(&recorded::parse(&line?, &O200k)?)?));
+            done.push((number, measure(&line?)?));
         }
         Ok(done)
     };

@@ -67,11 +67,6 @@ impl Conversation {
         message.saturating_sub(self.systems)
     }
 
-    /// The index in the recording of the message at this place of the history.
-    pub(crate) fn message(&self, place: usize) -> usize {
-        place + self.systems
-    }
-
     /// How many messages each request had: one is made whenever the assistant is to speak.
     pub(crate) fn requests(&self) -> impl Iterator<Item = usize> {
         let role = |index: usize| self.history.get(index).map(|entry| entry.message.role);

@@ -1,89 +1,88 @@
 //! What each policy costs on recorded conversations, at three tables of prices.
 //!
-//! Every conversation gets reminders of 1,000 tokens that change in every twentieth request. Only input is priced, in
-//! times of the input price. Prices of another table change what is bought, so every policy is replayed under every table.
+//! Conversations are read, replayed and priced as `haft context replay --model assumed` does it: with reminders of 1,000 tokens
+//! that change in every twentieth request. Only input is priced, in times of the input price. Prices of another table change
+//! what is bought, so every policy is replayed under every table.
 
-use std::time::Duration;
+use std::collections::BTreeSet;
 
-use haft_context::{Policy, Reminders, RoleText, SystemInput, render_system, system_entry};
-use haft_lab::{Coverage, RecordedStep, Recording, RequestSurroundings, Variant, coverage, replay};
+use haft_context::Policy;
+use haft_imports::{ImportFormat, SourceText, read_conversations};
+use haft_lab::{
+    Coverage, ImaginedReminders, PRICE_TABLES, RecordedConversation, Recording, RequestSurroundings, Variant,
+    assumed_model, replay,
+};
 use haft_model::O200k;
-use haft_types::{CacheKind, CacheRule, ModelSpec, Price, Usage};
+use haft_types::{ModelSpec, Timestamp, Usage};
 
-use crate::recorded::Conversation;
-use crate::{figures, model};
+use crate::figures;
 
-/// Requests between two changes of the reminders: 5 % of them change.
-const CHANGES: usize = 20;
-/// What `cache-aware` may cost, in times of no reminders.
-const GOAL: f64 = 1.10;
+/// The reminders of every conversation.
+const REMINDERS: ImaginedReminders = ImaginedReminders { tokens: 1_000, changes: 0.05 };
+/// What sending reminders may cost, in times of sending none.
+const REMINDERS_GOAL: f64 = 1.10;
+/// What the default may cost, in times of the cheapest policy with at most twice its regret.
+const CHEAPEST_GOAL: f64 = 1.05;
+/// The share of conversations in which compression may not cost more than none.
+const COMPRESSION_GOAL: f64 = 0.95;
 /// How many messages may lie behind a live reminder.
 const DISTANCE: usize = 24;
-/// The window of the model that is imagined.
-const WINDOW: u32 = 200_000;
+/// Requests from which a conversation is a long one.
+const LONG: usize = 20;
 
-/// Read and write price in times of the input price, and the cache they belong to.
-const TABLES: [(f64, f64, CacheKind, &str); 3] = [
-    (0.1, 1.25, CacheKind::Anthropic, "5m"),
-    (0.1, 1.0, CacheKind::Openai, "5m"),
-    (0.02, 1.0, CacheKind::Deepseek, "1h"),
+const DEFAULT: &str = "default";
+const NONE: &str = "none";
+const NEVER: &str = "default+compress:never";
+/// The policy haft had by default before.
+const FORMER: &str = "after-tool-result:3+prune:0.8:1.0+compress:round-end";
+/// What other agents do, and the default.
+const OTHERS: [(&str, &str); 7] = [
+    (DEFAULT, "haft's default"),
+    (NONE, "the same without reminders"),
+    ("none+prune:off+compress:never+archive:off", "append only, no reminders, nothing reduced"),
+    ("cache-aware+prune:off+compress:never+archive:off", "append only, nothing reduced"),
+    ("cache-aware+prune:100k:0.1:3+compress:never+archive:off", "masking above 100k, newest 3 results kept"),
+    ("cache-aware+prune:off+compress:never+archive:0.8", "summarising at 80 %"),
+    (FORMER, "haft's former default"),
+];
+const PLACES: [&str; 5] = [NONE, "front", "tail", "after-tool-result:3", "cache-aware"];
+const REDUCTIONS: [&str; 11] = [
+    DEFAULT,
+    NEVER,
+    "default+compress:round-end",
+    "default+prune:0.8:1.0",
+    "default+prune:0.8:0.3",
+    "default+prune:128k:0.5",
+    "default+prune:96k:0.5",
+    "default+prune:64k:0.5",
+    "default+prune:64k:0.5+compress:never",
+    "default+prune:48k:0.5",
+    "default+prune:32k:0.5",
 ];
 
-const PLACES: [&str; 6] =
-    ["none", "front", "tail", "after-tool-result:3", "cache-aware", "cache-aware+compress:when-free"];
-const PRUNING: [&str; 9] = [
-    "none",
-    "none+compress:never",
-    "none+compress:when-free",
-    "none+prune:off+compress:never",
-    "none+prune:64k+compress:never",
-    "none+prune:64k:0.5+compress:never",
-    "none+prune:32k+compress:never",
-    "none+prune:32k:0.5+compress:never",
-    "none+prune:32k:0.5+compress:when-free",
-];
-
-/// One policy at one table of prices.
-pub(super) struct Experiment {
-    variant: Variant,
-    model: ModelSpec,
-    /// The table of prices, by number.
-    table: usize,
-    question: Question,
+/// The policies that are replayed, and the models they are replayed with.
+pub(super) struct Experiments {
+    variants: Vec<Variant>,
+    models: Vec<ModelSpec>,
 }
 
-/// What an experiment is about.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Question {
-    Places,
-    Pruning,
+/// All of them, each once.
+pub(super) fn experiments() -> anyhow::Result<Experiments> {
+    let names = OTHERS.iter().map(|(name, _)| *name).chain(PLACES).chain(REDUCTIONS);
+    let names: BTreeSet<&str> = names.collect();
+    let parse = |name: &&str| Variant::parse(name, &Policy::default());
+    let variants = names.iter().map(parse).collect::<Result<_, _>>()?;
+    Ok(Experiments { variants, models: PRICE_TABLES.map(assumed_model).to_vec() })
 }
 
-/// All of them.
-pub(super) fn experiments() -> anyhow::Result<Vec<Experiment>> {
-    let mut all = Vec::new();
-    for (table, (read, write, rule, ttl)) in TABLES.into_iter().enumerate() {
-        let mut model = model::spec(rule, WINDOW)?;
-        let look_back = (rule == CacheKind::Anthropic).then_some(20);
-        model.cache = CacheRule { rule, ttl: ttl.into(), look_back, ..CacheRule::default() };
-        model.price =
-            Some(Price { input: 1.0, cached_input: Some(read), cache_write: Some(write), output: 0.0, long: None });
-        let names = PLACES.map(|name| (Question::Places, name)).into_iter();
-        for (question, name) in names.chain(PRUNING.map(|name| (Question::Pruning, name))) {
-            let variant = Variant::parse(name, &Policy::default())?;
-            all.push(Experiment { variant, model: model.clone(), table, question });
-        }
-    }
-    Ok(all)
-}
-
-/// What an experiment came to.
+/// What a policy came to.
 #[derive(Clone, Copy, Default)]
 struct Sum {
-    requests: u64,
+    requests: usize,
     usage: Usage,
     cost: f64,
     breaks: usize,
+    archives: usize,
     too_large: usize,
     regret: usize,
     peak: u64,
@@ -99,6 +98,7 @@ impl Sum {
         self.usage += other.usage;
         self.cost += other.cost;
         self.breaks += other.breaks;
+        self.archives += other.archives;
         self.too_large += other.too_large;
         self.regret += other.regret;
         self.peak = self.peak.max(other.peak);
@@ -109,146 +109,265 @@ impl Sum {
     }
 }
 
-/// The sums of all conversations, by experiment.
-#[derive(Default)]
-pub(super) struct Costs {
-    conversations: usize,
-    sums: Vec<Sum>,
+/// One conversation under every policy, table after table.
+pub(super) struct Cost {
+    requests: usize,
+    sums: Vec<Vec<Sum>>,
 }
 
-/// The sums of one conversation, by experiment; none where only one request was made.
-pub(super) struct Cost(Option<Vec<Sum>>);
+/// All conversations.
+#[derive(Default)]
+pub(super) struct Costs(Vec<Cost>);
+
+/// Replays the conversation of a line under every policy; none where it has no request.
+pub(super) fn costs(line: &str, experiments: &Experiments) -> anyhow::Result<Option<Cost>> {
+    let source = SourceText { text: line, now: Timestamp::UNIX_EPOCH };
+    let Some(read) = read_conversations(source, Some(ImportFormat::Trajectory))?.pop() else { return Ok(None) };
+    let messages = read.document.messages;
+    let Some(recorded) = RecordedConversation::of_messages(read.document.name, messages, REMINDERS, &O200k)? else {
+        return Ok(None);
+    };
+    let sums = |model: &ModelSpec| experiments.variants.iter().map(|variant| sum(&recorded, variant, model)).collect();
+    Ok(Some(Cost { requests: recorded.steps.len(), sums: experiments.models.iter().map(sums).collect() }))
+}
+
+fn sum(recorded: &RecordedConversation, variant: &Variant, model: &ModelSpec) -> Sum {
+    let beside = |step: usize| {
+        let aside = &recorded.asides[step.min(recorded.asides.len() - 1)];
+        RequestSurroundings {
+            system: &aside.system,
+            system_input: None,
+            tools: &aside.tools,
+            documents: aside.documents.as_ref(),
+            reminders: aside.reminders.clone(),
+            cache_key: aside.cache_key.as_deref(),
+        }
+    };
+    let recording = Recording { history: &recorded.history, steps: &recorded.steps, beside: &beside };
+    let replay = replay(&recording, variant, model, &O200k, |_, _| ());
+    let distances = || replay.requests.iter().filter_map(|one| one.reminder_distance);
+    Sum {
+        requests: replay.requests.len(),
+        usage: replay.usage(),
+        cost: replay.cost().unwrap_or_default() * 1e6,
+        breaks: replay.breaks(),
+        archives: replay.archives,
+        too_large: replay.too_large,
+        regret: replay.regret,
+        peak: replay.peak(),
+        kept: replay.coverage(&recorded.history),
+        distance: distances().max().unwrap_or(0),
+        far: distances().filter(|distance| *distance > DISTANCE).count(),
+    }
+}
 
 impl Costs {
     pub(super) fn add(&mut self, one: Cost) {
-        let Some(sums) = one.0 else { return };
-        self.conversations += 1;
-        self.sums.resize(sums.len(), Sum::default());
-        self.sums.iter_mut().zip(&sums).for_each(|(all, one)| all.add(one));
+        self.0.push(one);
     }
 
-    pub(super) fn tell(&self, experiments: &[Experiment]) {
-        for (table, (read, write, rule, _)) in TABLES.iter().enumerate() {
-            let of = |question: Question| {
-                let pairs = experiments.iter().zip(&self.sums);
-                pairs.filter(move |(one, _)| one.table == table && one.question == question).collect::<Vec<_>>()
-            };
-            figures::line(&format!("\nread {read}, write {write} ({rule:?}), {} conversations\n", self.conversations));
-            tell_places(&of(Question::Places));
+    pub(super) fn tell(&self, experiments: &Experiments) {
+        let long = self.0.iter().filter(|one| one.requests >= LONG).count();
+        for (number, prices) in PRICE_TABLES.iter().enumerate() {
+            figures::line(&format!(
+                "\nread {}, write {} ({:?}), {} conversations, {long} of them with {LONG} requests and more\n",
+                prices.read,
+                prices.write,
+                prices.rule,
+                self.0.len()
+            ));
+            let table = Table { costs: &self.0, variants: &experiments.variants, number };
+            table.tell_others();
             figures::line("");
-            tell_pruning(&of(Question::Pruning));
+            table.tell_places();
+            figures::line("");
+            table.tell_reductions();
+            figures::line("");
+            table.tell_goals();
         }
     }
 }
 
-/// Replays a conversation under every policy.
-pub(super) fn costs(conversation: &Conversation, experiments: &[Experiment]) -> anyhow::Result<Cost> {
-    let mut clock = Duration::ZERO;
-    let step = |messages: usize| {
-        let at = conversation.time(conversation.message(messages) - 1);
-        clock = at.unwrap_or(clock + Duration::from_secs(7)).max(clock);
-        RecordedStep { messages, at: clock }
-    };
-    let steps: Vec<_> = conversation.requests().map(step).collect();
-    if steps.len() < 2 {
-        return Ok(Cost(None));
+/// The figures at one table of prices.
+struct Table<'a> {
+    costs: &'a [Cost],
+    variants: &'a [Variant],
+    number: usize,
+}
+
+impl Table<'_> {
+    fn index(&self, name: &str) -> usize {
+        self.variants.iter().position(|variant| variant.name == name).unwrap_or(0)
     }
-    let role =
-        if conversation.prompt.trim().is_empty() { RoleText::BuiltIn } else { RoleText::Custom(&conversation.prompt) };
-    let input = SystemInput { role, tools: &conversation.tools.specs, ..SystemInput::default() };
-    let system = system_entry(render_system(&input)?, &O200k);
-    let said: Vec<_> = (0..=steps.len() / CHANGES).map(reminders).collect();
-    let sum = |experiment: &Experiment| {
-        let beside = |step: usize| RequestSurroundings {
-            system: &system,
-            system_input: Some(&input),
-            tools: &conversation.tools,
-            documents: None,
-            reminders: said.get(step / CHANGES).filter(|_| experiment.variant.reminders).cloned(),
-            cache_key: None,
-        };
-        let recording = Recording { history: &conversation.history, steps: &steps, beside: &beside };
-        let replay = replay(&recording, &experiment.variant.policy, &experiment.model, &O200k, |_, _| ());
-        let distances = || replay.requests.iter().filter_map(|one| one.reminder_distance);
-        // What must be kept is looked for once: prices change little of what is sent.
-        let wanted = experiment.question == Question::Pruning && experiment.table == 0;
-        let kept = replay.last.as_ref().filter(|_| wanted).map(|last| coverage(&conversation.history, last));
-        Sum {
-            requests: replay.requests.len() as u64,
-            usage: replay.usage(),
-            cost: replay.cost().unwrap_or_default() * 1e6,
-            breaks: replay.breaks(),
-            too_large: replay.too_large,
-            regret: replay.regret,
-            peak: replay.peak(),
-            kept: kept.unwrap_or_default(),
-            distance: distances().max().unwrap_or(0),
-            far: distances().filter(|distance| *distance > DISTANCE).count(),
+
+    /// All conversations under this policy.
+    fn all(&self, name: &str) -> Sum {
+        let index = self.index(name);
+        let mut all = Sum::default();
+        self.costs.iter().for_each(|one| all.add(&one.sums[self.number][index]));
+        all
+    }
+
+    /// What conversations of so many requests cost under one policy in times of another, in order.
+    fn ratios(&self, name: &str, other: &str, wanted: impl Fn(usize) -> bool) -> Vec<f64> {
+        let (name, other) = (self.index(name), self.index(other));
+        let ratio = |one: &Cost| one.sums[self.number][name].cost / one.sums[self.number][other].cost;
+        let mut ratios: Vec<f64> = self.costs.iter().filter(|one| wanted(one.requests)).map(ratio).collect();
+        ratios.retain(|ratio| ratio.is_finite());
+        ratios.sort_by(f64::total_cmp);
+        ratios
+    }
+
+    /// The cost against sending no reminders: of all, and the median over long conversations and over short ones.
+    fn against_none(&self, name: &str) -> [f64; 3] {
+        let long = middle(&self.ratios(name, NONE, |requests| requests >= LONG));
+        let short = middle(&self.ratios(name, NONE, |requests| requests < LONG));
+        [self.all(name).cost / self.all(NONE).cost, long, short]
+    }
+
+    fn tell_others(&self) {
+        figures::line(
+            "| policy | what it is | cost a request | times the default | median, long | times `none` | median, long | median, short | peak | breaks | archives | regret | must-keep |",
+        );
+        figures::line("| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
+        let default = self.all(DEFAULT).cost;
+        for (name, what) in OTHERS {
+            let sum = self.all(name);
+            let median = middle(&self.ratios(name, DEFAULT, |requests| requests >= LONG));
+            let [none, long, short] = self.against_none(name);
+            figures::line(&format!(
+                "| `{name}`{} | {what} | {:.0} | {:.3} | {median:.3} | {none:.3} | {long:.3} | {short:.3} | {} | {} | {} | {} | {} |",
+                refused(&sum),
+                each(sum.cost, &sum),
+                sum.cost / default,
+                sum.peak,
+                percent(sum.breaks, sum.requests),
+                sum.archives,
+                sum.regret,
+                kept(&sum),
+            ));
         }
-    };
-    Ok(Cost(Some(experiments.iter().map(sum).collect())))
-}
-
-/// Reminders of 1,000 tokens, in this version.
-fn reminders(version: usize) -> Reminders {
-    const LINES: usize = 45;
-    let text = "- [ ] a step of the plan, described in a line of the usual length for such a thing\n".repeat(LINES);
-    Reminders { todo: Some(format!("{text}- [x] {version} steps are done\n")), ..Reminders::default() }
-}
-
-fn tell_places(rows: &[(&Experiment, &Sum)]) {
-    figures::line(
-        "| reminders | tokens a request | read | written | fresh | cost a request | times `none` | breaks | furthest reminder | further than 24 |",
-    );
-    figures::line("| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
-    let none = rows.first().map_or(f64::NAN, |(_, sum)| sum.cost);
-    for (experiment, sum) in rows {
-        let name = &experiment.variant.name;
-        let (distance, far) = if experiment.variant.reminders {
-            (sum.distance.to_string(), sum.far.to_string())
-        } else {
-            Default::default()
-        };
-        figures::line(&format!("| `{name}` | {} | {distance} | {far} |", told(sum, none)));
     }
-    let aware = rows.iter().find(|(experiment, _)| experiment.variant.name == "cache-aware");
-    if let Some((_, sum)) = aware {
-        let reached = sum.cost <= GOAL * none && sum.far == 0;
-        let word = if reached { "reached" } else { "MISSED" };
+
+    fn tell_places(&self) {
+        figures::line(
+            "| reminders | tokens a request | read | written | fresh | cost a request | times `none` | breaks | furthest reminder | further than 24 |",
+        );
+        figures::line("| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
+        let none = self.all(NONE).cost;
+        for name in PLACES {
+            let sum = self.all(name);
+            let (distance, far) =
+                if name == NONE { Default::default() } else { (sum.distance.to_string(), sum.far.to_string()) };
+            figures::line(&format!("| `{name}` | {} | {distance} | {far} |", told(&sum, none)));
+        }
+    }
+
+    fn tell_reductions(&self) {
+        figures::line(
+            "| pruning and compression | tokens a request | read | written | fresh | cost a request | times the default | breaks | peak | archives | regret | must-keep |",
+        );
+        figures::line("| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
+        let default = self.all(DEFAULT).cost;
+        for name in REDUCTIONS {
+            let sum = self.all(name);
+            figures::line(&format!(
+                "| `{name}`{} | {} | {} | {} | {} | {} |",
+                refused(&sum),
+                told(&sum, default),
+                sum.peak,
+                sum.archives,
+                sum.regret,
+                kept(&sum)
+            ));
+        }
+    }
+
+    fn tell_goals(&self) {
+        let default = self.all(DEFAULT);
+        let keeps = |sum: &Sum| sum.kept.kept == sum.kept.all && sum.too_large == 0;
+        let named = self.variants.iter().map(|variant| (variant, self.all(&variant.name)));
+        let fair = named.filter(|(variant, sum)| {
+            variant.reminders && keeps(sum) && sum.far == 0 && sum.regret <= 2 * default.regret
+        });
+        if let Some((variant, sum)) = fair.min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost)) {
+            let name = &variant.name;
+            let median = middle(&self.ratios(DEFAULT, name, |requests| requests >= LONG));
+            let what = format!(
+                "the default in times of the cheapest with at most twice its regret, `{name}` (regret {} and {})",
+                default.regret, sum.regret
+            );
+            goal(&what, &[("all", default.cost / sum.cost), ("median, long", median)], CHEAPEST_GOAL);
+        }
+        let [all, long, short] = self.against_none(DEFAULT);
+        let ratios = [("all", all), ("median, long", long), ("median, short", short)];
+        goal("the default in times of sending no reminders", &ratios, REMINDERS_GOAL);
+        let against = self.ratios(DEFAULT, NEVER, |_| true);
+        // A rounding of the last bit is not a cost.
+        let cheaper = against.iter().filter(|ratio| **ratio <= 1.0 + 1e-9).count();
+        let (share, all) = (cheaper as f64 / against.len().max(1) as f64, default.cost / self.all(NEVER).cost);
+        let word = if all <= 1.0 && share >= COMPRESSION_GOAL { "reached" } else { "MISSED" };
         figures::line(&format!(
-            "\n`cache-aware` at most {GOAL:.2} times `none`, no reminder further than {DISTANCE}: {word}"
+            "- compression: {all:.3} times the cost without it, and not dearer in {cheaper} of {} conversations (at least {:.0} %): {word}",
+            against.len(),
+            100.0 * COMPRESSION_GOAL
+        ));
+        let word = if keeps(&default) { "reached" } else { "MISSED" };
+        figures::line(&format!("- must-keep of the default {}: {word}", kept(&default)));
+        let others = OTHERS.iter().map(|(name, _)| (*name, self.all(name)));
+        let rivals = others.filter(|(name, sum)| !name.starts_with(NONE) && keeps(sum));
+        let cheapest = rivals.min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost));
+        let name = cheapest.map_or("–", |(name, _)| name);
+        let word = if name == DEFAULT { "reached" } else { "MISSED" };
+        figures::line(&format!(
+            "- the default is the cheapest of the first table that sends the reminders and keeps every must-keep: {word} (`{name}`)"
         ));
     }
 }
 
-fn tell_pruning(rows: &[(&Experiment, &Sum)]) {
-    figures::line(
-        "| pruning and compression | tokens a request | read | written | fresh | cost a request | times `none` | breaks | peak | regret | must-keep |",
-    );
-    figures::line("| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
-    let none = rows.first().map_or(f64::NAN, |(_, sum)| sum.cost);
-    for (experiment, sum) in rows {
-        let Coverage { kept, all } = sum.kept;
-        let kept = if all > 0 { format!("{:.1} %", 100.0 * kept as f64 / all as f64) } else { "–".to_owned() };
-        let refused = if sum.too_large > 0 { format!(" ({} too large)", sum.too_large) } else { String::new() };
-        let name = &experiment.variant.name;
-        figures::line(&format!("| `{name}`{refused} | {} | {} | {} | {kept} |", told(sum, none), sum.peak, sum.regret));
+/// Says whether every ratio is at most the goal.
+fn goal(what: &str, ratios: &[(&str, f64)], most: f64) {
+    let word = if ratios.iter().all(|(_, ratio)| *ratio <= most) { "reached" } else { "MISSED" };
+    let ratios: Vec<_> = ratios.iter().map(|(name, ratio)| format!("{ratio:.3} ({name})")).collect();
+    figures::line(&format!("- {what}: {}; at most {most:.2}: {word}", ratios.join(", ")));
+}
+
+fn middle(sorted: &[f64]) -> f64 {
+    match sorted.len() {
+        0 => f64::NAN,
+        even if even % 2 == 0 => f64::midpoint(sorted[even / 2 - 1], sorted[even / 2]),
+        odd => sorted[odd / 2],
     }
 }
 
-/// What both tables have: tokens by class, cost and breaks.
-fn told(sum: &Sum, none: f64) -> String {
-    let requests = sum.requests.max(1) as f64;
-    let each = |tokens: u64| tokens as f64 / requests;
+fn each(value: f64, sum: &Sum) -> f64 {
+    value / sum.requests.max(1) as f64
+}
+
+fn percent(part: usize, all: usize) -> String {
+    format!("{:.1} %", 100.0 * part as f64 / all.max(1) as f64)
+}
+
+fn kept(sum: &Sum) -> String {
+    format!("{} of {}", sum.kept.kept, sum.kept.all)
+}
+
+fn refused(sum: &Sum) -> String {
+    if sum.too_large > 0 { format!(" ({} too large)", sum.too_large) } else { String::new() }
+}
+
+/// What the tables have in common: tokens by class, cost and breaks.
+fn told(sum: &Sum, against: f64) -> String {
+    let tokens = |tokens: u64| each(tokens as f64, sum);
     let Usage { input, cached_input, cache_write, .. } = sum.usage;
     format!(
-        "{:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.3} | {:.1} %",
-        each(sum.usage.all_input()),
-        each(cached_input),
-        each(cache_write),
-        each(input),
-        sum.cost / requests,
-        sum.cost / none,
-        100.0 * sum.breaks as f64 / requests,
+        "{:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.3} | {}",
+        tokens(sum.usage.all_input()),
+        tokens(cached_input),
+        tokens(cache_write),
+        tokens(input),
+        each(sum.cost, sum),
+        sum.cost / against,
+        percent(sum.breaks, sum.requests),
     )
 }

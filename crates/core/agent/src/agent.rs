@@ -21,7 +21,7 @@ use crate::extension::Extension;
 use crate::places::Places;
 use crate::plan::RunPlan;
 use crate::project::Project;
-use crate::{keys, models, sandbox, spill, store, tool_help, wiring};
+use crate::{defaults_notice, keys, models, sandbox, spill, store, tool_help, wiring};
 
 /// Everything sessions are opened with that is the same for all of them.
 pub struct Agent {
@@ -130,6 +130,7 @@ impl Agent {
         let asking = tool_help(places, config, &plan.project);
         let (mut session, services) = wiring::prepare(self, plan, store, sandbox, (declared, key))?;
         session.knowledge.tool_help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
+        session.notices.extend(defaults_notice::take(places));
         session.notices.splice(0..0, wiring::recovered(&session.folders.workspace.journal));
         Ok(Box::pin(Session::open(session, services, which)).await?)
     }

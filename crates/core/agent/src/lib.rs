@@ -38,6 +38,7 @@ mod agent;
 mod builder;
 mod clock;
 pub mod config;
+mod defaults_notice;
 mod environment;
 mod error;
 mod extension;

@@ -1,5 +1,7 @@
 //! The machine as the model is told of it.
 
+use std::os::unix::fs::MetadataExt as _;
+
 use haft_context::Environment;
 
 use crate::environment::HostEnvironment;
@@ -10,11 +12,12 @@ pub(crate) fn described(host: &HostEnvironment, project: &Project) -> Environmen
     let variable = |name: &str| host.variable(name).unwrap_or_default();
     Environment {
         os: operating_system(),
-        shell: Some(variable("SHELL")).filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into()),
+        shell: haft_tools::shell().into(),
         encoding: encoding(&[variable("LC_ALL"), variable("LC_CTYPE"), variable("LANG")]),
-        user: variable("USER"),
+        user: user(&[variable("USER"), variable("LOGNAME")]),
         home: variable("HOME"),
         cwd: project.cwd.display().to_string(),
+        permission_mode: String::new(),
         safe_zone_tokens: None,
     }
 }
@@ -24,11 +27,45 @@ fn encoding(locales: &[String]) -> String {
     locale.split_once('.').map_or("UTF-8", |(_, encoding)| encoding).to_owned()
 }
 
+/// The user's name: in containers no variable tells it.
+fn user(told: &[String]) -> String {
+    if let Some(name) = told.iter().find(|name| !name.is_empty()) {
+        return name.clone();
+    }
+    let Ok(process) = std::fs::metadata("/proc/self") else { return "unknown".to_owned() };
+    let uid = process.uid();
+    let passwords = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    named(&passwords, uid).unwrap_or_else(|| format!("uid {uid}"))
+}
+
+/// The name that a file of users has for this number.
+fn named(users: &str, uid: u32) -> Option<String> {
+    let mut fields = users.lines().map(|line| line.split(':'));
+    let user = fields.find_map(|mut fields| {
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then_some(name)
+    });
+    user.map(str::to_owned)
+}
+
 fn operating_system() -> String {
     let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
     let name = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
     match name {
         Some(name) => format!("{} ({})", std::env::consts::OS, name.trim_matches('"')),
         None => std::env::consts::OS.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_is_known_without_variables() {
+        assert_eq!(user(&[String::new(), "ada".into()]), "ada");
+        assert!(!user(&[String::new()]).is_empty());
+        let users = "root:x:0:0:root:/root:/bin/bash\nada:x:1000:1000::/home/ada:/bin/zsh\n";
+        assert_eq!((named(users, 1000).as_deref(), named(users, 7)), (Some("ada"), None));
     }
 }

@@ -97,6 +97,11 @@ impl Places {
         self.data.join("journal")
     }
 
+    /// Says which prompts and defaults the user has been told of.
+    pub fn defaults_file(&self) -> PathBuf {
+        self.state.join("defaults")
+    }
+
     /// The folders the user trusts.
     pub fn trust_file(&self) -> PathBuf {
         self.state.join("trust.toml")

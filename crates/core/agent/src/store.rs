@@ -7,6 +7,7 @@ use haft_store::{CachedStore, SqliteStore, Store};
 
 use crate::clock::WallClock;
 use crate::config::Config;
+use crate::defaults_notice;
 use crate::error::SetupError;
 use crate::extension::Extension;
 use crate::places::Places;
@@ -43,7 +44,13 @@ pub fn versions(places: &Places, config: &Config) -> Arc<dyn FileVersions> {
 }
 
 fn open_database(places: &Places, config: &Config) -> Result<SqliteStore, SetupError> {
-    Ok(SqliteStore::open(&places.database(), &config.store, Arc::new(WallClock))?)
+    let fresh = !places.database().exists();
+    let database = SqliteStore::open(&places.database(), &config.store, Arc::new(WallClock))?;
+    if fresh {
+        // Without it a notice would be told that is not needed: no reason to fail.
+        drop(defaults_notice::keep(places));
+    }
+    Ok(database)
 }
 
 /// The first extension that knows such servers opens it.

@@ -130,7 +130,7 @@ pub use build::input::{MentionKind, treat_input};
 pub use build::placement::{Placement, UnknownPlace};
 pub use build::reminders::{
     FolderNotes, ListOwner, MissingRole, Reminders, RoleParts, Todo, TodoProgress, UsefulRange, check_subagent_role,
-    folder_notes_text, todo_text, useful_text,
+    folder_notes_text, tagged, todo_text, untagged, useful_text,
 };
 pub use build::system::{Environment, RoleText, SystemInput, render_system, system_entry};
 pub use build::transcript::{Labels, transcript};

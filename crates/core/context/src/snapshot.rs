@@ -114,8 +114,8 @@ impl<'a> Snapshot<'a> {
 /// The state of execution as the model is told of it. Nothing here may be made up from what the user said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecutionState {
-    /// The most rounds there may be.
-    pub max_rounds: Option<u32>,
+    /// The most replies of the model in one run.
+    pub max_replies: Option<u32>,
     /// The permission mode.
     pub mode: String,
     /// The step of the plan being done.

@@ -220,7 +220,10 @@ impl Hub {
                 tools: vec![tool.to_owned()],
             })
         };
-        [case("AVAILABLE_AGENTS", "talk_to", agents), case("AVAILABLE_GROUPS", "talk_to_group", groups)]
+        [
+            case(crate::names::AVAILABLE_AGENTS, "talk_to", agents),
+            case(crate::names::AVAILABLE_GROUPS, "talk_to_group", groups),
+        ]
     }
 }
 

@@ -19,3 +19,9 @@ pub(crate) const OF_MODULES: [&str; 3] = ["ac_mod_list", "ac_mod_read", "ac_mod_
 pub(crate) const TODO_WRITE: &str = "todo_write";
 /// Reads a skill.
 pub(crate) const USE_SKILL: &str = "use_skill";
+/// The heading of the list of agents that run.
+pub(crate) const AVAILABLE_AGENTS: &str = "AVAILABLE_AGENTS";
+/// The heading of the list of groups.
+pub(crate) const AVAILABLE_GROUPS: &str = "AVAILABLE_GROUPS";
+/// The heading of the list of agents that can be started.
+pub(crate) const NAMED_AGENTS: &str = "Named agents";

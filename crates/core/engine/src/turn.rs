@@ -235,6 +235,16 @@ impl Nudge {
             Self::Empty => include_str!("../prompts/nudge_empty.md").trim_ascii_end(),
         }
     }
+
+    /// What is added where the model can ask the user; nothing where it has no use for that.
+    pub(crate) fn ask_text(self) -> &'static str {
+        match self {
+            Self::OpenTodos | Self::NoCompletion | Self::Goal | Self::Repeated => {
+                include_str!("../prompts/nudge_ask.md").trim_ascii_end()
+            }
+            Self::Cut | Self::Empty => "",
+        }
+    }
 }
 
 /// How a turn ended.

@@ -82,7 +82,7 @@ pub use files::excerpt::{ExcerptError, excerpt};
 pub use knowledge::use_skill::tool as use_skill;
 pub use limits::LimitsConfig;
 pub use readers::Readers;
-pub use running::{Running, TaskReport, announcement};
+pub use running::{Running, TaskReport, announcement, shell};
 
 use std::sync::Arc;
 

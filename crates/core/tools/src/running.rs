@@ -19,13 +19,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_sandbox::{Sandbox, Supervisor};
-use haft_types::{Envelope, ToolStatus};
+use haft_types::{Envelope, TaskPhase, ToolStatus};
 
 use crate::limits::LimitsConfig;
 use crate::readers::Readers;
 
 pub use report::{TaskReport, announcement};
 pub(crate) use sessions::{PtySession, Sessions};
+pub use shell::shell;
 pub(crate) use tasks::{Task, Tasks};
 
 /// What a conversation has running. Dropping it ends all of it.
@@ -133,6 +134,23 @@ impl Running {
         let tasks = self.tasks.list().into_iter().filter(|task| task.ending().is_none());
         let tasks = tasks.map(|task| format!("{} ({})", task.id, words::title(&task.line.text)));
         tasks.chain(self.sessions.running()).collect()
+    }
+
+    /// What was started in this conversation, each by its class, id, command and state.
+    pub fn states(&self) -> Vec<String> {
+        let phase = |phase: TaskPhase| match phase {
+            TaskPhase::Started => "running",
+            TaskPhase::Finished => "finished",
+            TaskPhase::Failed => "failed",
+            TaskPhase::Killed => "killed",
+            TaskPhase::Lost => "lost",
+        };
+        let tasks = self.tasks.list().into_iter().map(|task| {
+            let report = task.report();
+            format!("background task {} ({}): {}", report.id, words::title(&report.command), phase(report.phase))
+        });
+        let sessions = self.sessions.running().into_iter().map(|session| format!("session {session}: running"));
+        tasks.chain(sessions).collect()
     }
 
     /// Background tasks that were started or have ended since this was last called.

@@ -111,9 +111,9 @@ impl ConversationBuilder {
         Part::ToolResult(Box::new(ToolResult { tool_call_id: call.to_owned(), name: known.to_owned(), envelope }))
     }
 
-    /// The newest message.
-    pub(crate) fn last_mut(&mut self) -> Option<&mut Message> {
-        self.messages.last_mut()
+    /// The newest reply of the model.
+    pub(crate) fn last_reply_mut(&mut self) -> Option<&mut Message> {
+        self.messages.iter_mut().rev().find(|message| message.role == Role::Assistant)
     }
 
     /// The conversation, which must have a message.
@@ -188,6 +188,19 @@ pub(crate) struct ReportedUsage {
     pub(crate) written: u64,
     pub(crate) output: u64,
     pub(crate) reasoning: u64,
+}
+
+impl ReportedUsage {
+    /// What was added since a sum was `before`.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            input: self.input.saturating_sub(before.input),
+            cached: self.cached.saturating_sub(before.cached),
+            written: self.written.saturating_sub(before.written),
+            output: self.output.saturating_sub(before.output),
+            reasoning: self.reasoning.saturating_sub(before.reasoning),
+        }
+    }
 }
 
 /// A count in a JSON object; 0 when it is missing.

@@ -29,6 +29,8 @@ struct RolloutReader {
     provider: String,
     /// The reply that is being put together.
     reply: Option<Message>,
+    /// The sum of all requests so far, where the file tells it.
+    total: Option<ReportedUsage>,
 }
 
 pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
@@ -38,6 +40,7 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
         model: None,
         provider: "openai".to_owned(),
         reply: None,
+        total: None,
     };
     for text in source.text.lines().filter(|line| !line.trim().is_empty()) {
         // The last line of a session that was killed may be cut.
@@ -79,20 +82,36 @@ impl RolloutReader {
         }
     }
 
-    /// Token counts come after the reply they are about.
+    /// Token counts come after the reply they are about, and may come after its results.
     fn event(&mut self, event: &Value) {
         if event.get("type").and_then(Value::as_str) != Some("token_count") {
             return;
         }
-        let Some(usage) = event.pointer("/info/last_token_usage").map(used) else { return };
-        let reply = self.reply.as_mut().or_else(|| self.builder.last_mut());
-        if let Some(reply) = reply.filter(|reply| reply.role == Role::Assistant) {
+        let Some(usage) = self.counted(event) else { return };
+        let reply = self.reply.as_mut().or_else(|| self.builder.last_reply_mut());
+        if let Some(reply) = reply {
             let model = reply.llm_metadata.as_ref().map(|made| made.model_name.clone());
             let round = reply.llm_metadata.as_ref().map_or(0, |made| made.conversation_round);
             reply.llm_metadata = made_by(model.as_deref(), Some(usage));
             if let Some(made) = &mut reply.llm_metadata {
                 made.conversation_round = round;
             }
+        }
+    }
+
+    /// What the newest request took: told as such, as the difference of two sums, or by older versions without an envelope.
+    fn counted(&mut self, event: &Value) -> Option<ReportedUsage> {
+        let total = event.pointer("/info/total_token_usage").map(used);
+        let before = self.total;
+        self.total = total.or(before);
+        if let Some(last) = event.pointer("/info/last_token_usage") {
+            return Some(used(last));
+        }
+        match (total, before) {
+            // The same sum once more says nothing of a request.
+            (Some(total), before) if Some(total) != before => Some(total.since(before.unwrap_or_default())),
+            (Some(_), _) => None,
+            (None, _) => event.get("input_tokens").is_some().then(|| used(event)),
         }
     }
 

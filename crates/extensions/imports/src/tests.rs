@@ -52,6 +52,42 @@ fn a_text_that_grew_gives_the_same_messages_and_more() {
     }
 }
 
+/// A rollout of one call and its answer, with an event after each of them.
+fn rollout(first: &str, second: &str) -> Vec<Option<(u64, u64)>> {
+    let item =
+        |item: &str| format!(r#"{{"timestamp":"2025-09-12T10:00:00Z","type":"response_item","payload":{item}}}"#);
+    let event = |event: &str| format!(r#"{{"timestamp":"2025-09-12T10:00:01Z","type":"event_msg","payload":{event}}}"#);
+    let text = [
+        r#"{"timestamp":"2025-09-12T10:00:00Z","type":"session_meta","payload":{"id":"s"}}"#.to_owned(),
+        item(r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]}"#),
+        item(r#"{"type":"function_call","name":"shell","arguments":"{\"command\":[\"ls\"]}","call_id":"c"}"#),
+        item(r#"{"type":"function_call_output","call_id":"c","output":"a.rs"}"#),
+        event(first),
+        item(r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}"#),
+        event(second),
+    ];
+    let document = read(&text.join("\n")).unwrap().remove(0).document;
+    let replies = document.messages.iter().filter(|message| message.role == haft_types::Role::Assistant);
+    let counts = |made: &haft_types::LlmMetadata| (made.input_tokens, made.cached_input_tokens);
+    replies.map(|reply| reply.llm_metadata.as_ref().map(counts)).collect()
+}
+
+#[test]
+fn rollouts_of_september_2025_keep_their_counts() {
+    // Flat, as the first versions with events wrote them, and after the results of the reply.
+    let flat = |input: u32, cached: u32| {
+        format!(r#"{{"type":"token_count","input_tokens":{input},"cached_input_tokens":{cached},"output_tokens":5}}"#)
+    };
+    assert_eq!(rollout(&flat(100, 0), &flat(150, 90)), [Some((100, 0)), Some((60, 90))]);
+    // Sums alone.
+    let sum = |input: u32, cached: u32| {
+        let total = format!(r#"{{"input_tokens":{input},"cached_input_tokens":{cached},"output_tokens":5}}"#);
+        format!(r#"{{"type":"token_count","info":{{"total_token_usage":{total}}}}}"#)
+    };
+    assert_eq!(rollout(&sum(100, 0), &sum(250, 90)), [Some((100, 0)), Some((60, 90))]);
+    assert_eq!(rollout(r#"{"type":"token_count","info":null}"#, &sum(250, 90)), [None, Some((160, 90))]);
+}
+
 #[test]
 fn the_same_words_twice_are_two_messages() {
     let text =

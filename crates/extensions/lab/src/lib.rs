@@ -12,6 +12,7 @@
 //! RecordedConversation ─► replay under each Variant ─► PolicyOutcome ─► outcome_table, outcome_json, outcome_page, draw_plot
 //! ```
 
+mod assumption;
 mod outcome;
 mod plot;
 mod recorded;
@@ -23,6 +24,7 @@ mod variant;
 #[cfg(test)]
 mod testing;
 
+pub use assumption::{ASSUMED, ModelSource, PRICE_TABLES, PriceTable, assumed_model, model_line, usual_cache};
 pub use outcome::{PolicyOutcome, RequestOutcome};
 pub use plot::draw_plot;
 pub use recorded::{ImaginedReminders, RecordedAside, RecordedConversation};

@@ -3,7 +3,7 @@
 use haft_types::{ModelSpec, Request, TokenCounter, Usage};
 
 use crate::recorded::RecordedConversation;
-use crate::replay::{Coverage, Recording, RequestSurroundings, coverage, replay};
+use crate::replay::{Coverage, Recording, RequestSurroundings, replay};
 use crate::variant::Variant;
 
 /// What a policy came to.
@@ -21,6 +21,8 @@ pub struct PolicyOutcome {
     pub regret: usize,
     /// How much of what must be kept the last requests held.
     pub kept: Coverage,
+    /// How often older rounds or steps were archived.
+    pub archives: usize,
     /// Requests that are, byte for byte, what was sent; absent where that is not known.
     pub same_bytes: Option<usize>,
 }
@@ -38,7 +40,16 @@ impl PolicyOutcome {
     /// A policy of which nothing is known yet.
     pub fn new(name: &str) -> Self {
         let (requests, kept) = (Vec::new(), Coverage::default());
-        Self { name: name.to_owned(), requests, too_large: 0, breaks: 0, regret: 0, kept, same_bytes: None }
+        Self {
+            name: name.to_owned(),
+            requests,
+            too_large: 0,
+            breaks: 0,
+            regret: 0,
+            kept,
+            archives: 0,
+            same_bytes: None,
+        }
     }
 
     /// The conversations under a policy, one after another, each with a cache of its own.
@@ -61,13 +72,13 @@ impl PolicyOutcome {
                     system_input: None,
                     tools: &aside.tools,
                     documents: aside.documents.as_ref(),
-                    reminders: aside.reminders.clone().filter(|_| variant.reminders),
+                    reminders: aside.reminders.clone(),
                     cache_key: aside.cache_key.as_deref(),
                 }
             };
             let recording = Recording { history: &one.history, steps: &one.steps, beside: &beside };
             let mut same = 0;
-            let replay = replay(&recording, &variant.policy, model, counter, |step, request| {
+            let replay = replay(&recording, variant, model, counter, |step, request| {
                 same += usize::from(sees(request, one.bodies.get(step).map(Vec::as_slice)));
             });
             if !one.bodies.is_empty() {
@@ -76,18 +87,18 @@ impl PolicyOutcome {
             outcome.too_large += replay.too_large;
             outcome.breaks += replay.breaks();
             outcome.regret += replay.regret;
-            if let Some(last) = &replay.last {
-                let kept = coverage(&one.history, last);
-                outcome.kept.kept += kept.kept;
-                outcome.kept.all += kept.all;
-            }
+            outcome.archives += replay.archives;
+            let kept = replay.coverage(&one.history);
+            outcome.kept.kept += kept.kept;
+            outcome.kept.all += kept.all;
             let requests = replay.requests.iter();
             outcome.requests.extend(requests.map(|one| RequestOutcome { usage: one.usage, cost: one.cost }));
         }
         outcome
     }
 
-    /// What the provider counted of the requests that were really sent.
+    /// What the provider counted of the requests that were really sent. Compare it with replays of the same conversations only:
+    /// [`RecordedConversation::is_counted`] tells which have counts.
     pub fn counted(name: &str, conversations: &[RecordedConversation], model: &ModelSpec) -> Self {
         let mut outcome = Self::new(name);
         let usages = conversations.iter().flat_map(|one| &one.counted);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{ContextError, Documents, Reminders, RoleText, SystemInput, render_system, system_entry};
-use haft_types::{Entry, LlmMetadata, Message, Role, TokenCounter, ToolSet, ToolSpec, Usage};
+use haft_types::{Entry, LlmMetadata, Message, Part, Role, TokenCounter, ToolSet, ToolSpec, Usage};
 use serde_json::{Value, json};
 
 use crate::replay::RecordedStep;
@@ -26,8 +26,10 @@ pub struct RecordedConversation {
     pub steps: Vec<RecordedStep>,
     /// What was sent besides: one for each step, or one for all. Never empty.
     pub asides: Vec<RecordedAside>,
-    /// What the provider counted, request by request.
+    /// What the provider counted, request by request, where it did.
     pub counted: Vec<Usage>,
+    /// The models that answered, as `provider/model` where both are known.
+    pub models: BTreeSet<String>,
     /// The bodies that were sent, where they are known.
     pub bodies: Vec<Vec<u8>>,
 }
@@ -63,14 +65,16 @@ impl RecordedConversation {
         imagined: ImaginedReminders,
         counter: &dyn TokenCounter,
     ) -> Result<Option<Self>, ContextError> {
-        let counted = messages.iter().filter_map(|message| message.llm_metadata.as_ref());
-        let counted = counted.map(LlmMetadata::usage).filter(|usage| usage.all_input() > 0).collect();
+        let made = || messages.iter().filter_map(|message| message.llm_metadata.as_ref());
+        let models = made().map(|made| made.model_name.clone()).filter(|name| !name.is_empty()).collect();
         let (system, said): (Vec<_>, Vec<_>) = messages.into_iter().partition(|one| one.role == Role::System);
         let prompt = system.iter().map(Message::joined_text).collect::<Vec<_>>().join("\n\n");
         let steps = steps(&said);
         if steps.is_empty() {
             return Ok(None);
         }
+        let answer = |step: &RecordedStep| said.get(step.messages)?.llm_metadata.as_ref().map(LlmMetadata::usage);
+        let counted = steps.iter().filter_map(answer).filter(|usage| usage.all_input() > 0).collect();
         let specs: BTreeSet<_> = said.iter().flat_map(Message::tool_calls).map(|call| call.name.clone()).collect();
         let spec = |name: String| {
             let parameters: Value = json!({"type": "object", "properties": {}});
@@ -90,17 +94,51 @@ impl RecordedConversation {
         Ok(Some(Self {
             name,
             asides: (0..steps.len()).map(aside).collect(),
-            history: said.into_iter().map(|message| Entry::new(message, counter)).collect(),
+            history: said.into_iter().map(|message| counted_entry(message, counter)).collect(),
             steps,
             counted,
+            models,
             bodies: Vec::new(),
         }))
+    }
+
+    /// Whether the provider's counts of it are known well enough to be compared with: those of nine requests in ten.
+    pub fn is_counted(&self) -> bool {
+        !self.counted.is_empty() && self.counted.len() * 10 >= self.steps.len() * 9
     }
 
     /// What was sent besides at this step.
     pub(crate) fn aside(&self, step: usize) -> &RecordedAside {
         &self.asides[step.min(self.asides.len() - 1)]
     }
+}
+
+/// A message with its tokens. Encrypted reasoning is billed by the tokens that were thought, not by the letters it is written in:
+/// the provider's count is taken where there is one, else what can be read of it.
+fn counted_entry(message: Message, counter: &dyn TokenCounter) -> Arc<Entry> {
+    let is_encrypted = |part: &Part| matches!(part, Part::Thinking(thinking) if thinking.raw.is_some());
+    let entry = Entry::new(message, counter);
+    if !entry.message.content.iter().any(is_encrypted) {
+        return entry;
+    }
+    let mut readable = entry.message.clone();
+    for part in &mut readable.content {
+        if let Part::Thinking(thinking) = part {
+            thinking.raw = None;
+        }
+    }
+    let reasoning = entry.message.llm_metadata.as_ref().map_or(0, |made| made.reasoning_tokens);
+    let thought: u32 = readable
+        .content
+        .iter()
+        .map(|part| match part {
+            Part::Thinking(thinking) => counter.text(&thinking.text),
+            Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => 0,
+        })
+        .sum();
+    let more = u32::try_from(reasoning).unwrap_or(u32::MAX).saturating_sub(thought);
+    let tokens = counter.message(&readable).saturating_add(more);
+    Arc::new(Entry { message: entry.message.clone(), hash: entry.hash, tokens })
 }
 
 /// A request is made whenever the assistant is to speak.
@@ -133,8 +171,43 @@ impl ImaginedReminders {
 
 #[cfg(test)]
 mod tests {
+    use haft_types::Thinking;
+
     use super::*;
-    use crate::testing::Quarter;
+    use crate::testing::{Quarter, at, id};
+
+    /// A question and a reply whose reasoning is encrypted.
+    fn encrypted(reasoning_tokens: u64, input_tokens: u64) -> Vec<Message> {
+        let raw = Some("x".repeat(40_000));
+        let thinking = Thinking { text: "Short.".into(), signature: raw.clone(), raw };
+        let mut reply =
+            Message::new(id(1), Role::Assistant, vec![Part::Thinking(thinking), Part::text("Done.")], at(1));
+        let made =
+            LlmMetadata { model_name: "openai/gpt-5".into(), reasoning_tokens, input_tokens, ..LlmMetadata::default() };
+        reply.llm_metadata = Some(made);
+        vec![Message::text(id(0), Role::User, "Do it.", at(0)), reply]
+    }
+
+    fn recorded(messages: Vec<Message>) -> RecordedConversation {
+        let imagined = ImaginedReminders { tokens: 0, changes: 0.0 };
+        RecordedConversation::of_messages("a".into(), messages, imagined, &Quarter).unwrap().unwrap()
+    }
+
+    #[test]
+    fn encrypted_reasoning_takes_what_was_thought_and_not_what_is_written() {
+        let known = recorded(encrypted(300, 1)).history[1].tokens;
+        assert!((300..330).contains(&known), "{known}");
+        let unknown = recorded(encrypted(0, 1)).history[1].tokens;
+        assert!(unknown < 20, "{unknown}");
+    }
+
+    #[test]
+    fn a_conversation_is_counted_when_its_requests_are() {
+        let counted = recorded(encrypted(0, 90));
+        assert!(counted.is_counted() && counted.counted.len() == 1);
+        assert_eq!(counted.models, BTreeSet::from(["openai/gpt-5".to_owned()]));
+        assert!(!recorded(encrypted(0, 0)).is_counted());
+    }
 
     #[test]
     fn imagined_reminders_have_the_size_and_change_as_told() {

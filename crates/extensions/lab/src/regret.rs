@@ -24,15 +24,17 @@ pub(crate) struct Regrets {
     /// The place of each message.
     places: HashMap<MessageId, usize>,
     /// Calls whose results have not been seen yet.
-    waiting: HashMap<String, CallSubject>,
+    waiting: HashMap<String, ToolCall>,
     /// Results of reads by file: from, to, where.
     reads: HashMap<String, Vec<(u64, u64, MessageId)>>,
     runs: HashMap<(String, String), Vec<MessageId>>,
+    /// Messages before this place are archived.
+    archived: usize,
 }
 
 /// What is not sent any more.
 struct Gone<'a> {
-    cleared: &'a BTreeSet<MessageId>,
+    cleared: Option<&'a BTreeSet<MessageId>>,
     /// Messages before this place are left out.
     before: usize,
     places: &'a HashMap<MessageId, usize>,
@@ -40,7 +42,8 @@ struct Gone<'a> {
 
 impl Gone<'_> {
     fn holds(&self, id: MessageId) -> bool {
-        self.cleared.contains(&id) || self.places.get(&id).is_some_and(|place| *place < self.before)
+        self.cleared.is_some_and(|cleared| cleared.contains(&id))
+            || self.places.get(&id).is_some_and(|place| *place < self.before)
     }
 }
 
@@ -50,21 +53,24 @@ impl Regrets {
         let mut regretted = 0;
         for entry in new {
             let message = &entry.message;
-            if let Some(cleared) = cleared {
-                regretted += message.tool_calls().filter(|call| self.asks_for_what_is_gone(call, cleared)).count();
-            }
+            regretted += message.tool_calls().filter(|call| self.asks_for_what_is_gone(call, cleared)).count();
             self.places.insert(message.message_id, self.places.len());
-            let about = |call: &ToolCall| Some((call.id.clone(), CallSubject::of(call)?));
-            self.waiting.extend(message.tool_calls().filter_map(about));
+            self.waiting.extend(message.tool_calls().map(|call| (call.id.clone(), call.clone())));
             if message.role == Role::Tool {
                 for result in message.tool_results() {
-                    if let Some(subject) = self.waiting.remove(&result.tool_call_id) {
+                    let call = self.waiting.remove(&result.tool_call_id);
+                    for subject in CallSubject::all(call.as_ref(), result, &message.metadata) {
                         self.note(subject, message.message_id, result.envelope.status);
                     }
                 }
             }
         }
         regretted
+    }
+
+    /// Notes that everything before this message is archived.
+    pub(crate) fn archived(&mut self, first_kept: MessageId) {
+        self.archived = self.places.get(&first_kept).copied().unwrap_or(self.archived);
     }
 
     fn note(&mut self, subject: CallSubject, id: MessageId, status: ToolStatus) {
@@ -79,9 +85,10 @@ impl Regrets {
         }
     }
 
-    fn asks_for_what_is_gone(&self, call: &ToolCall, cleared: &Cleared) -> bool {
-        let before = cleared.first_kept.and_then(|first| self.places.get(&first)).copied().unwrap_or(0);
-        let gone = Gone { cleared: &cleared.ids, before, places: &self.places };
+    fn asks_for_what_is_gone(&self, call: &ToolCall, cleared: Option<&Cleared>) -> bool {
+        let first = cleared.and_then(|cleared| self.places.get(&cleared.first_kept?)).copied().unwrap_or(0);
+        let before = first.max(self.archived);
+        let gone = Gone { cleared: cleared.map(|cleared| &cleared.ids), before, places: &self.places };
         if call.name == RECALL {
             return recalled(call).any(|short| self.places.keys().any(|id| id.short() == short && gone.holds(*id)));
         }

@@ -2,19 +2,25 @@
 //!
 //! Every request is what [`assemble`] makes of the messages there were, and carries over what it carries over; the
 //! cache is [simulated](CacheSimulator). The same recording and policy give the same figures and the same bytes; under the policy
-//! it was recorded with they are the recorded ones.
+//! it was recorded with they are the recorded ones. Where the window fills, older rounds and steps are [archived](archive) as a
+//! session would archive them, with a summary made without a model.
+
+mod archive;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{
-    Account, CachePiece, CacheSimulator, Carried, Cause, Cleared, CompactionPlan, Documents, Memo, OpenWork, Policy,
-    Reminders, Sent, Snapshot, SystemInput, assemble, ledger, missing, pieces,
+    Account, CachePiece, CacheSimulator, Carried, Cause, Cleared, CompactionPlan, Documents, Memo, OpenWork, Reminders,
+    Sent, Snapshot, SystemInput, assemble, is_cold, ledger, missing, pieces,
 };
 use haft_types::{Entry, Layer, ModelSpec, Part, Request, Role, TokenCounter, ToolSet, Usage};
 
+use archive::Archives;
+
 use crate::regret::Regrets;
+use crate::variant::Variant;
 
 /// A request of the recording: how many messages there were, and when it was sent, counted from any beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +77,7 @@ pub struct Replayed {
 /// A conversation under another policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Replay {
-    /// Its requests, but for those that could not be made.
+    /// Its requests, those for summaries among them, but for those that could not be made.
     pub requests: Vec<Replayed>,
     /// Requests that would not have fitted.
     pub too_large: usize,
@@ -79,6 +85,10 @@ pub struct Replay {
     pub regret: usize,
     /// The last request that could be made.
     pub last: Option<Request>,
+    /// How many messages of the recording there were when it was made.
+    pub last_messages: usize,
+    /// How often older rounds or steps were archived. Each time a summary was asked for, which is one of the requests.
+    pub archives: usize,
 }
 
 /// How much of what must be kept a request holds, letter for letter.
@@ -106,6 +116,12 @@ impl Replay {
     /// The tokens of the largest request.
     pub fn peak(&self) -> u64 {
         self.requests.iter().map(|request| request.usage.all_input()).max().unwrap_or(0)
+    }
+
+    /// How much of what must be kept the last request holds, of what had been said when it was made.
+    pub fn coverage(&self, history: &[Arc<Entry>]) -> Coverage {
+        let said = history.get(..self.last_messages).unwrap_or(history);
+        self.last.as_ref().map(|last| coverage(said, last)).unwrap_or_default()
     }
 
     /// How many requests broke the prefix.
@@ -138,34 +154,51 @@ pub fn coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
     Coverage { kept: ledger.len() - missing(&ledger, &text).len(), all: ledger.len() }
 }
 
-/// Replays a recording. `see` is shown every request as it would be sent, with its step.
+/// Replays a recording. `see` is shown every request as it would be sent, with its step; requests for summaries are not shown.
 pub fn replay(
     recording: &Recording<'_>,
-    policy: &Policy,
+    variant: &Variant,
     model: &ModelSpec,
     counter: &dyn TokenCounter,
     mut see: impl FnMut(usize, &Request),
 ) -> Replay {
+    let policy = &variant.policy;
     let mut replay = Replay::default();
     let mut cache = CacheSimulator::new(&model.cache);
     let (mut carry, mut regrets) = (Carry::default(), Regrets::default());
+    let mut archives = Archives::new(recording.history, variant);
     let memo = Memo::default();
     let mut seen = 0;
     for (number, step) in recording.steps.iter().enumerate() {
         let end = step.messages.min(recording.history.len());
-        let history = &recording.history[..end];
-        replay.regret += regrets.take(history.get(seen..).unwrap_or_default(), carry.cleared.as_ref());
+        let new = recording.history.get(seen..end).unwrap_or_default();
+        replay.regret += regrets.take(new, carry.cleared.as_ref());
         seen = seen.max(end);
+        let idle = carry.at.map(|at| step.at.saturating_sub(at));
+        let is_cold = is_cold(model, carry.last.as_ref(), idle);
+        if let Some(archived) = archives.archive(end, is_cold, policy, model, counter) {
+            let usage = Usage { input: archived.asked_tokens, ..Usage::default() };
+            replay.requests.push(Replayed {
+                usage,
+                cost: model.price.map(|price| price.cost(usage).total),
+                cause: None,
+                pruned_tokens: 0,
+                reminder_distance: None,
+            });
+            replay.archives += 1;
+            regrets.archived(archived.first_kept);
+        }
+        let history = archives.history(end);
         let beside = (recording.beside)(number);
-        let plain = Snapshot::new(model, policy, beside.system, beside.tools, history, counter);
+        let plain = Snapshot::new(model, policy, beside.system, beside.tools, &history, counter);
         let assembly = assemble(&Snapshot {
             system_input: beside.system_input,
             documents: beside.documents,
-            reminders: beside.reminders.as_ref(),
+            reminders: beside.reminders.as_ref().filter(|_| variant.reminders),
             cleared: carry.cleared.as_ref(),
             carried: carry.carried.as_ref(),
             last: carry.last.as_ref(),
-            idle: carry.at.map(|at| step.at.saturating_sub(at)),
+            idle,
             cache_key: beside.cache_key,
             memo: Some(&memo),
             ..plain
@@ -176,9 +209,12 @@ pub fn replay(
         };
         see(number, &assembly.request);
         let usage = cache.send(step.at, &pieces(&assembly.request, model.tokenizer_factor));
-        if let Some(reply) = recording.history.get(end).filter(|entry| entry.message.role == Role::Assistant) {
-            cache.reply(step.at, &CachePiece::reply(reply, model));
+        let reply = recording.history.get(end).filter(|entry| entry.message.role == Role::Assistant);
+        let reply = reply.map(|reply| CachePiece::reply(reply, model));
+        if let Some(reply) = &reply {
+            cache.reply(step.at, reply);
         }
+        archives.sent(Usage { output: reply.map_or(0, |reply| reply.tokens), ..usage });
         replay.requests.push(Replayed {
             usage,
             cost: model.price.map(|price| price.cost(usage).total),
@@ -188,6 +224,7 @@ pub fn replay(
         });
         carry.take(assembly.account, step.at);
         replay.last = Some(assembly.request);
+        replay.last_messages = end;
     }
     replay
 }

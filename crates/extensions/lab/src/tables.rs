@@ -4,12 +4,13 @@ use haft_text::{escape_markup, grouped};
 use haft_types::{ModelSpec, Usage};
 use serde_json::{Value, json};
 
+use crate::assumption::{ModelSource, model_line};
 use crate::outcome::PolicyOutcome;
 
 /// The headings of [`outcome_rows`].
-pub const OUTCOME_HEADINGS: [&str; 12] = [
-    "POLICY", "REQUESTS", "TOKENS", "READ", "WRITTEN", "FRESH", "COST", "AGAINST FIRST", "PEAK", "BREAKS", "REGRET",
-    "MUST-KEEP",
+pub const OUTCOME_HEADINGS: [&str; 13] = [
+    "POLICY", "REQUESTS", "TOKENS", "READ", "WRITTEN", "FRESH", "COST", "AGAINST FIRST", "PEAK", "BREAKS", "ARCHIVES",
+    "REGRET", "MUST-KEEP",
 ];
 
 /// The cells of one policy. `first` is what the first one costs.
@@ -35,6 +36,7 @@ fn cells(outcome: &PolicyOutcome, first: Option<f64>) -> Vec<String> {
         times.map_or_else(unknown, |(cost, first)| format!("{:.2}", cost / first)),
         grouped(outcome.peak()),
         outcome.breaks.to_string(),
+        outcome.archives.to_string(),
         outcome.regret.to_string(),
         if kept.all == 0 { unknown() } else { format!("{} of {}", kept.kept, kept.all) },
     ]
@@ -62,7 +64,13 @@ pub fn outcome_rows(outcomes: &[PolicyOutcome]) -> Vec<Vec<String>> {
 }
 
 /// Everything, for programs.
-pub fn outcome_json(title: &str, conversations: usize, outcomes: &[PolicyOutcome], model: &ModelSpec) -> Value {
+pub fn outcome_json(
+    title: &str,
+    conversations: usize,
+    outcomes: &[PolicyOutcome],
+    model: &ModelSpec,
+    source: ModelSource,
+) -> Value {
     let usage = |usage: Usage| json!({"input": usage.input, "cached_input": usage.cached_input, "cache_write": usage.cache_write});
     let one = |outcome: &PolicyOutcome| {
         let requests = outcome.requests.iter().map(|one| json!({"usage": usage(one.usage), "cost": one.cost}));
@@ -75,6 +83,7 @@ pub fn outcome_json(title: &str, conversations: usize, outcomes: &[PolicyOutcome
             "cost": outcome.cost(),
             "peak": outcome.peak(),
             "breaks": outcome.breaks,
+            "archives": outcome.archives,
             "regret": outcome.regret,
             "must_keep": {"kept": outcome.kept.kept, "all": outcome.kept.all},
             "same_bytes": outcome.same_bytes,
@@ -85,6 +94,9 @@ pub fn outcome_json(title: &str, conversations: usize, outcomes: &[PolicyOutcome
         "name": title,
         "conversations": conversations,
         "model": model.full_name(),
+        "model_source": source.name(),
+        "context_window": model.context_window,
+        "tokenizer_factor": model.tokenizer_factor,
         "cache": model.cache,
         "price": model.price,
         "policies": outcomes.iter().map(one).collect::<Vec<_>>(),
@@ -92,7 +104,13 @@ pub fn outcome_json(title: &str, conversations: usize, outcomes: &[PolicyOutcome
 }
 
 /// A page with table and picture, without anything from elsewhere.
-pub fn outcome_page(title: &str, outcomes: &[PolicyOutcome], model: &ModelSpec, picture: &str) -> String {
+pub fn outcome_page(
+    title: &str,
+    outcomes: &[PolicyOutcome],
+    model: &ModelSpec,
+    source: ModelSource,
+    picture: &str,
+) -> String {
     const STYLE: &str = "\
 :root { color-scheme: light dark }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1080px; margin: 2rem auto; padding: 0 1rem }
@@ -111,7 +129,7 @@ svg { max-width: 100%; height: auto; margin-top: 1.5rem }";
          <title>{name}: what-if replay</title>\n<style>{STYLE}</style>\n<h1>{name}</h1>\n<p>{about}</p>\n\
          <table>\n{head}{rows}</table>\n{picture}</html>\n",
         name = escape_markup(title),
-        about = escape_markup(&pricing_line(model)),
+        about = escape_markup(&format!("{}; {}", model_line(model, source), pricing_line(model))),
     )
 }
 

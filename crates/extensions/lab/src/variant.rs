@@ -18,12 +18,15 @@ pub struct Variant {
     pub policy: Policy,
     /// Whether reminders are sent at all.
     pub reminders: bool,
+    /// Whether older rounds and steps are archived when the window fills.
+    pub archives: bool,
 }
 
 /// What can be written where a policy is named.
 pub const VARIANTS: &str = "\
 default, none (no reminders), front, tail, after-tool-result:N, before-assistant:N, from-end:N or cache-aware; \
-then any of +prune:off, +prune:ZONE[:TO[:KEEP]], +compress:round-end|when-free|never, +view:layered|execute";
+then any of +prune:off, +prune:ZONE[:TO[:KEEP]], +compress:round-end|when-free|never, +archive:off|SHARE, \
++view:layered|execute";
 
 /// Not the name of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +44,7 @@ impl Variant {
         let mut parts = name.split('+');
         let place = parts.next().unwrap_or_default();
         let mut policy = base.clone();
+        let mut archives = true;
         let reminders = place != "none";
         if !matches!(place, "none" | "default") {
             policy.reminders = place.parse().map_err(|_| wrong(format!("`{place}` is no place of reminders")))?;
@@ -57,6 +61,11 @@ impl Variant {
                         _ => return Err(wrong(format!("`{value}` is no time to compress"))),
                     };
                 }
+                "archive" if value == "off" => archives = false,
+                "archive" => {
+                    policy.compact_at =
+                        value.parse().map_err(|_| wrong(format!("`{value}` is no share of the window")))?;
+                }
                 "view" => {
                     policy.view = match value {
                         "layered" => View::Layered,
@@ -68,7 +77,7 @@ impl Variant {
             }
         }
         policy.check().map_err(|error| wrong(error.to_string()))?;
-        Ok(Self { name: name.to_owned(), policy, reminders })
+        Ok(Self { name: name.to_owned(), policy, reminders, archives })
     }
 }
 
@@ -127,6 +136,8 @@ mod tests {
         assert_eq!(much.policy, expected);
         assert_eq!(parse("tail+prune:off").unwrap().policy.prune_keep, u32::MAX);
         assert_eq!(parse("none+view:execute").unwrap().policy.view, View::Execute);
+        assert!(none.archives && !parse("none+archive:off").unwrap().archives);
+        assert!((parse("none+archive:0.5").unwrap().policy.compact_at - 0.5).abs() < 1e-9);
     }
 
     #[test]
@@ -140,6 +151,8 @@ mod tests {
             ("tail+prune:64k:0.5:x", "`x` is no number"),
             ("tail+prune:64k:0.5:1:2", "`:2` is one value"),
             ("tail+compress:now", "`now` is no time"),
+            ("tail+archive:late", "`late` is no share"),
+            ("tail+archive:2", "compact_at"),
             ("tail+colour:red", "`+colour` is not known"),
             ("none+view:wide", "`wide` is no view"),
         ] {

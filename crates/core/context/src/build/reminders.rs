@@ -33,6 +33,7 @@ impl Reminders {
         let mut texts: [Option<Option<String>>; KINDS.len()] = Default::default();
         for (owner, text) in segments {
             if let Some(index) = KINDS.iter().position(|kind| kind.owner == owner) {
+                let text = untagged(text);
                 let said = text.strip_prefix(KINDS[index].heading).unwrap_or(text).trim_start_matches('\n');
                 texts[index] = Some((said != NOTHING).then(|| said.to_owned()));
             }
@@ -71,11 +72,26 @@ pub(crate) struct ReminderKind {
 }
 
 impl ReminderKind {
-    /// The text under its heading.
+    /// The text under its heading, in its tag.
     pub(crate) fn headed(self, text: &str) -> String {
-        format!("{}\n\n{text}", self.heading)
+        tagged(&format!("{}\n\n{text}", self.heading))
     }
 }
+
+/// A text that haft writes by itself in the user's place, in the tag by which the system message explains it. What the text
+/// quotes of files and output cannot end the tag.
+pub fn tagged(text: &str) -> String {
+    format!("{OPENING_TAG}\n{}\n{CLOSING_TAG}", text.trim_end().replace(CLOSING_TAG, "</ system-reminder>"))
+}
+
+/// The text without that tag; as it is where it has none, as in conversations stored by earlier versions.
+pub fn untagged(text: &str) -> &str {
+    let inside = text.strip_prefix(OPENING_TAG).and_then(|text| text.trim_end().strip_suffix(CLOSING_TAG));
+    inside.map_or(text, str::trim)
+}
+
+const OPENING_TAG: &str = "<system-reminder>";
+const CLOSING_TAG: &str = "</system-reminder>";
 
 /// Who puts the role definition there.
 pub(crate) const ROLE: &str = "reminder:role";
@@ -179,9 +195,10 @@ pub fn todo_text(items: &[Todo<'_>], owner: ListOwner) -> String {
     if items.is_empty() {
         return text;
     }
-    if owner == ListOwner::MainAgent {
-        text.push_str("This list belongs to the main agent. Do only the task you were given.\n\n");
-    }
+    text.push_str(match owner {
+        ListOwner::Reader => "Keep this list current.\n\n",
+        ListOwner::MainAgent => "This list belongs to the main agent. Do only the task you were given.\n\n",
+    });
     for item in items {
         let mark = match item.progress {
             TodoProgress::Pending => "[ ]",

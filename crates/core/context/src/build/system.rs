@@ -31,7 +31,7 @@ pub enum RoleText<'a> {
 pub struct Environment {
     /// Operating system and distribution.
     pub os: String,
-    /// The shell commands run in.
+    /// The shell that commands run under.
     pub shell: String,
     /// The shell's character encoding.
     pub encoding: String,
@@ -41,6 +41,8 @@ pub struct Environment {
     pub home: String,
     /// The working directory.
     pub cwd: String,
+    /// What may happen without asking, as the session began; empty where nobody asks.
+    pub permission_mode: String,
     /// Tokens a request is pruned down to, when pruning is on.
     pub safe_zone_tokens: Option<u64>,
 }
@@ -56,6 +58,8 @@ pub struct SystemInput<'a> {
     pub protocol: ToolProtocol,
     /// How a call is written, and what each tool takes, where the API has no field for tools.
     pub call_format: Option<&'a str>,
+    /// Servers, collections and agents that some of the tools reach, each a finished text with its heading.
+    pub lists: &'a [String],
     /// Examples of good calls, each a finished text.
     pub examples: &'a [String],
     /// Guidelines of particular tools, numbered after the general ones.
@@ -81,6 +85,7 @@ impl Default for SystemInput<'_> {
             user: String::new(),
             home: String::new(),
             cwd: String::new(),
+            permission_mode: String::new(),
             safe_zone_tokens: None,
         };
         Self {
@@ -88,6 +93,7 @@ impl Default for SystemInput<'_> {
             tools: &[],
             protocol: ToolProtocol::Native,
             call_format: None,
+            lists: &[],
             examples: &[],
             guidelines: &[],
             cases: &[],
@@ -107,6 +113,7 @@ pub(crate) enum SystemSection {
     PackageContext,
     Capabilities,
     Rules,
+    HaftAdds,
     SystemInformation,
     Objective,
     DefaultWorkflow,
@@ -134,12 +141,13 @@ pub(crate) enum SystemDetail {
 const SEPARATOR: &str = "\n\n====\n\n";
 
 impl SystemSection {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Role,
         Self::ToolUse,
         Self::PackageContext,
         Self::Capabilities,
         Self::Rules,
+        Self::HaftAdds,
         Self::SystemInformation,
         Self::Objective,
         Self::DefaultWorkflow,
@@ -155,6 +163,7 @@ impl SystemSection {
             Self::PackageContext => "PROJECT PACKAGE CONTEXT",
             Self::Capabilities => "CAPABILITIES",
             Self::Rules => "RULES",
+            Self::HaftAdds => "WHAT HAFT ADDS",
             Self::SystemInformation => "SYSTEM INFORMATION",
             Self::Objective => "OBJECTIVE",
             Self::DefaultWorkflow => "DEFAULT WORKFLOW",
@@ -180,6 +189,7 @@ impl SystemSection {
             Self::PackageContext => "package_context",
             Self::Capabilities => "capabilities",
             Self::Rules => "rules",
+            Self::HaftAdds => "haft_adds",
             Self::SystemInformation => "system_information",
             Self::Objective => "objective",
             Self::DefaultWorkflow => "default_workflow",
@@ -195,6 +205,7 @@ impl SystemSection {
             Self::PackageContext => include_str!("../../templates/package_context.md"),
             Self::Capabilities => include_str!("../../templates/capabilities.md"),
             Self::Rules => include_str!("../../templates/rules.md"),
+            Self::HaftAdds => include_str!("../../templates/haft_adds.md"),
             Self::SystemInformation => include_str!("../../templates/system_information.md"),
             Self::Objective => include_str!("../../templates/objective.md"),
             Self::DefaultWorkflow => include_str!("../../templates/default_workflow.md"),
@@ -209,7 +220,9 @@ impl SystemSection {
 struct SystemView<'a> {
     role: Option<&'a str>,
     tools: Vec<&'a str>,
+    protocol: ToolProtocol,
     call_format: Option<&'a str>,
+    lists: &'a [String],
     examples: &'a [String],
     guidelines: Vec<String>,
     cases: &'a [String],
@@ -242,6 +255,8 @@ pub(crate) fn render_detail(input: &SystemInput<'_>, detail: SystemDetail) -> Re
             ToolProtocol::Native => None,
             ToolProtocol::Xml | ToolProtocol::React => input.call_format,
         },
+        protocol: input.protocol,
+        lists: input.lists,
         examples: input.examples,
         guidelines: Vec::new(),
         cases: input.cases,

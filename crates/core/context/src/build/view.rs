@@ -59,7 +59,7 @@ pub(crate) fn execute(
     let texts = Texts {
         dialogue: dialogue(snapshot, line, all, folding),
         window: window(&running),
-        state: state(snapshot.execution, line.round, &layers.run),
+        state: state(snapshot.execution, line.round, &running, &layers.run),
     };
     let system = maker.made("system", Role::System, &system_text(layers));
     let mut segments = vec![Segment { layer: Layer::System, owner: "system", entry: system, boundary: false }];
@@ -257,10 +257,21 @@ fn window(running: &[&TimelineItem]) -> String {
 }
 
 /// Where the work stands, and the reminders.
-fn state(execution: Option<&ExecutionState>, round: u32, run: &[(&'static str, Arc<Entry>)]) -> String {
+fn state(
+    execution: Option<&ExecutionState>,
+    round: u32,
+    running: &[&TimelineItem],
+    run: &[(&'static str, Arc<Entry>)],
+) -> String {
     let mut text = String::from("## Execution state\n\n");
-    let max = execution.and_then(|state| state.max_rounds).map_or("no limit".into(), |max| max.to_string());
-    let _ = writeln!(text, "round: {round} of {max}");
+    let _ = match execution.and_then(|state| state.max_replies) {
+        // The limit is one of replies, not of inputs.
+        Some(max) => {
+            let next = running.iter().filter(|item| item.role() == Role::Assistant).count() + 1;
+            writeln!(text, "round: {round}, reply {} of {max}", next.min(max as usize))
+        }
+        None => writeln!(text, "round: {round} of no limit"),
+    };
     if let Some(state) = execution {
         if !state.mode.is_empty() {
             let _ = writeln!(text, "mode: {}", state.mode);

@@ -53,7 +53,7 @@ pub fn compaction_due(policy: &Policy, model: &ModelSpec, last: Usage, input: &s
     };
     if messages < policy.compact_min_messages as usize {
         Due::No
-    } else if expected >= policy.ladder_at * usable {
+    } else if expected >= usable {
         Due::Overflow
     } else if expected >= policy.compact_at * whole {
         Due::Now
@@ -141,13 +141,33 @@ pub fn plan_compaction(
         ArchiveWish::Automatic => {
             let cut_round = (line.round + 1).saturating_sub(policy.keep_rounds.max(1)).max(first_round);
             let kept_rounds = start_of(cut_round)?;
-            let needed = (policy.compact_frees * f64::from(policy.usable_window(model))) as u64;
-            let needed = Scale::of(model).down(needed);
-            let rounds = plan_at(&line, kept_rounds, None);
-            let blocks = || plan_at(&line, start_of_block(&line.items, policy.keep_blocks)?, Some(kept_rounds));
-            rounds.filter(|plan| plan.tokens() >= needed).or_else(|| blocks().filter(|plan| plan.tokens() >= needed))
+            let share = |share: f64| Scale::of(model).down((share * f64::from(policy.usable_window(model))) as u64);
+            let (needed, wanted) = (share(policy.compact_frees), share(policy.compact_frees * GENEROUS));
+            let blocks = || {
+                let last = start_of_block(&line.items, policy.keep_blocks)?;
+                plan_at(&line, enough_blocks(&line.items, last, wanted), Some(kept_rounds))
+            };
+            let plan = plan_at(&line, kept_rounds, None).filter(|plan| plan.tokens() >= needed);
+            plan.or_else(|| blocks().filter(|plan| plan.tokens() >= needed))
         }
     }
+}
+
+/// How many times what an archive must free it does free where it takes blocks: as many of them stay as fit.
+const GENEROUS: f64 = 1.5;
+
+/// Where to cut so that what stands before it takes so many tokens, at `last` at the latest.
+fn enough_blocks(items: &[TimelineItem], last: usize, wanted: u64) -> usize {
+    let mut tokens = 0;
+    for (index, item) in items[..last].iter().enumerate() {
+        if tokens >= wanted && before_block(items, index) == index {
+            return index;
+        }
+        if !is_user_speech(&item.entry.message) {
+            tokens += u64::from(item.entry.tokens);
+        }
+    }
+    last
 }
 
 /// Where the newest so many blocks begin; an answer without calls counts as one.

@@ -53,6 +53,12 @@ impl CallSubject {
         let text = |names: &[&str]| names.iter().find_map(|name| arguments.get(*name)?.as_str()).map(str::to_owned);
         let number = |name: &str| arguments.get(name).and_then(Value::as_u64);
         match call.name.as_str() {
+            // Other agents have one tool for reading and changing.
+            "str_replace_editor" | "str_replace_based_edit_tool" if text(&["command"]).as_deref() == Some("view") => {
+                let end = |index: usize| arguments.get("view_range")?.get(index)?.as_u64();
+                let (from, to) = (end(0).unwrap_or(1).max(1), end(1).unwrap_or(u64::MAX));
+                Some(Self::Read { path: path_of(&arguments)?, from, to })
+            }
             "read_file" | "Read" | "read" | "view" | "cat" => {
                 let from = number("start_line").or_else(|| number("offset")).unwrap_or(1).max(1);
                 let to = number("end_line").or_else(|| number("limit").map(|limit| from.saturating_add(limit) - 1));
@@ -64,8 +70,10 @@ impl CallSubject {
                 (!paths.is_empty()).then_some(Self::Edit { paths })
             }
             "apply_patch" => Some(Self::Edit { paths: patched(&text(&["patch", "input"])?) }),
-            "execute_command" | "Bash" | "bash" | "shell" => {
-                Some(Self::Run { command: text(&["command"])?, cwd: text(&["cwd", "workdir"]).unwrap_or_default() })
+            "execute_command" | "Bash" | "bash" | "shell" | "shell_command" | "exec_command" | "execute_bash"
+            | "local_shell" | "run_shell_command" => {
+                let command = text(&["command", "cmd"]).or_else(|| script(arguments.get("command")?))?;
+                Some(Self::Run { command, cwd: text(&["cwd", "workdir"]).unwrap_or_default() })
             }
             _ => None,
         }
@@ -105,6 +113,15 @@ impl CallSubject {
             Self::Run { command, .. } => command.clone(),
         }
     }
+}
+
+/// The command line of a list of words: what `bash -c` is given, else all of them.
+fn script(words: &Value) -> Option<String> {
+    let words: Option<Vec<_>> = words.as_array()?.iter().map(Value::as_str).collect();
+    Some(match words?.as_slice() {
+        [_, flag, script] if flag.starts_with('-') && flag.ends_with('c') => (*script).to_owned(),
+        words => words.join(" "),
+    })
 }
 
 /// The file an object names.

@@ -41,14 +41,16 @@ impl StoredNotes {
         Ok(Self { document, clock, root })
     }
 
-    /// The reminder: notes on every folder above the files given, shallow to deep, the newest of each.
-    pub fn reminder<'a>(&self, read_paths: impl Iterator<Item = &'a Path>) -> String {
+    /// The reminder: notes on every folder above the files given, shallow to deep, the newest of each. The files are in the
+    /// project, or in the copy of it at `copy`, where a sub-agent works.
+    pub fn reminder(&self, copy: &Path, files: &[PathBuf]) -> String {
         let FolderNoteList { notes, .. } = self.document.copy();
         if notes.is_empty() {
             return String::new();
         }
-        let folders: BTreeSet<(usize, String)> = read_paths
-            .filter_map(|path| path.strip_prefix(&self.root).ok())
+        let folders: BTreeSet<(usize, String)> = files
+            .iter()
+            .filter_map(|path| path.strip_prefix(copy).or_else(|_| path.strip_prefix(&self.root)).ok())
             .flat_map(|path| path.ancestors().skip(1))
             .map(|folder| (folder.components().count(), name(folder)))
             .collect();

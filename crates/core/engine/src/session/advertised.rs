@@ -5,6 +5,8 @@ use std::sync::Arc;
 use haft_tool::{CaseDocument, Registry, Tool};
 use haft_types::{ModelSpec, TokenCounter, ToolProtocol, ToolSet};
 
+use crate::names::{AVAILABLE_AGENTS, AVAILABLE_GROUPS, NAMED_AGENTS};
+
 /// The tools as one model is offered them, and all there is to say about their use.
 pub(crate) struct AdvertisedTools {
     /// The tools.
@@ -15,6 +17,8 @@ pub(crate) struct AdvertisedTools {
     pub(crate) examples: Vec<String>,
     /// Rules of particular tools.
     pub(crate) guidelines: Vec<String>,
+    /// What some tools reach: servers, collections, agents and groups.
+    pub(crate) lists: Vec<String>,
     /// Texts about how some tools are best used.
     pub(crate) cases: Vec<String>,
 }
@@ -24,15 +28,24 @@ impl AdvertisedTools {
         let tools = ToolSet::new(registry.specs(), counter);
         let call_format = haft_model::call_format(model.tool_protocol, &tools.specs);
         let guideline = |tool: &Arc<dyn Tool>| Some(tool.manual().guideline.to_owned()).filter(|rule| !rule.is_empty());
+        let text = CaseDocument::to_string;
         Self {
             tools: if call_format.is_some() { tools.told_in_words() } else { tools },
             call_format,
             examples: registry.iter().filter_map(|tool| example(model.tool_protocol, tool.as_ref())).collect(),
             guidelines: registry.iter().filter_map(guideline).collect(),
-            cases: registry.cases().map(CaseDocument::to_string).collect(),
+            lists: LISTS
+                .into_iter()
+                .filter_map(|name| registry.cases().find(|case| case.name == name))
+                .map(text)
+                .collect(),
+            cases: registry.cases().filter(|case| !LISTS.contains(&case.name.as_str())).map(text).collect(),
         }
     }
 }
+
+/// The texts that stand before examples and guidelines, in their order.
+const LISTS: [&str; 5] = ["MCP_SERVER_LIST", "RAG_COLLECTIONS", AVAILABLE_AGENTS, AVAILABLE_GROUPS, NAMED_AGENTS];
 
 fn example(protocol: ToolProtocol, tool: &dyn Tool) -> Option<String> {
     let manual = tool.manual();

@@ -39,6 +39,7 @@ impl Session {
             hub: Arc::clone(&services.delegation.hub),
             running: Arc::clone(&services.running),
             todo: Arc::clone(self.prompt.todo()),
+            reads: Arc::clone(self.prompt.reads()),
             knowledge: self.prompt.knowledge().shared(),
             children: Arc::clone(&self.prompt.knowledge().children),
             permit: Arc::clone(&self.permit),

@@ -40,7 +40,7 @@ impl Session {
         let prompt = &self.prompt;
         let reminders = prompt.reminders(&self.config, owner, self.services.clock.now());
         let marks = prompt.knowledge().marks.current();
-        let execution = prompt.execution(self.mode());
+        let execution = prompt.execution(&self.config, self.mode(), owner, &self.hub().names());
         let role = prompt.role(&self.config);
         let input = prompt.system_input(&self.config, role.as_deref());
         let plain = Snapshot::new(

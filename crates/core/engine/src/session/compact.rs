@@ -16,7 +16,7 @@ use haft_context::{
 use haft_model::{Delta, Reply};
 use haft_tool::TodoState;
 use haft_types::{
-    CompactionPhase, Cost, EventBody, LlmMetadata, ModelSpec, Part, Request, StopReason, TokenCounter, Usage,
+    CompactionPhase, Cost, EventBody, LlmMetadata, ModelSpec, Part, Request, Role, StopReason, TokenCounter, Usage,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -71,6 +71,10 @@ impl Session {
         let Some(usage) = self.transcript.usage_since_last_summary() else { return Ok(()) };
         let policy = &self.config.policy;
         let since = self.transcript.since_archive(self.sent.stand_in_message());
+        // Nothing has been answered since: what was used last says nothing of what would be sent now.
+        if !since.iter().any(|entry| entry.message.role == Role::Assistant) {
+            return Ok(());
+        }
         let archived_before = since.len() < self.transcript.history().len();
         let early = archived_before && is_too_early(since, policy);
         let wanted = match compaction_due(policy, &self.config.model, usage, input, self.transcript.history().len()) {

@@ -4,6 +4,7 @@
 //! These requests are not part of the conversation and are not logged: the next one holds the whole reply. A reply that was cut
 //! inside a tool call is not continued; the check of calls refuses that call.
 
+use haft_context::tagged;
 use haft_model::{ModelError, Reply};
 use haft_types::{Entry, Layer, LlmMetadata, Message, Origin, Part, Request, Role, Segment, StopReason};
 
@@ -55,7 +56,8 @@ impl Session {
         if !prefill {
             let now = self.services.clock.now();
             added.push(
-                Message::text(self.transcript.fresh_id(), Role::User, Nudge::Cut.text(), now).from(Origin::Engine),
+                Message::text(self.transcript.fresh_id(), Role::User, tagged(Nudge::Cut.text()), now)
+                    .from(Origin::Engine),
             );
         }
         let segment = |message| Segment {

@@ -247,11 +247,12 @@ fn states(usage: Usage, tokens: impl Iterator<Item = u32>, sent: &[haft_context:
     let scale = usage.all_input() as f64 / counted.max(1) as f64;
     let mut end = sent.first().map_or(0, |tools| tools.tokens);
     let mut state = |tokens: u32| {
-        let begin = end as f64 * scale;
+        // Totals are rounded: a message belongs where its middle lies.
+        let middle = (end as f64 + f64::from(tokens) / 2.0) * scale;
         end += u64::from(tokens);
-        if begin < usage.cached_input as f64 {
+        if middle < usage.cached_input as f64 {
             CacheState::Cached
-        } else if begin < (usage.cached_input + usage.cache_write) as f64 {
+        } else if middle < (usage.cached_input + usage.cache_write) as f64 {
             CacheState::Written
         } else {
             CacheState::Not

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use haft_types::{Origin, PermissionMode};
+use haft_types::PermissionMode;
 
 use super::{EngineError, Session};
 use crate::permit::Permit;
@@ -47,7 +47,7 @@ impl Session {
             return Ok(());
         }
         let text = if planning { PLAN_ON } else { PLAN_OVER };
-        self.transcript.append_user(text.trim_ascii_end().to_owned(), Origin::Engine).await?;
+        self.transcript.append_note(text).await?;
         self.prompt.note_plan_mode(planning, &self.transcript).await
     }
 }

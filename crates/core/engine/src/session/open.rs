@@ -146,6 +146,7 @@ impl Session {
     ) -> Result<Self, OpenError> {
         let safe_zone = config.policy.safe_zone_tokens(&config.model).map_err(ContextError::from)?;
         config.prompt.environment.safe_zone_tokens = Some(safe_zone);
+        config.prompt.environment.permission_mode = config.safety.permissions.mode.to_string();
         let resumed = found.resumed;
         let mut state = if resumed {
             StoredState::read(services.store.as_ref(), &found.conversation.id).await?
@@ -175,6 +176,7 @@ impl Session {
                 &config.folders.private,
             ))
         };
+        let starter_reads = parent.as_ref().map(|parent| Arc::clone(&parent.reads));
         let (todo, permit, watch, budget, mailbox) = if let Some(parent) = parent {
             (parent.todo, parent.permit, parent.watch.unwrap_or_else(watch), parent.budget, Some(parent.mailbox))
         } else {
@@ -185,7 +187,7 @@ impl Session {
             (Arc::new(todo), permit, watch(), services.delegation.budget.clone(), mailbox)
         };
         registry.set_guard(Arc::clone(&permit) as _);
-        let offered = OfferedContext { registry, unkept_descriptions, skills, todo, knowledge };
+        let offered = OfferedContext { registry, unkept_descriptions, skills, todo, starter_reads, knowledge };
         let (history, tools) = (transcript.history(), (&services.running, &services.counter));
         let prompt = PromptContext::open(offered, &config, tools, history, &hooked, &mut state).await?;
         let (store, counter) = (services.store.as_ref(), services.counter.as_ref());

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_context::{
-    ContextError, Document, Documents, ExecutionState, ListOwner, Reminders, RoleParts, RoleText, SystemInput, Todo,
-    TodoProgress, render_system, system_entry, todo_text,
+    CHANGED, ContextError, Document, Documents, ExecutionState, ListOwner, PlanStep, Reminders, RoleParts, RoleText,
+    SystemInput, Todo, TodoProgress, render_system, system_entry, todo_text,
 };
-use haft_tool::{FileChange, Registry, TodoState, Workspace};
+use haft_tool::{FileChange, Registry, TodoItem, TodoState, Workspace};
 use haft_tools::Running;
 use haft_types::{Entry, PermissionMode, Timestamp, TokenCounter, ToolSet};
 use tokio_util::sync::CancellationToken;
@@ -38,6 +38,8 @@ pub(super) struct PromptContext {
     system: Arc<Entry>,
     todo: Arc<StoredTodo>,
     reads: Arc<Reads>,
+    /// The files that the agent which started this one has read.
+    starter_reads: Option<Arc<Reads>>,
     mentions: Mentions,
     knowledge: Knowledge,
     documents: StandingDocuments,
@@ -60,6 +62,8 @@ pub(super) struct OfferedContext {
     pub(super) unkept_descriptions: Option<ToolDescriptions>,
     pub(super) skills: SkillWatch,
     pub(super) todo: Arc<StoredTodo>,
+    /// The files that the agent which started this one has read.
+    pub(super) starter_reads: Option<Arc<Reads>>,
     pub(super) knowledge: Knowledge,
 }
 
@@ -73,7 +77,7 @@ impl PromptContext {
         hooked: &Hooked,
         state: &mut StoredState,
     ) -> Result<Self, ContextError> {
-        let OfferedContext { registry, unkept_descriptions, skills, todo, knowledge } = offered;
+        let OfferedContext { registry, unkept_descriptions, skills, todo, starter_reads, knowledge } = offered;
         let counter = Arc::clone(counter);
         let advertised = AdvertisedTools::of(&config.model, &registry, counter.as_ref());
         let (reads, mut mentions) = (Reads::from_history(history), Mentions::default());
@@ -92,7 +96,7 @@ impl PromptContext {
         documents.look(Touched { reads: &reads, mentions: &mentions }, external.as_ref(), counter.as_ref());
         hooked.after_documents(&documents).await;
         let active = Active::open(config, state);
-        let system = system_of(config, &advertised, &documents, active.text(), counter.as_ref())?;
+        let system = system_of(config, &advertised, active.text(), counter.as_ref())?;
         // Where nothing was said since, the system message speaks.
         let planning = config.safety.permissions.mode == PermissionMode::Plan;
         Ok(Self {
@@ -102,13 +106,14 @@ impl PromptContext {
             system,
             todo,
             reads: Arc::new(reads),
+            starter_reads,
             mentions,
             knowledge,
             documents,
             external,
             skills,
             active,
-            last_write: None,
+            last_write: last_write(history),
             plan_mode_told: state.take().map_or(planning, |PlanModeNotice(told)| told),
             counter,
             running: Arc::clone(running),
@@ -170,7 +175,7 @@ impl PromptContext {
     pub(super) fn render(&mut self, config: &SessionConfig) -> Result<(), ContextError> {
         let counter = self.counter.as_ref();
         self.advertised = AdvertisedTools::of(&config.model, &self.registry, counter);
-        self.system = system_of(config, &self.advertised, &self.documents, self.active.text(), counter)?;
+        self.system = system_of(config, &self.advertised, self.active.text(), counter)?;
         Ok(())
     }
 
@@ -181,8 +186,7 @@ impl PromptContext {
         self.documents.is_stale(touched, self.external.as_ref())
     }
 
-    /// Looks at the project's documents; what they change of the system message is rendered anew. Gives what is wrong with them.
-    /// Descriptions of folders are taken over only where nothing is cached: `cold`.
+    /// Looks at the project's documents, and gives what is wrong with them. Descriptions of folders are taken over only where nothing is cached: `cold`.
     pub(super) fn refresh(
         &mut self,
         config: &SessionConfig,
@@ -198,10 +202,7 @@ impl PromptContext {
         if let Some(external) = &mut self.external {
             external.look();
         }
-        let changed = self.documents.look(touched, self.external.as_ref(), self.counter.as_ref());
-        if changed && config.prompt.roles.main.is_some() {
-            self.render(config)?;
-        }
+        self.documents.look(touched, self.external.as_ref(), self.counter.as_ref());
         let mut problems = self.documents.take_problems();
         problems.extend(self.skills.take_problems());
         problems.extend(self.external.as_mut().into_iter().flat_map(ExternalShelf::take_problems));
@@ -245,9 +246,9 @@ impl PromptContext {
         let todo: Vec<_> =
             items.iter().map(|item| Todo { content: &item.content, progress: progress(item.status) }).collect();
         let masked = |text: String| config.safety.masker.mask(&text).into_owned();
-        let notes = self.knowledge.notes.reminder(self.reads.paths().iter().map(PathBuf::as_path));
+        let notes = self.knowledge.notes.reminder(&config.folders.workspace.root, &self.known_files());
         Reminders {
-            role: assembled_role(config, &self.documents),
+            role: assembled_role(config, self.documents.agents_md()),
             todo: Some(masked(todo_text(&todo, owner))),
             useful: Some(masked(self.knowledge.useful.useful_reminder(&config.folders.workspace.root))),
             folder_notes: Some(masked(notes)),
@@ -255,14 +256,46 @@ impl PromptContext {
         }
     }
 
-    /// What the model is told of the run.
-    pub(super) fn execution(&self, mode: PermissionMode) -> ExecutionState {
-        ExecutionState { mode: mode.to_string(), last_write: self.last_write.clone(), ..ExecutionState::default() }
+    /// The files read in this conversation and in the one that started it.
+    fn known_files(&self) -> Vec<PathBuf> {
+        let starter = self.starter_reads.iter().flat_map(|reads| reads.paths());
+        starter.chain(self.reads.paths()).collect()
+    }
+
+    /// What the model is told of the run. `agents` are those that run now, by their names.
+    pub(super) fn execution(
+        &self,
+        config: &SessionConfig,
+        mode: PermissionMode,
+        owner: ListOwner,
+        agents: &[String],
+    ) -> ExecutionState {
+        let plan_step = match owner {
+            ListOwner::Reader => plan_step(&self.todo.items()),
+            // The list is not its own.
+            ListOwner::MainAgent => None,
+        };
+        let masked = |text: String| config.safety.masker.mask(&text).into_owned();
+        let mut tasks = self.running.states();
+        let children = self.knowledge.children.all();
+        let newest = &children[children.len().saturating_sub(SHOWN_CHILDREN)..];
+        tasks.extend(newest.iter().map(|child| {
+            let state = if agents.contains(&child.agent) { "running" } else { "ended" };
+            format!("sub-agent {} (conversation {}): {state}", child.agent, child.conversation.short())
+        }));
+        ExecutionState {
+            max_replies: config.task.limits.turns,
+            mode: mode.to_string(),
+            plan_step: plan_step
+                .map(|PlanStep { step, done_when }| PlanStep { step: masked(step), done_when: masked(done_when) }),
+            tasks: tasks.into_iter().map(masked).collect(),
+            last_write: self.last_write.clone(),
+        }
     }
 
     /// The role that is assembled for the system message; none when none is configured.
     pub(super) fn role(&self, config: &SessionConfig) -> Option<String> {
-        assembled_role(config, &self.documents)
+        system_role(config)
     }
 
     /// What the system message is made of.
@@ -299,8 +332,52 @@ impl PromptContext {
     }
 }
 
+/// So many sub-agents are part of the execution state, the newest.
+const SHOWN_CHILDREN: usize = 8;
+
+/// The step of the plan that is being done, and when it is done: as the item itself says, or else when the next one can begin.
+fn plan_step(items: &[TodoItem]) -> Option<PlanStep> {
+    const CLAUSE: &str = "done when";
+    let at = items.iter().position(|item| item.status == TodoState::InProgress)?;
+    let text = items[at].content.split_whitespace().collect::<Vec<_>>().join(" ");
+    let clause = text.to_ascii_lowercase().find(CLAUSE);
+    if let Some(clause) = clause {
+        let done_when = text[clause + CLAUSE.len()..].trim_matches([':', ' ', ')', '.']);
+        if !done_when.is_empty() {
+            let step = text[..clause].trim_end_matches(['(', ',', ';', ':', '-', '–', '.', ' ']);
+            return Some(PlanStep { step: step.to_owned(), done_when: done_when.to_owned() });
+        }
+    }
+    let next = items[at + 1..].iter().find(|item| item.status == TodoState::Pending);
+    let done_when = next.map_or_else(|| text.clone(), |next| format!("the next item can begin: {}", next.content));
+    Some(PlanStep { step: text, done_when })
+}
+
+/// The file that a call of this history changed last.
+fn last_write(history: &[Arc<Entry>]) -> Option<String> {
+    let changed = |entry: &Arc<Entry>| {
+        let paths = entry.message.metadata.get(CHANGED)?.as_array()?;
+        paths.last()?.as_str().map(str::to_owned)
+    };
+    history.iter().rev().find_map(changed)
+}
+
+/// What is to be known of the platform.
+fn platform(os: &str) -> Option<&'static str> {
+    match os.split_whitespace().next()? {
+        "linux" => Some(include_str!("../../prompts/platform_linux.md")),
+        "macos" => Some(include_str!("../../prompts/platform_macos.md")),
+        _ => None,
+    }
+}
+
+/// The role as the system message has it: the documents say what `AGENTS.md` says.
+fn system_role(config: &SessionConfig) -> Option<String> {
+    assembled_role(config, None)
+}
+
 /// The role of the agent with what belongs to it; none when none is configured.
-fn assembled_role(config: &SessionConfig, documents: &StandingDocuments) -> Option<String> {
+fn assembled_role(config: &SessionConfig, agents_md: Option<&str>) -> Option<String> {
     let role = config.prompt.roles.main.as_deref()?;
     let environment = format!(
         "Working directory: {}\nOperating system: {}\nShell: {}",
@@ -308,10 +385,10 @@ fn assembled_role(config: &SessionConfig, documents: &StandingDocuments) -> Opti
     );
     let parts = RoleParts {
         role: Some(role),
-        agents_md: documents.agents_md(),
+        agents_md,
         environment: Some(&environment),
+        platform: platform(&config.prompt.environment.os),
         completion: config.prompt.roles.completion.as_deref(),
-        ..RoleParts::default()
     };
     Some(parts.join())
 }
@@ -333,6 +410,7 @@ fn system_input<'a>(
         tools: &advertised.tools.specs,
         protocol: config.model.tool_protocol,
         call_format: advertised.call_format.as_deref(),
+        lists: &advertised.lists,
         examples: &advertised.examples,
         guidelines: &advertised.guidelines,
         cases: &advertised.cases,
@@ -345,11 +423,10 @@ fn system_input<'a>(
 fn system_of(
     config: &SessionConfig,
     advertised: &AdvertisedTools,
-    documents: &StandingDocuments,
     descriptions: Option<&str>,
     counter: &dyn TokenCounter,
 ) -> Result<Arc<Entry>, ContextError> {
-    let role = assembled_role(config, documents);
+    let role = system_role(config);
     Ok(system_entry(render_system(&system_input(config, advertised, role.as_deref(), descriptions))?, counter))
 }
 

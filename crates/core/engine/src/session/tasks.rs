@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use haft_context::tagged;
 use haft_tools::{Running, TaskReport, announcement};
 use haft_types::{Entry, EventBody, Message, Metadata, Origin, Role, TaskPhase};
 use serde_json::Value;
@@ -38,7 +39,7 @@ impl Session {
         }
         let ids = ended.iter().map(|report| Value::from(report.id.as_str())).collect();
         let now = self.services.clock.now();
-        let message = Message::text(self.transcript.fresh_id(), Role::User, announcement(&ended), now);
+        let message = Message::text(self.transcript.fresh_id(), Role::User, tagged(&announcement(&ended)), now);
         let metadata = Metadata::from_iter([(ANNOUNCED.to_owned(), Value::Array(ids))]);
         self.transcript.append(Message { metadata, ..message }.from(Origin::Engine)).await?;
         // The others were told of when they ended.

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_context::{CHANGED, TOOL};
+use haft_context::{CHANGED, TOOL, tagged};
 use haft_store::{Conversation, Fact, NewConversation, Store, StoreError, WriteLock};
 use haft_text::Masker;
 use haft_types::{
@@ -176,6 +176,11 @@ impl Transcript {
     pub(super) async fn append_user(&mut self, text: String, origin: Origin) -> Result<(), EngineError> {
         let message = self.draft_text(Role::User, text).from(origin);
         self.append(message).await
+    }
+
+    /// Appends a message that haft writes by itself in the user's place, in the tag that says so.
+    pub(super) async fn append_note(&mut self, text: &str) -> Result<(), EngineError> {
+        self.append_user(tagged(text), Origin::Engine).await
     }
 
     /// Appends what came of a call. `tool` is the tool's own name, whatever the model called it.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use haft_context::{Assembly, ContextError, HintFilter, MessageIds, strip_hints};
 use haft_model::{Delta, ModelError, Reply};
 use haft_store::SentRequest;
-use haft_types::{Cost, LlmMetadata, Message, ModelSpec, Origin, Part, Request, Role, ToolCall, ToolProtocol};
+use haft_types::{Cost, LlmMetadata, Message, ModelSpec, Part, Request, Role, ToolCall, ToolProtocol};
 
 use super::build::cause_of;
 use super::models::MOST_SQUEEZES;
@@ -17,6 +17,7 @@ use crate::callbacks::Moment;
 use crate::driver::{TurnHost, failed, take_reply};
 use crate::external::Late;
 use crate::meter::{Meter, millis};
+use crate::names;
 use crate::resume;
 use crate::subagents::Rank;
 use crate::turn::{Conclusion, End, Input, Nudge, Objection, Reason, Unfinished};
@@ -187,7 +188,7 @@ impl TurnHost for SessionTurn<'_> {
     }
 
     async fn append_note(&mut self, text: String) -> Result<(), EngineError> {
-        self.session.transcript.append_user(text, Origin::Engine).await
+        self.session.transcript.append_note(&text).await
     }
 
     async fn run_calls(
@@ -204,7 +205,10 @@ impl TurnHost for SessionTurn<'_> {
         // A run that pursues a goal is told how much of its limits it has used, so that the model can share out the rest.
         let used = if nudge == Nudge::Goal { self.session.meter.used_of_limits(replies) } else { String::new() };
         let used = if used.is_empty() { used } else { format!(" Used so far: {used}.") };
-        nudge.text().to_owned() + &used
+        let can_ask = self.session.prompt.registry().get(names::ASK).is_some();
+        let ask = if can_ask { nudge.ask_text() } else { "" };
+        let gap = if ask.is_empty() { "" } else { " " };
+        format!("{}{gap}{ask}{used}", nudge.text())
     }
 
     async fn conclude(&self, end: &End, objections: u32, io: &mut TurnIo<'_>) -> Conclusion {

@@ -228,6 +228,7 @@ async fn open(parent: &Arc<ParentSession>, start: ChildStart) -> Result<(Session
     }
     let link = ParentLink {
         todo: Arc::clone(&parent.todo),
+        reads: Arc::clone(&parent.reads),
         knowledge: parent.knowledge.clone(),
         permit: Arc::new(parent.permit.for_agent(&running_as, config.folders.workspace.clone())),
         watch: worktree.is_none().then(|| Arc::clone(&parent.watch)),

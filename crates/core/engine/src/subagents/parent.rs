@@ -12,7 +12,7 @@ use super::shared_budget::SharedBudget;
 use crate::files::Watch;
 use crate::hub::{Hub, Mailbox};
 use crate::permit::Permit;
-use crate::ports::{Children, SharedKnowledge, StoredTodo};
+use crate::ports::{Children, Reads, SharedKnowledge, StoredTodo};
 use crate::session::{ModelOpener, SessionConfig};
 
 /// What a session gives to each of its sub-agents.
@@ -29,6 +29,8 @@ pub(crate) struct ParentSession {
     /// Only to make another of its kind: what a sub-agent has running is its own.
     pub(crate) running: Arc<Running>,
     pub(crate) todo: Arc<StoredTodo>,
+    /// The files it has read: notes on their folders are told to those it starts.
+    pub(crate) reads: Arc<Reads>,
     pub(crate) knowledge: SharedKnowledge,
     pub(crate) children: Arc<Children>,
     pub(crate) permit: Arc<Permit>,
@@ -42,6 +44,7 @@ pub(crate) struct ParentSession {
 /// What one sub-agent has from its parent, besides its configuration and services.
 pub(crate) struct ParentLink {
     pub(crate) todo: Arc<StoredTodo>,
+    pub(crate) reads: Arc<Reads>,
     pub(crate) knowledge: SharedKnowledge,
     pub(crate) permit: Arc<Permit>,
     /// The change record of whoever started it; its own where it works elsewhere.

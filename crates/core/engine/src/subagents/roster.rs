@@ -5,6 +5,8 @@ use haft_text::Masker;
 use haft_tool::CaseDocument;
 use haft_tools::RUN_SUBAGENTS;
 
+use crate::names::NAMED_AGENTS;
+
 /// The agents in order of their names, then one example of each mode.
 pub(super) fn listed(agents: &[AgentDefinition], masker: &Masker) -> CaseDocument {
     let line = |agent: &AgentDefinition| {
@@ -19,7 +21,7 @@ pub(super) fn listed(agents: &[AgentDefinition], masker: &Masker) -> CaseDocumen
         example("parallel", &names),
         example("serial", &names),
     );
-    CaseDocument { name: "Named agents".to_owned(), text, tools: vec![RUN_SUBAGENTS.to_owned()] }
+    CaseDocument { name: NAMED_AGENTS.to_owned(), text, tools: vec![RUN_SUBAGENTS.to_owned()] }
 }
 
 fn example(mode: &str, names: &[&str]) -> String {

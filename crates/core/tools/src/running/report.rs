@@ -46,6 +46,5 @@ pub fn announcement(reports: &[TaskReport]) -> String {
             let _ = write!(text, "\n    {line}");
         }
     }
-    text.push_str("\n(A notice from haft, not from the user. Take it into account and go on.)");
     text
 }

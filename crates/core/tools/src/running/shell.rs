@@ -125,7 +125,8 @@ pub(crate) fn output_folder(context: &ToolContext, prefix: &str) -> io::Result<T
     tempfile::Builder::new().prefix(prefix).tempdir_in(spill)
 }
 
-fn shell() -> &'static str {
+/// The shell that command lines run under, with `-c`.
+pub fn shell() -> &'static str {
     let bash = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|bash| Path::new(bash).exists());
     bash.unwrap_or("/bin/sh")
 }

@@ -1,4 +1,4 @@
-use haft_context::{Placement, SafeZone};
+use haft_context::{Placement, Policy, SafeZone};
 use haft_types::{CacheKind, CacheRule, Envelope, Message, Price, Role};
 
 use super::*;
@@ -27,6 +27,10 @@ fn priced() -> ModelSpec {
 }
 
 fn run(files: &[&str], policy: &Policy, seconds: u64) -> (Replay, Vec<Request>) {
+    run_model(files, policy, seconds, &priced())
+}
+
+fn run_model(files: &[&str], policy: &Policy, seconds: u64, model: &ModelSpec) -> (Replay, Vec<Request>) {
     let (system, tools, history) = (system(), tool_set(&["read_file"]), reads(files));
     let step =
         |number: usize| RecordedStep { messages: 1 + 2 * number, at: Duration::from_secs(number as u64 * seconds) };
@@ -42,7 +46,8 @@ fn run(files: &[&str], policy: &Policy, seconds: u64) -> (Replay, Vec<Request>) 
     };
     let recording = Recording { history: &history, steps: &steps, beside: &beside };
     let mut seen = Vec::new();
-    let replay = replay(&recording, policy, &priced(), &Quarter, |_, request| seen.push(request.clone()));
+    let variant = Variant { name: "test".into(), policy: policy.clone(), reminders: true, archives: true };
+    let replay = replay(&recording, &variant, model, &Quarter, |_, request| seen.push(request.clone()));
     (replay, seen)
 }
 
@@ -68,7 +73,8 @@ fn a_moving_run_and_a_cold_cache_cost_more() {
     let files = ["a", "b", "c", "d", "e", "f"];
     let aware = Policy { reminders: Placement::CacheAware, ..Policy::default() };
     let (warm, cold) = (run(&files, &aware, 1).0, run(&files, &aware, 301).0);
-    let moving = run(&files, &Policy::default(), 1).0;
+    let moving = Policy { reminders: Placement::AfterToolResult(3), ..Policy::default() };
+    let moving = run(&files, &moving, 1).0;
     assert!(moving.breaks() > 0 && moving.cost() > warm.cost());
     assert_eq!(cold.usage().cached_input, 0);
     assert!(cold.cost() > moving.cost());
@@ -115,4 +121,33 @@ fn reminders_are_never_further_than_allowed() {
     let (aware, _) = run(&files, &policy, 1);
     let farthest = aware.requests.iter().filter_map(|one| one.reminder_distance).max();
     assert_eq!((farthest, aware.requests.len()), (Some(10), 41));
+}
+
+#[test]
+fn what_is_said_after_the_last_request_is_not_asked_of_it() {
+    let (replay, _) = run(&["a", "b"], &Policy::default(), 1);
+    let mut history = reads(&["a", "b"]);
+    assert_eq!(replay.last_messages, history.len());
+    let before = replay.coverage(&history);
+    history.push(text(9, Role::Assistant, "Done."));
+    history.push(text(10, Role::User, "You must never do that again."));
+    assert_eq!(replay.coverage(&history), before);
+}
+
+#[test]
+fn a_window_that_fills_is_archived_and_the_summary_is_paid_for() {
+    let files: Vec<String> = (0..60).map(|number| format!("file{number}")).collect();
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let model = ModelSpec { context_window: 14_000, max_output_tokens: Some(1_000), ..priced() };
+    // Nothing is cleared, so that only an archive makes room.
+    let policy = Policy { prune_keep: u32::MAX, keep_blocks: 5, ..Policy::default() };
+    let (replay, requests) = run_model(&files, &policy, 1, &model);
+    assert!(replay.archives > 0, "{:?}", replay.peak());
+    assert_eq!(replay.requests.len(), files.len() + 1 - replay.too_large + replay.archives);
+    let summaries = |request: &Request| {
+        request.segments.iter().filter(|segment| segment.entry.message.role == Role::Summary).count()
+    };
+    assert_eq!(requests.first().map(summaries), Some(0));
+    assert!(requests.last().is_some_and(|last| summaries(last) > 0), "{:?}", requests.last());
+    assert_eq!(run_model(&files, &policy, 1, &model), (replay, requests), "the same again");
 }

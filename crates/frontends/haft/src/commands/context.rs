@@ -65,10 +65,13 @@ pub(crate) enum ContextCommand {
     ///   +prune:ZONE:TO        … down to this share of it at once
     ///   +prune:ZONE:TO:KEEP   … but never the newest KEEP results
     ///   +compress:round-end, +compress:when-free, +compress:never
+    ///   +archive:off          archive nothing
+    ///   +archive:SHARE        archive from this share of the usable window on
     ///   +view:layered, +view:execute
     ///
     /// Regret counts what was left out and asked for again: the same lines read, the same command run, a recall. Must-keep
-    /// counts what the last request still holds of the user's rules, changed files and failing commands.
+    /// counts what the last request still holds of the user's rules, changed files and failing commands. An archive holds
+    /// the must-keeps, word for word: no model is asked for a summary, but asking for one is priced.
     #[cfg(feature = "lab")]
     #[command(verbatim_doc_comment)]
     Replay(ReplayArgs),

@@ -7,12 +7,12 @@ use haft_testkit::{Reply, Script, Seen, When};
 use haft_types::{Api, Usage};
 use serde_json::{Value, json};
 
-use crate::rig::{MODEL, Rig};
+use crate::rig::{CLASSIC, MODEL, Rig, SMALL_ARCHIVES};
 
 /// A conversation of twelve requests: parallel calls, thinking, a picture, errors, a TODO list that changes.
 pub(crate) fn twelve(api: Api) -> (Rig, Vec<Value>) {
     let script = Script::from_yaml("twelve_turns.yaml", include_str!("twelve_turns.yaml")).unwrap();
-    let rig = Rig::new(api, script);
+    let rig = Rig::new(api, script).with(CLASSIC);
     rig.write("notes.txt", "alpha\nbeta\n");
     rig.write("dot.png", b"\x89PNG\r\n\x1a\n not really a picture");
     let ran = rig.task(&["make the file"]);
@@ -82,7 +82,7 @@ fn whatever_became_of_a_conversation_its_bodies_come_back() {
             read(120),
             Reply::text("Round four is done."),
         ];
-        let rig = Rig::new(api, Script::replies(replies).unwrap());
+        let rig = Rig::new(api, Script::replies(replies).unwrap()).with(CLASSIC).with([SMALL_ARCHIVES]);
         let notes: String = (1..=200).map(|line| format!("note {line}: something worth keeping in mind\n")).collect();
         rig.write("notes.txt", notes);
         rig.write("AGENTS.md", "Read everything twice.\n");
@@ -330,6 +330,7 @@ fn a_changed_message_is_shown_line_by_line() {
     let todo = |status: &str| Reply::call("todo_write", json!({"todos": [{"content": "a", "status": status}]}));
     let rig =
         Rig::new(Api::OpenaiChat, Script::turns([todo("pending"), todo("completed"), Reply::text("Done.")]).unwrap());
+    let rig = rig.with(CLASSIC);
     rig.task(&["do a"]);
     let text = rig.run(&["context", "diff", "2", "3", "--full"]).stdout();
     assert!(text.contains("\n    @@") && text.contains("\n    -- [ ] a\n    +- [x] a\n"), "{text}");

@@ -8,7 +8,7 @@ use haft_testkit::{Reply, Script, ScriptCall, Seen};
 use haft_types::{Api, ConversationId};
 use serde_json::{Value, json};
 
-use crate::rig::{MODEL, Rig};
+use crate::rig::{CLASSIC, MODEL, Rig};
 
 /// Two rounds: the first reads two files in one reply, the second one file.
 fn worked(api: Api, more: impl IntoIterator<Item = Reply>) -> (Rig, Vec<Value>) {
@@ -19,7 +19,7 @@ fn worked(api: Api, more: impl IntoIterator<Item = Reply>) -> (Rig, Vec<Value>) 
         Reply::calls([read("gamma.txt")]),
         Reply::text("Read as well."),
     ];
-    let rig = Rig::new(api, Script::replies(replies.into_iter().chain(more)).unwrap());
+    let rig = Rig::new(api, Script::replies(replies.into_iter().chain(more)).unwrap()).with(CLASSIC);
     for name in ["alpha", "beta", "gamma"] {
         let lines: String = (0..200).map(|line| format!("{name} line {line}\n")).collect();
         rig.write(&format!("{name}.txt"), lines);

@@ -251,7 +251,10 @@ fn a_kill_in_a_compaction_leaves_the_conversation_as_it_was() {
         Reply::text("Done."),
     ];
     let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
-    let run = ["run", "--output-format", "stream-json", "--set", "context.keep_rounds=1"];
+    let run = [
+        "run", "--output-format", "stream-json", "--set", "context.keep_rounds=1", "--set",
+        "context.compact_frees=0.000001",
+    ];
     for more in [&["one"][..], &["-c", "two"], &["-c", "three"]] {
         let ran = rig.run(&[&run, more].concat());
         assert_eq!(ran.code(), 0, "{}", ran.stderr());

@@ -4,10 +4,10 @@ use haft_testkit::{Reply, Script, Seen, SeenRole, When};
 use haft_types::{Api, Usage};
 use serde_json::{Value, json};
 
-use crate::rig::{MODEL, Rig};
+use crate::rig::{CLASSIC, MODEL, Rig, SMALL_ARCHIVES};
 
 fn rig(api: Api, replies: impl IntoIterator<Item = Reply>) -> Rig {
-    Rig::new(api, Script::replies(replies).unwrap())
+    Rig::new(api, Script::replies(replies).unwrap()).with([SMALL_ARCHIVES])
 }
 
 fn requests(rig: &Rig) -> Vec<Seen> {
@@ -20,7 +20,7 @@ fn places(seen: &Seen, words: &str) -> Vec<usize> {
     let texts = seen.parts().map(|(role, part)| (role, part.text().unwrap_or_default().to_owned()));
     texts
         .enumerate()
-        .filter(|(_, (role, text))| *role == SeenRole::User && text.starts_with(words))
+        .filter(|(_, (role, text))| *role == SeenRole::User && text.starts_with(&format!("<system-reminder>\n{words}")))
         .map(|(at, _)| at)
         .collect()
 }
@@ -59,6 +59,7 @@ fn the_todo_reminder_is_fresh_in_every_request_and_stands_in_its_place() {
         let read = || Reply::call("read_file", json!({"path": "a.txt"}));
         let rig =
             rig(api, [todo("pending"), read(), todo("in_progress"), read(), todo("completed"), Reply::text("Done.")]);
+        let rig = rig.with(CLASSIC);
         rig.write("a.txt", "x\n");
         let ran = rig.task(&["do the work"]);
         assert_eq!(ran.code(), 0, "{api}: {}", ran.stderr());
@@ -86,7 +87,7 @@ fn a_configured_role_is_system_text_and_reminder() {
     rig.task(&["--set", "roles.main=You are a careful gardener.", "--system-prompt", "You are a machine.", "hi"]);
     let requests = requests(&rig);
     assert!(
-        requests[0].system.starts_with("You are a careful gardener.\n\nUse tabs.\n\nWorking directory:"),
+        requests[0].system.starts_with("You are a careful gardener.\n\nWorking directory:"),
         "{}",
         requests[0].system
     );
@@ -94,7 +95,11 @@ fn a_configured_role_is_system_text_and_reminder() {
     for seen in &requests {
         let at = places(seen, "## Agent Role Definition");
         assert_eq!(at.len(), 1);
-        assert!(seen.parts().nth(at[0]).unwrap().1.text().unwrap().contains("careful gardener"));
+        let reminder = seen.parts().nth(at[0]).unwrap().1.text().unwrap();
+        assert!(reminder.contains("careful gardener") && reminder.contains("Platform: "), "{reminder}");
+        assert!(reminder.starts_with("<system-reminder>\n## Agent Role Definition\n"), "{reminder}");
+        let everything = seen.parts().filter_map(|(_, part)| part.text()).collect::<String>() + &seen.system;
+        assert_eq!(everything.matches("Use tabs.").count(), 2, "in the documents and in the reminder");
     }
 }
 
@@ -115,7 +120,7 @@ fn mentioned_files_are_named_but_not_injected() {
 #[test]
 fn results_of_finished_rounds_are_compressed_and_kept_whole_in_the_store() {
     let read = Reply::call("read_file", json!({"path": "long.txt"}));
-    let rig = rig(Api::Anthropic, [read, Reply::text("Read."), Reply::text("Again?")]);
+    let rig = rig(Api::Anthropic, [read, Reply::text("Read."), Reply::text("Again?")]).with(CLASSIC);
     rig.write("long.txt", (1..=1500).map(|n| format!("line {n}\n")).collect::<String>());
     rig.task(&["read it"]);
     let second = rig.task(&["-c", "and now?"]);
@@ -265,7 +270,7 @@ fn portable(mut seen: Seen, rig: &Rig) -> String {
     let home = rig.home().display().to_string();
     let text = seen.to_string().replace(&project, "PROJECT").replace(&home, "HOME");
     let masked = |line: &str| match line.split_once(": ") {
-        Some((name @ ("Operating system" | "Shell" | "User"), _)) => format!("{name}: …"),
+        Some((name @ ("Operating system" | "Shell of commands" | "User"), _)) => format!("{name}: …"),
         _ => line.to_owned(),
     };
     text.lines().map(|line| masked(line) + "\n").collect()
@@ -307,14 +312,14 @@ fn a_summary_that_takes_too_long_is_given_up() {
 fn a_conversation_far_over_the_window_still_ends_in_a_request_that_fits() {
     let read = || Reply::call("read_file", json!({"path": "big.txt"}));
     let replies = (0..8).flat_map(|n| [read(), read(), Reply::text(format!("Round {n}."))]);
-    let rig = rig(Api::Anthropic, replies.chain([Reply::text("Fits.")]));
+    let rig = rig(Api::Anthropic, [summary()].into_iter().chain(replies).chain([Reply::text("Fits.")]));
     rig.write("big.txt", "some words that fill a line of text\n".repeat(1300));
     rig.task(&["round 0"]);
     for n in 1..8 {
         let ran = rig.task(&["-c", &format!("round {n}")]);
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
     }
-    // The same conversation with a model whose window is a twentieth of it: fewer than ten rounds, so nothing can be archived.
+    // The same conversation with a model whose window is a twentieth of it: archiving its oldest steps is by far not enough.
     let window = format!("models.\"mock/{MODEL}\".context_window=12000");
     let output = format!("models.\"mock/{MODEL}\".max_output_tokens=2000");
     let ran = rig.task(&["--set", &window, "--set", &output, "--set", "context.compress=never", "-c", "still there?"]);
@@ -329,7 +334,7 @@ fn a_conversation_far_over_the_window_still_ends_in_a_request_that_fits() {
 #[test]
 fn a_window_too_small_for_anything_is_an_error_with_every_layer() {
     let rig = rig(Api::Anthropic, [Reply::text("Never.")]);
-    let window = format!("models.\"mock/{MODEL}\".context_window=1200");
+    let window = format!("models.\"mock/{MODEL}\".context_window=2600");
     let output = format!("models.\"mock/{MODEL}\".max_output_tokens=600");
     let ran = rig.run(&["run", "--set", &window, "--set", &output, "hi"]);
     assert_eq!(ran.code(), 1);

@@ -4,10 +4,10 @@ use haft_testkit::{Reply, Script, SeenRole};
 use haft_types::Api;
 use serde_json::{Value, json};
 
-use crate::rig::{Ran, Rig};
+use crate::rig::{CLASSIC, Ran, Rig};
 
 fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
-    Rig::new(Api::Anthropic, Script::replies(replies).unwrap())
+    Rig::new(Api::Anthropic, Script::replies(replies).unwrap()).with(CLASSIC)
 }
 
 /// The same home and project with a model that goes on like this.
@@ -24,7 +24,9 @@ fn told(rig: &Rig, request: usize) -> String {
 /// One kind of reminder in a request.
 fn reminder(rig: &Rig, request: usize, heading: &str) -> Option<String> {
     let seen = rig.server.generations()[request].seen().unwrap();
-    seen.texts(SeenRole::User).into_iter().find(|text| text.starts_with(heading)).map(str::to_owned)
+    let inside =
+        |text: &str| Some(text.strip_prefix("<system-reminder>\n")?.strip_suffix("\n</system-reminder>")?.to_owned());
+    seen.texts(SeenRole::User).into_iter().filter_map(inside).find(|text| text.starts_with(heading))
 }
 
 fn results(ran: &Ran) -> Vec<Value> {

@@ -4,7 +4,7 @@ use haft_testkit::{Reply, Script, Seen, When};
 use haft_types::{Api, Usage};
 use serde_json::{Value, json};
 
-use crate::rig::Rig;
+use crate::rig::{CLASSIC, Rig, SMALL_ARCHIVES};
 
 const ROUNDS: usize = 14;
 const STEPS: usize = 14;
@@ -17,6 +17,9 @@ fn round(number: usize) -> Vec<Reply> {
     let step = |step: usize| match step {
         3 => todo("in_progress"),
         10 => todo("completed"),
+        12 => {
+            Reply::call("execute_command", json!({"command": format!("seq {number} 400"), "requires_approval": false}))
+        }
         _ => Reply::call("read_file", json!({"path": "notes.txt", "start_line": step + 1, "end_line": step + 40})),
     };
     let mut replies: Vec<_> = (0..STEPS).map(step).collect();
@@ -36,6 +39,7 @@ fn every_break_of_two_hundred_requests_has_its_cause() {
         .when(When { last_contains: Some("The session to be archived".into()), ..When::default() });
     let replies = (1..=ROUNDS).flat_map(round);
     let rig = Rig::new(Api::Anthropic, Script::replies(std::iter::once(summary).chain(replies)).unwrap());
+    let rig = rig.with(CLASSIC).with([SMALL_ARCHIVES]);
     rig.write(
         "notes.txt",
         (1..=200).map(|n| format!("note {n}: something worth keeping in mind\n")).collect::<String>(),

@@ -51,6 +51,7 @@ mod rig;
 mod running;
 mod sandbox;
 mod secrets;
+mod small_window;
 mod stored_home;
 mod stream;
 mod surface;

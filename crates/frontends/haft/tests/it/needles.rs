@@ -5,7 +5,7 @@ use haft_testkit::{Reply, Script, ScriptCall, When};
 use haft_types::Api;
 use serde_json::{Value, json};
 
-use crate::rig::Rig;
+use crate::rig::{CLASSIC, Rig, SMALL_ARCHIVES};
 
 const ROUNDS: usize = 20;
 const READS: usize = 7;
@@ -47,7 +47,7 @@ fn holder<'a>(messages: &'a [Value], fact: &str) -> &'a str {
 #[test]
 fn every_fact_is_brought_back_by_an_id_in_the_last_request() {
     let replies = summaries().into_iter().chain((1..=ROUNDS).flat_map(round)).chain([Reply::text("Well.")]);
-    let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
+    let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap()).with(CLASSIC).with([SMALL_ARCHIVES]);
     let settings = ["--set", "context.keep_rounds=4", "--set", "context.safe_zone=24k"];
     let mut cleared = 0;
     for number in 1..=ROUNDS {
@@ -72,7 +72,7 @@ fn every_fact_is_brought_back_by_an_id_in_the_last_request() {
     let messages = rig.export()["messages"].as_array().unwrap().clone();
     let archives = messages.iter().filter(|message| message["role"] == "summary").count();
     assert!(archives >= 2 && cleared > 0, "{archives} archives, cleared {cleared} times");
-    assert!(sent.contains("[Cleared to make room") && sent.contains("more characters were cleared"), "{sent}");
+    assert!(sent.contains("[Cleared: result of") && sent.contains("more characters are cleared"), "{sent}");
 
     let facts = (1..=ROUNDS).flat_map(|round| (0..FACTS).map(move |index| fact(round, index))).collect::<Vec<_>>();
     let hidden: Vec<_> = facts.iter().filter(|fact| !sent.contains(*fact)).collect();

@@ -152,3 +152,78 @@ fn what_cannot_be_replayed_is_a_mistake_with_a_name() {
         assert!(ran.stderr().contains(problem), "{arguments:?}: {}", ran.stderr());
     }
 }
+
+/// A rig whose user has configured no model.
+fn without_model() -> Rig {
+    let rig = quiet();
+    rig.configure("");
+    rig
+}
+
+#[test]
+fn without_a_model_the_assumption_has_a_name() {
+    let rig = without_model();
+    rig.write("chat.json", chat(6).to_string());
+    let told = replay(&rig, &["--from-file", "chat.json", "--policy", "default"]);
+    assert_eq!((&told["model"], &told["model_source"]), (&json!("assumed/model"), &json!("assumed")));
+    assert_eq!((&told["context_window"], &told["tokenizer_factor"]), (&json!(200_000), &json!(1.0)));
+    let ran = rig.run(&["context", "replay", "--from-file", "chat.json", "--policy", "default"]);
+    let table = String::from_utf8(ran.0.stdout).unwrap();
+    let line = "model assumed/model, because none is declared or recorded; `--model` names one: window 200,000";
+    assert!(table.contains(line), "{table}");
+
+    // The same figures where a model is configured and the assumed one is asked for.
+    let rig = quiet();
+    rig.write("chat.json", chat(6).to_string());
+    let asked = replay(&rig, &["--from-file", "chat.json", "--policy", "default", "--model", "assumed"]);
+    assert_eq!(asked, told);
+}
+
+#[test]
+fn the_recorded_model_is_taken_where_the_catalogue_lists_it() {
+    let rig = without_model();
+    let session = |model: &str| {
+        let line = |kind: &str, payload: Value| {
+            json!({"timestamp": "2025-10-01T10:00:00Z", "type": kind, "payload": payload}).to_string()
+        };
+        let said = |role: &str, text: &str| {
+            let kind = if role == "user" { "input_text" } else { "output_text" };
+            line("response_item", json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]}))
+        };
+        [
+            line("session_meta", json!({"id": "s", "model_provider": "openai"})),
+            line("turn_context", json!({"model": model})),
+            said("user", "Hello"),
+            said("assistant", "Hi."),
+        ]
+        .join("\n")
+    };
+    let listed = haft_model::BuiltIn::get().models().find(|name| name.starts_with("openai/")).unwrap();
+    rig.write("known.jsonl", session(listed.trim_start_matches("openai/")));
+    let told = replay(&rig, &["--from-file", "known.jsonl", "--policy", "default"]);
+    assert_eq!((&told["model"], &told["model_source"]), (&json!(listed), &json!("recorded")));
+    rig.write("unknown.jsonl", session("nobody-knows-it"));
+    let told = replay(&rig, &["--from-file", "unknown.jsonl", "--policy", "default"]);
+    assert_eq!(told["model_source"], "assumed");
+}
+
+#[test]
+fn what_was_recorded_is_compared_with_the_same_conversations_only() {
+    let rig = without_model();
+    let line = |id: &str, usage: Value| {
+        let messages = json!([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]);
+        json!({"id": id, "source": "s", "licence": "MIT", "messages": messages, "usage": usage}).to_string()
+    };
+    let counted = json!([{"at": 1, "input": 10, "read": 0, "write": 5}]);
+    rig.write("all.jsonl", format!("{}\n{}\n", line("one", counted), line("two", json!([]))));
+    let ran = rig.run(&["context", "replay", "--json", "--from-file", "all.jsonl", "--policy", "recorded,default"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert!(ran.stderr().contains("1 of 2 conversations are left out of every row"), "{}", ran.stderr());
+    let told: Value = serde_json::from_slice(&ran.0.stdout).unwrap();
+    assert_eq!(told["conversations"], 1);
+    assert_eq!((&told["policies"][0]["requests"], &told["policies"][1]["requests"]), (&json!(1), &json!(1)));
+    rig.write("none.jsonl", line("two", json!([])));
+    let ran = rig.run(&["context", "replay", "--from-file", "none.jsonl", "--policy", "recorded"]);
+    assert_eq!(ran.code(), 2, "{}", ran.stderr());
+    assert!(ran.stderr().contains("needs the provider's counts"), "{}", ran.stderr());
+}

@@ -39,7 +39,16 @@ pub(crate) struct Rig {
     pub(crate) server: ScriptedServer,
     home: TempDir,
     project: TempDir,
+    /// Settings of every run, as variables of the environment.
+    settings: Vec<(&'static str, &'static str)>,
 }
+
+/// Where reminders stood and when results were compressed before the cache decided it.
+pub(crate) const CLASSIC: [(&str, &str); 2] =
+    [("HAFT_CONTEXT__REMINDERS", "after-tool-result:3"), ("HAFT_CONTEXT__COMPRESS", "round-end")];
+
+/// An archive is made however little it frees.
+pub(crate) const SMALL_ARCHIVES: (&str, &str) = ("HAFT_CONTEXT__COMPACT_FREES", "0.000001");
 
 impl Rig {
     pub(crate) fn new(api: Api, script: Script) -> Self {
@@ -51,9 +60,20 @@ impl Rig {
     /// The same with a project that nobody has trusted yet.
     pub(crate) fn untrusted(api: Api, script: Script) -> Self {
         let server = ScriptedServer::builder(script).start_in_thread().unwrap();
-        let rig = Self { server, home: tempfile::tempdir().unwrap(), project: tempfile::tempdir().unwrap() };
+        let rig = Self {
+            server,
+            home: tempfile::tempdir().unwrap(),
+            project: tempfile::tempdir().unwrap(),
+            settings: Vec::new(),
+        };
         rig.configure(&rig.configuration(api));
         rig
+    }
+
+    /// The same with these settings in every run.
+    pub(crate) fn with(mut self, settings: impl IntoIterator<Item = (&'static str, &'static str)>) -> Self {
+        self.settings.extend(settings);
+        self
     }
 
     /// Trusts the project, as its user would before the first run.
@@ -64,7 +84,7 @@ impl Rig {
     /// The same home and project with another model behind them.
     pub(crate) fn with_script(self, script: Script, api: Api) -> Self {
         let server = ScriptedServer::builder(script).start_in_thread().unwrap();
-        let rig = Self { server, home: self.home, project: self.project };
+        let rig = Self { server, home: self.home, project: self.project, settings: self.settings };
         rig.configure(&rig.configuration(api));
         rig
     }
@@ -105,6 +125,7 @@ impl Rig {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.home.path())
             .env("HAFT_HOME", self.home.path())
+            .envs(self.settings.iter().copied())
             .stdin(Stdio::null());
         command
     }

@@ -6,7 +6,7 @@ use haft_testkit::{Reply, Script};
 use haft_types::Api;
 use serde_json::{Value, json};
 
-use crate::rig::Rig;
+use crate::rig::{CLASSIC, Rig};
 
 fn rig() -> Rig {
     Rig::new(Api::OpenaiChat, Script::replies([Reply::text("Hello.")]).unwrap())
@@ -116,22 +116,25 @@ fn tools_are_listed_with_their_source_and_their_price() {
 /// A model that was trained on other agents calls tools by the names it knows.
 #[test]
 fn classic_names_and_parameters_work_and_later_rounds_are_compressed_as_usual() {
+    let content: String = (1..=1000).map(|line| format!("line {line}\n")).collect();
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::turns([
-            Reply::call("Write", json!({"file_path": "a.txt", "content": "one\ntwo\n"})),
-            Reply::call("Read", json!({"file_path": "a.txt", "offset": 2, "limit": 1})),
+            Reply::call("Write", json!({"file_path": "a.txt", "content": content})),
+            Reply::call("Read", json!({"file_path": "a.txt", "offset": 2, "limit": 900})),
             Reply::text("Done."),
             Reply::text("Still done."),
         ])
         .unwrap(),
     );
+    let rig = rig.with(CLASSIC);
     assert_eq!(rig.task(&["write and read"]).code(), 0);
-    assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "one\ntwo\n");
+    assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), content);
     assert_eq!(rig.task(&["-c", "and now?"]).code(), 0);
     let last = rig.server.generations().last().unwrap().json().unwrap();
     let results: Vec<_> = last["messages"].as_array().unwrap().iter().filter(|one| one["role"] == "tool").collect();
-    let read: Value = serde_json::from_str(results[1]["content"].as_str().unwrap()).unwrap();
+    let compressed = results[1]["content"].as_str().unwrap();
+    let read: Value = serde_json::from_str(compressed.lines().next().unwrap()).unwrap();
     assert_eq!((&read["data"]["path"], &read["data"]["start_line"]), (&json!("a.txt"), &json!(2)), "{read}");
     let stats = rig.run(&["tools", "stats", "--json"]).json();
     assert_eq!((&stats["read_file"]["calls"], &stats["write_to_file"]["errors"]), (&json!(1), &json!(0)), "{stats}");

@@ -218,8 +218,9 @@ fn older_rounds_are_archived_when_the_user_says_so() {
     terminal.until_text("nothing to archive yet");
     let story = format!("\u{1b}[200~a long story about {}\u{1b}[201~", "a whale ".repeat(300));
     say(&mut terminal, &story, "One.");
+    terminal.until_idle();
     terminal.press("/compact\r");
-    terminal.until_text("the newest 1 rounds stay");
+    terminal.until_text("nothing to archive besides the newest step");
     terminal.until_idle();
     say(&mut terminal, "two", "Two.");
     say(&mut terminal, "three", "Three.");

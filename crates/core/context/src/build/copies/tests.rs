@@ -160,7 +160,7 @@ fn a_clock_alone_makes_no_copy() {
     assert_eq!(world.then("UAT").send(), "SUrtAT");
     world.reminders.role = Some("You are bold.".into());
     assert_eq!(world.send(), "SUrtATr");
-    assert!(world.carried.copies.last().unwrap().text.ends_with("Date and time: 12:01"));
+    assert!(world.carried.copies.last().unwrap().text.contains("Date and time: 12:01"));
 }
 
 #[test]

@@ -63,13 +63,11 @@ fn the_clock_goes_with_the_role_or_alone() {
     let with_role =
         Reminders { role: Some("R".into()), useful: Some("U".into()), clock: clock.clone(), ..Reminders::default() };
     let texts: Vec<_> = run(&with_role).into_iter().map(|(_, text)| text).collect();
-    assert_eq!(
-        texts,
-        ["## Agent Role Definition\n\nR\n\nDate and time: 2026-11-15 10:00", "## Useful Information\n\nU",]
-    );
+    let role = tagged("## Agent Role Definition\n\nR\n\nDate and time: 2026-11-15 10:00");
+    assert_eq!(texts, [role, tagged("## Useful Information\n\nU")]);
     let alone = Reminders { clock, ..Reminders::default() };
     assert!(alone.run(&Policy::default(), EntryMaker { counter: &Quarter, memo: None }).is_empty(), "off by default");
-    assert_eq!(run(&alone)[0].1, "## Useful Information\n\nDate and time: 2026-11-15 10:00");
+    assert_eq!(run(&alone)[0].1, tagged("## Useful Information\n\nDate and time: 2026-11-15 10:00"));
 }
 
 #[test]
@@ -118,4 +116,6 @@ fn recorded_reminders_are_the_newest_copies() {
     let emptied = segments().chain([("reminder:todo", emptied.as_str())]);
     assert_eq!(Reminders::recorded(emptied), Some(Reminders { todo: None, ..reminders }));
     assert_eq!(Reminders::recorded([("system", "x")].into_iter()), None);
+    let told = Reminders { todo: Some("older".into()), ..Reminders::default() };
+    assert_eq!(Reminders::recorded(older.into_iter()), Some(told), "sent before there were tags");
 }

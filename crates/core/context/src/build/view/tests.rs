@@ -5,7 +5,11 @@ use crate::testing::{Quarter, at, call, conversation, entry, id, model, result, 
 use crate::{Assembly, Document, DocumentKind, Documents, Need, PlanStep, Policy, Reminders, View, assemble};
 
 fn build(history: &[Arc<Entry>], api: Api, execution: &ExecutionState) -> Assembly {
-    let policy = Policy { view: View::Execute, dialogue: 4, ..Policy::default() };
+    build_by(&Policy { dialogue: 4, ..Policy::default() }, history, api, execution)
+}
+
+fn build_by(policy: &Policy, history: &[Arc<Entry>], api: Api, execution: &ExecutionState) -> Assembly {
+    let policy = Policy { view: View::Execute, ..policy.clone() };
     let (system, model, tools) = (system(), ModelSpec { api, ..model() }, tool_set(&["read_file", "write_to_file"]));
     let rules = Document {
         kind: DocumentKind::Rules,
@@ -47,7 +51,7 @@ fn story() -> Vec<Arc<Entry>> {
 #[test]
 fn four_messages() {
     let state = ExecutionState {
-        max_rounds: Some(20),
+        max_replies: Some(20),
         mode: "auto".into(),
         plan_step: Some(PlanStep { step: "read the files".into(), done_when: "both are known".into() }),
         tasks: vec!["build (running)".into()],
@@ -89,4 +93,101 @@ fn a_bare_continue_sees_the_chain_of_intent() {
 fn summaries_stand_below_the_dialogue() {
     let built = build(&conversation("ΣU"), Api::OpenaiChat, &ExecutionState::default());
     assert!(texts(&built)[1].ends_with("user: \"input 1\"\n\nsummary 0"), "{}", texts(&built)[1]);
+}
+
+const APIS: [Api; 4] = [Api::OpenaiChat, Api::OpenaiResponses, Api::Anthropic, Api::Gemini];
+
+/// The assistant's words beside a call, and the call's result.
+fn step(number: usize, said: &str, path: &str) -> Vec<Arc<Entry>> {
+    let id_of_call = number.to_string();
+    let parts = vec![Part::text(said), call(&id_of_call, "read_file", &format!(r#"{{"path":"{path}"}}"#))];
+    let parts = if said.is_empty() { parts[1..].to_vec() } else { parts };
+    vec![
+        entry(Message::new(id(number), Role::Assistant, parts, at(number))),
+        result(number + 1, &id_of_call, Envelope::success(format!("1\tcontent of {path}"))),
+    ]
+}
+
+fn known_state() -> ExecutionState {
+    ExecutionState {
+        max_replies: None,
+        mode: "auto".into(),
+        plan_step: Some(PlanStep {
+            step: "move the first".into(),
+            done_when: "the next item can begin: report".into(),
+        }),
+        tasks: vec!["background task t1 (make): running".into(), "session s1 (python): running".into()],
+        last_write: Some("calendar.md".into()),
+    }
+}
+
+/// A goal, work on it, a cut connection, a bare "continue", work again.
+fn cut_and_continued() -> Vec<Arc<Entry>> {
+    let mut history = vec![text(1, Role::User, "Find the double bookings, then move the second of each.")];
+    history.extend(step(2, "I look for them first.", "calendar.md"));
+    history.push(text(4, Role::Assistant, "Two found."));
+    let joined = Message::text(id(5), Role::User, "continue", at(5)).from(haft_types::Origin::Joined);
+    history.push(entry(joined));
+    history.extend(step(6, "Going on with the first.", "rooms.md"));
+    history
+}
+
+#[test]
+fn a_continued_round_is_shown_in_the_order_it_was_said() {
+    for api in APIS {
+        let texts = texts(&build_by(&Policy::default(), &cut_and_continued(), api, &known_state()));
+        let five = "user: \"Find the double bookings, then move the second of each.\"\n\
+                    assistant: \"I look for them first.\"\nassistant: \"Two found.\"\nuser: \"continue\"\n\
+                    assistant: \"Going on with the first.\"";
+        let lines: Vec<_> =
+            texts[1].lines().filter(|line| line.starts_with("user: ") || line.starts_with("assistant: ")).collect();
+        assert_eq!(lines.join("\n"), five, "{api:?}: {}", texts[1]);
+        assert!(!texts[1].contains("folded"), "{api:?}: {}", texts[1]);
+        for said in [
+            "1. tool_call: read_file {\"path\":\"calendar.md\"}",
+            "content of calendar.md",
+            "2. tool_call",
+            "content of rooms.md",
+        ] {
+            assert!(texts[2].contains(said), "{api:?}: {said}: {}", texts[2]);
+        }
+        let state = "round: 1 of no limit\nmode: auto\nplan step: move the first\ndone when: the next item can begin: report\n\
+                     task: background task t1 (make): running\ntask: session s1 (python): running\nlast write: calendar.md\n";
+        assert!(texts[3].contains(state), "{api:?}: {}", texts[3]);
+        assert!(texts[3].contains("<system-reminder>\n## TODO List"), "{api:?}: reminders are part of it");
+    }
+}
+
+#[test]
+fn after_a_long_round_the_goal_and_every_word_of_the_user_are_there() {
+    let mut history = cut_and_continued();
+    for number in 0..40 {
+        history.extend(step(10 + 2 * number, &format!("Utterance {number}."), &format!("f{number}.md")));
+    }
+    history.push(text(100, Role::User, "Now write the report."));
+    for api in APIS {
+        let texts = texts(&build_by(&Policy::default(), &history, api, &known_state()));
+        for said in ["Find the double bookings, then move the second of each.", "continue", "Now write the report."] {
+            assert!(texts[1].contains(&format!("user: \"{said}\"")), "{api:?}: {said}: {}", texts[1]);
+        }
+        let shown = texts[1].lines().filter(|line| line.starts_with("assistant: ")).count();
+        assert_eq!(shown, 27, "{api:?}: thirty in all, with what the user said: {}", texts[1]);
+        assert!(texts[1].contains("(16 older utterances and 42 older steps are folded.)"), "{api:?}: {}", texts[1]);
+        let digest =
+            texts[1].lines().filter(|line| line.starts_with("- read_file ") && line.ends_with(": success")).count();
+        assert_eq!(digest, 42, "{api:?}: a line for each step: {}", texts[1]);
+        assert!(
+            texts[2].contains("No step has been taken yet."),
+            "{api:?}: {}",
+            texts[2].lines().last().unwrap_or_default()
+        );
+        assert!(texts[3].contains("round: 2 of no limit"), "{api:?}: {}", texts[3]);
+    }
+}
+
+#[test]
+fn a_limit_of_replies_is_told_as_such() {
+    let state = ExecutionState { max_replies: Some(20), ..ExecutionState::default() };
+    let texts = texts(&build_by(&Policy::default(), &cut_and_continued(), Api::OpenaiChat, &state));
+    assert!(texts[3].contains("round: 1, reply 4 of 20\n"), "{}", texts[3]);
 }

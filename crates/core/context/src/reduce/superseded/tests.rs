@@ -48,3 +48,19 @@ fn the_cases() {
     }
     assert!(checked >= 10, "{checked} cases");
 }
+
+#[test]
+fn calls_of_other_agents_are_known_by_what_they_do() {
+    let of = |name: &str, arguments: &str| {
+        let (id, name, arguments) = ("c".to_owned(), name.to_owned(), arguments.to_owned());
+        CallSubject::of(&ToolCall { id, name, arguments, signature: None })
+    };
+    let run = |command: &str, cwd: &str| Some(CallSubject::Run { command: command.into(), cwd: cwd.into() });
+    assert_eq!(of("shell", r#"{"command":["bash","-lc","make test"],"workdir":"/p"}"#), run("make test", "/p"));
+    assert_eq!(of("shell", r#"{"command":["ls","-l","src"]}"#), run("ls -l src", ""));
+    assert_eq!(of("exec_command", r#"{"cmd":"make"}"#), run("make", ""));
+    assert_eq!(of("execute_bash", r#"{"command":"make"}"#), run("make", ""));
+    let view = of("str_replace_editor", r#"{"command":"view","path":"a.c","view_range":[3,9]}"#);
+    assert_eq!(view, Some(CallSubject::Read { path: "a.c".into(), from: 3, to: 9 }));
+    assert_eq!(of("str_replace_editor", r#"{"command":"undo_edit","path":"a.c"}"#), None);
+}

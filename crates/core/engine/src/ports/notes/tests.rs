@@ -12,7 +12,7 @@ async fn notes(folder: &Path) -> StoredNotes {
 }
 
 fn reminder(notes: &StoredNotes, read: &[&str]) -> String {
-    notes.reminder(read.iter().map(Path::new))
+    notes.reminder(Path::new("/copy"), &read.iter().map(PathBuf::from).collect::<Vec<_>>())
 }
 
 #[tokio::test]
@@ -30,6 +30,11 @@ async fn the_folders_above_what_was_read_are_shown_shallow_to_deep() {
         "### `.`\n\n- n3: all\n\n### `src`\n\n- n2: source\n\n### `src/deep/er`\n\n- n1: deepest\n"
     );
     assert_eq!(reminder(&notes, &["/elsewhere/a.rs"]), "");
+    assert_eq!(
+        reminder(&notes, &["/copy/src/a.rs"]),
+        reminder(&notes, &["/project/src/a.rs"]),
+        "a copy of the project"
+    );
 }
 
 #[tokio::test]

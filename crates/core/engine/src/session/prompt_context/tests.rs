@@ -9,7 +9,7 @@ use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_sandbox::Supervisor;
 use haft_testkit::test::FakeClock;
-use haft_types::{ChangeKind, Clock, ModelSpec, Origin};
+use haft_types::{ChangeKind, Clock, ModelSpec, Origin, ToolProtocol};
 
 use super::super::transcript::tests::transcript;
 use super::super::{
@@ -20,7 +20,7 @@ use super::*;
 use crate::external::ToolHelp;
 use crate::ports::KnowledgeServices;
 use crate::stored_state;
-use crate::turn::Limits;
+use crate::turn::{Limits, Nudge};
 
 fn model() -> ModelSpec {
     let providers = toml::from_str("mock = { api = 'anthropic', base_url = 'http://127.0.0.1:1' }").unwrap();
@@ -79,6 +79,7 @@ async fn open(config: &SessionConfig, transcript: &Transcript, store: &Arc<dyn h
         unkept_descriptions: None,
         skills: SkillWatch::of(&config.knowledge.ground),
         todo: Arc::new(StoredTodo::restored(Arc::clone(store), transcript.id().clone(), &mut state)),
+        starter_reads: None,
         knowledge: Knowledge::open(services, config, transcript.id(), None, &mut state).await.unwrap(),
     };
     let hooked = Hooked::silent(config);
@@ -105,10 +106,12 @@ async fn what_changed_last_is_part_of_the_execution_state() {
     let (folder, store, transcript) = transcript().await;
     let config = config(folder.path());
     let mut prompt = open(&config, &transcript, &store).await;
-    assert_eq!(prompt.execution(PermissionMode::Plan).last_write, None);
+    let last_write =
+        |prompt: &PromptContext| prompt.execution(&config, PermissionMode::Plan, ListOwner::Reader, &[]).last_write;
+    assert_eq!(last_write(&prompt), None);
     let change = FileChange { path: folder.path().join("a.rs"), kind: ChangeKind::Added };
     prompt.note_change(&config.folders.workspace, &change);
-    assert_eq!(prompt.execution(PermissionMode::Plan).last_write.as_deref(), Some("a.rs"));
+    assert_eq!(last_write(&prompt).as_deref(), Some("a.rs"));
 }
 
 #[tokio::test]
@@ -122,4 +125,155 @@ async fn what_the_model_believes_of_plan_mode_is_kept() {
     let kept = stored_state::read::<PlanModeNotice>(store.as_ref(), transcript.id()).await.unwrap();
     assert_eq!(kept.unwrap().unwrap(), PlanModeNotice(true));
     assert!(open(&config, &transcript, &store).await.plan_mode_told());
+}
+
+fn item(content: &str, status: TodoState) -> TodoItem {
+    TodoItem { content: content.into(), status }
+}
+
+#[test]
+fn a_plan_step_says_when_it_is_done() {
+    let (done, doing, open) = (TodoState::Completed, TodoState::InProgress, TodoState::Pending);
+    let step = |items: &[TodoItem]| plan_step(items).map(|PlanStep { step, done_when }| (step, done_when));
+    let told = |step: &str, done_when: &str| Some((step.to_owned(), done_when.to_owned()));
+    assert_eq!(step(&[item("read", done), item("write", open)]), None, "nothing is being done");
+    let next = [item("read", done), item("write", doing), item("test", open)];
+    assert_eq!(step(&next), told("write", "the next item can begin: test"));
+    assert_eq!(step(&[item("write it", doing)]), told("write it", "write it"));
+    let own = [item("Mend the parser (done when: `cargo test` passes)", doing), item("test", open)];
+    assert_eq!(step(&own), told("Mend the parser", "`cargo test` passes"));
+}
+
+#[tokio::test]
+async fn the_execution_state_is_what_the_engine_knows() {
+    let (folder, store, mut transcript) = transcript().await;
+    transcript.append_user("write it".into(), Origin::User).await.unwrap();
+    let mut config = config(folder.path());
+    config.task.limits.turns = Some(20);
+    let prompt = open(&config, &transcript, &store).await;
+    let item = item("write", TodoState::InProgress);
+    haft_tool::TodoList::write(prompt.todo().as_ref(), vec![item]).await.unwrap();
+    let child = stored_state::ChildConversation {
+        conversation: haft_types::ConversationId::new("0123456789"),
+        agent: "scout".into(),
+        call_id: "c".into(),
+    };
+    prompt.knowledge().children.add(child).await.unwrap();
+    let state = prompt.execution(&config, PermissionMode::Auto, ListOwner::Reader, &["main".into()]);
+    assert_eq!((state.max_replies, state.mode.as_str()), (Some(20), "auto"));
+    assert_eq!(state.plan_step.unwrap().step, "write");
+    assert_eq!(state.tasks, ["sub-agent scout (conversation 01234567): ended"]);
+    let of_sub = prompt.execution(&config, PermissionMode::Auto, ListOwner::MainAgent, &["scout".into()]);
+    assert_eq!(of_sub.plan_step, None, "the list is the main agent's");
+    assert_eq!(of_sub.tasks, ["sub-agent scout (conversation 01234567): running"]);
+}
+
+#[tokio::test]
+async fn agents_md_is_in_the_documents_and_in_the_role_reminder_only() {
+    let (folder, store, transcript) = transcript().await;
+    std::fs::write(folder.path().join("AGENTS.md"), "Use tabs.").unwrap();
+    let mut config = config(folder.path());
+    config.knowledge.ground.trusted = true;
+    config.prompt.environment.os = "linux (Debian)".into();
+    let prompt = open(&config, &transcript, &store).await;
+    let system = prompt.system().message.joined_text();
+    assert!(system.starts_with("You test.") && system.contains("Platform: Linux."), "{system}");
+    assert!(!system.contains("Use tabs."), "{system}");
+    assert_eq!(prompt.documents().iter().filter(|one| one.text.contains("Use tabs.")).count(), 1);
+    let role = prompt.reminders(&config, ListOwner::Reader, Timestamp::UNIX_EPOCH).role.unwrap();
+    assert_eq!(role.matches("Use tabs.").count(), 1, "{role}");
+    config.prompt.roles.main = None;
+    assert_eq!(prompt.reminders(&config, ListOwner::Reader, Timestamp::UNIX_EPOCH).role, None);
+}
+
+#[tokio::test]
+async fn a_sub_agent_sees_notes_on_what_its_starter_has_read() {
+    let (folder, store, transcript) = transcript().await;
+    let config = config(folder.path());
+    let mut prompt = open(&config, &transcript, &store).await;
+    haft_tool::ProjectNotes::add(prompt.knowledge().notes.as_ref(), "src", "No panics here.").await.unwrap();
+    let notes = |prompt: &PromptContext| {
+        prompt.reminders(&config, ListOwner::MainAgent, Timestamp::UNIX_EPOCH).folder_notes.unwrap()
+    };
+    assert_eq!(notes(&prompt), "");
+    let starter = Reads::default();
+    let state = haft_tool::FileState { size: 1, mtime_ns: 1, hash: haft_types::ContentHash::of(b"a") };
+    haft_tool::ReadLedger::saw(&starter, &folder.path().join("src/a.rs"), state);
+    prompt.starter_reads = Some(Arc::new(starter));
+    assert!(notes(&prompt).contains("No panics here."), "{}", notes(&prompt));
+}
+
+/// Pairs of statements of which a model must never read both.
+const CONTRADICTIONS: &str = include_str!("contradictions.txt");
+
+/// Everything a model is told besides the descriptions of tools, with the names of the tools it is offered.
+fn told(config: &SessionConfig, prompt: &PromptContext) -> (Vec<String>, String) {
+    let offered: Vec<String> = prompt.registry().iter().map(|tool| tool.spec().name.clone()).collect();
+    let role = prompt.role(config);
+    let input = prompt.system_input(config, role.as_deref());
+    let advertised = haft_model::call_format(config.model.tool_protocol, &[]);
+    assert_eq!(advertised, None, "without tools there is nothing to say");
+    // How a call is written is told by the protocol; the tools below it describe themselves.
+    let format = input.call_format.map(|text| text.split("# Tools").next().unwrap_or_default().to_owned());
+    let input = SystemInput { call_format: format.as_deref(), cases: &[], guidelines: &[], examples: &[], ..input };
+    let mut text = render_system(&input).unwrap();
+    let can_ask = offered.iter().any(|name| name == names::ASK);
+    let completes = offered.iter().any(|name| name == names::COMPLETE);
+    let mut nudges = vec![Nudge::OpenTodos, Nudge::Cut, Nudge::Empty, Nudge::Repeated];
+    if completes {
+        nudges.push(Nudge::Goal);
+        nudges.extend(config.model.tool_protocol.is_text().then_some(Nudge::NoCompletion));
+    }
+    for nudge in nudges {
+        text = [text.as_str(), nudge.text(), if can_ask { nudge.ask_text() } else { "" }].join("\n");
+    }
+    text.push_str(include_str!("../../../prompts/plan_on.md"));
+    text.push_str(include_str!("../../../prompts/plan_over.md"));
+    text.push_str(include_str!("../../../prompts/answer_schema.md"));
+    (offered, text)
+}
+
+#[tokio::test]
+async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
+    let (folder, store, transcript) = transcript().await;
+    let pairs: Vec<(&str, &str)> = CONTRADICTIONS.lines().filter_map(|line| line.split_once(" | ")).collect();
+    assert!(pairs.len() >= 5);
+    let supervisor = Arc::new(Supervisor::new(std::env::current_exe().unwrap()));
+    let running = Arc::new(Running::new(supervisor, haft_tools::LimitsConfig::default()));
+    let every: Vec<String> = open::all_tools(&running).iter().map(|tool| tool.spec().name.clone()).collect();
+    for protocol in [ToolProtocol::Native, ToolProtocol::Xml, ToolProtocol::React] {
+        for (is_sub, headless, small) in [
+            (false, false, false),
+            (false, true, false),
+            (true, true, false),
+            (true, false, false),
+            (false, false, true),
+            (true, true, true),
+        ] {
+            let mut config = config(folder.path());
+            config.model.tool_protocol = protocol;
+            config.tools.offered = if small { vec!["read_file".into()] } else { vec!["default".into()] };
+            config.prompt.environment.shell = haft_tools::shell().into();
+            config.prompt.environment.os = "linux".into();
+            config.prompt.roles.main = is_sub.then(|| "You look closely.".to_owned());
+            config.prompt.roles.completion =
+                is_sub.then(|| include_str!("../../../prompts/subagent_completion.md").to_owned());
+            let mut prompt = open(&config, &transcript, &store).await;
+            for (left_out, name) in [(headless, names::ASK), (is_sub, names::TODO_WRITE)] {
+                if left_out {
+                    prompt.registry.remove(name);
+                }
+            }
+            prompt.render(&config).unwrap();
+            let profile = format!("{protocol:?}, sub-agent: {is_sub}, headless: {headless}, small: {small}");
+            let (offered, text) = told(&config, &prompt);
+            for name in every.iter().filter(|name| !offered.contains(name)) {
+                assert!(!text.contains(&format!("`{name}`")), "{profile}: `{name}` is named and not offered\n{text}");
+            }
+            assert!(text.contains(&format!(": {}", haft_tools::shell())), "{profile}: the shell\n{text}");
+            for (one, other) in &pairs {
+                assert!(!(text.contains(one) && text.contains(other)), "{profile}: {one:?} and {other:?}\n{text}");
+            }
+        }
+    }
 }

@@ -8,6 +8,7 @@
 mod files;
 mod own;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -16,8 +17,11 @@ use anyhow::Context as _;
 use clap::Args;
 use haft_agent::config::Config;
 use haft_context::Cause;
-use haft_lab::{ImaginedReminders, OUTCOME_HEADINGS, PolicyOutcome, Recording, RequestSurroundings, Variant};
-use haft_model::{BodyEncoding, O200k};
+use haft_lab::{
+    ImaginedReminders, ModelSource, OUTCOME_HEADINGS, PolicyOutcome, RecordedConversation, Recording,
+    RequestSurroundings, Variant,
+};
+use haft_model::{BodyEncoding, BuiltIn, O200k};
 use haft_types::{Api, CacheKind, CacheRule, ModelSpec, Price};
 use serde_json::json;
 
@@ -51,7 +55,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub(crate) policy: Vec<String>,
 
-    /// Window, cache and prices of this model, as `provider/model`.
+    /// Window, cache and prices of this model, as `provider/model`; `assumed` is the one of the documentation's tables. When
+    /// absent: the configured one, the recorded one, or the assumed one.
     #[arg(short, long)]
     pub(crate) model: Option<String>,
 
@@ -122,13 +127,16 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
         if args.policy.is_empty() { USUAL.to_vec() } else { args.policy.iter().map(String::as_str).collect() };
     let variants = names.iter().map(|name| variant(name, &loaded.config)).collect::<anyhow::Result<Vec<_>>>()?;
     let cache = args.rule.as_deref().map(rule).transpose()?;
-    let (conversations, encoding) = if args.from_file.is_some() || args.import.is_some() {
-        (files::read(args)?, model(args, &loaded.config)?)
+    let (mut conversations, own) = if args.from_file.is_some() || args.import.is_some() {
+        (files::read(args)?, None)
     } else {
-        let (own, encoding) = own::read(args).await?;
-        let encoding = if args.model.is_some() { model(args, &loaded.config)? } else { encoding };
-        (vec![own], encoding)
+        let (conversation, encoding) = own::read(args).await?;
+        (vec![conversation], Some(encoding))
     };
+    let (encoding, source) = model(args, &loaded.config, own, &conversations)?;
+    if names.contains(&RECORDED) {
+        leave_out_uncounted(&mut conversations)?;
+    }
     let encoding = imagined(encoding, cache, args.prices);
     let mut outcomes = Vec::with_capacity(variants.len());
     for (name, variant) in names.iter().zip(&variants) {
@@ -153,15 +161,17 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     if let Some(path) = &args.plot {
         let picture = haft_lab::draw_plot(&title, &outcomes);
         let html = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
-        let text = if html { haft_lab::outcome_page(&title, &outcomes, &encoding.spec, &picture) } else { picture };
+        let text =
+            if html { haft_lab::outcome_page(&title, &outcomes, &encoding.spec, source, &picture) } else { picture };
         let wrong = || usage_error(format!("cannot write `{}`", path.display()));
         std::fs::write(path, text).with_context(wrong)?;
         output::tell(&format!("haft: wrote {}", path.display()));
     }
     if args.json {
-        return output::print_json(&haft_lab::outcome_json(&title, conversations.len(), &outcomes, &encoding.spec));
+        let told = haft_lab::outcome_json(&title, conversations.len(), &outcomes, &encoding.spec, source);
+        return output::print_json(&told);
     }
-    output::print(&table(&title, &outcomes, &encoding.spec))
+    output::print(&table(&title, &outcomes, &encoding.spec, source))
 }
 
 /// Why the conversations of a file would break their cached prefix under the configuration, break by break. There are no
@@ -169,6 +179,7 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
 pub(super) fn causes_of_breaks(file: &Path, config: &Config) -> anyhow::Result<Vec<Cause>> {
     let none = ImaginedReminders { tokens: 0, changes: 0.0 };
     let model = next::undeclared("anthropic/model", Api::Anthropic)?.spec;
+    let policy = Variant::parse("default", &config.context).map_err(|error| usage_error(error.to_string()))?;
     let mut causes = Vec::new();
     for one in files::recorded_in(file, none)? {
         let beside = |step: usize| {
@@ -184,7 +195,7 @@ pub(super) fn causes_of_breaks(file: &Path, config: &Config) -> anyhow::Result<V
             }
         };
         let recording = Recording { history: &one.history, steps: &one.steps, beside: &beside };
-        let replayed = haft_lab::replay(&recording, &config.context, &model, &O200k, |_, _| ());
+        let replayed = haft_lab::replay(&recording, &policy, &model, &O200k, |_, _| ());
         causes.extend(replayed.requests.iter().filter_map(|request| request.cause));
     }
     Ok(causes)
@@ -201,12 +212,55 @@ fn variant(name: &str, config: &Config) -> anyhow::Result<Option<Variant>> {
     }
 }
 
-/// The model whose window, cache and prices are imagined.
-fn model(args: &ReplayArgs, config: &Config) -> anyhow::Result<BodyEncoding> {
-    Ok(match args.model.as_ref().or(config.model.as_ref()) {
-        Some(name) => wiring::declared(config, name)?.encoding(),
-        None => next::undeclared("anthropic/model", Api::Anthropic)?.encoding(),
-    })
+/// The model whose window, cache and prices are imagined, and where it comes from: the one that is named, the one the
+/// conversations were had with, or one that is assumed.
+fn model(
+    args: &ReplayArgs,
+    config: &Config,
+    own: Option<BodyEncoding>,
+    conversations: &[RecordedConversation],
+) -> anyhow::Result<(BodyEncoding, ModelSource)> {
+    let configured = config.model.as_ref().filter(|_| own.is_none());
+    match (args.model.as_ref().or(configured), own) {
+        (Some(name), _) if name != haft_lab::ASSUMED => {
+            Ok((wiring::declared(config, name)?.encoding(), ModelSource::Named))
+        }
+        (None, Some(own)) => Ok((own, ModelSource::Recorded)),
+        (named, _) => match recorded_model(conversations).filter(|_| named.is_none()) {
+            Some(encoding) => Ok((encoding, ModelSource::Recorded)),
+            None => {
+                let mut encoding = next::undeclared("anthropic/model", Api::Anthropic)?.encoding();
+                encoding.spec = haft_lab::assumed_model(haft_lab::PRICE_TABLES[0]);
+                Ok((encoding, ModelSource::Assumed))
+            }
+        },
+    }
+}
+
+/// The model that answered everywhere, where there is only one and the catalogue lists it.
+fn recorded_model(conversations: &[RecordedConversation]) -> Option<BodyEncoding> {
+    let names: BTreeSet<&String> = conversations.iter().flat_map(|one| &one.models).collect();
+    let name = names.first().filter(|_| names.len() == 1)?;
+    BuiltIn::get().provenance(name).filter(|_| name.contains('/'))?;
+    wiring::declared(&Config::default(), name).ok().map(|declared| declared.encoding())
+}
+
+/// Leaves out conversations of which the provider's counts are not known: what was sent can be compared with nothing there.
+fn leave_out_uncounted(conversations: &mut Vec<RecordedConversation>) -> anyhow::Result<()> {
+    let all = conversations.len();
+    conversations.retain(RecordedConversation::is_counted);
+    let left_out = all - conversations.len();
+    if conversations.is_empty() {
+        return Err(usage_error(format!(
+            "`{RECORDED}` needs the provider's counts, and no conversation there has them"
+        )));
+    }
+    if left_out > 0 {
+        output::tell(&format!(
+            "haft: {left_out} of {all} conversations are left out of every row: `{RECORDED}` needs the provider's counts, and they have none"
+        ));
+    }
+    Ok(())
 }
 
 /// The model with the cache and the prices that were asked for.
@@ -233,18 +287,7 @@ fn rule(name: &str) -> anyhow::Result<CacheRule> {
         ))
     };
     let rule: CacheKind = serde_json::from_value(json!(name)).map_err(unknown)?;
-    let usual = CacheRule { rule, ..CacheRule::default() };
-    Ok(match rule {
-        CacheKind::Anthropic => CacheRule { look_back: Some(20), ..usual },
-        CacheKind::OpenaiBreakpoints => CacheRule { ttl: "30m".into(), ..usual },
-        CacheKind::Deepseek => CacheRule { min: 64, ttl: "1h".into(), ..usual },
-        CacheKind::Automatic
-        | CacheKind::Openai
-        | CacheKind::Gemini
-        | CacheKind::Vllm
-        | CacheKind::LlamaCpp
-        | CacheKind::None => usual,
-    })
+    Ok(haft_lab::usual_cache(rule))
 }
 
 /// Where bodies are written, if they are.
@@ -281,12 +324,18 @@ impl BodyWriter {
 }
 
 /// The table for people.
-fn table(title: &str, outcomes: &[PolicyOutcome], model: &ModelSpec) -> String {
+fn table(title: &str, outcomes: &[PolicyOutcome], model: &ModelSpec, source: ModelSource) -> String {
     let mut table = TextTable::new(&OUTCOME_HEADINGS);
     for cells in haft_lab::outcome_rows(outcomes) {
         table.row(cells);
     }
-    let mut text = format!("{title}: {}\n\n{table}", haft_lab::pricing_line(model));
+    let (about, prices) = (haft_lab::model_line(model, source), haft_lab::pricing_line(model));
+    let mut text = format!("{title}: {prices}\n{about}\n\n{table}");
+    if outcomes.iter().any(|outcome| outcome.archives > 0) {
+        text.push_str(
+            "\nNo model is called: an archive holds what must be kept, word for word, and no summary by a model.\n",
+        );
+    }
     for outcome in outcomes {
         if let Some(same) = outcome.same_bytes.filter(|same| *same > 0) {
             let all = outcome.requests.len();

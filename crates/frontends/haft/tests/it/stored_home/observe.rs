@@ -79,7 +79,10 @@ impl Observed {
             };
             format!("`{command}`\n  then: {:?}\n  now:  {:?}", around(then), around(now))
         };
-        all.filter(|(_, now, then)| now != then).map(line).collect()
+        let same = |command: &str, now: &str, then: &str| {
+            if command.ends_with(" --next") { chosen(now) == chosen(then) } else { now == then }
+        };
+        all.filter(|(command, now, then)| !same(command, now, then)).map(line).collect()
     }
 
     fn text(&mut self, home: &StoredHome, line: &str) {
@@ -138,6 +141,19 @@ impl Observed {
         };
         self.0.insert(format!("context show {id} --next"), said);
     }
+}
+
+/// Which messages of the conversation would be sent next, and which of them only in part: how they are compressed, and where
+/// reminders stand, is the policy of the version that runs.
+fn chosen(next: &str) -> Vec<String> {
+    let Ok(Value::Array(segments)) = serde_json::from_str(next) else { return vec![next.to_owned()] };
+    let of_conversation = |segment: &&Value| matches!(segment["layer"].as_str(), Some("history" | "current"));
+    let name = |segment: &Value| match segment["owner"].as_str().unwrap_or_default() {
+        "history:compressed" => format!("history {}", segment["message_id"]),
+        view if view.starts_with("view:") => view.to_owned(),
+        owner => format!("{owner} {}", segment["message_id"]),
+    };
+    segments.iter().filter(of_conversation).map(name).collect()
 }
 
 /// Every conversation that is not in the trash.

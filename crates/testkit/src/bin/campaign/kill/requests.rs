@@ -23,7 +23,8 @@ pub(crate) fn decode(requests: &[Recorded]) -> Result<Vec<Seen>, String> {
 fn without_reminders(mut seen: Seen) -> Seen {
     const HEADINGS: [&str; 4] =
         ["## Agent Role Definition", "## TODO List", "## Useful Information", "## Folder Notes"];
-    let reminds = |part: &SeenPart| matches!(part, SeenPart::Text { text, .. } if HEADINGS.iter().any(|heading| text.starts_with(heading)));
+    const TAG: &str = "<system-reminder>\n";
+    let reminds = |part: &SeenPart| matches!(part, SeenPart::Text { text, .. } if HEADINGS.iter().any(|heading| text.strip_prefix(TAG).is_some_and(|text| text.starts_with(heading))));
     for message in seen.messages.iter_mut().filter(|message| message.role == SeenRole::User) {
         message.parts.retain(|part| !reminds(part));
     }

@@ -18,7 +18,9 @@ use crate::exit::usage_error;
 pub(super) async fn read(args: &ReplayArgs) -> anyhow::Result<(RecordedConversation, BodyEncoding)> {
     let log = RequestLogReader::open(args.conversation.as_deref(), &args.common).await?;
     let (messages, outlines) = (log.messages().await?, log.outlines().await?);
-    let counted = replies(&outlines, &messages).into_iter().flatten().map(haft_types::LlmMetadata::usage).collect();
+    let made: Vec<_> = replies(&outlines, &messages).into_iter().flatten().collect();
+    let models = made.iter().map(|made| made.model_name.clone()).collect();
+    let counted = made.into_iter().map(haft_types::LlmMetadata::usage).collect();
     let places: HashMap<_, _> = messages.iter().enumerate().map(|(index, one)| (one.message_id, index)).collect();
     let history = messages.into_iter().map(|message| Entry::new(message, &O200k)).collect();
     let (mut steps, mut asides, mut bodies) = (Vec::new(), Vec::<RecordedAside>::new(), Vec::new());
@@ -36,7 +38,10 @@ pub(super) async fn read(args: &ReplayArgs) -> anyhow::Result<(RecordedConversat
         last = Some(encoding);
     }
     let encoding = last.ok_or_else(|| usage_error("the conversation has no requests yet"))?;
-    Ok((RecordedConversation { name: log.conversation.name, history, steps, asides, counted, bodies }, encoding))
+    Ok((
+        RecordedConversation { name: log.conversation.name, history, steps, asides, counted, models, bodies },
+        encoding,
+    ))
 }
 
 /// How many messages of the conversation there were.

@@ -1,0 +1,96 @@
+//! What a replay assumes where nobody says which model it is about.
+//!
+//! The assumption has a name and is printed with every figure that rests on it. The tables of `docs/context-lab.md` are made
+//! with it, so that the same command gives the same figures.
+
+use haft_text::grouped;
+use haft_types::{Api, CacheKind, CacheRule, Capabilities, ModelSpec, Price, ToolProtocol};
+
+/// The name by which the assumed model can be asked for.
+pub const ASSUMED: &str = "assumed";
+
+/// What reading and writing a cache costs, in times of the input price, and the cache these prices belong to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PriceTable {
+    /// The price of a token found in the cache.
+    pub read: f64,
+    /// The price of a token written to it.
+    pub write: f64,
+    /// The cache.
+    pub rule: CacheKind,
+}
+
+/// The prices that policies are compared at.
+pub const PRICE_TABLES: [PriceTable; 3] = [
+    PriceTable { read: 0.1, write: 1.25, rule: CacheKind::Anthropic },
+    PriceTable { read: 0.1, write: 1.0, rule: CacheKind::Openai },
+    PriceTable { read: 0.02, write: 1.0, rule: CacheKind::Deepseek },
+];
+
+/// Where a model comes from that a replay is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelSource {
+    /// The user named it, or the configuration does.
+    Named,
+    /// The recording says who answered.
+    Recorded,
+    /// Nobody says.
+    Assumed,
+}
+
+impl ModelSource {
+    /// Its name, for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Named => "named",
+            Self::Recorded => "recorded",
+            Self::Assumed => ASSUMED,
+        }
+    }
+}
+
+/// The model that is assumed, at the prices of a table.
+pub fn assumed_model(table: PriceTable) -> ModelSpec {
+    let (cached_input, cache_write) = (Some(table.read), Some(table.write));
+    ModelSpec {
+        provider: ASSUMED.into(),
+        name: "model".into(),
+        api: Api::Anthropic,
+        context_window: 200_000,
+        max_output_tokens: Some(8_192),
+        price: Some(Price { input: 1.0, cached_input, cache_write, output: 0.0, long: None }),
+        cache: usual_cache(table.rule),
+        tool_protocol: ToolProtocol::Native,
+        capabilities: Capabilities::default(),
+        tokenizer_factor: 1.0,
+    }
+}
+
+/// A cache with what its provider documents.
+pub fn usual_cache(rule: CacheKind) -> CacheRule {
+    let usual = CacheRule { rule, ..CacheRule::default() };
+    match rule {
+        CacheKind::Anthropic => CacheRule { look_back: Some(20), ..usual },
+        CacheKind::OpenaiBreakpoints => CacheRule { ttl: "30m".into(), ..usual },
+        CacheKind::Deepseek => CacheRule { min: 64, ttl: "1h".into(), ..usual },
+        CacheKind::Automatic
+        | CacheKind::Openai
+        | CacheKind::Gemini
+        | CacheKind::Vllm
+        | CacheKind::LlamaCpp
+        | CacheKind::None => usual,
+    }
+}
+
+/// Which model the figures are about, why, and what of it they rest on.
+pub fn model_line(model: &ModelSpec, source: ModelSource) -> String {
+    let why = match source {
+        ModelSource::Named => String::new(),
+        ModelSource::Recorded => ", as recorded".to_owned(),
+        ModelSource::Assumed => ", because none is declared or recorded; `--model` names one".to_owned(),
+    };
+    let reply =
+        model.max_output_tokens.map_or_else(String::new, |tokens| format!(", {} for the reply", grouped(tokens)));
+    let (name, window) = (model.full_name(), grouped(model.context_window));
+    format!("model {name}{why}: window {window}{reply}, {} tokens for each one counted", model.tokenizer_factor)
+}

@@ -1,0 +1,103 @@
+//! Archives in a replay: when a session would make one, with the ledger in the place of a summary.
+//!
+//! The text is what a session sends when no model can summarise: everything that must be kept, word for word. A summary by a model
+//! is a little longer or shorter. Asking for it is paid for like any other request, without a cache; what is answered is not.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use haft_context::{
+    ArchiveWish, CompactionPlan, Due, OpenWork, Policy, SummaryWish, compaction_due, fallback, is_too_early, ledger,
+    pieces, plan_compaction, summary_message, summary_request,
+};
+use haft_types::{Entry, Hasher, MessageId, ModelSpec, Role, TokenCounter, Usage};
+
+use crate::variant::Variant;
+
+/// The archives of a replay so far.
+pub(super) struct Archives<'a> {
+    recorded: &'a [Arc<Entry>],
+    /// Summaries, each with how many messages of the recording stand before it.
+    summaries: Vec<(usize, Arc<Entry>)>,
+    /// What the newest request took; none where there was none since the newest summary.
+    last: Option<Usage>,
+    enabled: bool,
+}
+
+/// An archive that was made.
+pub(super) struct NewArchive {
+    /// The first message that is still sent.
+    pub(super) first_kept: MessageId,
+    /// The input of the request for a summary, in the model's own tokens.
+    pub(super) asked_tokens: u64,
+}
+
+impl<'a> Archives<'a> {
+    /// None yet. A conversation that holds summaries of its own is replayed with those and no others.
+    pub(super) fn new(recorded: &'a [Arc<Entry>], variant: &Variant) -> Self {
+        let own = recorded.iter().any(|entry| entry.message.role == Role::Summary);
+        Self { recorded, summaries: Vec::new(), last: None, enabled: variant.archives && !own }
+    }
+
+    /// The messages a request can hold that is made after so many of the recording.
+    pub(super) fn history(&self, end: usize) -> Cow<'a, [Arc<Entry>]> {
+        let recorded = &self.recorded[..end];
+        if self.summaries.is_empty() {
+            return Cow::Borrowed(recorded);
+        }
+        let mut all = Vec::with_capacity(end + self.summaries.len());
+        let mut taken = 0;
+        for (before, summary) in &self.summaries {
+            all.extend_from_slice(&recorded[taken..*before]);
+            all.push(Arc::clone(summary));
+            taken = *before;
+        }
+        all.extend_from_slice(&recorded[taken..]);
+        Cow::Owned(all)
+    }
+
+    /// Notes what a request took.
+    pub(super) fn sent(&mut self, usage: Usage) {
+        self.last = Some(usage);
+    }
+
+    /// Archives what a session would archive before the request after so many messages.
+    pub(super) fn archive(
+        &mut self,
+        end: usize,
+        is_cold: bool,
+        policy: &Policy,
+        model: &ModelSpec,
+        counter: &dyn TokenCounter,
+    ) -> Option<NewArchive> {
+        let last = self.last.filter(|_| self.enabled)?;
+        // A new input waits until the archive is made.
+        let waiting = self.recorded[..end].last().map(|entry| &entry.message).filter(|message| message.opens_round());
+        let input = waiting.map(haft_types::Message::joined_text).unwrap_or_default();
+        let place = end - usize::from(waiting.is_some());
+        let history = self.history(place);
+        let since = self.summaries.last().map(|(before, _)| self.recorded.get(*before..place).unwrap_or_default());
+        let is_early = since.is_some_and(|since| is_too_early(since, policy));
+        let wanted = match compaction_due(policy, model, last, &input, history.len()) {
+            Due::No => false,
+            Due::WhenFree => !is_early && is_cold,
+            Due::Now => !is_early,
+            Due::Overflow => true,
+        };
+        let plan = plan_compaction(&history, ArchiveWish::Automatic, policy, model, counter).filter(|_| wanted)?;
+        let text = fallback(&plan, &ledger(&plan, OpenWork::default()), counter)?;
+        let asked = summary_request(&plan, SummaryWish::default(), model, policy, counter).ok()?;
+        let asked_tokens = pieces(&asked, model.tokenizer_factor).iter().map(|piece| piece.tokens).sum();
+        let first_kept = plan.first_kept;
+        self.summaries.push((place, summary(&plan, text, counter)));
+        self.last = None;
+        Some(NewArchive { first_kept, asked_tokens })
+    }
+}
+
+/// The summary as a message. Its id comes from what it stands for, so that the same replay gives the same bytes.
+fn summary(plan: &CompactionPlan, text: String, counter: &dyn TokenCounter) -> Arc<Entry> {
+    let mut hasher = Hasher::default();
+    hasher.update(b"archive").update(plan.first_kept.to_string().as_bytes());
+    Entry::new(summary_message(MessageId::derived(hasher.finish()), plan.to, text, plan), counter)
+}
