@@ -68,6 +68,11 @@ struct SessionMessage<'a> {
 }
 
 pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+    read_as(source, ImportFormat::ClaudeCode)
+}
+
+/// Reads the same lines, made of another agent's messages.
+pub(crate) fn read_as(source: SourceText<'_>, format: ImportFormat) -> Result<ImportedConversation, ImportError> {
     let mut builder = ConversationBuilder::new(source.now);
     let mut about = ConversationHeader::default();
     let mut lines = Vec::new();
@@ -92,7 +97,7 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
         }
     }
     replies.end(&mut builder);
-    builder.finish(ImportFormat::ClaudeCode.name(), about)
+    builder.finish(format.name(), about)
 }
 
 /// What a line says of the whole session.
@@ -294,8 +299,10 @@ fn take_user(builder: &mut ConversationBuilder, said: &SessionMessage<'_>) {
             _ => builder.skipped += 1,
         }
     }
+    // What cline adds to every message; where it stands alone, the user said nothing.
+    let added = matches!(words.first(), Some(Part::Text { text, .. }) if text.starts_with("<environment_details>"));
     let mut message = builder.message(Role::User, words, said.line.timestamp);
-    if said.line.is_meta || said.line.is_compact_summary {
+    if said.line.is_meta || said.line.is_compact_summary || added {
         message = message.from(Origin::Engine);
     }
     if said.line.is_compact_summary {

@@ -13,8 +13,13 @@
 mod build;
 mod chat;
 mod claude_code;
+mod cline;
 mod codex;
+mod codex_exec;
 mod files;
+mod openhands;
+mod pi;
+mod swe_agent;
 mod time;
 mod tool_data;
 mod trajectory;
@@ -39,11 +44,32 @@ pub enum ImportFormat {
     Codex,
     /// Recorded trajectories: one conversation a line, in OpenAI's chat messages.
     Trajectory,
+    /// The events that `codex exec --json` prints: JSON lines.
+    CodexExec,
+    /// The session file of pi: JSON lines.
+    Pi,
+    /// The trajectory of `OpenHands`: a list of events.
+    Openhands,
+    /// The `.traj` file of SWE-agent: one JSON object.
+    SweAgent,
+    /// The `api_conversation_history.json` of cline: Anthropic's messages.
+    Cline,
 }
 
 impl ImportFormat {
     /// Every format there is.
-    pub const ALL: [Self; 5] = [Self::Document, Self::OpenaiChat, Self::ClaudeCode, Self::Codex, Self::Trajectory];
+    pub const ALL: [Self; 10] = [
+        Self::Document,
+        Self::OpenaiChat,
+        Self::ClaudeCode,
+        Self::Codex,
+        Self::Trajectory,
+        Self::CodexExec,
+        Self::Pi,
+        Self::Openhands,
+        Self::SweAgent,
+        Self::Cline,
+    ];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -53,6 +79,11 @@ impl ImportFormat {
             Self::ClaudeCode => "claude-code",
             Self::Codex => "codex",
             Self::Trajectory => "trajectory",
+            Self::CodexExec => "codex-exec",
+            Self::Pi => "pi",
+            Self::Openhands => "openhands",
+            Self::SweAgent => "swe-agent",
+            Self::Cline => "cline",
         }
     }
 }
@@ -149,13 +180,26 @@ pub fn read_conversations(
         ImportFormat::ClaudeCode => claude_code::read(source).map(|one| vec![one]),
         ImportFormat::Codex => codex::read(source).map(|one| vec![one]),
         ImportFormat::Trajectory => trajectory::read(source),
+        ImportFormat::CodexExec => codex_exec::read(source).map(|one| vec![one]),
+        ImportFormat::Pi => pi::read(source).map(|one| vec![one]),
+        ImportFormat::Openhands => openhands::read(source).map(|one| vec![one]),
+        ImportFormat::SweAgent => swe_agent::read(source).map(|one| vec![one]),
+        ImportFormat::Cline => cline::read(source).map(|one| vec![one]),
     }
 }
 
 /// The format of a text, by what its first value looks like.
 fn recognise(text: &str) -> Result<ImportFormat, ImportError> {
     if text.starts_with('[') {
-        return Ok(ImportFormat::OpenaiChat);
+        let list: Vec<Value> = serde_json::from_str(text)?;
+        let is_event = |value: &Value| value.get("action").or(value.get("observation")).is_some();
+        return Ok(if list.iter().any(is_event) {
+            ImportFormat::Openhands
+        } else if cline::is_cline(&list) {
+            ImportFormat::Cline
+        } else {
+            ImportFormat::OpenaiChat
+        });
     }
     // The whole of it where it is one value, else its first line that is one.
     let whole = serde_json::from_str::<Value>(text);
@@ -185,6 +229,21 @@ fn recognise_value(value: &Value) -> Option<ImportFormat> {
     }
     if is_text("type") && (is_text("sessionId") || has("leafUuid") || has("parentUuid")) {
         return Some(ImportFormat::ClaudeCode);
+    }
+    let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
+    if kind.starts_with("thread.") || kind.starts_with("turn.") || kind.starts_with("item.") {
+        return Some(ImportFormat::CodexExec);
+    }
+    if kind == "session" && is_text("id") {
+        return Some(ImportFormat::Pi);
+    }
+    if let Some(history) = value.get("history").and_then(Value::as_array) {
+        let is_event = |value: &Value| value.get("action").or(value.get("observation")).is_some();
+        let is_said = |value: &Value| value.get("role").is_some() && value.get("content").is_some();
+        if history.iter().any(is_said) {
+            return Some(ImportFormat::SweAgent);
+        }
+        return history.iter().any(is_event).then_some(ImportFormat::Openhands);
     }
     // Older files of codex hold bare items after a first line with the session's id.
     let payload = is_text("type") && has("payload");

@@ -16,6 +16,7 @@ use haft_context::{
     Sent, Snapshot, SystemInput, assemble, is_cold, ledger, missing, pieces,
 };
 use haft_types::{Entry, Layer, ModelSpec, Part, Request, Role, TokenCounter, ToolSet, Usage};
+use serde_json::Value;
 
 use archive::Archives;
 
@@ -144,7 +145,11 @@ pub fn coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
     for part in request.segments.iter().flat_map(|segment| &segment.entry.message.content) {
         let piece = match part {
             Part::Text { text, .. } => text,
-            Part::ToolCall(call) => &call.arguments,
+            // A command is asked for as it was meant, not with the escapes of JSON.
+            Part::ToolCall(call) => match serde_json::from_str(&call.arguments) {
+                Ok(arguments) => &strings(&arguments),
+                Err(_) => &call.arguments,
+            },
             Part::ToolResult(result) => &result.envelope.text,
             Part::Thinking(_) | Part::Image(_) => continue,
         };
@@ -152,6 +157,16 @@ pub fn coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
         text.push('\n');
     }
     Coverage { kept: ledger.len() - missing(&ledger, &text).len(), all: ledger.len() }
+}
+
+/// The texts of a JSON value, a line each.
+fn strings(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("{text}\n"),
+        Value::Array(values) => values.iter().map(strings).collect(),
+        Value::Object(fields) => fields.values().map(strings).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
+    }
 }
 
 /// Replays a recording. `see` is shown every request as it would be sent, with its step; requests for summaries are not shown.

@@ -151,3 +151,20 @@ fn a_window_that_fills_is_archived_and_the_summary_is_paid_for() {
     assert!(requests.last().is_some_and(|last| summaries(last) > 0), "{:?}", requests.last());
     assert_eq!(run_model(&files, &policy, 1, &model), (replay, requests), "the same again");
 }
+
+#[test]
+fn a_failing_command_is_found_in_its_call_whatever_json_makes_of_it() {
+    let arguments = r#"{"command":"echo \"a\" &&\n false"}"#;
+    let call = Message::new(id(1), Role::Assistant, vec![call("c", "execute_command", arguments)], at(1));
+    let failed = Envelope::failure("exit_status", "exit status 1");
+    let history = [text(0, Role::User, "go"), entry(call), named_result(2, "c", "execute_command", failed)];
+    let segment = |entry: &Arc<Entry>| haft_types::Segment {
+        layer: Layer::History,
+        owner: "history",
+        entry: Arc::clone(entry),
+        boundary: false,
+    };
+    let segments = history.iter().map(segment).collect();
+    let request = Request { segments, tools: tool_set(&[]), max_output_tokens: None, cache_key: None };
+    assert_eq!(coverage(&history, &request), Coverage { kept: 1, all: 1 });
+}

@@ -249,7 +249,7 @@ pub(crate) struct ImportArgs {
     /// Files or folders; `-` is standard input.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// The format: document (haft's export), openai-chat, claude-code, codex or trajectory; detected by content when
+    /// The format: document (haft's export), openai-chat, claude-code, codex, codex-exec, pi, openhands, swe-agent, cline or trajectory; detected by content when
     /// absent.
     #[arg(long)]
     pub(crate) format: Option<ImportFormat>,

@@ -66,7 +66,7 @@ fn in_folder(folder: &Path) -> anyhow::Result<Vec<ImportedConversation>> {
     if all.is_empty() {
         let files = files.len();
         return Err(usage_error(format!(
-            "there is no conversation in `{}`: {files} files ending in .json, .jsonl or .jsonl.gz were looked at",
+            "there is no conversation in `{}`: {files} files ending in .json, .jsonl, .traj or .gz were looked at",
             folder.display()
         )));
     }
@@ -78,7 +78,7 @@ fn list(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>) -> io::Result<()
         let entry = entry?;
         let (path, kind) = (entry.path(), entry.file_type()?);
         let name = entry.file_name().to_string_lossy().to_lowercase();
-        let wanted = [".json", ".jsonl", ".json.gz", ".jsonl.gz"].iter().any(|end| name.ends_with(end));
+        let wanted = [".json", ".jsonl", ".traj", ".json.gz", ".jsonl.gz"].iter().any(|end| name.ends_with(end));
         if kind.is_dir() && deeper > 0 {
             list(&path, deeper - 1, files)?;
         } else if kind.is_file() && wanted {

@@ -1,0 +1,113 @@
+//! The stream of `codex exec --json`: events of a thread, of which the items that are completed are what was done.
+//!
+//! The stream does not hold the prompt; a message of the program's stands in its place and says so. Commands, changes of files
+//! and calls of servers are items that hold call and result at once.
+
+use haft_types::{Envelope, Origin, Part, Role, Thinking, ToolCall};
+use serde_json::{Value, json};
+
+use crate::build::{ConversationBuilder, ConversationHeader, ReportedUsage, count, made_by};
+use crate::{ImportError, ImportFormat, ImportedConversation, SourceText};
+
+const PROMPT: &str = "[The stream does not hold the prompt.]";
+
+pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+    let mut builder = ConversationBuilder::new(source.now);
+    let mut about = ConversationHeader::default();
+    for text in source.text.lines().filter(|line| !line.trim().is_empty()) {
+        let Ok(event) = serde_json::from_str::<Value>(text) else {
+            builder.skipped += 1;
+            continue;
+        };
+        match text_of(&event, "type") {
+            Some("thread.started") => about.id = text_of(&event, "thread_id").map(str::to_owned),
+            Some("turn.started") => {
+                let prompt = builder.message(Role::User, vec![Part::text(PROMPT)], None).from(Origin::Engine);
+                builder.push(prompt);
+            }
+            Some("item.completed") => item(&mut builder, event.get("item").unwrap_or(&Value::Null)),
+            // Counts are of the whole turn: they stand at its last reply.
+            Some("turn.completed") => {
+                let usage = event.get("usage").map(used);
+                if let Some(reply) = builder.last_reply_mut() {
+                    reply.llm_metadata = made_by(None, usage);
+                }
+            }
+            Some("item.started" | "item.updated" | "turn.failed" | "error") => {}
+            _ => builder.skipped += 1,
+        }
+    }
+    builder.finish(ImportFormat::CodexExec.name(), about)
+}
+
+fn text_of<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+    value.get(key).and_then(Value::as_str)
+}
+
+fn item(builder: &mut ConversationBuilder, item: &Value) {
+    let text = |key: &str| text_of(item, key).unwrap_or_default();
+    let part = match text("type") {
+        "agent_message" => Part::text(text("text")),
+        "reasoning" => Part::Thinking(Thinking { text: text("text").to_owned(), ..Thinking::default() }),
+        "command_execution" => {
+            let code = item.get("exit_code").and_then(Value::as_i64);
+            let output = text("aggregated_output");
+            let done = if code.is_none_or(|code| code == 0) {
+                Envelope::success(output)
+            } else {
+                Envelope::failure("failed", output)
+            };
+            let done = code.into_iter().fold(done, |done, code| done.with_data(json!({ "exit_code": code })));
+            return step(builder, item, "shell", &json!({ "command": text("command") }), done);
+        }
+        "file_change" => {
+            let changes = item.get("changes").and_then(Value::as_array).into_iter().flatten();
+            let line = |change: &Value| {
+                let mark = match text_of(change, "kind")? {
+                    "add" => "Add",
+                    "delete" => "Delete",
+                    _ => "Update",
+                };
+                Some(format!("*** {mark} File: {}\n", text_of(change, "path")?))
+            };
+            let patch: String = changes.filter_map(line).collect();
+            let failed = text("status") == "failed";
+            let done = if failed { Envelope::failure("failed", "failed") } else { Envelope::success("Success.") };
+            return step(builder, item, "apply_patch", &json!({ "input": patch }), done);
+        }
+        "mcp_tool_call" => {
+            let result = item.get("result").unwrap_or(&Value::Null);
+            let pieces = result.get("content").and_then(Value::as_array).into_iter().flatten();
+            let said: Vec<&str> = pieces.filter_map(|piece| text_of(piece, "text")).collect();
+            let name = format!("mcp__{}__{}", text("server"), text("tool"));
+            let arguments = item.get("arguments").cloned().unwrap_or_else(|| json!({}));
+            return step(builder, item, &name, &arguments, Envelope::success(said.join("\n")));
+        }
+        _ => return builder.skipped += 1,
+    };
+    let message = builder.message(Role::Assistant, vec![part], None);
+    builder.push(message);
+}
+
+/// A call and its result.
+fn step(builder: &mut ConversationBuilder, item: &Value, name: &str, arguments: &Value, done: Envelope) {
+    let Some(id) = text_of(item, "id").map(str::to_owned) else { return builder.skipped += 1 };
+    let call = ToolCall { id: id.clone(), name: name.to_owned(), arguments: arguments.to_string(), signature: None };
+    let message = builder.message(Role::Assistant, vec![Part::ToolCall(call)], None);
+    builder.push(message);
+    let content = vec![builder.result(&id, Some(name), done)];
+    let message = builder.message(Role::Tool, content, None);
+    builder.push(message);
+}
+
+/// Cached input is part of the input here.
+fn used(usage: &Value) -> ReportedUsage {
+    let cached = count(usage, "cached_input_tokens");
+    ReportedUsage {
+        input: count(usage, "input_tokens").saturating_sub(cached),
+        cached,
+        written: 0,
+        output: count(usage, "output_tokens"),
+        reasoning: count(usage, "reasoning_output_tokens"),
+    }
+}

@@ -1,0 +1,43 @@
+//! The `.traj` files of SWE-agent: one JSON object with the messages of the run under `history`.
+//!
+//! With function calling the messages are OpenAI's, but for results that name their calls in a list; without it every
+//! observation is a message of the user's role, which is the program's and not a person's.
+
+use haft_types::{Metadata, Origin};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::build::{ConversationBuilder, ConversationHeader};
+use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat};
+
+pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+    let file: Value = serde_json::from_str(source.text)?;
+    let mut builder = ConversationBuilder::new(source.now);
+    let history = file.get("history").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    for (index, said) in history.iter().enumerate() {
+        let failed = |problem: String| ImportError::Message { number: index + 1, problem };
+        let raw = RawValue::from_string(as_chat(said).to_string())?;
+        let message = chat::read_message(&builder, &raw, None).map_err(failed)?;
+        let observed = said.get("message_type").and_then(Value::as_str) == Some("observation");
+        let is_user = message.role == haft_types::Role::User;
+        builder.push(if observed && is_user { message.from(Origin::Engine) } else { message });
+    }
+    let text = |key: &str| file.get(key).and_then(Value::as_str).map(str::to_owned);
+    let mut metadata = Metadata::new();
+    metadata.extend(text("environment").map(|name| ("environment".to_owned(), name.into())));
+    let about = ConversationHeader { id: None, name: None, metadata };
+    builder.finish(ImportFormat::SweAgent.name(), about)
+}
+
+/// The message with the keys that OpenAI has for it.
+fn as_chat(said: &Value) -> Value {
+    let mut chat = json!({ "role": said["role"], "content": said["content"] });
+    // Demonstrations hold calls that are null.
+    if let Some(calls) = said.get("tool_calls").filter(|calls| calls.is_array()) {
+        chat["tool_calls"] = calls.clone();
+    }
+    if let Some(id) = said.get("tool_call_ids").and_then(|ids| ids.get(0)).or_else(|| said.get("tool_call_id")) {
+        chat["tool_call_id"] = id.clone();
+    }
+    chat
+}
