@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use crate::id::ConversationId;
 use crate::outcome::Outcome;
+use crate::price::Cost;
 use crate::request::Layer;
 use crate::sandbox::SandboxStatus;
 use crate::tool::{ToolError, ToolStatus};
-use crate::usage::{Cost, Usage};
+use crate::usage::Usage;
 
 /// One event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

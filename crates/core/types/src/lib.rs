@@ -27,6 +27,7 @@ mod model;
 mod outcome;
 mod part;
 mod permission;
+mod price;
 mod request;
 mod sandbox;
 mod tool;
@@ -46,10 +47,11 @@ pub use model::{Api, CacheKind, CacheMatch, CacheRule, Capabilities, ModelSpec, 
 pub use outcome::{Outcome, StopReason};
 pub use part::{Image, Part, Thinking, ToolCall, ToolResult};
 pub use permission::{Decision, PROTECTED, PermissionMode, UnknownMode};
+pub use price::{Cost, LongPrice, Price};
 pub use request::{Layer, Request, Segment, TokenCounter, ToolSet};
 pub use sandbox::{SandboxLayer, SandboxStatus};
 pub use tool::{Envelope, ToolError, ToolSpec, ToolStatus};
-pub use usage::{Cost, LongPrice, Price, Usage};
+pub use usage::Usage;
 
 /// A point in time, written as RFC 3339 in UTC.
 pub use jiff::Timestamp;

@@ -11,8 +11,9 @@ use serde_json::Value;
 use crate::hash::{ContentHash, Hasher};
 use crate::id::MessageId;
 use crate::part::{Part, ToolCall, ToolResult};
+use crate::price::Cost;
 use crate::request::TokenCounter;
-use crate::usage::{Cost, Usage};
+use crate::usage::Usage;
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -135,10 +135,10 @@ fn few_packages_are_built() {
     }
 }
 
-/// These come down as the code is put in order; what they are to come to stands beside them.
-const CORE_LINES: usize = 57_000; // 52,000
+/// The limits. Whoever needs more looks first for what can go.
+const CORE_LINES: usize = 53_600;
 const LARGEST_FILE: usize = 700;
-const DOUBLE_NAMES: usize = 172; // 60
+const DOUBLE_NAMES: usize = 10;
 const OLD_MODULES: usize = 0;
 const BINARY_ENTRIES: usize = 14;
 const CORE_PACKAGES: usize = 290;
