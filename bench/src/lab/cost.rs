@@ -288,13 +288,14 @@ impl Table<'_> {
         let keeps = |sum: &Sum| sum.kept.kept == sum.kept.all && sum.too_large == 0;
         let named = self.variants.iter().map(|variant| (variant, self.all(&variant.name)));
         let fair = named.filter(|(variant, sum)| {
-            variant.reminders && keeps(sum) && sum.far == 0 && sum.regret <= 2 * default.regret
+            let is_fair = sum.kept.kept >= default.kept.kept && sum.regret <= 2 * default.regret;
+            variant.reminders && is_fair && sum.far == 0 && sum.too_large == 0
         });
         if let Some((variant, sum)) = fair.min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost)) {
             let name = &variant.name;
             let median = middle(&self.ratios(DEFAULT, name, |requests| requests >= LONG));
             let what = format!(
-                "the default in times of the cheapest with at most twice its regret, `{name}` (regret {} and {})",
+                "the default in times of the cheapest that keeps as much and has at most twice its regret, `{name}` (regret {} and {})",
                 default.regret, sum.regret
             );
             goal(&what, &[("all", default.cost / sum.cost), ("median, long", median)], CHEAPEST_GOAL);

@@ -143,7 +143,19 @@ impl Agent {
         history: (Conversation, Vec<Message>),
     ) -> Result<Session, SetupError> {
         let declared = models::declared_model(&self.places.environment, &self.config, &plan.model)?;
-        self.look_with(plan, store, history, (declared, None)).await
+        self.look_with(plan, store, history, (declared, None), Obeyed::IfTrusted).await
+    }
+
+    /// The same with the project's rules, instructions and agents as if it were trusted. A look runs nothing; hooks, tools and
+    /// servers of an untrusted project stay unknown.
+    pub async fn look_as_trusted(
+        &self,
+        plan: RunPlan,
+        store: Arc<dyn Store>,
+        history: (Conversation, Vec<Message>),
+    ) -> Result<Session, SetupError> {
+        let declared = models::declared_model(&self.places.environment, &self.config, &plan.model)?;
+        self.look_with(plan, store, history, (declared, None), Obeyed::Always).await
     }
 
     /// The same for a look at which a model may be asked. Without a key it is asked without one.
@@ -155,7 +167,7 @@ impl Agent {
     ) -> Result<Session, SetupError> {
         let declared = models::declared_model(&self.places.environment, &self.config, &plan.model)?;
         let key = self.key(&declared).unwrap_or_default();
-        self.look_with(plan, store, history, (declared, key)).await
+        self.look_with(plan, store, history, (declared, key), Obeyed::IfTrusted).await
     }
 
     async fn look_with(
@@ -164,13 +176,22 @@ impl Agent {
         store: Arc<dyn Store>,
         (conversation, messages): (Conversation, Vec<Message>),
         model: (Declared, Option<Secret>),
+        obeyed: Obeyed,
     ) -> Result<Session, SetupError> {
         let sandbox = Sandbox::off("nothing is run");
-        let (session, services) = wiring::prepare(self, plan, store, sandbox, model)?;
+        let (mut session, services) = wiring::prepare(self, plan, store, sandbox, model)?;
+        session.knowledge.ground.trusted |= obeyed == Obeyed::Always;
         Ok(Box::pin(Session::look(session, services, conversation, messages)).await?)
     }
 
     fn key(&self, declared: &Declared) -> Result<Option<Secret>, SetupError> {
         Ok(keys::key_of(&self.places.environment, &declared.spec.provider, &declared.provider)?)
     }
+}
+
+/// Whether a look takes the texts of the project's own files into account.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Obeyed {
+    IfTrusted,
+    Always,
 }

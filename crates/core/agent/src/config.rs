@@ -27,6 +27,7 @@ use crate::error::ConfigError;
 pub use file::edit;
 pub use layers::{LoadedConfig, Sources, ValueOrigin, check, flatten, load, lower};
 pub use model_roles::{ModelRole, ModelRoles};
+pub use problem::in_file;
 pub use section::Section;
 
 /// Everything that can be configured. Reading it takes any section: [`load`], [`check`] and [`lower`] know which there are.

@@ -178,6 +178,17 @@ pub(crate) async fn look(
     Box::pin(agent(places, config).look(plan, store, history)).await
 }
 
+/// The same with the project's own files, whether or not it is trusted: nothing of them runs.
+pub(crate) async fn look_as_trusted(
+    places: &Places,
+    config: Config,
+    plan: RunPlan,
+    store: Arc<dyn Store>,
+    history: (Conversation, Vec<Message>),
+) -> Result<Session, SetupError> {
+    Box::pin(agent(places, config).look_as_trusted(plan, store, history)).await
+}
+
 /// The same for a look at which a model may be asked.
 pub(crate) async fn look_and_ask(
     places: &Places,

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::error::ConfigError;
 
-/// The one line for an error in a file.
-pub(super) fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+/// The one line for an error in a file of TOML: where it is, and what was probably meant by an unknown key.
+pub fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     at(path, text, error.span().map(|span| span.start), in_words(error.message()))
 }
 

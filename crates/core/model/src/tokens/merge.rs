@@ -68,7 +68,15 @@ impl Merger {
         if piece.len() <= SHORT {
             return short(piece);
         }
-        piece.chunks(LONGEST).map(|chunk| self.long(chunk).tokens).sum()
+        // A run of one character or one pattern gives the same chunk again and again.
+        let mut last: Option<(&[u8], u32)> = None;
+        let counted = piece.chunks(LONGEST).map(|chunk| {
+            let tokens =
+                last.filter(|(same, _)| *same == chunk).map_or_else(|| self.long(chunk).tokens, |(_, tokens)| tokens);
+            last = Some((chunk, tokens));
+            tokens
+        });
+        counted.sum()
     }
 
     /// Merges by a queue of joins, in O(n log n).

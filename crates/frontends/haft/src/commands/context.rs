@@ -21,6 +21,7 @@ use crate::cli::Common;
 use crate::commands::context::edit::EditArgs;
 #[cfg(feature = "lab")]
 use crate::commands::context::replay::ReplayArgs;
+use crate::commands::context::test::TestArgs;
 
 #[derive(Debug, Args)]
 pub(crate) struct ContextArgs {
@@ -74,6 +75,11 @@ pub(crate) enum ContextCommand {
     #[cfg(feature = "lab")]
     #[command(verbatim_doc_comment)]
     Replay(ReplayArgs),
+    /// Check what `.haft/context-tests/*.toml` states of this project's context, without a model
+    ///
+    /// Rules that are sent for a file, the size of the fixed prefix, breaks in a recorded conversation. Exits with 0 if all
+    /// hold, 1 if some do not, 2 if a file is wrong. It runs nothing of the project, which need not be trusted.
+    Test(TestArgs),
     /// Edit what is sent: drop, pin, mask or summarise messages, and undo edits.
     ///
     /// Stored messages never change. Every edit shows first what it costs: the prefix behind it is written to the provider's
@@ -250,6 +256,7 @@ mod replay;
 mod report;
 mod segments;
 mod show;
+mod test;
 mod text;
 mod why;
 
@@ -271,8 +278,9 @@ pub(super) fn run(command: ContextCommand) -> anyhow::Result<ProcessExit> {
             ContextCommand::Compact(args) => compact::run(&args).await,
             #[cfg(feature = "lab")]
             ContextCommand::Replay(args) => replay::run(&args).await,
+            ContextCommand::Test(args) => return test::run(&args).await,
             ContextCommand::Edit(args) => edit::run(&args).await,
-        }
-    })?;
-    Ok(ProcessExit::Completed)
+        }?;
+        Ok(ProcessExit::Completed)
+    })
 }

@@ -12,6 +12,7 @@ mod budgets;
 mod catalogue;
 mod context;
 mod context_edit;
+mod context_tests;
 mod conversations;
 #[cfg(not(any(feature = "mcp", feature = "rag", feature = "web")))]
 mod core_build;

@@ -13,11 +13,13 @@ fn told(words: &str) -> String {
     rig.write("to do.md", "nothing\n");
     assert_eq!(rig.task(&[words]).code(), 0);
     let seen = rig.server.generations()[0].seen().unwrap();
-    let texts = seen.parts().filter_map(|(role, part)| match part {
-        SeenPart::Text { text, .. } if role == SeenRole::User => Some(text.clone()),
-        _ => None,
-    });
-    texts.last().unwrap()
+    let mut texts: Vec<String> = Vec::new();
+    for (role, part) in seen.parts() {
+        if let (SeenRole::User, SeenPart::Text { text, .. }) = (role, part) {
+            texts.push(text.clone());
+        }
+    }
+    texts.pop().unwrap()
 }
 
 #[test]
@@ -32,4 +34,27 @@ fn mentions_follow_letters_of_any_script() {
 fn files_alone_are_to_be_read() {
     let said = told("см.@src/a.rs.");
     assert!(said.contains("MUST read them with the `read_file` tool") && !said.contains("list_files"), "{said}");
+}
+
+/// The time from start to end for a prompt of so many bytes, in milliseconds.
+fn time_of(prompt: &str) -> u128 {
+    let rig = Rig::new(Api::OpenaiChat, Script::replies(vec![Reply::text("Done.")]).unwrap());
+    let file = rig.home().join("prompt.txt");
+    std::fs::write(&file, prompt).unwrap();
+    let window = format!("models.\"mock/{}\".context_window=20000000", crate::rig::MODEL);
+    let mut command = rig.command(&["run", "--set", &window]);
+    let begun = std::time::Instant::now();
+    let ran = command.stdin(std::fs::File::open(&file).unwrap()).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    begun.elapsed().as_millis()
+}
+
+#[test]
+fn a_large_prompt_takes_time_in_proportion() {
+    for line in ["see src/a.rs:12 and @src/b.rs, 请看@src/文档 now\n", "====", "0a1b2c3d you must never\n"] {
+        let [small, large] = [200_000, 2_000_000].map(|size: usize| time_of(&line.repeat(size / line.len())));
+        println!("{line:?}: {small} ms for 0.2 MB, {large} ms for 2 MB");
+        // Ten times as much; what grows with the square would take a hundred times as long.
+        assert!(large < 35 * small.max(100), "{line:?}: {small} ms for 0.2 MB, {large} ms for 2 MB");
+    }
 }

@@ -114,7 +114,8 @@ fn base_url(api: Api) -> &'static str {
     }
 }
 
-fn imagined(id: ConversationId, messages: usize) -> Conversation {
+/// A conversation that is not stored.
+pub(super) fn imagined(id: ConversationId, messages: usize) -> Conversation {
     Conversation {
         name: id.to_string(),
         id,

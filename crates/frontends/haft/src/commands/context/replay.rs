@@ -16,7 +16,11 @@ use std::str::FromStr;
 use anyhow::Context as _;
 use clap::Args;
 use haft_agent::config::Config;
-use haft_lab::{ModelSource, OUTCOME_HEADINGS, PolicyOutcome, RecordedConversation, Variant};
+use haft_context::Cause;
+use haft_lab::{
+    ImaginedReminders, ModelSource, OUTCOME_HEADINGS, PolicyOutcome, RecordedConversation, Recording,
+    RequestSurroundings, Variant,
+};
 use haft_model::{BodyEncoding, BuiltIn, O200k};
 use haft_types::{Api, CacheKind, CacheRule, ModelSpec, Price};
 use serde_json::json;
@@ -168,6 +172,33 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
         return output::print_json(&told);
     }
     output::print(&table(&title, &outcomes, &encoding.spec, source))
+}
+
+/// Why the conversations of a file would break their cached prefix under the configuration, break by break. There are no
+/// reminders but those that were sent.
+pub(super) fn causes_of_breaks(file: &Path, config: &Config) -> anyhow::Result<Vec<Cause>> {
+    let none = ImaginedReminders { tokens: 0, changes: 0.0 };
+    let model = next::undeclared("anthropic/model", Api::Anthropic)?.spec;
+    let policy = Variant::parse("default", &config.context).map_err(|error| usage_error(error.to_string()))?;
+    let mut causes = Vec::new();
+    for one in files::recorded_in(file, none)? {
+        let beside = |step: usize| {
+            // What is not known of each request is the same for all.
+            let aside = &one.asides[step.min(one.asides.len() - 1)];
+            RequestSurroundings {
+                system: &aside.system,
+                system_input: None,
+                tools: &aside.tools,
+                documents: aside.documents.as_ref(),
+                reminders: aside.reminders.clone(),
+                cache_key: aside.cache_key.as_deref(),
+            }
+        };
+        let recording = Recording { history: &one.history, steps: &one.steps, beside: &beside };
+        let replayed = haft_lab::replay(&recording, &policy, &model, &O200k, |_, _| ());
+        causes.extend(replayed.requests.iter().filter_map(|request| request.cause));
+    }
+    Ok(causes)
 }
 
 /// The policy of this name; none for what was really sent.

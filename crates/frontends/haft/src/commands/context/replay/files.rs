@@ -24,13 +24,21 @@ const DEEPEST: usize = 8;
 pub(super) fn read(args: &ReplayArgs) -> anyhow::Result<Vec<RecordedConversation>> {
     let imagined = ImaginedReminders { tokens: args.reminders.tokens, changes: args.reminders.changes };
     let all = match (&args.from_file, &args.import) {
-        (Some(file), _) => {
-            let read = conversations(file);
-            read.map_err(|problem| usage_error(format!("`{}` is not a conversation: {problem}", file.display())))?
-        }
+        (Some(file), _) => return recorded_in(file, imagined),
         (None, Some(folder)) => in_folder(folder)?,
         (None, None) => Vec::new(),
     };
+    recorded(all, imagined)
+}
+
+/// The conversations of a file.
+pub(super) fn recorded_in(file: &Path, imagined: ImaginedReminders) -> anyhow::Result<Vec<RecordedConversation>> {
+    let read = conversations(file);
+    let all = read.map_err(|problem| usage_error(format!("`{}` is not a conversation: {problem}", file.display())))?;
+    recorded(all, imagined)
+}
+
+fn recorded(all: Vec<ImportedConversation>, imagined: ImaginedReminders) -> anyhow::Result<Vec<RecordedConversation>> {
     let mut recorded = Vec::new();
     for one in all {
         let (name, messages) = (one.document.name, one.document.messages);

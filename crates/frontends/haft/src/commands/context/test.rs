@@ -1,0 +1,270 @@
+//! `haft context test`: what a project states of its context, checked without a model.
+//!
+//! ```text
+//! .haft/context-tests/*.toml ─► checks ─► the request that would be sent next, or a replay ─► one line a check, exit code
+//! ```
+//!
+//! Nothing of the project is run and nothing of it is written, so its own files are read as if it were trusted: a fresh clone
+//! can be checked. The model is an imaginary one with a large window, so that the outcome depends on the project and on the
+//! policy, not on who runs the test.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use haft_agent::config::{Config, in_file};
+use haft_agent::{Places, Project};
+use haft_context::{Assembly, Cause};
+use haft_model::{ModelConfig, ProviderConfig};
+use haft_text::grouped;
+use haft_types::{Api, ContentHash, ConversationId, Layer, Message, MessageId, Origin, Role, Timestamp, ToolProtocol};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::next;
+use crate::cli::{Common, RunArgs};
+use crate::commands::{configuration, run};
+use crate::exit::{ProcessExit, usage_error};
+use crate::{output, wiring};
+
+/// Where a project keeps them.
+const FOLDER: &str = ".haft/context-tests";
+const PROVIDER: &str = "context-test";
+const MODEL: &str = "context-test/model";
+const WINDOW: u32 = 1_000_000;
+
+#[derive(Debug, Args)]
+pub(crate) struct TestArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// A file of checks.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ContextTestFile {
+    #[serde(default)]
+    rule: Vec<RuleCheck>,
+    prefix: Option<PrefixCheck>,
+    #[serde(default)]
+    replay: Vec<ReplayCheck>,
+}
+
+/// For this file touched, a document is part of the next request, or is not.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleCheck {
+    touched: String,
+    sends: Option<String>,
+    not_sends: Option<String>,
+}
+
+/// System text, tools and documents together stay within so many tokens.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PrefixCheck {
+    max_tokens: u64,
+    #[serde(default)]
+    protocol: ToolProtocol,
+}
+
+/// A recorded conversation breaks the cached prefix so often at most, and for these causes only.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReplayCheck {
+    conversation: PathBuf,
+    breaks: Option<usize>,
+    causes: Option<Vec<Cause>>,
+}
+
+/// What became of a check.
+#[derive(Debug, Serialize)]
+struct CheckOutcome {
+    file: String,
+    /// What is stated.
+    check: String,
+    holds: bool,
+    /// What was found.
+    found: String,
+}
+
+pub(super) async fn run(args: &TestArgs) -> anyhow::Result<ProcessExit> {
+    let (places, loaded) = configuration(&args.common)?;
+    let bench = ContextTestBench { places, config: loaded.config, project: wiring::project(None)? };
+    let mut outcomes = Vec::new();
+    for (path, file) in read_all(&bench.project.root)? {
+        let mut note = |(check, holds, found): (String, bool, String)| {
+            let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            outcomes.push(CheckOutcome { file, check, holds, found });
+        };
+        for check in &file.rule {
+            for outcome in bench.rule(&path, check).await? {
+                note(outcome);
+            }
+        }
+        if let Some(check) = &file.prefix {
+            note(bench.prefix(check).await?);
+        }
+        for check in &file.replay {
+            note(bench.replay(check)?);
+        }
+    }
+    let failed = outcomes.iter().filter(|one| !one.holds).count();
+    if args.json {
+        output::print_json(&json!({ "checks": outcomes, "failed": failed }))?;
+    } else {
+        output::print(&haft_text::sanitise(&as_text(&outcomes)))?;
+    }
+    Ok(if failed == 0 { ProcessExit::Completed } else { ProcessExit::Failed })
+}
+
+fn as_text(outcomes: &[CheckOutcome]) -> String {
+    let line = |one: &CheckOutcome| {
+        let mark = if one.holds { "ok  " } else { "FAIL" };
+        format!("{mark} {}: {}: {}\n", one.file, one.check, one.found)
+    };
+    outcomes.iter().map(line).collect::<Vec<_>>().concat()
+}
+
+/// The files of checks, by name.
+fn read_all(root: &Path) -> anyhow::Result<Vec<(PathBuf, ContextTestFile)>> {
+    let folder = root.join(FOLDER);
+    let entries = std::fs::read_dir(&folder)
+        .map_err(|error| usage_error(format!("there are no context tests: `{}`: {error}", folder.display())))?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    paths.retain(|path| path.extension().is_some_and(|end| end == "toml"));
+    paths.sort();
+    if paths.is_empty() {
+        return Err(usage_error(format!(
+            "there are no context tests in `{}`: no file ends in .toml",
+            folder.display()
+        )));
+    }
+    let mut files = Vec::with_capacity(paths.len());
+    for path in paths {
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| usage_error(format!("cannot read `{}`: {error}", path.display())))?;
+        let file = toml::from_str(&text).map_err(|error| in_file(&path, &text, &error))?;
+        files.push((path, file));
+    }
+    Ok(files)
+}
+
+/// What checks are held against.
+struct ContextTestBench {
+    places: Places,
+    config: Config,
+    project: Project,
+}
+
+impl ContextTestBench {
+    async fn rule(&self, file: &Path, check: &RuleCheck) -> anyhow::Result<Vec<(String, bool, String)>> {
+        let wrong = |problem: &str| Err(usage_error(format!("{}: {problem}", file.display())));
+        if check.sends.is_none() && check.not_sends.is_none() {
+            return wrong(&format!("the rule for `{}` says neither `sends` nor `not_sends`", check.touched));
+        }
+        if check.touched.contains(char::is_whitespace) {
+            return wrong(&format!("`touched = \"{}\"`: a path with blanks cannot be checked", check.touched));
+        }
+        let touched = check.touched.trim_start_matches("./");
+        // A word with a slash is taken as a path, whatever its name.
+        let assembly = self.next_request(ToolProtocol::Native, &format!("Look at ./{touched}")).await?;
+        let documents: Vec<String> = assembly
+            .request
+            .segments
+            .iter()
+            .filter(|segment| segment.layer == Layer::Documents)
+            .map(|segment| segment.entry.message.joined_text())
+            .collect();
+        let is_sent = |document: &str| {
+            let heading = format!("# {}", document.trim_start_matches("./"));
+            documents.iter().any(|text| text.lines().any(|line| line == heading))
+        };
+        let outcome = |document: &String, wanted: bool| {
+            let sent = is_sent(document);
+            let verb = if wanted { "sends" } else { "does not send" };
+            let missing = !self.project.root.join(document).is_file();
+            let found = match (sent, missing) {
+                (true, _) => "it is sent",
+                (false, true) => "there is no such file",
+                (false, false) => "it is not sent",
+            };
+            (format!("{touched} {verb} {document}"), sent == wanted, found.to_owned())
+        };
+        let sends = check.sends.iter().map(|document| outcome(document, true));
+        Ok(sends.chain(check.not_sends.iter().map(|document| outcome(document, false))).collect())
+    }
+
+    async fn prefix(&self, check: &PrefixCheck) -> anyhow::Result<(String, bool, String)> {
+        let Assembly { request, .. } = self.next_request(check.protocol, "Hello.").await?;
+        let of = |layer: Layer| {
+            let held = request.segments.iter().filter(move |segment| segment.layer == layer);
+            held.map(|segment| u64::from(segment.entry.tokens)).sum::<u64>()
+        };
+        let parts = [of(Layer::System), u64::from(request.tools.tokens), of(Layer::Documents)];
+        let tokens = parts.iter().sum::<u64>();
+        let [system, tools, documents] = parts.map(grouped);
+        let protocol = match check.protocol {
+            ToolProtocol::Native => "native",
+            ToolProtocol::Xml => "xml",
+            ToolProtocol::React => "react",
+        };
+        Ok((
+            format!("the fixed prefix takes at most {} tokens ({protocol})", grouped(check.max_tokens)),
+            tokens <= check.max_tokens,
+            format!("{}: {system} system, {tools} tools, {documents} documents", grouped(tokens)),
+        ))
+    }
+
+    /// The first request of a conversation that begins with these words.
+    async fn next_request(&self, protocol: ToolProtocol, words: &str) -> anyhow::Result<Assembly> {
+        let mut config = self.config.clone();
+        config.providers.insert(PROVIDER.to_owned(), ProviderConfig::new(Api::OpenaiChat, "http://localhost/v1"));
+        let model =
+            ModelConfig { context_window: Some(WINDOW), tool_protocol: Some(protocol), ..ModelConfig::default() };
+        config.models.insert(MODEL.to_owned(), model);
+        let args = RunArgs { model: Some(MODEL.to_owned()), resume: Some(PROVIDER.to_owned()), ..RunArgs::default() };
+        let plan = run::lower(&args, &config, None)?;
+        let store = wiring::open_store(&self.places, &config)?;
+        let id = MessageId::derived(ContentHash::of(words.as_bytes()));
+        let message = Message::text(id, Role::User, words, Timestamp::UNIX_EPOCH).from(Origin::User);
+        let history = (next::imagined(ConversationId::new(PROVIDER), 1), vec![message]);
+        let mut session = wiring::look_as_trusted(&self.places, config, plan, store, history).await?;
+        Ok(session.preview()?)
+    }
+
+    #[cfg(feature = "lab")]
+    fn replay(&self, check: &ReplayCheck) -> anyhow::Result<(String, bool, String)> {
+        let shown = check.conversation.display();
+        let file = self.project.root.join(&check.conversation);
+        let causes = super::replay::causes_of_breaks(&file, &self.config)?;
+        let most = check.breaks.or(if check.causes.is_some() { None } else { Some(0) });
+        let allowed = |cause: &Cause| check.causes.as_ref().is_none_or(|allowed| allowed.contains(cause));
+        let holds = most.is_none_or(|most| causes.len() <= most) && causes.iter().all(allowed);
+        let names = |causes: &[Cause]| {
+            let mut names: Vec<_> = causes.iter().map(ToString::to_string).collect();
+            names.sort();
+            names.dedup();
+            names.join(", ")
+        };
+        let limit = most.map_or_else(String::new, |most| format!("at most {most} times "));
+        let only =
+            check.causes.as_deref().map_or_else(String::new, |causes| format!("only because {} ", names(causes)));
+        let stated = format!("{shown} breaks the prefix {limit}{only}");
+        let found = match causes.as_slice() {
+            [] => "no break".to_owned(),
+            causes => format!("{} breaks: {}", causes.len(), names(causes)),
+        };
+        Ok((stated.trim_end().to_owned(), holds, found))
+    }
+
+    #[cfg(not(feature = "lab"))]
+    fn replay(&self, check: &ReplayCheck) -> anyhow::Result<(String, bool, String)> {
+        let ReplayCheck { conversation, breaks: _, causes: _ } = check;
+        let (root, shown) = (self.project.root.display(), conversation.display());
+        Err(usage_error(format!("`{root}`: replays such as `{shown}` are not in this build; use `--features lab`")))
+    }
+}
