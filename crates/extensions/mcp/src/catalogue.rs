@@ -56,16 +56,15 @@ impl ToolCatalogue for ServerCatalogue {
         patience: Patience,
         cancel: &CancellationToken,
     ) -> Result<Vec<ToolSpec>, String> {
-        let listing = match self.servers.known(source) {
-            Some(known) => Ok(known),
-            None => {
-                let asked = self.servers.listing(source, cancel);
-                match patience {
-                    Patience::Full => asked.await,
-                    Patience::Short => tokio::time::timeout(SHORT_WAIT, asked).await.map_err(|_elapsed| {
-                        format!("`{source}` has not started yet; name it as `server_name` to wait for it")
-                    })?,
-                }
+        let listing = if let Some(known) = self.servers.known(source) {
+            Ok(known)
+        } else {
+            let asked = self.servers.listing(source, cancel);
+            match patience {
+                Patience::Full => asked.await,
+                Patience::Short => tokio::time::timeout(SHORT_WAIT, asked).await.map_err(|_elapsed| {
+                    format!("`{source}` has not started yet; name it as `server_name` to wait for it")
+                })?,
             }
         };
         let listing = listing.map_err(|error| error.to_string())?;

@@ -80,8 +80,12 @@ impl ScriptCounts {
             WritingScript::Han if 5 * self.letters(WritingScript::Kana) >= self.letters(WritingScript::Han) => {
                 WritingScript::Kana
             }
-            WritingScript::Kana | WritingScript::Han | WritingScript::Latin | WritingScript::Hangul => most,
-            WritingScript::Cyrillic | WritingScript::Other => most,
+            WritingScript::Kana
+            | WritingScript::Han
+            | WritingScript::Latin
+            | WritingScript::Hangul
+            | WritingScript::Cyrillic
+            | WritingScript::Other => most,
         }
     }
 }

@@ -220,7 +220,9 @@ pub(crate) fn superseded(items: &[TimelineItem]) -> HashSet<usize> {
             obsolete.insert(index);
         }
         for (subjects, status) in about {
-            subjects.into_iter().for_each(|subject| later.note(subject, status));
+            for subject in subjects {
+                later.note(subject, status);
+            }
         }
     }
     obsolete

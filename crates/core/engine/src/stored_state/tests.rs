@@ -74,7 +74,7 @@ fn what_people_and_the_model_note() {
         r#"[{{"edit":"drop","ids":["{a}"]}},{{"edit":"summarise","ids":["{a}"],"text":"short"}},{{"edit":"undo","edits":1}}]"#
     );
     pinned(&edits, "edits", &json);
-    let marks = Marks { deleted: [a].into(), ..Marks::default() };
+    let marks = Marks { deleted: [a].into() };
     pinned(&marks, "marks", &format!(r#"{{"deleted":["{a}"]}}"#));
     let item = TodoItem { content: "test".into(), status: TodoState::InProgress };
     pinned(&TodoItems(vec![item]), "todo", r#"[{"content":"test","status":"in_progress"}]"#);

@@ -73,14 +73,12 @@ fn text_of(scope: &FileScope, given: &str) -> Result<(String, String), ToolFailu
         let document = DocumentFile { path: &path, name: &name, bytes: &loaded.bytes, format };
         return Ok((name.clone(), documents::extract(scope, &document)?.text));
     }
-    match decode(&loaded.bytes) {
-        Some(decoded) => Ok((name, decoded.text)),
-        None => {
-            let kind = describe_binary(&loaded.bytes);
-            let message = format!("`{name}` is {kind}, not text; its tokens cannot be counted");
-            Err(ToolFailure::new("binary_file", message))
-        }
+    if let Some(decoded) = decode(&loaded.bytes) {
+        return Ok((name, decoded.text));
     }
+    let kind = describe_binary(&loaded.bytes);
+    let message = format!("`{name}` is {kind}, not text; its tokens cannot be counted");
+    Err(ToolFailure::new("binary_file", message))
 }
 
 #[cfg(test)]

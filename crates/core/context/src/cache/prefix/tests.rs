@@ -117,7 +117,7 @@ fn every_break_has_its_cause() {
     assert_eq!(cause(running.then(|world| world.history.truncate(5))), Some(Cause::Rewound));
     let retold = running.then(|world| world.history = [&world.history[..3], &[text(90, Role::User, "no")]].concat());
     assert_eq!(cause(retold), Some(Cause::Rewound));
-    let restored = World { marks: Marks { deleted: [id(1)].into(), ..Marks::default() }, ..quiet };
+    let restored = World { marks: Marks { deleted: [id(1)].into() }, ..quiet };
     assert_eq!(cause(restored.then(|world| world.marks.deleted.clear())), Some(Cause::MessagesRestored));
 }
 
