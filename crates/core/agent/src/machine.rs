@@ -17,7 +17,6 @@ pub(crate) fn described(host: &HostEnvironment, project: &Project) -> Environmen
         user: user(&[variable("USER"), variable("LOGNAME")]),
         home: variable("HOME"),
         cwd: project.cwd.display().to_string(),
-        permission_mode: String::new(),
         safe_zone_tokens: None,
     }
 }

@@ -108,6 +108,10 @@ impl Tool for ToolSearch {
     }
 
     fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
+        // Without a catalogue no name stands for a part of it.
+        if self.catalogues.is_empty() {
+            return None;
+        }
         let narrowed = |catalogue: &Arc<dyn ToolCatalogue>| match catalogue.called_by() {
             Some(_) => catalogue.narrowed(names),
             None => Some(Arc::clone(catalogue)),

@@ -41,8 +41,6 @@ pub struct Environment {
     pub home: String,
     /// The working directory.
     pub cwd: String,
-    /// What may happen without asking, as the session began; empty where nobody asks.
-    pub permission_mode: String,
     /// Tokens a request is pruned down to, when pruning is on.
     pub safe_zone_tokens: Option<u64>,
 }
@@ -85,7 +83,6 @@ impl Default for SystemInput<'_> {
             user: String::new(),
             home: String::new(),
             cwd: String::new(),
-            permission_mode: String::new(),
             safe_zone_tokens: None,
         };
         Self {

@@ -146,7 +146,6 @@ impl Session {
     ) -> Result<Self, OpenError> {
         let safe_zone = config.policy.safe_zone_tokens(&config.model).map_err(ContextError::from)?;
         config.prompt.environment.safe_zone_tokens = Some(safe_zone);
-        config.prompt.environment.permission_mode = config.safety.permissions.mode.to_string();
         let resumed = found.resumed;
         let mut state = if resumed {
             StoredState::read(services.store.as_ref(), &found.conversation.id).await?

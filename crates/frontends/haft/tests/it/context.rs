@@ -87,7 +87,7 @@ fn whatever_became_of_a_conversation_its_bodies_come_back() {
         rig.write("notes.txt", notes);
         rig.write("AGENTS.md", "Read everything twice.\n");
         let small =
-            ["--set", "context.safe_zone=7k", "--set", "context.keep_rounds=1", "--set", "context.prune_keep=1"];
+            ["--set", "context.safe_zone=2k", "--set", "context.keep_rounds=1", "--set", "context.prune_keep=1"];
         let mut causes = Vec::new();
         for round in ["one", "two", "three", "four"] {
             match round {
@@ -189,9 +189,10 @@ fn the_next_body_is_the_one_the_engine_then_sends() {
         let replies = [todo, Reply::text("First answer."), Reply::text("Second answer.")];
         let rig = Rig::new(api, Script::replies(replies).unwrap());
         rig.write("AGENTS.md", "Speak softly.\n");
-        assert_eq!(rig.task(&["first"]).code(), 0);
+        // In the permission mode that whoever looks has, too: the model is told which one it is.
+        assert_eq!(rig.run(&["run", "first"]).code(), 0);
         let body = render(&rig, &["--input", "second: look at @AGENTS.md"]);
-        assert_eq!(rig.task(&["-c", "second: look at @AGENTS.md"]).code(), 0);
+        assert_eq!(rig.run(&["run", "-c", "second: look at @AGENTS.md"]).code(), 0);
         let sent = &rig.server.generations()[2].body;
         assert_eq!(String::from_utf8_lossy(&body), String::from_utf8_lossy(sent), "{api}");
     }

@@ -334,8 +334,8 @@ fn a_conversation_far_over_the_window_still_ends_in_a_request_that_fits() {
 #[test]
 fn a_window_too_small_for_anything_is_an_error_with_every_layer() {
     let rig = rig(Api::Anthropic, [Reply::text("Never.")]);
-    let window = format!("models.\"mock/{MODEL}\".context_window=2600");
-    let output = format!("models.\"mock/{MODEL}\".max_output_tokens=600");
+    let window = format!("models.\"mock/{MODEL}\".context_window=1660");
+    let output = format!("models.\"mock/{MODEL}\".max_output_tokens=400");
     let ran = rig.run(&["run", "--set", &window, "--set", &output, "hi"]);
     assert_eq!(ran.code(), 1);
     assert!(ran.stderr().contains("system") && ran.stderr().contains("output reserve"), "{}", ran.stderr());

@@ -89,7 +89,7 @@ fn without_servers_there_is_no_tool_for_them() {
     let rig = rig([Reply::text("Done.")]);
     rig.task(&["task"]);
     let offered = &seen(&rig)[0].tools;
-    assert!(offered.iter().all(|tool| tool.name != "use_mcp_tool" && tool.name != "tool_search"));
+    assert!(offered.iter().all(|tool| tool.name != "use_mcp_tool"));
 }
 
 #[test]

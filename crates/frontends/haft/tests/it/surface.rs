@@ -153,7 +153,7 @@ fn a_profile_offers_only_what_it_needs() {
     assert!(!offered(&["hi", "--allowed-tools", "read-only"]).contains(&"write_to_file".to_owned()));
     let own = ["--set", "tools.profiles={ mine = [\"dialogue\", \"read_file\"] }", "--set", "tools.offer=[\"mine\"]"];
     let mine = offered(&[&["hi"][..], &own].concat());
-    assert_eq!(mine, ["read_file", "ask_followup_question", "attempt_completion"]);
+    assert_eq!(mine, ["read_file", "attempt_completion"]);
     let unknown = rig.task(&["hi", "--allowed-tools", "files,nothing"]);
     assert_eq!(unknown.code(), 2);
     assert!(unknown.stderr().contains("`nothing` is not a tool, a group or a profile"), "{}", unknown.stderr());

@@ -15,7 +15,6 @@ fn environment() -> Environment {
         user: "ada".into(),
         home: "/home/ada".into(),
         cwd: "/home/ada/engine".into(),
-        permission_mode: "default".into(),
         safe_zone_tokens: None,
     }
 }
