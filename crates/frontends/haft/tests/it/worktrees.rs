@@ -168,7 +168,7 @@ fn without_git_or_trust_it_does_not_start() {
         .unwrap();
     assert_eq!(rig.run(&["trust", "--revoke"]).code(), 0);
     let told = result(&rig.task(&["begin"]));
-    assert!(told.contains("## worker: failed") && told.contains("is not trusted and git is not run in it"), "{told}");
+    assert!(told.contains("## worker: failed") && told.contains("is not trusted, so git is not run in it"), "{told}");
     let asked: Vec<Seen> = rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
     assert!(asked.iter().all(|seen| !seen.last_contains("TASK") || seen.assistant_turns() > 0), "nobody started");
     assert!(copies(&rig).is_empty());

@@ -149,13 +149,10 @@ impl Observed {
     }
 }
 
-/// A report without what it says of the system layer: tools that are told in words were counted twice.
-fn unsized_report(report: &str) -> Value {
-    let mut report: Value = serde_json::from_str(report).unwrap_or_else(|_| json!(report));
-    for key in ["layers", "remaining"] {
-        report.as_object_mut().map(|report| report.remove(key));
-    }
-    report
+/// A report without estimates: tools that are told in words were counted twice.
+fn unsized_report(report: &str) -> Vec<Value> {
+    let report: Value = serde_json::from_str(report).unwrap_or_default();
+    ["request", "model", "api", "usage", "cost", "window", "output_reserve"].map(|key| report[key].clone()).to_vec()
 }
 
 /// Which messages of the conversation would be sent next, and which of them only in part: how they are compressed, and where
