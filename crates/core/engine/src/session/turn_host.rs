@@ -70,6 +70,8 @@ impl<'a> SessionTurn<'a> {
             };
             let arrived = client.stream(request, cancel, &mut tell).await;
             shown.finish();
+            // The listener ends with it.
+            drop(teller);
             arrived
         };
         let (arrived, ()) = futures::join!(arriving, listener.listen(cancel));

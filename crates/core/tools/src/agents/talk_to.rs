@@ -22,7 +22,7 @@ static MANUAL: Manual = Manual {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TalkToParameters {
-    /// Its name, as listed under AVAILABLE_AGENTS in the system prompt.
+    /// Its name, as listed under `AVAILABLE_AGENTS` in the system prompt.
     agent: String,
     /// What to say.
     message: String,

@@ -20,7 +20,7 @@ static MANUAL: Manual = Manual {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TalkToGroupParameters {
-    /// Its name, as listed under AVAILABLE_GROUPS in the system prompt.
+    /// Its name, as listed under `AVAILABLE_GROUPS` in the system prompt.
     group: String,
     /// What to say.
     message: String,

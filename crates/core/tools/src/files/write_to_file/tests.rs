@@ -22,7 +22,7 @@ async fn a_new_file_gets_its_folders() {
 #[tokio::test]
 async fn the_data_of_a_new_file_holds_its_first_lines() {
     let bench = Bench::new();
-    let content: String = (1..=60).map(|line| format!("{line}\n")).collect();
+    let content = (1..=60).map(|line| line.to_string() + "\n").collect::<String>();
     let output = bench.ok(&tool(), json!({"path": "a", "content": content})).await;
     let diff = output.envelope.data["diff"].as_str().unwrap();
     assert_eq!(diff.lines().count(), 50);
