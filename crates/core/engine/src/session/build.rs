@@ -5,6 +5,7 @@ use std::sync::Arc;
 use haft_context::{Account, Assembly, ContextError, EditState, ListOwner, Snapshot, assemble};
 use haft_types::{Entry, EventBody, Layer, Request};
 
+use super::prompt_context::PromptContext;
 use super::{EngineError, Session};
 use crate::subagents::Rank;
 use crate::turn_io::TurnIo;
@@ -41,7 +42,7 @@ impl Session {
         let reminders = prompt.reminders(&self.config, owner, self.services.clock.now());
         let marks = prompt.knowledge().marks.current();
         let execution = prompt.execution(&self.config, self.mode(), owner, &self.hub().names());
-        let role = prompt.role(&self.config);
+        let role = PromptContext::role(&self.config);
         let input = prompt.system_input(&self.config, role.as_deref());
         let plain = Snapshot::new(
             &self.config.model,

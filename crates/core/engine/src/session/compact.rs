@@ -168,7 +168,7 @@ impl Session {
     ) -> Result<Compacted, EngineError> {
         let mut summary = summary_message(self.transcript.fresh_id(), self.services.clock.now(), text, plan);
         let (usage, cost) = self.spend_on_summary(made, io);
-        summary.llm_metadata = Some(LlmMetadata::new(&made.by.full_name(), self.transcript.rounds(), usage, cost));
+        summary.llm_metadata = Some(LlmMetadata::new(made.by.full_name(), self.transcript.rounds(), usage, cost));
         self.transcript.append(summary).await?;
         self.sent.end_stand_in(&self.transcript).await?;
         self.sent.forget_failures(&self.transcript).await?;

@@ -295,7 +295,7 @@ impl PromptContext {
     }
 
     /// The role that is assembled for the system message; none when none is configured.
-    pub(super) fn role(&self, config: &SessionConfig) -> Option<String> {
+    pub(super) fn role(config: &SessionConfig) -> Option<String> {
         system_role(config)
     }
 

@@ -209,7 +209,7 @@ const CONTRADICTIONS: &str = include_str!("contradictions.txt");
 /// Everything a model is told besides the descriptions of tools, with the names of the tools it is offered.
 fn told(config: &SessionConfig, prompt: &PromptContext) -> (Vec<String>, String) {
     let offered: Vec<String> = prompt.registry().iter().map(|tool| tool.spec().name.clone()).collect();
-    let role = prompt.role(config);
+    let role = PromptContext::role(config);
     let input = prompt.system_input(config, role.as_deref());
     let advertised = haft_model::call_format(config.model.tool_protocol, &[]);
     assert_eq!(advertised, None, "without tools there is nothing to say");
