@@ -164,7 +164,7 @@ impl ApprovalDialog {
                 rows.push(StyledLine::of("Enter says no with these words, Esc goes back", TextStyle::Dim).cut(columns));
             }
             ApprovalStage::Change => {
-                rows.push(StyledLine::of("Enter runs it like this, Esc goes back", TextStyle::Dim).cut(columns))
+                rows.push(StyledLine::of("Enter runs it like this, Esc goes back", TextStyle::Dim).cut(columns));
             }
         }
         rows

@@ -81,7 +81,7 @@ impl MarkdownRenderer {
                 None => self.push_text(&text, self.styles.last().copied().unwrap_or_default()),
             },
             Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
-                self.push_text(&text, TextStyle::Code)
+                self.push_text(&text, TextStyle::Code);
             }
             Event::Html(text) | Event::InlineHtml(text) => self.push_text(text.trim_end_matches('\n'), TextStyle::Dim),
             Event::FootnoteReference(text) => self.push_text(&format!("[{text}]"), TextStyle::Dim),
