@@ -118,7 +118,7 @@ pub(super) fn run(kind: KnowledgeKind, command: Option<CatalogueCommand>) -> any
     let all = CatalogueCommand::List { verbose: false, json: false, common: Common::default() };
     match command.unwrap_or(all) {
         CatalogueCommand::List { verbose, json, common } => {
-            list(kind, verbose, json, &CatalogueContext::find(&common)?)?
+            list(kind, verbose, json, &CatalogueContext::find(&common)?)?;
         }
         CatalogueCommand::Show { name, json, common } => show(kind, &name, json, &CatalogueContext::find(&common)?)?,
         CatalogueCommand::Add { name, file, user, common } => {

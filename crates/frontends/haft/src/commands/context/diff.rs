@@ -99,7 +99,7 @@ impl<'a> RequestDiff<'a> {
         for op in capture_diff_slices(Algorithm::Myers, &hashes(old), &hashes(new)) {
             match op {
                 DiffOp::Equal { new_index, len, .. } => {
-                    steps.push(SegmentChange::Again(&is[new_index..new_index + len]))
+                    steps.push(SegmentChange::Again(&is[new_index..new_index + len]));
                 }
                 DiffOp::Delete { old_index, old_len, .. } => steps.extend((old_index..old_index + old_len).map(gone)),
                 DiffOp::Insert { new_index, new_len, .. } => steps.extend((new_index..new_index + new_len).map(came)),

@@ -226,14 +226,14 @@ fn model(
             Ok((wiring::declared(config, name)?.encoding(), ModelSource::Named))
         }
         (None, Some(own)) => Ok((own, ModelSource::Recorded)),
-        (named, _) => match recorded_model(conversations).filter(|_| named.is_none()) {
-            Some(encoding) => Ok((encoding, ModelSource::Recorded)),
-            None => {
-                let mut encoding = next::undeclared("anthropic/model", Api::Anthropic)?.encoding();
-                encoding.spec = haft_lab::assumed_model(haft_lab::PRICE_TABLES[0]);
-                Ok((encoding, ModelSource::Assumed))
+        (named, _) => {
+            if let Some(encoding) = recorded_model(conversations).filter(|_| named.is_none()) {
+                return Ok((encoding, ModelSource::Recorded));
             }
-        },
+            let mut encoding = next::undeclared("anthropic/model", Api::Anthropic)?.encoding();
+            encoding.spec = haft_lab::assumed_model(haft_lab::PRICE_TABLES[0]);
+            Ok((encoding, ModelSource::Assumed))
+        }
     }
 }
 
