@@ -38,7 +38,9 @@ pub(crate) fn run(path: Option<PathBuf>) -> anyhow::Result<()> {
     let mut costs = Costs::default();
     for (one, cost) in measured {
         errors.add(one);
-        cost.into_iter().for_each(|cost| costs.add(cost));
+        for cost in cost {
+            costs.add(cost);
+        }
     }
     errors.tell();
     costs.tell(&experiments);
