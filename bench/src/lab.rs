@@ -38,7 +38,7 @@ pub(crate) fn run(path: Option<PathBuf>) -> anyhow::Result<()> {
     let mut costs = Costs::default();
     for (one, cost) in measured {
         errors.add(one);
-        for cost in cost {
+        if let Some(cost) = cost {
             costs.add(cost);
         }
     }
