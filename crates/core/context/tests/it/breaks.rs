@@ -112,7 +112,7 @@ impl Build {
     }
 
     fn todo(mut self, word: &str) -> Self {
-        self.reminders.todo = Some(vec![word; 993].join(" "));
+        self.reminders.todo = Some(vec![word; 991].join(" "));
         self
     }
 
