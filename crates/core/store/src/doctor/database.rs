@@ -59,8 +59,7 @@ fn log(database: &Path) -> Option<Check> {
     if copies.is_empty() {
         return None;
     }
-    let message = "the newest messages were lost to damage; `haft doctor --salvage` writes out what can still be read of \
-                   the copies, which can be removed after that";
+    let message = "the newest messages were lost to damage; these copies of the log were kept";
     let details = copies.iter().map(|copy| copy.display().to_string()).collect();
     Some(Check::new(NAME, CheckHealth::Damaged, message).with_details(details))
 }
@@ -85,9 +84,7 @@ fn integrity(connection: &mut Connection) -> Result<Check, SqliteFailure> {
             return Ok(check.with_details(found));
         }
     }
-    let message = "pages are damaged; `haft doctor --salvage` writes out what can still be read, \
-                   `haft conversations backup list` shows the backups";
-    Ok(Check::new(DATABASE, CheckHealth::Damaged, message).with_details(found))
+    Ok(Check::new(DATABASE, CheckHealth::Damaged, "pages are damaged").with_details(found))
 }
 
 fn integrity_check(connection: &Connection) -> Result<Vec<String>, SqliteFailure> {

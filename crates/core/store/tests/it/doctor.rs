@@ -204,7 +204,7 @@ async fn a_database_that_cannot_be_opened_is_damaged_and_a_newer_one_is_not() {
     let found = look(&place);
     let damaged = check(&found, "database");
     assert_eq!(damaged.health, CheckHealth::Damaged);
-    assert!(damaged.message.contains("--salvage"), "{damaged:?}");
+    assert!(damaged.message.contains("is not a haft database"), "{damaged:?}");
 }
 
 /// A store as a kill leaves it, with this done to its log.

@@ -79,7 +79,12 @@ fn patient(places: &Places, config: &Config) -> Patient {
 /// Which command helps with what was found.
 fn hint(check: &Check) -> Option<&'static str> {
     match (check.name, check.health) {
-        ("database", CheckHealth::Damaged) => Some("`haft doctor --salvage` exports what can still be read"),
+        ("database", CheckHealth::Damaged) => Some(
+            "`haft doctor --salvage` exports what can still be read, `haft conversations backup list` shows the backups",
+        ),
+        ("log", CheckHealth::Damaged) => {
+            Some("`haft doctor --salvage` exports what can still be read of them; after that they can be removed")
+        }
         ("backups", CheckHealth::Warning) => Some("`haft conversations backup` makes one now"),
         _ => None,
     }

@@ -62,6 +62,8 @@ fn damage_exits_with_1_and_what_is_whole_is_salvaged_and_imported() {
     let ran = rig.run(&["doctor", "--json"]);
     assert_eq!((ran.code(), &ran.json()["ok"]), (1, &json!(false)));
     assert_eq!(*health(&ran.json(), "database"), "damaged");
+    let shown = rig.run(&["doctor"]);
+    assert!(shown.stdout().contains("haft doctor --salvage"), "{}", shown.stdout());
     let refused = rig.run(&["conversations", "list"]);
     assert_eq!(refused.code(), 1);
     assert!(refused.stderr().contains("conversations.db"), "{}", refused.stderr());
