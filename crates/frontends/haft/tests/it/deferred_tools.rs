@@ -49,7 +49,7 @@ fn deferred_tools_are_called_on_every_api() {
             "{api}"
         );
         assert_eq!(std::fs::read_to_string(rig.project().join("notes.txt")).unwrap(), "ALPHA\nBETA\n", "{api}");
-        let first = String::from_utf8(rig.server.generations()[0].body.clone()).unwrap();
+        let first = String::from_utf8_lossy(&rig.server.generations()[0].body).into_owned();
         assert!(!first.contains("*** Begin Patch"), "{api}: it is not described");
     }
 }

@@ -66,7 +66,9 @@ fn first_request(profile: &Profile) -> (String, BTreeSet<String>) {
     rig.write("AGENTS.md", "Tests are run with `make check`.\n");
     let mut arguments = vec!["run", "--output-format", "stream-json"];
     arguments.extend(&profile.arguments);
-    arguments.push("What is this?");
+    if !arguments.contains(&"--goal") {
+        arguments.push("What is this?");
+    }
     let ran = rig.run(&arguments);
     let generations = rig.server.generations();
     let sent = generations.first().unwrap_or_else(|| panic!("{}: nothing was sent: {}", profile.name, ran.stderr()));
@@ -95,6 +97,7 @@ fn what_is_said_names_only_tools_that_can_be_called() {
     let rows = listed.as_array().or_else(|| listed["tools"].as_array()).expect("a list of tools").clone();
     let known: BTreeSet<String> = rows.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
     assert!(known.contains("undo_edit") && known.len() > 30, "{known:?}");
+    let mut wrong = Vec::new();
     for profile in profiles() {
         let (text, mut offered) = first_request(&profile);
         if profile.protocol != "native" {
@@ -104,16 +107,18 @@ fn what_is_said_names_only_tools_that_can_be_called() {
         // What is deferred can be called, too: it is named where the tool that calls it is.
         let indirect = offered.contains("use_tool");
         let named = quoted(&text);
-        for name in known.iter().filter(|name| named.contains(name.as_str()) && !offered.contains(*name)) {
-            assert!(indirect, "{}: `{name}` is named and is not offered", profile.name);
-        }
+        let absent = known.iter().filter(|name| named.contains(name.as_str()) && !offered.contains(*name) && !indirect);
+        wrong.extend(absent.map(|name| format!("{}: `{name}`", profile.name)));
     }
+    assert!(wrong.is_empty(), "named and not offered: {wrong:#?}");
 }
 
 #[test]
 fn the_shell_that_is_named_is_the_one_that_runs_commands() {
     let (text, _) = first_request(&profiles()[0]);
-    assert!(text.contains("Shell of commands: bash"), "{text}");
+    let shell = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|path| std::path::Path::new(path).exists());
+    let line = format!("Shell of commands: {}", shell.unwrap_or("/bin/sh"));
+    assert!(text.contains(&line), "{line}: {text}");
 }
 
 #[test]
