@@ -64,7 +64,7 @@ pub(super) fn run(args: &SandboxTestArgs) -> anyhow::Result<ProcessExit> {
     if args.json {
         output::print_json(&json!({ "ok": ok, "layers": tested }))?;
     } else {
-        output::print(&haft_text::sanitise(&tested.iter().map(as_text).collect::<String>()))?;
+        output::print(&tested.iter().map(as_text).collect::<String>())?;
     }
     Ok(if ok { ProcessExit::Completed } else { ProcessExit::Failed })
 }
