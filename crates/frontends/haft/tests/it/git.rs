@@ -410,7 +410,7 @@ fn git_is_started_in_one_place() {
         let is_source = path.extension().is_some_and(|ending| ending == "rs")
             && shown.contains("/src/")
             && !shown.contains("/tests");
-        if !is_source || shown.contains("sandbox/src/probe/") {
+        if !is_source || shown.contains("/extensions/probe/") {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
