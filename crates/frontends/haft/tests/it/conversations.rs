@@ -1,5 +1,7 @@
 //! `haft conversations` and forks of a session.
 
+use std::fs;
+
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
 use serde_json::{Value, json};
@@ -234,6 +236,35 @@ fn an_export_of_all_is_imported_as_it_was() {
     let ran = other.task(&["-r", id, "second question"]);
     assert_eq!(ran.result()["outcome"], "completed");
     assert_eq!(other.server.generations().len(), 1);
+}
+
+/// An imported conversation may have any id; none leads out of the folder of an export.
+#[test]
+fn odd_ids_lead_nowhere() {
+    let rig = rig();
+    rig.task(&["first question"]);
+    let document = rig.export();
+    let long = "x".repeat(3_000);
+    let ids = ["../../x", "/abs", "a\u{0}b", "..", ".hidden", "a/../../b", "current", "namespaces", "a\nb", &long];
+    fs::create_dir(rig.project().join("odd")).unwrap();
+    for (number, id) in ids.iter().enumerate() {
+        let mut document = document.clone();
+        document["id"] = (*id).into();
+        rig.write(&format!("odd/{number}.json"), document.to_string());
+    }
+    // One that the store does not take is named; the others come in.
+    rig.run(&["conversations", "import", "odd"]);
+    let listed = json_of(&rig, &["conversations", "list", "--all", "--json"]);
+    assert!(listed.as_array().unwrap().len() >= ids.len() / 2, "{listed}");
+    ok(&rig, &["conversations", "export", "--all", "deep/er/exported"]);
+    let names = |folder: &str| {
+        let entries = fs::read_dir(rig.project().join(folder)).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!((names("deep"), names("deep/er")), (vec!["er".to_owned()], vec!["exported".to_owned()]));
+    let exported = names("deep/er/exported");
+    assert!(exported.len() >= listed.as_array().unwrap().len(), "{exported:?}");
+    assert!(exported.iter().all(|name| name.len() < 200 && !name.starts_with('.')), "{exported:?}");
 }
 
 #[test]
