@@ -82,7 +82,7 @@ pub(super) fn run(command: Option<LibCommand>) -> anyhow::Result<ProcessExit> {
                     )));
                 }
             };
-            output::print(&haft_text::sanitise(&told))?;
+            output::print(&told)?;
         }
         LibCommand::List { json, common } => list(json, &common)?,
         LibCommand::Docs { name, common } => docs(&name, &common)?,
@@ -124,7 +124,7 @@ fn add(name: &str, common: &Common) -> anyhow::Result<()> {
         LibraryChange::Made => format!("Added {library}; it is sent from the next request on\n"),
         LibraryChange::None => format!("{library} is added already\n"),
     };
-    output::print(&haft_text::sanitise(&told))
+    output::print(&told)
 }
 
 fn list(json: bool, common: &Common) -> anyhow::Result<()> {
@@ -169,7 +169,7 @@ fn docs(name: &str, common: &Common) -> anyhow::Result<()> {
         return Err(usage_error(format!("`{library}` has no Markdown files")));
     }
     let texts: Vec<_> = documents.iter().map(|one| format!("# {}\n\n{}\n", one.heading, one.text.trim())).collect();
-    output::print(&haft_text::sanitise(&texts.join("\n")))
+    output::print(&texts.join("\n"))
 }
 
 fn refresh(libraries: &Libraries) -> anyhow::Result<()> {

@@ -17,6 +17,7 @@ mod conversations;
 #[cfg(not(any(feature = "mcp", feature = "rag", feature = "web")))]
 mod core_build;
 mod crash;
+mod deferred_tools;
 mod doctor;
 mod edits;
 mod engine_of_context;
@@ -41,6 +42,7 @@ mod modes;
 mod modules;
 mod needles;
 mod permissions;
+mod prompts;
 mod protocols;
 #[cfg(feature = "rag")]
 mod rag;
