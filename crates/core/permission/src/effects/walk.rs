@@ -170,25 +170,20 @@ impl<'a> Walk<'a> {
         let words = Rc::clone(&own.words);
         let mut enclosing = enclosing.to_vec();
         enclosing.push(own);
-        self.run(&words, here, enclosing)
+        self.run(&words, here, &enclosing)
     }
 
     /// Notes a command and what it wraps.
-    fn run(
-        &mut self,
-        words: &Rc<[ShellWord]>,
-        here: &WorkingFolders,
-        enclosing: Vec<EnclosingCommand>,
-    ) -> FoldersAfter {
-        let shown = shown(words, &enclosing);
+    fn run(&mut self, words: &Rc<[ShellWord]>, here: &WorkingFolders, enclosing: &[EnclosingCommand]) -> FoldersAfter {
+        let shown = shown(words, enclosing);
         self.depth += 1;
         let after = if self.depth > MAX_DEPTH || self.effects.len() > MAX_EFFECTS {
             // No rule reaches so far: what is wrapped there is not known.
-            let enclosing = positioned(&enclosing, EffectPosition::Holds(NO_WORD));
+            let enclosing = positioned(enclosing, EffectPosition::Holds(NO_WORD));
             self.note(EffectKind::Opaque("too deep or too long to be followed"), shown, enclosing);
             FoldersAfter { all: WorkingFolders::Unknown, success: WorkingFolders::Unknown }
         } else {
-            self.run_unwrapped(words, &shown, here, &enclosing)
+            self.run_unwrapped(words, &shown, here, enclosing)
         };
         self.depth -= 1;
         after
@@ -217,7 +212,7 @@ impl<'a> Walk<'a> {
         for inner in unwrapped.inner {
             match inner {
                 InnerRun::Command { from, words: inner, same_shell } => {
-                    let done = self.run(&inner, here, enclosed(enclosing, from, Rc::clone(&inner)));
+                    let done = self.run(&inner, here, &enclosed(enclosing, from, Rc::clone(&inner)));
                     if same_shell {
                         after = done;
                     }

@@ -60,7 +60,7 @@ impl LineJudge<'_> {
         folders: &WorkingFolders,
     ) -> Option<Ruling> {
         let mut unknown = words.iter().filter(|word| !shape::is_known(&word.shape));
-        let shapes = unknown.by_ref().take(MAX_UNKNOWN).map(|word| (word, self.shapes(&word.shape, folders)));
+        let shapes = unknown.by_ref().take(MAX_UNKNOWN).map(|word| (word, shapes(&word.shape, folders)));
         let shapes: Vec<_> = shapes.collect();
         let rest = unknown.next();
         let (rule, word) = self.strict_paths(usage).find_map(|(rule, path)| {
@@ -81,7 +81,7 @@ impl LineJudge<'_> {
         if folders.is_empty() {
             folders = effects::resolve(&run.folders, ".").unwrap_or_else(|| vec![self.workspace.root.clone()]);
         }
-        let shapes = unknown.iter().take(MAX_UNKNOWN).flat_map(|word| self.shapes(&word.shape, &run.folders));
+        let shapes = unknown.iter().take(MAX_UNKNOWN).flat_map(|word| shapes(&word.shape, &run.folders));
         let shapes: Vec<String> = shapes.collect();
         let (rule, _) = self.strict_paths(FileAccess::Read).find(|(_, path)| {
             let inside = |shape: &str| path.may_lie_below(self.workspace, shape, reading);
@@ -130,26 +130,6 @@ impl LineJudge<'_> {
         forms
     }
 
-    /// The same for a word of which only its shape is known: absolute shapes.
-    fn shapes(&self, text: &str, folders: &WorkingFolders) -> Vec<String> {
-        if let Some(at) = text.rfind([ANY, HOME]) {
-            let (name, rest) = text[at..].split_once('/').unwrap_or((&text[at..], ""));
-            let behind = name.trim_start_matches([ANY, HOME]);
-            let name = if behind == "." || overlap(behind, "..") { name.trim_end_matches(behind) } else { name };
-            return vec![shape::below(name, rest)];
-        }
-        let of_part = |part: &str| {
-            let known = part.find(|c: char| !shape::is_known(c.encode_utf8(&mut [0; 4]))).unwrap_or(part.len());
-            let lead = part.get(..known).and_then(|lead| lead.rfind('/')).map_or(0, |slash| slash + 1);
-            let (folder, rest) = part.split_at(lead);
-            let found = effects::resolve(folders, if folder.is_empty() { "." } else { folder });
-            let found = found.map(|paths| paths.iter().map(|path| path.to_string_lossy().into_owned()).collect());
-            let found: Vec<String> = found.unwrap_or_else(|| vec![ANY.to_string()]);
-            found.iter().map(|folder| shape::below(folder.trim_end_matches('/'), rest)).collect::<Vec<_>>()
-        };
-        parts(text).flat_map(of_part).collect()
-    }
-
     /// Why a word names a protected file that the command could write, or may name one.
     pub(super) fn protected_word(&self, rule: &PermissionRule, run: &ProgramRun) -> Option<String> {
         if effects::changes_nothing(&run.words, &run.risks) {
@@ -186,7 +166,7 @@ impl LineJudge<'_> {
         let unknown = |word: &&ShellWord| matches!(word.text, WordValue::Dynamic { .. });
         let mut words = run.words.iter().skip(1).filter(unknown);
         let mut looked = words.by_ref().take(MAX_UNKNOWN);
-        let word = looked.find(|word| self.shapes(&word.shape, &run.folders).iter().any(|shape| self.is_maybe(shape)));
+        let word = looked.find(|word| shapes(&word.shape, &run.folders).iter().any(|shape| self.is_maybe(shape)));
         let word = word.or_else(|| words.next())?;
         Some(format!(
             "`{}` may name a protected file: only the shell knows, and a rule for the beginning of a command does not cover that",
@@ -213,6 +193,26 @@ impl LineJudge<'_> {
                 })
             })
     }
+}
+
+/// The files that a word of this shape may name, as absolute shapes.
+fn shapes(text: &str, folders: &WorkingFolders) -> Vec<String> {
+    if let Some(at) = text.rfind([ANY, HOME]) {
+        let (name, rest) = text[at..].split_once('/').unwrap_or((&text[at..], ""));
+        let behind = name.trim_start_matches([ANY, HOME]);
+        let name = if behind == "." || overlap(behind, "..") { name.trim_end_matches(behind) } else { name };
+        return vec![shape::below(name, rest)];
+    }
+    let of_part = |part: &str| {
+        let known = part.find(|c: char| !shape::is_known(c.encode_utf8(&mut [0; 4]))).unwrap_or(part.len());
+        let lead = part.get(..known).and_then(|lead| lead.rfind('/')).map_or(0, |slash| slash + 1);
+        let (folder, rest) = part.split_at(lead);
+        let found = effects::resolve(folders, if folder.is_empty() { "." } else { folder });
+        let found = found.map(|paths| paths.iter().map(|path| path.to_string_lossy().into_owned()).collect());
+        let found: Vec<String> = found.unwrap_or_else(|| vec![ANY.to_string()]);
+        found.iter().map(|folder| shape::below(folder.trim_end_matches('/'), rest)).collect::<Vec<_>>()
+    };
+    parts(text).flat_map(of_part).collect()
 }
 
 /// Whether a folder has an entry of this name, in any spelling.

@@ -134,7 +134,7 @@ impl ShellParser<'_> {
         if source == "{}" {
             // What `find` and `xargs` replace; braces with nothing in them are only braces.
             word.known = None;
-            word.shape = source.to_owned();
+            source.clone_into(&mut word.shape);
         }
         Ok(word.finish(source))
     }
