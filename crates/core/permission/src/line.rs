@@ -226,7 +226,9 @@ impl LineJudge<'_> {
     fn write(&self, effect: &CommandEffect, file: &RedirectFile) -> Ruling {
         let workspace = self.workspace;
         let forms = self.forms(&file.word, &file.folders);
-        if let Some(ruling) = self.permissions.forbidden_file(FileAccess::Write, &forms, workspace) {
+        let forbidden = self.permissions.forbidden_file(FileAccess::Write, &forms, workspace);
+        let uncertain = || self.uncertain(FileAccess::Write, &[&file.word], &file.folders);
+        if let Some(ruling) = forbidden.or_else(uncertain) {
             return ruling;
         }
         let target = &file.word.source;
@@ -258,10 +260,9 @@ impl LineJudge<'_> {
 
     fn read(&self, effect: &CommandEffect, file: &RedirectFile) -> Ruling {
         let forms = self.forms(&file.word, &file.folders);
-        if let Some(ruling) = self.permissions.forbidden_file(FileAccess::Read, &forms, self.workspace) {
-            return ruling;
-        }
-        if let Some(ruling) = self.uncertain(FileAccess::Read, &[&file.word], &file.folders) {
+        let forbidden = self.permissions.forbidden_file(FileAccess::Read, &forms, self.workspace);
+        let uncertain = || self.uncertain(FileAccess::Read, &[&file.word], &file.folders);
+        if let Some(ruling) = forbidden.or_else(uncertain) {
             return ruling;
         }
         let source = &file.word.source;

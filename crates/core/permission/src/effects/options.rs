@@ -19,13 +19,12 @@ impl OptionSet {
         });
         let mut found = Vec::new();
         for text in texts.take_while(|text| *text != "--").filter(|text| is_option(text)) {
-            match text.strip_prefix("--") {
-                Some(long) => found.extend(spelled(program, long.split('=').next().unwrap_or(long))),
-                None if clusters => {
-                    let letters = text.chars().skip(1);
-                    found.extend(letters.flat_map(|letter| spelled(program, letter.encode_utf8(&mut [0; 4]))));
-                }
-                None => found.push(text.to_owned()),
+            if clusters && !text.starts_with("--") {
+                let letters = text.chars().skip(1);
+                found.extend(letters.flat_map(|letter| spelled(program, letter.encode_utf8(&mut [0; 4]))));
+            } else {
+                let name = text.trim_start_matches('-');
+                found.extend(spelled(program, name.split('=').next().unwrap_or(name)));
             }
         }
         Self(found)
