@@ -204,10 +204,10 @@ fn all_conversations_are_exported_as_files() {
     let folder = rig.project().join("exported");
     ok(&rig, &["conversations", "export", "--all", folder.to_str().unwrap()]);
     let mut names: Vec<_> =
-        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     assert_eq!(names, ["current_conversations.json", "namespaces.json", "one.json", "two%2f..%2fthree.json"]);
-    let read = |name: &str| -> Value { serde_json::from_slice(&std::fs::read(folder.join(name)).unwrap()).unwrap() };
+    let read = |name: &str| -> Value { serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap() };
     let project = rig.project().display().to_string();
     assert_eq!(read("current_conversations.json"), json!({project: "one", "other": "two/../three"}));
     assert_eq!(read("one.json")["id"], "one");
