@@ -53,7 +53,7 @@ pub struct RecordedAside {
 pub struct ImaginedReminders {
     /// About how long they are; none with 0.
     pub tokens: u32,
-    /// The share of requests that change them.
+    /// The share of requests that change them, the first of which makes them; with 0 they are there from the beginning.
     pub changes: f64,
 }
 
@@ -159,13 +159,14 @@ fn steps(said: &[Message]) -> Vec<RecordedStep> {
 }
 
 impl ImaginedReminders {
-    /// The reminders of this step: about so many tokens, changed in this share of the steps.
+    /// The reminders of this step: a TODO list, begun by the first change.
     fn at(self, step: usize, counter: &dyn TokenCounter) -> Option<Reminders> {
         const LINE: &str = "- [ ] a step of the plan, described in a line of the usual length for such a thing\n";
         let lines = self.tokens / counter.text(LINE).max(1);
         let version = (step as f64 * self.changes) as usize;
         let todo = format!("{}- [x] {version} steps are done\n", LINE.repeat(lines as usize));
-        (self.tokens > 0).then(|| Reminders { todo: Some(todo), ..Reminders::default() })
+        let is_begun = version > 0 || self.changes == 0.0;
+        (self.tokens > 0 && is_begun).then(|| Reminders { todo: Some(todo), ..Reminders::default() })
     }
 }
 
@@ -213,8 +214,10 @@ mod tests {
     fn imagined_reminders_have_the_size_and_change_as_told() {
         let imagined = ImaginedReminders { tokens: 1_000, changes: 0.05 };
         let at = |step| imagined.at(step, &Quarter).and_then(|reminders| reminders.todo).unwrap();
-        assert!((900..1_100).contains(&Quarter.text(&at(0))), "{}", Quarter.text(&at(0)));
-        assert!(at(0) == at(19) && at(19) != at(20));
+        assert_eq!(imagined.at(19, &Quarter), None, "there is no list before one is written");
+        assert!((900..1_100).contains(&Quarter.text(&at(20))), "{}", Quarter.text(&at(20)));
+        assert!(at(20) == at(39) && at(39) != at(40));
         assert_eq!(ImaginedReminders { tokens: 0, changes: 1.0 }.at(3, &Quarter), None);
+        assert!(ImaginedReminders { tokens: 1_000, changes: 0.0 }.at(0, &Quarter).is_some());
     }
 }
