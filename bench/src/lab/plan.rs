@@ -53,7 +53,7 @@ impl Planner {
         if number == 0 || self.random.below(2) == 0 {
             self.begin_list();
         }
-        while self.replies.len() + 1 < steps {
+        while self.replies.len() + 2 < steps {
             match self.random.below(100) {
                 0..40 => self.read(),
                 40..58 => self.search(),
@@ -62,6 +62,11 @@ impl Planner {
                 82..95 => self.command(),
                 _ => self.go_on_with_list(),
             }
+        }
+        // Whoever stops with items open is asked to go on.
+        if self.done < self.list.len() {
+            self.done = self.list.len();
+            self.write_list();
         }
         let path = self.path(0);
         let answer = format!(
@@ -191,7 +196,10 @@ impl Planner {
     }
 
     fn go_on_with_list(&mut self) {
-        self.done = (self.done + 1).min(self.list.len());
+        self.done += 1;
+        if self.done >= self.list.len() {
+            return self.begin_list();
+        }
         self.write_list();
     }
 

@@ -156,14 +156,14 @@ fn a_list_that_no_result_shows_as_it_is_is_said_at_once() {
     {
         assert_eq!(listing("UAT", 2, shown).send(), "SUATt", "{shown}");
     }
-    const SHOWN: &str = "[~] one\n[ ] two";
-    let mut world = listing("UAT", 2, SHOWN);
-    world.history = with_list("UAT", 2, "read_file", Envelope::success(SHOWN));
+    let shown = "[~] one\n[ ] two";
+    let mut world = listing("UAT", 2, shown);
+    world.history = with_list("UAT", 2, "read_file", Envelope::success(shown));
     assert_eq!(world.send(), "SUATt", "a file that holds the same is no list");
-    world = listing("UATAT", 2, SHOWN);
+    world = listing("UATAT", 2, shown);
     world.history[4] = with_list("UATAT", 4, "todo_write", Envelope::success("[~] other")).remove(4);
     assert_eq!(world.send(), "SUATATt", "the newest result counts");
-    world = listing("UATAT", 2, SHOWN);
+    world = listing("UATAT", 2, shown);
     world.history[4] = with_list("UATAT", 4, "todo_write", Envelope::failure("store", "cannot")).remove(4);
     assert_eq!(world.send(), "SUATAT", "one that failed changed nothing");
 }
