@@ -9,7 +9,6 @@ mod own;
 mod plan;
 mod predict;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -33,15 +32,17 @@ pub(crate) fn run(path: Option<PathBuf>, own: Option<PathBuf>, haft: &Path) -> a
         Some(path) => recorded(&path, &experiments)?,
         None => figures::line("recorded: skipped, set HAFT_TRAJECTORIES to a file of recorded conversations"),
     }
-    let exports = own::sessions(haft, own)?.into_iter().map(Ok);
-    let measured = each(exports, |text| cost::costs(text, ImportFormat::Document, &experiments))?;
+    let folder = own::ExportFolder::new(own)?;
+    let measured = each(own::trees()?.into_iter().enumerate().map(Ok), |(number, tree)| {
+        cost::costs(&folder.export(haft, *number, tree)?, ImportFormat::Document, &experiments)
+    })?;
     Costs(measured.into_iter().flatten().collect()).tell("had by haft itself", &experiments);
     Ok(())
 }
 
 /// How good the simulation is, and what the recorded conversations cost.
 fn recorded(path: &Path, experiments: &Experiments) -> anyhow::Result<()> {
-    let measured = each(recorded::lines(path)?, |line| {
+    let measured = each(recorded::lines(path)?.map(|line| Ok(line?)), |line: &String| {
         let errors = predict::errors(&recorded::parse(line, &O200k)?);
         Ok((errors, cost::costs(line, ImportFormat::Trajectory, experiments)?))
     })?;
@@ -58,11 +59,11 @@ fn recorded(path: &Path, experiments: &Experiments) -> anyhow::Result<()> {
 }
 
 /// What `measure` makes of each conversation, in their order.
-fn each<T: Send>(
-    texts: impl Iterator<Item = io::Result<String>> + Send,
-    measure: impl Fn(&str) -> anyhow::Result<T> + Sync,
+fn each<I, T: Send>(
+    conversations: impl Iterator<Item = anyhow::Result<I>> + Send,
+    measure: impl Fn(&I) -> anyhow::Result<T> + Sync,
 ) -> anyhow::Result<Vec<T>> {
-    let lines = Mutex::new(texts.enumerate());
+    let lines = Mutex::new(conversations.enumerate());
     let next = || lines.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || -> anyhow::Result<Vec<(usize, T)>> {
         let mut done = Vec::new();

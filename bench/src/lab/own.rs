@@ -12,6 +12,7 @@ use anyhow::{Context, ensure};
 use haft_testkit::{Script, ScriptedServer};
 use haft_types::{ContentHash, MessageId, Timestamp};
 use serde_json::Value;
+use tempfile::TempDir;
 
 use super::plan::{PlannedRound, SourceFile, plan};
 use crate::figures;
@@ -32,33 +33,34 @@ const FEWEST: usize = 20;
 const FILES: usize = 120;
 const LARGEST: u64 = 200_000;
 
-/// The exports, in order.
-pub(super) fn sessions(haft: &Path, folder: Option<PathBuf>) -> anyhow::Result<Vec<String>> {
-    let temporary;
-    let folder = match folder {
-        Some(folder) => folder,
-        None => {
-            temporary = tempfile::tempdir()?;
-            temporary.path().to_owned()
-        }
-    };
-    fs::create_dir_all(&folder)?;
-    let mut exports = Vec::new();
-    for (number, tree) in trees()?.into_iter().enumerate() {
-        let file = folder.join(format!("session-{number:02}.json"));
-        if !file.exists() {
-            // Between 60 and 300 requests.
-            let export = session(haft, &tree, number, 60 + number * 11)?;
-            fs::write(&file, export)?;
-        }
-        exports.push(fs::read_to_string(&file)?);
+/// Where exports are kept.
+pub(super) struct ExportFolder {
+    folder: PathBuf,
+    /// Goes when this does.
+    _temporary: Option<TempDir>,
+}
+
+impl ExportFolder {
+    /// The folder that is named, or a temporary one.
+    pub(super) fn new(named: Option<PathBuf>) -> anyhow::Result<Self> {
+        let temporary = if named.is_none() { Some(tempfile::tempdir()?) } else { None };
+        let folder = named.or_else(|| Some(temporary.as_ref()?.path().to_owned())).context("there is no folder")?;
+        fs::create_dir_all(&folder)?;
+        Ok(Self { folder, _temporary: temporary })
     }
-    ensure!(exports.len() >= FEWEST, "only {} source trees were found", exports.len());
-    Ok(exports)
+
+    /// The export of the conversation about a tree, had now where it is not there yet. They have between 60 and 300 requests.
+    pub(super) fn export(&self, haft: &Path, number: usize, tree: &Path) -> anyhow::Result<String> {
+        let file = self.folder.join(format!("session-{number:02}.json"));
+        if !file.exists() {
+            fs::write(&file, session(haft, tree, number, 60 + number * 11)?)?;
+        }
+        Ok(fs::read_to_string(&file)?)
+    }
 }
 
 /// The folders of the sources.
-fn trees() -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn trees() -> anyhow::Result<Vec<PathBuf>> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
     let mut trees: Vec<PathBuf> = OURS.iter().map(|name| crates.join(name)).collect();
     let home = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cargo")));
@@ -69,6 +71,7 @@ fn trees() -> anyhow::Result<Vec<PathBuf>> {
             None => figures::line(&format!("the sources of {name} are not there: left out")),
         }
     }
+    ensure!(trees.len() >= FEWEST, "only {} source trees were found", trees.len());
     Ok(trees)
 }
 

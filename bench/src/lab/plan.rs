@@ -120,7 +120,7 @@ impl Planner {
 
     fn read(&mut self) {
         // Several files at once, as models do it.
-        let calls: Vec<_> = (0..1 + self.random.below(4) / 3).map(|_| self.read_call()).collect();
+        let calls: Vec<_> = (0..=self.random.below(4) / 3).map(|_| self.read_call()).collect();
         let text = format!("I read {} to see what it does.", if calls.len() > 1 { "both" } else { "it" });
         self.replies.push(Reply::calls(calls).with_text(text));
     }
