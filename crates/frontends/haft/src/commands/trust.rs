@@ -45,7 +45,7 @@ fn show(project: &Project, standing: &TrustState, json: bool) -> anyhow::Result<
             "path": project.root, "standing": word, "changed": changed, "would_run": found.runs(), "would_obey": found.obeyed,
         }));
     }
-    output::print(&haft_text::sanitise(&found.described(project, standing)))
+    output::print(&found.described(project, standing))
 }
 
 fn told(standing: &TrustState) -> (&'static str, &[String]) {

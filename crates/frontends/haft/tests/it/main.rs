@@ -17,11 +17,13 @@ mod conversations;
 #[cfg(not(any(feature = "mcp", feature = "rag", feature = "web")))]
 mod core_build;
 mod crash;
+mod deferred_tools;
 mod doctor;
 mod edits;
 mod engine_of_context;
 mod external_tools;
 mod gate;
+mod git;
 mod hooks;
 mod hostile;
 mod hot_reload;
@@ -41,6 +43,7 @@ mod modes;
 mod modules;
 mod needles;
 mod permissions;
+mod prompts;
 mod protocols;
 #[cfg(feature = "rag")]
 mod rag;

@@ -116,7 +116,7 @@ pub(super) async fn run(args: &TestArgs) -> anyhow::Result<ProcessExit> {
     if args.json {
         output::print_json(&json!({ "checks": outcomes, "failed": failed }))?;
     } else {
-        output::print(&haft_text::sanitise(&as_text(&outcomes)))?;
+        output::print(&as_text(&outcomes))?;
     }
     Ok(if failed == 0 { ProcessExit::Completed } else { ProcessExit::Failed })
 }
@@ -263,7 +263,7 @@ impl ContextTestBench {
 
     #[cfg(not(feature = "lab"))]
     fn replay(&self, check: &ReplayCheck) -> anyhow::Result<(String, bool, String)> {
-        let ReplayCheck { conversation, breaks: _, causes: _ } = check;
+        let ReplayCheck { conversation, breaks: _breaks, causes: _causes } = check;
         let (root, shown) = (self.project.root.display(), conversation.display());
         Err(usage_error(format!("`{root}`: replays such as `{shown}` are not in this build; use `--features lab`")))
     }
