@@ -3,6 +3,7 @@ mod commands;
 mod files;
 mod hosts;
 mod modes;
+mod ordinary;
 mod properties;
 mod rules;
 mod servers;
