@@ -1,7 +1,9 @@
+mod advisories;
 mod commands;
 mod files;
 mod hosts;
 mod modes;
+mod ordinary;
 mod properties;
 mod rules;
 mod servers;
