@@ -11,6 +11,7 @@ mod bad_input;
 mod broken;
 mod budgets;
 mod catalogue;
+mod circles;
 mod context;
 mod context_edit;
 mod context_tests;
