@@ -14,8 +14,8 @@ use haft_tool::Registry;
 use haft_tools::{LimitsConfig, Running};
 
 use super::catalogue;
-use crate::cli::Common;
 use crate::commands::catalogue::CatalogueCommand;
+use crate::commands::options::Common;
 use crate::commands::useful::OfConversation;
 use crate::exit::ProcessExit;
 use crate::wiring;
@@ -87,7 +87,7 @@ pub(crate) struct ToolListArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| ToolsCommand::List(ToolListArgs::default())) {
         ToolsCommand::List(args) => wiring::runtime()?.block_on(list::run(&args))?,
         ToolsCommand::Show { name, json, common } => wiring::runtime()?.block_on(show::run(&name, json, &common))?,

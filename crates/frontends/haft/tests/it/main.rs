@@ -4,12 +4,14 @@
 #![expect(clippy::format_collect, reason = "short, and speed is not at stake here")]
 
 mod active_context;
+mod advisories;
 mod agents;
 mod architecture;
 mod bad_input;
 mod broken;
 mod budgets;
 mod catalogue;
+mod circles;
 mod context;
 mod context_edit;
 mod context_tests;

@@ -26,8 +26,8 @@ use haft_types::{Api, CacheKind, CacheRule, ModelSpec, Price};
 use serde_json::json;
 
 use super::next;
-use crate::cli::Common;
 use crate::commands::configuration;
+use crate::commands::options::Common;
 use crate::exit::usage_error;
 use crate::output::TextTable;
 use crate::{output, wiring};
@@ -68,7 +68,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "READ/WRITE", value_parser = prices)]
     pub(crate) prices: Option<(f64, f64)>,
 
-    /// Reminders for a file or folder without any: their tokens, and the share of requests that change them.
+    /// Reminders for recordings in which no TODO list is kept: their tokens, and the share of requests that change them, the
+    /// first of which makes them.
     #[arg(long, value_name = "TOKENS[:SHARE]", default_value = "1000:0.05")]
     pub(crate) reminders: ReminderScenario,
 
