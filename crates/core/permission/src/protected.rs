@@ -21,7 +21,12 @@ pub(super) fn named(path: &Path) -> Option<&'static str> {
         .collect();
     PROTECTED.iter().chain(STEERING).copied().find(|name| {
         let wanted: Vec<&str> = name.split('/').collect();
-        parts.windows(wanted.len()).any(|window| window.iter().map(String::as_str).eq(wanted.iter().copied()))
+        parts.windows(wanted.len()).any(|window| {
+            window.iter().zip(&wanted).all(|(part, wanted)| match wanted.strip_prefix('*') {
+                Some(ending) => part.ends_with(ending),
+                None => part == wanted,
+            })
+        })
     })
 }
 
@@ -51,7 +56,8 @@ mod tests {
             ".gi\u{fe0f}t", "．git", ".ｇｉｔ/config", ".git./x", ".git /x", ".HAFT/config.toml", ".mcp.json",
             "a/.MCP.JSON", ".BASHRC", ".ba\u{17f}hrc", ".github/workflows/ci.yml", "x/.GitHub/Workflows/y",
             ".vscode/settings.json", "Jenkinsfile", ".\u{212a}shrc", "AGENTS.md", "sub/Agents.MD", "CLAUDE.md",
-            ".cargo/config.toml", "x/.npmrc", "rust-toolchain.toml", "CODE_LAW.md",
+            "haft.code-workspace", "sub/My.Code-Workspace", ".cargo/config.toml", "x/.npmrc", "rust-toolchain.toml",
+            "CODE_LAW.md",
         ] {
             assert!(named(Path::new(path)).is_some(), "{path}");
         }

@@ -114,10 +114,12 @@ pub const PROTECTED: &[&str] = &[
 
 /// Files that steer later runs of agents and tools: changing one is asked like changing a protected one. A command that is confined
 /// cannot change those that are there; the others are not covered while it runs, as an empty one would already mean something.
+/// One that begins with `*` stands for every name with that ending.
 pub const STEERING: &[&str] = &[
-    ".aider.conf.yml", ".bazelrc", ".cargo/config", ".cargo/config.toml", ".clinerules", ".curlrc", ".cursorrules",
-    ".gdbinit", ".irbrc", ".lldbinit", ".mise.toml", ".mvn", ".netrc", ".npmrc", ".pnpmfile.cjs", ".psqlrc", ".pypirc",
-    ".python-version", ".rprofile", ".sqliterc", ".tool-versions", ".wgetrc", ".windsurfrules", ".yarnrc",
-    ".yarnrc.yml", "agents.md", "agents.override.md", "bunfig.toml", "claude.local.md", "claude.md", "code_law.md",
-    "copilot-instructions.md", "gemini.md", "mise.toml", "pip.conf", "rust-toolchain", "rust-toolchain.toml",
+    "*.code-workspace", ".aider.conf.yml", ".bazelrc", ".cargo/config", ".cargo/config.toml", ".clinerules", ".curlrc",
+    ".cursorrules", ".gdbinit", ".irbrc", ".lldbinit", ".mise.toml", ".mvn", ".netrc", ".npmrc", ".pnpmfile.cjs",
+    ".psqlrc", ".pypirc", ".python-version", ".rprofile", ".sqliterc", ".tool-versions", ".wgetrc", ".windsurfrules",
+    ".yarnrc", ".yarnrc.yml", "agents.md", "agents.override.md", "bunfig.toml", "claude.local.md", "claude.md",
+    "code_law.md", "copilot-instructions.md", "gemini.md", "mise.toml", "pip.conf", "rust-toolchain",
+    "rust-toolchain.toml",
 ];

@@ -142,7 +142,10 @@ fn look(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)> {
 }
 
 fn is_called(name: &OsStr, protected: &str) -> bool {
-    name.to_str().is_some_and(|name| name.eq_ignore_ascii_case(protected))
+    name.to_str().is_some_and(|name| match protected.strip_prefix('*') {
+        Some(ending) => name.to_ascii_lowercase().ends_with(ending),
+        None => name.eq_ignore_ascii_case(protected),
+    })
 }
 
 #[cfg(test)]
