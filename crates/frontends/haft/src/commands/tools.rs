@@ -103,7 +103,7 @@ pub(super) fn run(command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> 
 }
 
 /// Every tool there is.
-pub(in crate::commands) fn registry() -> Registry {
+pub(crate) fn registry() -> Registry {
     let supervisor = Arc::new(wiring::environment().supervisor());
     let readers = wiring::readers(&supervisor);
     haft_engine::all_tools(&Arc::new(Running::new(supervisor, LimitsConfig::default()).with_readers(readers)))

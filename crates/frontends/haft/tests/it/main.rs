@@ -10,6 +10,7 @@ mod bad_input;
 mod broken;
 mod budgets;
 mod catalogue;
+mod confined_starts;
 mod context;
 mod context_edit;
 mod context_tests;
@@ -41,6 +42,7 @@ mod modes;
 mod modules;
 mod needles;
 mod permissions;
+mod project_policy;
 mod protocols;
 #[cfg(feature = "rag")]
 mod rag;
