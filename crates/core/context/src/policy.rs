@@ -251,4 +251,24 @@ mod tests {
         assert!(wrong(Policy { warn_at: f64::NAN, ..Policy::default() }).contains("warn_at"));
         assert!(wrong(Policy { output_reserve: 1.0, ..Policy::default() }).contains("output_reserve"));
     }
+    #[test]
+    fn docs_list_every_key_with_its_default() {
+        let mut keys = Vec::new();
+        for (key, value) in serde_json::to_value(Policy::default()).unwrap().as_object().unwrap() {
+            match value.as_object() {
+                Some(inner) => {
+                    keys.extend(inner.iter().map(|(inner, value)| format!("| `{key}.{inner}` | `{value}` |")))
+                }
+                None => keys.push(format!("| `{key}` | `{value}` |")),
+            }
+        }
+        let page = include_str!("../../../../docs/context.md");
+        let (_, settings) = page.split_once("## Settings").unwrap();
+        let listed = settings.lines().filter(|line| line.starts_with("| `"));
+        let mut listed: Vec<_> =
+            listed.map(|row| row.splitn(4, '|').take(3).collect::<Vec<_>>().join("|") + "|").collect();
+        keys.sort();
+        listed.sort();
+        assert_eq!(listed, keys);
+    }
 }

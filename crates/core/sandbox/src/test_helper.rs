@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 
-use crate::{Supervisor, helper_entry, probe_entry};
+use crate::{Supervisor, helper_entry};
 
 #[expect(unsafe_code, reason = "there is no other way to run before the `main` of a test program")]
 // SAFETY: the section holds pointers to functions without arguments; this is one, and it is kept by `#[used]`. What it
@@ -17,8 +17,7 @@ static HOOK: extern "C" fn() = hook;
 extern "C" fn hook() {
     let arguments = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     let arguments = arguments.split(|byte| *byte == 0).map(|argument| OsString::from_vec(argument.to_vec()));
-    let arguments: Vec<_> = arguments.collect();
-    if let Some(code) = helper_entry(arguments.iter().cloned()).or_else(|| probe_entry(arguments)) {
+    if let Some(code) = helper_entry(arguments) {
         std::process::exit(i32::from(code != ExitCode::SUCCESS));
     }
 }

@@ -23,7 +23,7 @@ pub fn run() -> ExitCode {
         return code;
     }
     // It is the program that tries to leave the sandbox, when that is to be tested.
-    if let Some(code) = haft_sandbox::probe_entry(std::env::args_os()) {
+    if let Some(code) = haft_probe::probe_entry(std::env::args_os()) {
         return code;
     }
     // And it is the process that reads PDF files, which may crash.

@@ -152,10 +152,13 @@ pub(crate) fn climb(layers: &mut Layers, room: InputRoom, snapshot: &Snapshot<'_
     if before <= room.soft {
         return Ok(climbed);
     }
-    climbed.cut = drop_oldest(layers, room.goal, snapshot);
-    if let Some((rounds, steps)) = climbed.cut.map(|_| left_out(layers, snapshot)) {
+    if let Some((cut, gone)) = drop_oldest(layers, room.goal, snapshot) {
+        climbed.cut = Some(cut);
+        let running = layers.line.round;
+        let rounds: HashSet<_> = gone.iter().map(|item| item.round).filter(|round| *round < running).collect();
+        let steps = gone.iter().filter(|item| item.round == running && item.role() == Role::Assistant).count();
         let tokens = before.saturating_sub(layers.tokens());
-        climbed.steps.push(LadderStep::OlderRounds { rounds, steps, tokens });
+        climbed.steps.push(LadderStep::OlderRounds { rounds: rounds.len() as u32, steps: steps as u32, tokens });
     }
     let before = layers.tokens();
     if before > room.soft {
@@ -181,8 +184,9 @@ pub(crate) fn climb(layers: &mut Layers, room: InputRoom, snapshot: &Snapshot<'_
     Ok(climbed)
 }
 
-/// Keeps the newest rounds that fit, then the newest steps of the running one, and puts the ledger in place of what went.
-fn drop_oldest(layers: &mut Layers, goal: u64, snapshot: &Snapshot<'_>) -> Option<Cut> {
+/// Keeps the newest rounds that fit, then the newest steps of the running one, and puts the ledger in place of what went,
+/// which it returns.
+fn drop_oldest(layers: &mut Layers, goal: u64, snapshot: &Snapshot<'_>) -> Option<(Cut, Vec<TimelineItem>)> {
     let room = goal.saturating_sub(layers.fixed());
     let cut = newest_that_fit(&layers.line, room)?;
     let ledger = stand_in(&original(cut, snapshot), cut, snapshot);
@@ -194,8 +198,9 @@ fn drop_oldest(layers: &mut Layers, goal: u64, snapshot: &Snapshot<'_>) -> Optio
     drop(layers.line.cut(cut));
     // A ledger of an earlier cut is part of the new one.
     layers.line.summaries.retain(|summary| summary.message.origin() != Origin::Engine);
-    layers.line.summaries.extend(stand_in(&original(cut, snapshot), cut, snapshot));
-    Some(cut)
+    let gone = original(cut, snapshot);
+    layers.line.summaries.extend(stand_in(&gone, cut, snapshot));
+    Some((cut, gone))
 }
 
 /// Where to cut so that what is left fits; `None` when nothing can go.
@@ -254,17 +259,6 @@ fn stand_in(gone: &[TimelineItem], cut: Cut, snapshot: &Snapshot<'_>) -> Option<
         Message::text(MessageId::derived(hash), Role::Summary, text, to).from(Origin::Engine)
     });
     Some(made).filter(|entry| !entry.message.joined_text().is_empty())
-}
-
-/// How many rounds and how many steps of the running round are not among what is sent.
-fn left_out(layers: &Layers, snapshot: &Snapshot<'_>) -> (u32, u32) {
-    let sent: HashSet<_> = layers.line.items.iter().map(TimelineItem::id).collect();
-    let mut line = Timeline::new(repair(snapshot.history, snapshot.counter));
-    drop_archived(&mut line);
-    let gone = || line.items.iter().filter(|item| !sent.contains(&item.id()));
-    let rounds: HashSet<_> = gone().map(|item| item.round).filter(|round| *round < line.round).collect();
-    let steps = gone().filter(|item| item.round == line.round && item.role() == Role::Assistant).count();
-    (rounds.len() as u32, steps as u32)
 }
 
 /// Keeps the current request, the newest assistant message with its block, and what is being answered.

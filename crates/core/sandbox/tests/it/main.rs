@@ -8,7 +8,6 @@ mod connected;
 mod endings;
 mod network;
 mod output;
-mod probing;
 mod processes;
 mod stand_in;
 mod terminal;

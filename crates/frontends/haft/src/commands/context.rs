@@ -45,9 +45,9 @@ pub(crate) enum ContextCommand {
     Render(RenderArgs),
     /// Print a message as it was stored, by the id that a summary or a notice names.
     Recall(RecallArgs),
-    /// Archive older rounds behind a summary now.
+    /// Archive everything but the newest step behind a summary now.
     ///
-    /// The newest `context.keep_rounds` rounds stay. Nothing is deleted: `recall` brings every message back.
+    /// What the user said in the running round stays. Nothing is deleted: `recall` brings every message back.
     Compact(CompactArgs),
     /// Replay a recorded conversation under other policies: tokens, cache, cost, regret
     ///

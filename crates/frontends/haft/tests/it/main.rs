@@ -18,6 +18,7 @@ mod conversations;
 #[cfg(not(any(feature = "mcp", feature = "rag", feature = "web")))]
 mod core_build;
 mod crash;
+mod deferred_tools;
 mod doctor;
 mod edits;
 mod engine_of_context;
@@ -43,6 +44,7 @@ mod modules;
 mod needles;
 mod permissions;
 mod project_policy;
+mod prompts;
 mod protocols;
 #[cfg(feature = "rag")]
 mod rag;

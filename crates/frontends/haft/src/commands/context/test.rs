@@ -263,7 +263,7 @@ impl ContextTestBench {
 
     #[cfg(not(feature = "lab"))]
     fn replay(&self, check: &ReplayCheck) -> anyhow::Result<(String, bool, String)> {
-        let ReplayCheck { conversation, breaks: _, causes: _ } = check;
+        let ReplayCheck { conversation, breaks: _breaks, causes: _causes } = check;
         let (root, shown) = (self.project.root.display(), conversation.display());
         Err(usage_error(format!("`{root}`: replays such as `{shown}` are not in this build; use `--features lab`")))
     }

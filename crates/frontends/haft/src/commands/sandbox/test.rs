@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_agent::Places;
+use haft_probe::{Finding, PROBE_ARG, ProbeKind, ProbeOutcome, ProbeSite};
 use haft_sandbox::{
-    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, Finding, Network, PROBE_ARG, ProbeKind,
-    ProbeOutcome, ProbeSite, SandboxPolicy, Supervisor,
+    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, Network, SandboxPolicy, Supervisor,
 };
 use haft_text::CutLimits;
 use serde::Serialize;

@@ -7,14 +7,14 @@ use std::path::Path;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::files::{back_and_forth, create_in, open_to_write};
-use super::links::through;
-use super::{Attempt, ProbeTargets, Tried, anyone, depends, holds, not_applicable};
+use crate::files::{back_and_forth, create_in, open_to_write};
+use crate::links::through;
+use crate::{Attempt, ProbeTargets, Tried, anyone, depends, holds, not_applicable};
 
 /// The settings of the repository: they name programs that git runs.
 const CONFIG: &str = ".git/config";
 
-pub(super) const ATTEMPTS: &[Attempt] = &[
+pub(crate) const ATTEMPTS: &[Attempt] = &[
     anyone("change git's settings", |g| open_to_write(&g.in_project(CONFIG))),
     anyone("change git's settings by a relative path", |_| open_to_write(Path::new("./folder/.././.git//config"))),
     anyone("change git's settings through /proc/self/cwd", |_| {

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 
-use super::{Attempt, Tried, depends, not_applicable, root};
+use crate::{Attempt, Tried, depends, not_applicable, root};
 
-pub(super) const ATTEMPTS: &[Attempt] = &[
+pub(crate) const ATTEMPTS: &[Attempt] = &[
     root("make a device of a disk", |g| {
         let device = g.in_project("disk");
         mknodat(CWD, &device, FileType::BlockDevice, Mode::RUSR, makedev(7, 0))?;

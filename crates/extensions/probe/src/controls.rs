@@ -8,10 +8,10 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
 
-use super::files::{back_and_forth, create_in, open_to_write};
-use super::{Attempt, anyone, holds, not_applicable};
+use crate::files::{back_and_forth, create_in, open_to_write};
+use crate::{Attempt, anyone, holds, not_applicable};
 
-pub(super) const ATTEMPTS: &[Attempt] = &[
+pub(crate) const ATTEMPTS: &[Attempt] = &[
     anyone("create a file in the project", |g| create_in(&g.project)),
     anyone("write a file of the project", |g| open_to_write(&g.in_project("own"))),
     anyone("rename a file of the project", |g| back_and_forth(&g.in_project("own"), &g.in_project("own-renamed"))),

@@ -1,4 +1,5 @@
 //! The attempts to leave the sandbox: inside they must be refused; outside they must succeed, or they would prove nothing.
+#![expect(clippy::unwrap_used, reason = "the functions that tests share are tests too")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,17 +7,21 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 use std::sync::Arc;
+use std::time::Duration;
 
+use haft_probe::{Finding, Outside, PROBE_ARG, ProbeKind, ProbeOutcome, ProbeSite};
 use haft_sandbox::{
-    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, Finding, Network, Outside, PROBE_ARG,
-    PidNamespace, ProbeKind, ProbeOutcome, ProbeSite, SandboxError, SandboxPolicy,
+    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, Network, PidNamespace, SandboxError,
+    SandboxPolicy, Supervisor,
 };
 use rustix::process::getuid;
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 
 const NOBODY: u32 = 65534;
-/// The folder for the stand-in.
+/// The folder for the stand-in, and a copy of the probe that it can reach.
 const FOLDER: &str = "HAFT_TEST_FOLDER";
+const PROBE: &str = "HAFT_TEST_PROBE";
 
 /// A folder that is nobody's `/tmp`: what is outside must be there to be refused.
 fn folder() -> TempDir {
@@ -27,11 +32,16 @@ fn folder() -> TempDir {
 }
 
 /// Made by another process: one that this process forks meanwhile would hold the copy open, and it could not be run.
-fn copy_of_this_program(folder: &Path) -> PathBuf {
-    let program = folder.join("program");
-    let copied = Process::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status().unwrap();
+fn copy(program: &Path, folder: &Path) -> PathBuf {
+    let target = folder.join(program.file_name().unwrap());
+    let copied = Process::new("cp").arg(program).arg(&target).status().unwrap();
     assert!(copied.success());
-    program
+    target
+}
+
+/// The program that makes the attempts.
+fn probe() -> PathBuf {
+    std::env::var_os(PROBE).map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_haft-probe")), PathBuf::from)
 }
 
 fn findings(output: &[u8]) -> Vec<Finding> {
@@ -42,7 +52,7 @@ fn findings(output: &[u8]) -> Vec<Finding> {
 /// Makes all attempts with nothing around them, and looks at what they say and did.
 fn unconfined(root: &Path) {
     let mut site = ProbeSite::prepare(root).unwrap();
-    let output = Process::new(std::env::current_exe().unwrap())
+    let output = Process::new(probe())
         .arg(PROBE_ARG)
         .arg(site.targets_file())
         .env_clear()
@@ -98,17 +108,23 @@ fn any_user_is_held_in_and_could_do_it_outside() {
         return;
     }
     let (shared, targets) = (folder(), folder());
-    let program = copy_of_this_program(shared.path());
+    let program = copy(&std::env::current_exe().unwrap(), shared.path());
     std::os::unix::fs::chown(targets.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     let output = Process::new(program)
-        .args(["probing::probing_stand_in", "--exact", "--ignored"])
+        .args(["probing_stand_in", "--exact", "--ignored"])
         .env(FOLDER, targets.path())
+        .env(PROBE, copy(&probe(), shared.path()))
         .current_dir(targets.path())
         .uid(NOBODY)
         .gid(NOBODY)
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[expect(clippy::print_stderr, reason = "whoever runs the tests should know what was not tested")]
+fn skipped(why: &SandboxError) {
+    eprintln!("skipped: {why}");
 }
 
 /// What becomes of all attempts inside a layer: what they say, and what was noticed outside.
@@ -134,14 +150,18 @@ fn confined(root: &Path, method: ConfinementMethod) -> Option<(Vec<Finding>, Vec
         network: Network::None,
     };
     // Where it can be seen: inside there is another `/tmp`.
-    let program = copy_of_this_program(root);
+    let program = copy(&probe(), root);
     let argv = vec![program.into(), PROBE_ARG.into(), site.targets_file().into()];
-    let command = CommandSpec { argv, ..crate::shell("", &targets.project) };
+    let command = CommandSpec { argv, ..CommandSpec::shell("", &targets.project) };
+    let path = ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned());
+    let command = command.env(vec![path]).timeout(Duration::from_mins(5));
     let command = command.confined(Some(Arc::new(ConfinementSpec { method, policy })));
-    let finished = match crate::run(PidNamespace::Privileged, &command, &Capture::default()) {
+    let supervisor = Supervisor::for_tests().unwrap().with_namespace(PidNamespace::Privileged);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let finished = match runtime.block_on(supervisor.run(&command, &Capture::default(), &CancellationToken::new())) {
         Ok(finished) => finished,
         Err(error @ SandboxError::Confinement { .. }) => {
-            crate::skipped(&error);
+            skipped(&error);
             return None;
         }
         Err(error) => panic!("{error}"),

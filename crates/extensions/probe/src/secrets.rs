@@ -6,10 +6,10 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::links::through;
-use super::{Attempt, ProbeTargets, Tried, anyone, depends, holds, root};
+use crate::links::through;
+use crate::{Attempt, ProbeTargets, Tried, anyone, depends, holds, root};
 
-pub(super) const ATTEMPTS: &[Attempt] = &[
+pub(crate) const ATTEMPTS: &[Attempt] = &[
     anyone("read a secret", |g| reveals(g, &g.secret)),
     anyone("read a secret through a symbolic link", |g| through(g, &g.secret, |link| reveals(g, link))),
     anyone("read a secret through a link to its folder", |g| {

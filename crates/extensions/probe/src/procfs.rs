@@ -4,10 +4,10 @@ use std::fs::{self, OpenOptions};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::files::{create_in, open_to_write};
-use super::{Attempt, ProbeTargets, Tried, anyone, depends, holds, not_applicable, root};
+use crate::files::{create_in, open_to_write};
+use crate::{Attempt, ProbeTargets, Tried, anyone, depends, holds, not_applicable, root};
 
-pub(super) const ATTEMPTS: &[Attempt] = &[
+pub(crate) const ATTEMPTS: &[Attempt] = &[
     anyone("write below /proc/self/root", |g| open_to_write(&below("/proc/self/root", g))),
     anyone("write below a thread's root", |g| {
         open_to_write(&below(&format!("/proc/self/task/{}/root", std::process::id()), g))

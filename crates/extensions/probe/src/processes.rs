@@ -6,14 +6,14 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::kernel::on_process;
-use super::sys::{Arg, call, owned, read_segment};
-use super::{Attempt, AttemptFailure, ProbeTargets, Tried, anyone, depends, holds, not_applicable, refused};
+use crate::kernel::on_process;
+use crate::sys::{Arg, call, owned, read_segment};
+use crate::{Attempt, AttemptFailure, ProbeTargets, Tried, anyone, depends, holds, not_applicable, refused};
 
 /// Asks only whether it could be sent.
 const NO_SIGNAL: i32 = 0;
 
-pub(super) const ATTEMPTS: &[Attempt] = &[
+pub(crate) const ATTEMPTS: &[Attempt] = &[
     anyone("signal a process", |g| on(g, libc::SYS_kill, [g.process.into(), NO_SIGNAL.into()])),
     anyone("signal a thread", |g| on(g, libc::SYS_tkill, [g.process.into(), NO_SIGNAL.into()])),
     anyone("signal a process with a value", |g| {

@@ -8,10 +8,10 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timestamps, Uid, XattrFlags};
 
-use super::sys::call;
-use super::{Attempt, ProbeTargets, Tried, anyone, not_applicable, root};
+use crate::sys::call;
+use crate::{Attempt, ProbeTargets, Tried, anyone, not_applicable, root};
 
-pub(super) const ATTEMPTS: &[Attempt] = &[
+pub(crate) const ATTEMPTS: &[Attempt] = &[
     anyone("create a file", |g| create_in(&g.outside)),
     anyone("create a file by a relative path", |g| create_in(&relative(g))),
     anyone("append to a file", |g| open_to_write(&g.outside_file())),
@@ -138,19 +138,19 @@ fn relative(targets: &ProbeTargets) -> std::path::PathBuf {
 }
 
 /// Creates a file and removes it.
-pub(super) fn create_in(folder: &Path) -> Tried {
+pub(crate) fn create_in(folder: &Path) -> Tried {
     let path = folder.join(format!("haft-probe-{}", std::process::id()));
     OpenOptions::new().write(true).create_new(true).open(&path)?;
     Ok(fs::remove_file(path)?)
 }
 
 /// Opens for appending and writes nothing.
-pub(super) fn open_to_write(path: &Path) -> Tried {
+pub(crate) fn open_to_write(path: &Path) -> Tried {
     Ok(OpenOptions::new().append(true).open(path)?.write_all(b"")?)
 }
 
 /// Renames there and back.
-pub(super) fn back_and_forth(from: &Path, to: &Path) -> Tried {
+pub(crate) fn back_and_forth(from: &Path, to: &Path) -> Tried {
     fs::rename(from, to)?;
     Ok(fs::rename(to, from)?)
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Where everything is that attempts are made on. [`ProbeSite`](super::Site) makes one.
+/// Where everything is that attempts are made on. [`ProbeSite`](crate::ProbeSite) makes one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeTargets {
@@ -37,15 +37,15 @@ pub struct ProbeTargets {
 }
 
 impl ProbeTargets {
-    pub(super) fn outside_file(&self) -> PathBuf {
+    pub(crate) fn outside_file(&self) -> PathBuf {
         self.outside.join("file")
     }
 
-    pub(super) fn in_project(&self, path: &str) -> PathBuf {
+    pub(crate) fn in_project(&self, path: &str) -> PathBuf {
         self.project.join(path)
     }
 
-    pub(super) fn secret_folder(&self) -> &Path {
+    pub(crate) fn secret_folder(&self) -> &Path {
         self.secret.parent().unwrap_or(&self.secret)
     }
 }

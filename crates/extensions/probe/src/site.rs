@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::io::FdFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use super::{ProbeTargets, sys};
+use crate::{ProbeTargets, sys};
 
 /// Folders where a command may leave what nobody outside should see.
 const PRIVATE: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];

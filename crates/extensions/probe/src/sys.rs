@@ -10,13 +10,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-use super::{AttemptFailure, ProbeOutcome, Tried};
+use crate::{AttemptFailure, ProbeOutcome, Tried};
 
 /// How long an attempt may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Makes an attempt in a process of its own, so that it may change or lose its process.
-pub(super) fn in_a_process(attempt: impl FnOnce() -> Tried) -> io::Result<(ProbeOutcome, String)> {
+pub(crate) fn in_a_process(attempt: impl FnOnce() -> Tried) -> io::Result<(ProbeOutcome, String)> {
     let (hear, tell) = pipe_with(PipeFlags::CLOEXEC)?;
     // SAFETY: this process has one thread, so the child finds no lock held and no state half-changed.
     let pid = unsafe { libc::fork() };
@@ -59,7 +59,7 @@ pub(super) fn in_a_process(attempt: impl FnOnce() -> Tried) -> io::Result<(Probe
 }
 
 /// An argument of a system call.
-pub(super) enum Arg<'a> {
+pub(crate) enum Arg<'a> {
     Number(i64),
     Text(&'a CStr),
     Bytes(&'a mut [u8]),
@@ -96,7 +96,7 @@ impl<'a, const N: usize> From<&'a mut [u8; N]> for Arg<'a> {
 }
 
 /// Makes a system call. Not for those that change the memory of this process other than what they are given.
-pub(super) fn call<const N: usize>(number: libc::c_long, arguments: [Arg<'_>; N]) -> io::Result<i64> {
+pub(crate) fn call<const N: usize>(number: libc::c_long, arguments: [Arg<'_>; N]) -> io::Result<i64> {
     let mut values = [0_i64; 6];
     for (value, argument) in values.iter_mut().zip(arguments) {
         *value = match argument {
@@ -113,7 +113,7 @@ pub(super) fn call<const N: usize>(number: libc::c_long, arguments: [Arg<'_>; N]
 
 /// A call by its number in the old convention for 32 bits, which filters are known to forget.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn call_32(number: i32, argument: i32) -> io::Result<i64> {
+pub(crate) fn call_32(number: i32, argument: i32) -> io::Result<i64> {
     let result: i32;
     // SAFETY: the call takes numbers only; all registers that may change are named.
     unsafe {
@@ -129,14 +129,14 @@ pub(super) fn call_32(number: i32, argument: i32) -> io::Result<i64> {
 }
 
 /// Forks by a raw call with these flags; the child ends at once.
-pub(super) fn clone_with(flags: libc::c_int) -> io::Result<()> {
+pub(crate) fn clone_with(flags: libc::c_int) -> io::Result<()> {
     // SAFETY: like a fork: no memory is shared, no stack given. The child does nothing but end.
     let pid = unsafe { libc::syscall(libc::SYS_clone, libc::c_long::from(flags | libc::SIGCHLD), 0, 0, 0, 0) };
     ended(pid)
 }
 
 /// The same by the newer call.
-pub(super) fn clone3_with(flags: libc::c_int) -> io::Result<()> {
+pub(crate) fn clone3_with(flags: libc::c_int) -> io::Result<()> {
     let mut arguments = [0_u64; 8];
     arguments[0] = flags as u64;
     arguments[4] = libc::SIGCHLD as u64;
@@ -159,13 +159,13 @@ fn ended(pid: libc::c_long) -> io::Result<()> {
 }
 
 /// A descriptor a call returned, as a file that closes it.
-pub(super) fn owned(descriptor: i64) -> File {
+pub(crate) fn owned(descriptor: i64) -> File {
     // SAFETY: it is new and nobody else's.
     unsafe { File::from_raw_fd(descriptor as i32) }
 }
 
 /// A new System V shared memory segment, with this text in it.
-pub(super) fn new_segment(text: &[u8]) -> io::Result<i32> {
+pub(crate) fn new_segment(text: &[u8]) -> io::Result<i32> {
     // SAFETY: numbers only.
     let id = unsafe { libc::shmget(libc::IPC_PRIVATE, 4096, libc::IPC_CREAT | 0o600) };
     if id < 0 {
@@ -184,13 +184,13 @@ pub(super) fn new_segment(text: &[u8]) -> io::Result<i32> {
 }
 
 /// Removes a segment.
-pub(super) fn remove_segment(id: i32) {
+pub(crate) fn remove_segment(id: i32) {
     // SAFETY: numbers only.
     unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
 }
 
 /// The first bytes of a segment.
-pub(super) fn read_segment(id: i32) -> io::Result<[u8; 16]> {
+pub(crate) fn read_segment(id: i32) -> io::Result<[u8; 16]> {
     // SAFETY: the kernel chooses where; a page is attached, and less is read.
     unsafe {
         let at = libc::shmat(id, std::ptr::null(), libc::SHM_RDONLY);

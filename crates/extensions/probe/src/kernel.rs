@@ -10,10 +10,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::sys::{Arg, call, clone_with, clone3_with, owned};
-use super::{Attempt, Tried, anyone, depends, refused, root};
+use crate::sys::{Arg, call, clone_with, clone3_with, owned};
+use crate::{Attempt, Tried, anyone, depends, refused, root};
 
-pub(super) const ATTEMPTS: &[Attempt] = &[
+pub(crate) const ATTEMPTS: &[Attempt] = &[
     root("mount a file system", |g| {
         let at = text(&g.project);
         call(libc::SYS_mount, [c"none".into(), at.as_c_str().into(), c"tmpfs".into(), 0.into(), 0.into()])?;
@@ -160,7 +160,7 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
 ];
 
 /// Whether the kernel would have done it: any error but one of permission is one of arguments.
-pub(super) fn reached(called: io::Result<i64>) -> Tried {
+pub(crate) fn reached(called: io::Result<i64>) -> Tried {
     match called {
         Ok(_) => Ok(()),
         Err(error) => match error.raw_os_error() {
@@ -224,7 +224,7 @@ fn holds_administration() -> Tried {
 }
 
 /// A call that must name an existing process: that there is none is a refusal too.
-pub(super) fn on_process(called: io::Result<i64>) -> Tried {
+pub(crate) fn on_process(called: io::Result<i64>) -> Tried {
     match called {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => refused("there is no such process"),
         called => reached(called),

@@ -6,15 +6,15 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use super::sys::call;
-use super::{Attempt, Tried, anyone, depends, holds, not_applicable};
+use crate::sys::call;
+use crate::{Attempt, Tried, anyone, depends, holds, not_applicable};
 
 /// Types a character as if somebody had.
 const TYPE: u64 = libc::TIOCSTI;
 /// Pastes what is marked, on a virtual console.
 const PASTE: i64 = 0x541C;
 
-pub(super) const ATTEMPTS: &[Attempt] = &[
+pub(crate) const ATTEMPTS: &[Attempt] = &[
     anyone("write to a terminal outside", |g| Ok(open(&g.terminal)?.write_all(g.mark.as_bytes())?)),
     anyone("read the settings of a terminal outside", |g| {
         let mut settings = [0_u8; 64];

@@ -8,14 +8,14 @@ use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
-use super::links::through;
-use super::sys::{call, owned};
-use super::{Attempt, Tried, anyone, depends, holds, not_applicable, refused, root};
+use crate::links::through;
+use crate::sys::{call, owned};
+use crate::{Attempt, Tried, anyone, depends, holds, not_applicable, refused, root};
 
 /// For a server to answer that is on the same machine, or is not to be reached at all.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-pub(super) const ATTEMPTS: &[Attempt] = &[
+pub(crate) const ATTEMPTS: &[Attempt] = &[
     anyone("connect to a server on the loopback", |g| connect(SocketAddr::from((Ipv4Addr::LOCALHOST, g.port)))),
     anyone("connect to a server on all addresses", |g| connect(SocketAddr::from((Ipv4Addr::UNSPECIFIED, g.port)))),
     depends("connect to a server by the newer protocol", |g| connect(SocketAddr::from((Ipv6Addr::LOCALHOST, g.port)))),

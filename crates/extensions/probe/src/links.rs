@@ -7,10 +7,10 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, RenameFlags, linkat, renameat_with};
 
-use super::files::{create_in, open_to_write};
-use super::{Attempt, ProbeTargets, Tried, anyone, root};
+use crate::files::{create_in, open_to_write};
+use crate::{Attempt, ProbeTargets, Tried, anyone, root};
 
-pub(super) const ATTEMPTS: &[Attempt] = &[
+pub(crate) const ATTEMPTS: &[Attempt] = &[
     anyone("write through a symbolic link", |g| through(g, &g.outside_file(), open_to_write)),
     anyone("create through a symbolic link to a folder", |g| through(g, &g.outside, create_in)),
     anyone("create through a link to a link", |g| {
@@ -93,7 +93,7 @@ fn is_one_file_system(targets: &ProbeTargets) -> bool {
 }
 
 /// Tries through a symbolic link in the project.
-pub(super) fn through(targets: &ProbeTargets, target: &Path, attempt: impl FnOnce(&Path) -> Tried) -> Tried {
+pub(crate) fn through(targets: &ProbeTargets, target: &Path, attempt: impl FnOnce(&Path) -> Tried) -> Tried {
     let link = targets.in_project("symbolic-link");
     symlink(target, &link)?;
     let tried = attempt(&link);

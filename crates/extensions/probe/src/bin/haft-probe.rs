@@ -1,0 +1,7 @@
+//! The program that makes the attempts, on its own: the tests start it where `haft` would start itself.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    haft_probe::probe_entry(std::env::args_os()).unwrap_or(ExitCode::FAILURE)
+}
