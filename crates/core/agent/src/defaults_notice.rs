@@ -49,28 +49,28 @@ mod tests {
     fn an_older_home_is_told_once_and_a_new_one_never() {
         let folder = tempfile::tempdir().unwrap();
         let places = Places::under(folder.path(), HostEnvironment::new([]));
-        let take = |places: &Places, config: &Config| -> Vec<&str> {
-            super::take(places, config).into_iter().map(|notice| notice.code).collect()
+        let taken = |places: &Places, config: &Config| -> Vec<&str> {
+            take(places, config).into_iter().map(|notice| notice.code).collect()
         };
         let plain = Config::default();
         let mut hooked = Config::default();
         hooked.hooks.insert(haft_types::HookPoint::Stop, Vec::new());
-        assert!(take(&places, &plain).is_empty(), "nothing is there yet");
+        assert!(taken(&places, &plain).is_empty(), "nothing is there yet");
         drop(crate::store::open_store(&places, &Config::default(), &[]).unwrap());
-        assert!(take(&places, &hooked).is_empty(), "begun with this version");
+        assert!(taken(&places, &hooked).is_empty(), "begun with this version");
         std::fs::remove_file(places.defaults_file()).unwrap();
         drop(crate::store::open_store(&places, &Config::default(), &[]).unwrap());
-        assert_eq!(take(&places, &plain), ["defaults_changed"], "an older version left it");
+        assert_eq!(taken(&places, &plain), ["defaults_changed"], "an older version left it");
         for key in
             ["context.reminders", "context.compress", "context.prune_to", "context.compact_at", "context.compact_of"]
         {
             assert!(CHANGED.contains(key), "{key}");
         }
-        assert!(take(&places, &hooked).is_empty(), "once");
+        assert!(taken(&places, &hooked).is_empty(), "once");
         for (left, told) in [("", vec!["defaults_changed", "hooks_confined"]), ("2\n", vec!["hooks_confined"])] {
             std::fs::write(places.defaults_file(), left).unwrap();
-            assert_eq!(take(&places, &hooked), told, "{left:?}");
-            assert!(take(&places, &hooked).is_empty(), "once");
+            assert_eq!(taken(&places, &hooked), told, "{left:?}");
+            assert!(taken(&places, &hooked).is_empty(), "once");
         }
     }
 }

@@ -65,12 +65,12 @@ impl StartGuard {
         let mut settled = self.settled.lock().await;
         let refused = |again| Err(StartRefusal { reason: reason.clone(), again });
         match (settled.get(&key), self.approver.as_ref().filter(|_| request.can_ask)) {
-            (Some(true), _) => return Ok(()),
-            (Some(false), _) => return refused(true),
+            (Some(true), _) => Ok(()),
+            (Some(false), _) => refused(true),
             (None, None) => {
                 // Somebody who can be asked later still is.
                 let again = settled.insert(format!("{key} told"), false).is_some();
-                return refused(again);
+                refused(again)
             }
             (None, Some(approver)) => {
                 let approval = Approval {

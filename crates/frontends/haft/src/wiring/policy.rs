@@ -110,7 +110,7 @@ impl ProjectPolicy {
             ("permissions", "deny" | "ask", _) => {
                 let decision = if key == "deny" { Decision::Deny } else { Decision::Ask };
                 for rule in texts() {
-                    self.take_rule(decision, rule, &file.place(line));
+                    self.take_rule(decision, &rule, &file.place(line));
                 }
             }
             ("sandbox", "hidden", Owner::Haft) => {
@@ -130,7 +130,7 @@ impl ProjectPolicy {
         true
     }
 
-    fn take_rule(&mut self, decision: Decision, rule: String, place: &str) {
+    fn take_rule(&mut self, decision: Decision, rule: &str, place: &str) {
         // Other agents write paths from the project's root in this way.
         let rule = rule.replace("(./", "(");
         if let Err(error) = PermissionRule::parse(&rule, None) {
