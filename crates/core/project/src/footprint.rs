@@ -187,12 +187,18 @@ fn declared(root: &Path) -> Vec<Vec<String>> {
     hooks.into_iter().map(|hook| vec![hook.command]).chain(servers.map(strings)).collect()
 }
 
-/// Every text in a value.
+/// Every text in a value, the command before its arguments.
 fn strings(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
         Value::Array(items) => items.iter().flat_map(strings).collect(),
-        Value::Object(fields) => fields.values().flat_map(strings).collect(),
+        Value::Object(fields) => {
+            let command = fields.get("command").into_iter();
+            command
+                .chain(fields.iter().filter(|(key, _)| *key != "command").map(|(_, value)| value))
+                .flat_map(strings)
+                .collect()
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
     }
 }

@@ -188,20 +188,20 @@ struct HookSource<'a> {
 }
 
 impl HookSource<'_> {
-    /// Whether a hook that stands here runs in the sandbox: what a project says against it is told and does not count.
-    fn confines(self, wanted: bool, command: &str, problems: &mut Vec<FileProblem>) -> bool {
-        if self.level == Level::Project && !wanted {
-            let line = self
-                .text
-                .lines()
-                .position(|line| line.contains("sandbox") && line.contains("false"))
-                .unwrap_or_default()
-                + 1;
+    /// A hook that stands here. What a project says against the sandbox is told and does not count.
+    fn hook(self, point: HookPoint, matcher: &Matcher, hook: HookCommand, problems: &mut Vec<FileProblem>) -> Hook {
+        let Self { level, path, text, words } = self;
+        let HookCommand { command, timeout, sandbox, .. } = hook;
+        if level == Level::Project && !sandbox {
+            let is_it = |line: &str| line.contains("sandbox") && line.contains("false");
             let what =
                 format!("`sandbox = false` counts in your own configuration only: the hook `{command}` is confined");
-            problems.push(FileProblem::new(self.path, what).at(line));
+            let line = text.lines().position(is_it).unwrap_or_default() + 1;
+            problems.push(FileProblem::new(path, what).at(line));
         }
-        wanted || self.level == Level::Project
+        let timeout = Duration::from_secs(timeout.clamp(1, LONGEST));
+        let sandboxed = sandbox || level == Level::Project;
+        Hook { point, matcher: matcher.clone(), command, timeout, sandboxed, level, path: path.to_owned(), words }
     }
 }
 
@@ -215,16 +215,8 @@ fn gathered(config: &HooksConfig, place: HookSource<'_>, problems: &mut Vec<File
     for (point, groups) in config {
         for group in groups {
             let Some(matcher) = matcher(&group.matcher, place, problems) else { continue };
-            found.extend(group.hooks.iter().map(|hook| Hook {
-                point: *point,
-                matcher: matcher.clone(),
-                command: hook.command.clone(),
-                timeout: Duration::from_secs(hook.timeout.clamp(1, LONGEST)),
-                sandboxed: place.confines(hook.sandbox, &hook.command, problems),
-                level: place.level,
-                path: place.path.to_owned(),
-                words: place.words,
-            }));
+            let made = |hook: &HookCommand| place.hook(*point, &matcher, hook.clone(), problems);
+            found.extend(group.hooks.iter().map(made));
         }
     }
     found
@@ -245,16 +237,12 @@ fn foreign(hooks: &Value, place: HookSource<'_>, problems: &mut Vec<FileProblem>
             };
             for hook in group["hooks"].as_array().into_iter().flatten() {
                 match (hook["type"].as_str().unwrap_or("command"), hook["command"].as_str()) {
-                    ("command", Some(command)) => found.push(Hook {
-                        point,
-                        matcher: matcher.clone(),
-                        command: command.to_owned(),
-                        timeout: Duration::from_secs(hook["timeout"].as_u64().unwrap_or(TIMEOUT).clamp(1, LONGEST)),
-                        sandboxed: place.confines(hook["sandbox"] != false, command, problems),
-                        level: place.level,
-                        path: place.path.to_owned(),
-                        words: place.words,
-                    }),
+                    ("command", Some(command)) => {
+                        let timeout = hook["timeout"].as_u64().unwrap_or(TIMEOUT);
+                        let (command, sandbox) = (command.to_owned(), hook["sandbox"] != false);
+                        let hook = HookCommand { kind: HookKind::Command, command, timeout, sandbox };
+                        found.push(place.hook(point, &matcher, hook, problems));
+                    }
                     (kind, _) => {
                         let what = format!("a `{name}` hook of type `{kind}` is left out: only commands are run");
                         problems.push(FileProblem::new(place.path, what));

@@ -4,12 +4,15 @@
 //! too many costs a question, one too few would run what nobody has looked at.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Programs that run the files they are given, whatever their ending: of those even a module or a pattern is a file.
+/// What runs the file it is given, whatever that is called.
 const INTERPRETERS: &[&str] = &[
     "bash", "bun", "dash", "deno", "exec", "fish", "for", "ksh", "lua", "node", "nodejs", "osascript", "perl", "php",
-    "pwsh", "pypy", "python", "ruby", "run-parts", "sh", "source", "ts-node", "tsx", "uv", "xargs", "zsh",
+    "pwsh", "pypy", "python", "ruby", "run-parts", "sh", "source", "ts-node", "tsx", "uv", "zsh",
 ];
 
 /// What interpreters put behind the name of a module, and find in a folder.
@@ -28,56 +31,112 @@ const PROJECT: &[&str] = &[
 const MOST_WORDS: usize = 1_000;
 const MOST_FOLDERS: usize = 16;
 
-/// The files in the project `root`, by their path in it, that these lines name when they are run in `cwd`. None where there is
-/// too much to look through.
+/// Endings of files that are run whatever names them.
+const SCRIPTS: &[&str] = &[
+    "awk", "bash", "cjs", "cts", "fish", "js", "jsx", "lua", "mjs", "mk", "mts", "php", "pl", "ps1", "py", "rb", "sed",
+    "sh", "ts", "tsx", "zsh",
+];
+
+/// The files in the project `root`, by their path in it, that these lines name to be run when they are run in `cwd`: what can be
+/// run, and what an interpreter is given, but not what is only read or written. None where there is too much to look through.
 pub(crate) fn named_files(root: &Path, cwd: &Path, lines: &[&str]) -> Option<BTreeSet<String>> {
-    let words: BTreeSet<String> = lines.iter().flat_map(|line| words(line)).collect();
-    let interpreted = words.iter().any(|word| is_interpreter(word));
+    let words: Vec<String> = lines.iter().flat_map(|line| words(&without_output(line))).collect();
     let mut folders = BTreeSet::from([root.to_owned(), cwd.to_owned()]);
     folders.extend(words.iter().map(|word| root.join(relative(root, word))).filter(|folder| folder.is_dir()));
     if words.len() > MOST_WORDS || folders.len() > MOST_FOLDERS {
         return None;
     }
-    let mut paths = Vec::new();
+    let is_fed = lines.iter().any(|line| feeds_interpreter(line));
+    let (mut found, mut scripts) = (BTreeSet::new(), 0);
     for word in &words {
+        let is_script = is_fed || scripts > 0 && !word.starts_with('-');
         let is_command = lines.iter().any(|line| line.trim_start().starts_with(word.as_str()));
-        let word = relative(root, word);
+        let mut paths = Vec::new();
         for folder in &folders {
-            paths.push(folder.join(word));
-            if is_pattern(word) && word.contains('/') && (interpreted || is_command) {
-                expand(folder.clone(), &word.split('/').collect::<Vec<_>>(), &mut paths);
-            }
-            if interpreted {
-                let names = [word.to_owned(), word.replace('.', "/").trim_start_matches('/').to_owned()];
-                let endings = |name: String| ENDINGS.iter().map(move |ending| format!("{name}{ending}"));
-                paths.extend(names.into_iter().flat_map(endings).map(|name| folder.join(name)));
-            }
+            candidates(folder, relative(root, word), (is_script, is_command), &mut paths);
+        }
+        let named = paths.iter().filter(|path| is_script || is_runnable(path)).filter_map(|path| inside(root, path));
+        let before = found.len();
+        found.extend(named);
+        if is_interpreter(word) {
+            // Options may have values of their own before the file.
+            scripts = 3;
+        } else if is_script {
+            scripts = if found.len() > before { 0 } else { scripts - i32::from(scripts > 0) };
         }
     }
-    Some(paths.iter().filter_map(|path| inside(root, path)).collect())
+    Some(found)
 }
 
-/// Everything in a line that could be a path: its words as a shell takes them, and their pieces.
+/// The paths a word may stand for below a folder.
+fn candidates(folder: &Path, word: &str, (is_script, is_command): (bool, bool), paths: &mut Vec<PathBuf>) {
+    paths.push(folder.join(word));
+    if is_pattern(word) && word.contains('/') && (is_script || is_command) {
+        expand(folder.to_owned(), &word.split('/').collect::<Vec<_>>(), paths);
+    }
+    if is_script {
+        let names = [word.to_owned(), word.replace('.', "/").trim_start_matches('/').to_owned()];
+        let endings = |name: String| ENDINGS.iter().map(move |ending| format!("{name}{ending}"));
+        paths.extend(names.into_iter().flat_map(endings).map(|name| folder.join(name)));
+    }
+}
+
+/// Whether a file can be run as it is: by its mode, its ending or its first line.
+fn is_runnable(path: &Path) -> bool {
+    let is_executable = path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+    let is_script = path.extension().is_some_and(|ending| SCRIPTS.iter().any(|one| ending == *one));
+    is_executable || is_script || path.is_file() && first_bytes(path).is_ok_and(|bytes| bytes == *b"#!")
+}
+
+fn first_bytes(path: &Path) -> std::io::Result<[u8; 2]> {
+    let mut bytes = [0; 2];
+    File::open(path)?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Whether an interpreter reads what the line gives it, or a part of the line is made by another program.
+fn feeds_interpreter(line: &str) -> bool {
+    let piped = line.split('|').skip(1).filter_map(|command| command.split_whitespace().next());
+    line.contains(['<', '`']) || line.contains("$(") || line.contains("eval") || piped.into_iter().any(is_interpreter)
+}
+
+/// A line without the files that output goes to.
+fn without_output(line: &str) -> String {
+    let mut parts = line.split('>');
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let target = part.trim_start_matches(['|', '&', ' ']);
+        kept.push(' ');
+        kept.push_str(target.find([' ', '\t', '\n', ';', '|', '&', ')', '"', '\'']).map_or("", |end| &target[end..]));
+    }
+    kept
+}
+
+/// Everything in a line that could be a path, in its order: its words as a shell takes them, and their pieces.
 fn words(line: &str) -> Vec<String> {
     let line = PROJECT.iter().fold(line.to_owned(), |line, variable| line.replace(variable, "."));
-    let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+    let (mut tokens, mut token, mut quote) = (Vec::new(), String::new(), None);
     let mut characters = line.chars();
     while let Some(c) = characters.next() {
         match (c, quote) {
-            ('\\', None) => word.extend(characters.next()),
+            ('\\', None) => token.extend(characters.next()),
             ('"' | '\'', None) => quote = Some(c),
             (c, Some(open)) if c == open => quote = None,
-            (c, None) if c.is_whitespace() || ";|&()<>".contains(c) => words.push(std::mem::take(&mut word)),
-            (c, _) => word.push(c),
+            (c, None) if c.is_whitespace() || ";|&()<".contains(c) => tokens.push(std::mem::take(&mut token)),
+            (c, _) => token.push(c),
         }
     }
-    words.push(word);
-    let is_end = |c: char| c.is_whitespace() || ";|&()<>\"'`=:,{}$\\".contains(c);
-    let pieces: Vec<_> = words.iter().flat_map(|word| word.split(is_end)).map(str::to_owned).collect();
-    // An option may have its value in the same word.
-    let values: Vec<_> = pieces.iter().filter(|word| word.starts_with('-')).filter_map(|word| word.get(2..)).collect();
-    let values: Vec<_> = values.into_iter().map(str::to_owned).collect();
-    words.extend(pieces.into_iter().chain(values));
+    tokens.push(token);
+    let is_end = |c: char| c.is_whitespace() || ";|&()<\"'`=:,{}$\\".contains(c);
+    let mut words: Vec<String> = Vec::new();
+    for token in tokens {
+        let pieces = token.split(is_end).filter(|piece| *piece != token);
+        for word in std::iter::once(token.as_str()).chain(pieces) {
+            // An option may have its value in the same word.
+            let value = word.get(2..).filter(|_| word.starts_with('-'));
+            words.extend(std::iter::once(word).chain(value).map(str::to_owned));
+        }
+    }
     words.retain(|word| !word.is_empty() && !word.contains('\0'));
     words
 }
@@ -153,7 +212,15 @@ mod tests {
         ("node --require=./tools/x.js -e 1", &["tools/x.js"]),
         ("node -r./tools/x.js -e 1", &["tools/x.js"]),
         ("for f in ./tools/*.py; do python $f; done", &["tools/__main__.py", "tools/server.py"]),
+        ("sh setup", &["setup"]),
+        ("cat setup | sh -s", &["setup"]),
+        ("python3 -W ignore tools/server", &["tools/server.py"]),
+        ("sh -c '. ./setup'", &["setup"]),
         // Nothing of the project is run by name.
+        ("cargo test > README.md 2>>setup", &[]),
+        ("touch README.md; wc -l setup", &[]),
+        ("uvx mcp-server-sqlite --db-path ./setup", &[]),
+        ("sh -c 'cargo test >setup && touch README.md'", &[]),
         ("cargo fmt --check", &[]),
         ("prettier --check src 'src/*.ts' lib/", &[]),
         ("jq -r .tool_input.file_path | xargs -r cat >/dev/null; echo $HOME", &[]),
@@ -166,7 +233,7 @@ mod tests {
         let root = folder.path().canonicalize().unwrap();
         for name in [
             "scripts/fmt.sh", "my tools/a b.sh", "tools/server.py", "tools/__main__.py", "tools/x.js", "src/index.ts",
-            "lib/a.ts", "README.md",
+            "lib/a.ts", "README.md", "setup",
         ] {
             std::fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
             std::fs::write(root.join(name), "x").unwrap();
@@ -177,6 +244,8 @@ mod tests {
         }
         let absolute = format!("{}/scripts/fmt.sh", root.display());
         assert_eq!(named_files(&root, &root, &[&absolute]).unwrap().len(), 1);
+        let data = named_files(&root, &root, &["python", "tools/server.py", "--db", "README.md"]).unwrap();
+        assert_eq!(data.into_iter().collect::<Vec<_>>(), ["tools/server.py"], "what it reads is not run");
         let parts = named_files(&root, &root, &["python", "server.py", "tools"]).unwrap();
         assert!(parts.contains("tools/server.py"), "{parts:?}");
         assert_eq!(

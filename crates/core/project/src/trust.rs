@@ -89,20 +89,23 @@ pub struct TrustList {
 #[serde(deny_unknown_fields)]
 struct TrustFile {
     #[serde(default)]
-    folder: Vec<TrustedFolder>,
+    folder: Vec<TrustRecord>,
 }
 
-#[derive(Serialize, Deserialize)]
+/// What was found in a folder when it was trusted, and what was given to its servers.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TrustedFolder {
+pub struct TrustRecord {
     path: PathBuf,
     trusted_at: Timestamp,
     #[serde(default)]
     edition: u32,
+    /// The files that would run.
     #[serde(default)]
-    runs: BTreeMap<String, ContentHash>,
+    pub runs: BTreeMap<String, ContentHash>,
+    /// What was given to servers, by their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    servers: BTreeMap<String, ServerGrant>,
+    pub servers: BTreeMap<String, ServerGrant>,
 }
 
 /// What a server of a project asks for beside the project and what commands have, or was given when the folder was trusted.
@@ -113,15 +116,6 @@ pub struct ServerGrant {
     pub network: Vec<String>,
     /// Folders it may write, as in `[sandbox] writable`.
     pub writable: Vec<PathBuf>,
-}
-
-/// What was found in a folder when it was trusted, and what was given to its servers.
-#[derive(Clone, Debug, Default)]
-pub struct TrustRecord {
-    /// The files that would run.
-    pub runs: BTreeMap<String, ContentHash>,
-    /// What was given to servers, by their names.
-    pub servers: BTreeMap<String, ServerGrant>,
 }
 
 impl TrustList {
@@ -141,7 +135,8 @@ impl TrustList {
         if !now.is_whole() {
             files.push("(something that could not be looked at)".to_owned());
         }
-        Ok(match (files.is_empty(), entry.edition < EDITION) {
+        let is_known = files.iter().any(|name| entry.runs.contains_key(name));
+        Ok(match (files.is_empty(), entry.edition < EDITION && !is_known) {
             (true, _) => TrustState::Trusted,
             (false, true) => TrustState::Outdated { files },
             (false, false) => TrustState::Changed { files },
@@ -150,8 +145,7 @@ impl TrustList {
 
     /// What is known of a folder since it was trusted; nothing of one that was not.
     pub fn record(&self, root: &Path) -> Result<TrustRecord, TrustError> {
-        let entry = self.read()?.folder.into_iter().find(|entry| entry.path == root);
-        Ok(entry.map(|TrustedFolder { runs, servers, .. }| TrustRecord { runs, servers }).unwrap_or_default())
+        Ok(self.read()?.folder.into_iter().find(|entry| entry.path == root).unwrap_or_default())
     }
 
     /// Trusts a folder as it is now, and gives its servers no more than they were given before. `root` is its real path.
@@ -172,13 +166,8 @@ impl TrustList {
         }
         let mut stored = self.read()?;
         stored.folder.retain(|entry| entry.path != root);
-        stored.folder.push(TrustedFolder {
-            path: root.to_owned(),
-            trusted_at: now,
-            edition: EDITION,
-            runs: footprint.files().clone(),
-            servers,
-        });
+        let (path, runs) = (root.to_owned(), footprint.files().clone());
+        stored.folder.push(TrustRecord { path, trusted_at: now, edition: EDITION, runs, servers });
         self.write(&stored)?;
         Ok(footprint)
     }

@@ -56,10 +56,19 @@ fn show(places: &Places, project: &Project, standing: &TrustState, json: bool) -
     let found = TrustFootprint::of(places, project);
     if json {
         let (word, changed) = told(standing);
-        return output::print_json(&json!({
-            "path": project.root, "standing": word, "changed": changed, "would_run": found.runs(), "would_obey": found.obeyed, "would_reach": found.asked,
-            "would_tighten": found.policy.shown, "would_not_count": found.policy.warnings,
-        }));
+        let mut shown = json!({
+            "path": project.root, "standing": word, "changed": changed, "would_run": found.runs(), "would_obey": found.obeyed,
+        });
+        for (key, value) in [
+            ("would_reach", json!(found.asked)),
+            ("would_tighten", json!(found.policy.shown)),
+            ("would_not_count", json!(found.policy.warnings)),
+        ] {
+            if value != json!([]) && value != json!({}) {
+                shown[key] = value;
+            }
+        }
+        return output::print_json(&shown);
     }
     output::print(&haft_text::sanitise(&found.described(project, standing)))
 }
