@@ -92,6 +92,11 @@ impl Places {
         self.data.join("worktrees")
     }
 
+    /// What git is given of repositories while haft runs it.
+    pub fn git(&self) -> PathBuf {
+        self.data.join("git")
+    }
+
     /// Notes on changes of files that are under way.
     pub fn journal(&self) -> PathBuf {
         self.data.join("journal")

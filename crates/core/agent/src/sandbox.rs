@@ -36,6 +36,7 @@ pub async fn set_up_sandbox(
     let policy = SandboxPolicy { network, ..policy(places, config, projects, tmp)? };
     // What a process that was killed left in projects; what cannot be removed now is for the next start.
     let _ = haft_sandbox::remove_left_covers(&policy.notes);
+    spill::sweep(&places.git(), WallClock.now().into(), OLD);
     let supervisor = places.environment.supervisor();
     let sandbox = Sandbox::set_up(&supervisor, policy, config.mode).await.keeping(Arc::new(private));
     Ok(match proxy {

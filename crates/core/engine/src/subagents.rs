@@ -8,7 +8,6 @@
 
 mod child;
 mod evidence;
-mod git;
 mod parent;
 mod relay;
 mod roster;

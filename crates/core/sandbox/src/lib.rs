@@ -47,6 +47,7 @@ mod config;
 mod confine;
 mod environment;
 mod error;
+mod git;
 mod helper;
 mod live;
 mod network;
@@ -69,6 +70,7 @@ pub use confine::{
 };
 pub use environment::{child_environment, secret_values};
 pub use error::SandboxError;
+pub use git::{Git, GitError, GitProgram, GitReach};
 pub use helper::helper_entry;
 pub use live::LiveCommand;
 pub use network::{HostError, Hosts, Proxy, forward};

@@ -23,6 +23,7 @@
 mod address;
 mod cut;
 mod invisible;
+mod json;
 mod mask;
 mod names;
 mod numbers;
@@ -34,6 +35,7 @@ mod width;
 
 pub use address::is_public;
 pub use cut::{Cut, CutLimits, Gap, cut_ends, cut_lines};
+pub use json::escape_json;
 pub use mask::Masker;
 pub use names::NameRule;
 pub use numbers::grouped;

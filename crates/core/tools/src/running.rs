@@ -82,6 +82,11 @@ impl Running {
             .with_readers(self.readers.clone())
     }
 
+    /// What runs them.
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
     /// What holds commands in.
     pub fn sandbox(&self) -> &Sandbox {
         &self.sandbox

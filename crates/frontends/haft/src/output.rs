@@ -1,6 +1,6 @@
 //! Everything that is printed: results for programs, tables and progress for people.
 //!
-//! Text that haft did not write itself goes through the sanitiser before it reaches a terminal. A reader that went away
+//! Text for people goes through the sanitiser; in JSON what a terminal would act on is escaped. A reader that went away
 //! (`haft … | head`) is no error.
 
 mod agents;
@@ -18,8 +18,13 @@ use serde::Serialize;
 pub(crate) use events::Printer;
 pub(crate) use table::TextTable;
 
-/// Prints to stdout.
+/// Prints text for people to stdout. Names of files and folders are as untrusted as anything else in it.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    print_exact(&haft_text::sanitise(text))
+}
+
+/// Prints to stdout as it is: for programs, or what is sanitised already.
+pub(crate) fn print_exact(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
@@ -29,15 +34,15 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 
 /// Prints a JSON value on one line.
 pub(crate) fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
-    print(&format!("{value}\n"))
+    print_exact(&haft_text::escape_json(&format!("{value}\n")))
 }
 
 /// Prints one line of JSON that somebody waits for. A reader that went away does not stop the run: its work is stored.
 pub(crate) fn print_line(value: &impl Serialize) {
     let mut out = std::io::stdout().lock();
-    if let Ok(mut line) = serde_json::to_vec(value) {
-        line.push(b'\n');
-        drop(out.write_all(&line).and_then(|()| out.flush()));
+    if let Ok(line) = serde_json::to_string(value) {
+        let line = haft_text::escape_json(&line) + "\n";
+        drop(out.write_all(line.as_bytes()).and_then(|()| out.flush()));
     }
 }
 

@@ -257,8 +257,9 @@ async fn copy(parent: &Arc<ParentSession>, conversation: &ConversationId) -> Res
     let (parent, conversation) = (Arc::clone(parent), conversation.clone());
     // git takes locks of its own, and gives up where another holds them.
     let _alone = parent.merging.lock().await;
-    let config = parent.config.clone();
-    let made = spawn_blocking(move || Worktree::open(&config, &conversation)).await;
+    let (config, running) = (parent.config.clone(), Arc::clone(&parent.running));
+    let made =
+        spawn_blocking(move || Worktree::open(&config, (running.supervisor(), running.sandbox()), &conversation)).await;
     made.unwrap_or_else(|error| Err(format!("its git worktree cannot be made ({error}); this is a bug in haft")))
 }
 

@@ -66,11 +66,11 @@ fn rules(policy: &SandboxPolicy) -> Result<RulesetCreated, RulesetError> {
         .create()?;
     // The names of files can be seen everywhere, hidden ones included.
     rules = allow(rules, Path::new("/"), AccessFs::ReadDir.into())?;
-    for path in beside(&hidden(policy)) {
+    let hidden = hidden(policy);
+    // What is hidden inside a folder that can be read stays hidden.
+    let readable = policy.readable.iter().filter_map(|path| fs::canonicalize(path).ok());
+    for path in beside(Path::new("/"), &hidden).into_iter().chain(readable.flat_map(|path| beside(&path, &hidden))) {
         rules = allow(rules, &path, read)?;
-    }
-    for path in &policy.readable {
-        rules = allow(rules, path, read)?;
     }
     for path in policy.projects.iter().chain(&policy.writable).chain([&policy.tmp]) {
         rules = allow(rules, path, write)?;
@@ -95,9 +95,9 @@ fn hidden(policy: &SandboxPolicy) -> BTreeSet<PathBuf> {
     policy.hidden.iter().filter_map(|path| fs::canonicalize(path).ok()).chain([devices]).collect()
 }
 
-/// The folders and files that together are everything but what is hidden.
-fn beside(hidden: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
-    let (mut all, mut open) = (Vec::new(), vec![PathBuf::from("/")]);
+/// The folders and files that together are everything below a path but what is hidden.
+fn beside(below: &Path, hidden: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
+    let (mut all, mut open) = (Vec::new(), vec![below.to_owned()]);
     while let Some(folder) = open.pop() {
         if hidden.contains(&folder) {
             continue;
@@ -133,11 +133,13 @@ mod tests {
             fs::create_dir_all(root.join(name)).unwrap();
         }
         std::os::unix::fs::symlink("secret", root.join("a/link")).unwrap();
-        let all = beside(&BTreeSet::from([root.join("a/secret")]));
+        let hidden = BTreeSet::from([root.join("a/secret")]);
+        let all = beside(Path::new("/"), &hidden);
         let mut below: Vec<_> = all.iter().filter_map(|path| path.strip_prefix(&root).ok()).collect();
         below.sort();
         assert_eq!(below, [Path::new("a/x"), Path::new("b")]);
         assert!(all.contains(&PathBuf::from("/usr")) && !all.contains(&PathBuf::from("/")));
-        assert_eq!(beside(&BTreeSet::new()), [PathBuf::from("/")]);
+        assert_eq!(beside(Path::new("/"), &BTreeSet::new()), [PathBuf::from("/")]);
+        assert_eq!(beside(&root.join("a"), &hidden), [root.join("a/x")]);
     }
 }

@@ -176,7 +176,7 @@ fn list(kind: KnowledgeKind, verbose: bool, json: bool, place: &CatalogueContext
     if verbose {
         text.push_str(&details(kind, &found.shadowed, place));
     }
-    output::print(&haft_text::sanitise(&text))
+    output::print(&text)
 }
 
 fn shadowed_json(one: &Shadowed) -> Value {
@@ -228,7 +228,7 @@ pub(super) fn show(kind: KnowledgeKind, name: &str, json: bool, place: &Catalogu
         let mut value = of_prompt(prompt);
         value["text"] = json!(prompt.about);
         let text = format!("{name} {}\n{}\n\n{}\n", prompt.argument_hint, prompt.description, prompt.about);
-        return if json { output::print_json(&value) } else { output::print(&haft_text::sanitise(&text)) };
+        return if json { output::print_json(&value) } else { output::print(&text) };
     }
     let found = items::of(kind, &place.ground, place);
     let item = found.get(kind, name)?;
@@ -237,14 +237,14 @@ pub(super) fn show(kind: KnowledgeKind, name: &str, json: bool, place: &Catalogu
         value["text"] = json!(item.text);
         return output::print_json(&value);
     }
-    output::print(&haft_text::sanitise(&format!(
+    output::print(&format!(
         "{} ({}, {})\n{}\n\n{}\n",
         item.name,
         item.level.name(),
         place.ground.shown(&item.path),
         item.about,
         item.text
-    )))
+    ))
 }
 
 impl CatalogueListing {

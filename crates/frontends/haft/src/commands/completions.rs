@@ -8,6 +8,6 @@ use crate::exit::ProcessExit;
 pub(super) fn run(shell: Shell) -> anyhow::Result<ProcessExit> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::definition(), "haft", &mut script);
-    crate::output::print(&String::from_utf8(script)?)?;
+    crate::output::print_exact(&String::from_utf8(script)?)?;
     Ok(ProcessExit::Completed)
 }

@@ -61,7 +61,7 @@ pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<ProcessExit> {
     if args.json {
         output::print_json(&json!({ "ok": ok, "checks": checks }))?;
     } else {
-        output::print(&haft_text::sanitise(&as_text(&checks)))?;
+        output::print(&as_text(&checks))?;
     }
     Ok(if ok { ProcessExit::Completed } else { ProcessExit::Failed })
 }

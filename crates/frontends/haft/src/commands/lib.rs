@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use clap::{Args, Subcommand};
-use haft_agent::{Project, knowledge};
+use haft_agent::{Project, knowledge, set_up_sandbox};
 use haft_model::O200k;
 use haft_project::library::{Libraries, LibraryChange, LibraryError};
-use haft_types::TokenCounter;
+use haft_sandbox::{GitError, GitProgram, GitReach};
+use haft_types::{PermissionMode, TokenCounter};
 use serde_json::json;
 
 use crate::cli::Common;
@@ -82,13 +82,13 @@ pub(super) fn run(command: Option<LibCommand>) -> anyhow::Result<ProcessExit> {
                     )));
                 }
             };
-            output::print(&haft_text::sanitise(&told))?;
+            output::print(&told)?;
         }
         LibCommand::List { json, common } => list(json, &common)?,
         LibCommand::Docs { name, common } => docs(&name, &common)?,
         LibCommand::Refresh { common } => {
-            let (libraries, _) = place(&common)?;
-            refresh(&libraries)?;
+            let (libraries, project) = place(&common)?;
+            refresh(&libraries, &project, &common)?;
             output::print("The documentation is the newest there is.\n")?;
         }
         LibCommand::Proxy { source, common } => {
@@ -117,14 +117,14 @@ fn told(error: &LibraryError) -> anyhow::Error {
 fn add(name: &str, common: &Common) -> anyhow::Result<()> {
     let (libraries, project) = place(common)?;
     if !libraries.repository().is_dir() {
-        fetch(&libraries)?;
+        fetch(&libraries, &project, common)?;
     }
     let library = libraries.find(name).map_err(|error| told(&error))?;
     let told = match libraries.add(&project.root, &library).map_err(|error| told(&error))? {
         LibraryChange::Made => format!("Added {library}; it is sent from the next request on\n"),
         LibraryChange::None => format!("{library} is added already\n"),
     };
-    output::print(&haft_text::sanitise(&told))
+    output::print(&told)
 }
 
 fn list(json: bool, common: &Common) -> anyhow::Result<()> {
@@ -169,52 +169,75 @@ fn docs(name: &str, common: &Common) -> anyhow::Result<()> {
         return Err(usage_error(format!("`{library}` has no Markdown files")));
     }
     let texts: Vec<_> = documents.iter().map(|one| format!("# {}\n\n{}\n", one.heading, one.text.trim())).collect();
-    output::print(&haft_text::sanitise(&texts.join("\n")))
+    output::print(&texts.join("\n"))
 }
 
-fn refresh(libraries: &Libraries) -> anyhow::Result<()> {
+fn refresh(libraries: &Libraries, project: &Project, common: &Common) -> anyhow::Result<()> {
     let repository = libraries.repository();
     if !repository.is_dir() {
-        return fetch(libraries);
+        return fetch(libraries, project, common);
     }
     let source = libraries.source().map_err(|error| told(&error))?;
-    git(Some(&repository), &["remote", "set-url", "origin", &source])?;
-    git(Some(&repository), &["fetch", "--quiet", "--depth", "1", "origin", "HEAD"])?;
-    git(Some(&repository), &["reset", "--quiet", "--hard", "FETCH_HEAD"])
+    let repository = repository.canonicalize()?;
+    let git = LibraryGit::open(&repository, &source, project, common)?;
+    git.run(GitReach::Network(&source), &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"])?;
+    git.run(GitReach::Local, &["reset", "--quiet", "--hard", "FETCH_HEAD"])
 }
 
 /// Checks the repository out; what failed half way leaves nothing.
-fn fetch(libraries: &Libraries) -> anyhow::Result<()> {
+fn fetch(libraries: &Libraries, project: &Project, common: &Common) -> anyhow::Result<()> {
     let source = libraries.source().map_err(|error| told(&error))?;
     let repository = libraries.repository();
     let above = repository.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(above)?;
-    let half = tempfile::Builder::new().prefix("fetching-").tempdir_in(above)?;
+    let half = tempfile::Builder::new().prefix("fetching-").tempdir_in(above.canonicalize()?)?;
     let target = half.path().join("repository");
+    fs::create_dir(&target)?;
     output::tell(&format!("haft: fetching {source}"));
-    git(None, &["clone", "--quiet", "--depth", "1", "--", &source, &target.display().to_string()])?;
+    let git = LibraryGit::open(&target, &source, project, common)?;
+    git.run(GitReach::Local, &["init", "--quiet", "--template="])?;
+    git.run(GitReach::Network(&source), &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"])?;
+    git.run(GitReach::Local, &["reset", "--quiet", "--hard", "FETCH_HEAD"])?;
     fs::rename(&target, &repository)?;
     Ok(())
 }
 
-/// Runs git as the user would, but never asking and never running what the repository brings.
-fn git(folder: Option<&Path>, arguments: &[&str]) -> anyhow::Result<()> {
-    let mut command = Command::new("git");
-    command.args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never"]);
-    if let Some(folder) = folder {
-        command.arg("-C").arg(folder);
+/// git on the repository of libraries.
+struct LibraryGit<'a> {
+    program: GitProgram,
+    folder: &'a Path,
+}
+
+impl<'a> LibraryGit<'a> {
+    fn open(folder: &'a Path, source: &str, project: &Project, common: &Common) -> anyhow::Result<Self> {
+        let (places, loaded) = super::configuration(common)?;
+        let (of_sandbox, mode) = (&loaded.config.sandbox, PermissionMode::Plan);
+        let sandbox = wiring::runtime()?.block_on(set_up_sandbox(&places, of_sandbox, mode, Vec::new()))?;
+        let (host, root) = (wiring::environment(), project.root.as_path());
+        // The whole environment: of it git gets what leads to the network, an agent for keys included.
+        let program = GitProgram::find(&host.supervisor(), &sandbox, &host.text_variables(), &[root]);
+        let program = program.map_err(|error| usage_error(format!("git is needed to fetch libraries: {error}")))?;
+        // Nobody can be asked for a key from inside.
+        Ok(Self { program: if is_ssh(source) { program.unconfined() } else { program }, folder })
     }
-    command.args(arguments).env("GIT_TERMINAL_PROMPT", "0").stdin(Stdio::null()).stdout(Stdio::null());
-    let ran = command
-        .stderr(Stdio::piped())
-        .output()
-        .map_err(|error| usage_error(format!("git is needed to fetch libraries and cannot be run: {error}")))?;
-    if ran.status.success() {
-        return Ok(());
+
+    /// What the repository brings is never run: it is fetched with the user's configuration, and checked out without.
+    fn run(&self, reach: GitReach<'_>, arguments: &[&str]) -> anyhow::Result<()> {
+        let folder = self.folder.display();
+        let (dir, tree) = (format!("--git-dir={folder}/.git"), format!("--work-tree={folder}"));
+        let all: Vec<_> = [dir.as_str(), tree.as_str()].into_iter().chain(arguments.iter().copied()).collect();
+        self.program.run_own(self.folder, reach, &all).map_err(|error: GitError| {
+            usage_error(haft_text::sanitise(&format!(
+                "git could not fetch the libraries: {error}; `haft lib proxy` shows where they come from"
+            )))
+        })
     }
-    let why = String::from_utf8_lossy(&ran.stderr);
-    let why = why.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it did not say why");
-    Err(usage_error(haft_text::sanitise(&format!(
-        "git could not fetch the libraries: {why}; `haft lib proxy` shows where they come from"
-    ))))
+}
+
+/// Whether git would ask `ssh`: by its scheme, or as `host:path`.
+fn is_ssh(source: &str) -> bool {
+    match source.split_once("://") {
+        Some((scheme, _)) => scheme.contains("ssh"),
+        None => source.split('/').next().is_some_and(|first| first.contains(':')),
+    }
 }

@@ -71,7 +71,7 @@ pub(super) fn run(command: Option<NotesCommand>) -> anyhow::Result<ProcessExit> 
             NotesCommand::Remove { id, common } => {
                 let (_, notes) = open(&common).await?;
                 let note = notes.delete(&id).await.map_err(told)?;
-                output::print(&haft_text::sanitise(&format!("Deleted note {}", line(&note))))
+                output::print(&format!("Deleted note {}", line(&note)))
             }
         }
     })?;
@@ -119,7 +119,7 @@ async fn show(given: &str, json: bool, common: &Common) -> anyhow::Result<()> {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "There are no notes about `{path}`.");
     }
-    output::print(&haft_text::sanitise(&text))
+    output::print(&text)
 }
 
 async fn add(given: &str, text: &str, json: bool, common: &Common) -> anyhow::Result<()> {
@@ -134,7 +134,7 @@ async fn add(given: &str, text: &str, json: bool, common: &Common) -> anyhow::Re
     if json {
         return output::print_json(&serde_json::to_value(&note)?);
     }
-    output::print(&haft_text::sanitise(&format!("Added note {}", line(&note))))
+    output::print(&format!("Added note {}", line(&note)))
 }
 
 /// A folder or file as notes name it; none when it does not exist.

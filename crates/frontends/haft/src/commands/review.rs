@@ -3,7 +3,8 @@
 mod diff;
 
 use clap::Args;
-use haft_agent::knowledge;
+use haft_agent::{knowledge, set_up_sandbox};
+use haft_sandbox::{Git, GitProgram};
 use haft_types::PermissionMode;
 
 use super::run;
@@ -62,7 +63,7 @@ const TOOLS: [&str; 7] =
     ["read_file", "list_files", "glob", "search_files", "list_code_definition_names", "recall", "count_tokens"];
 
 pub(super) fn run(args: ReviewArgs) -> anyhow::Result<ProcessExit> {
-    let (places, _) = super::configuration(&args.common)?;
+    let (places, loaded) = super::configuration(&args.common)?;
     let project = wiring::project(None)?;
     // git runs what a repository configures, so it is not run in one that nobody trusts.
     let (_, standing) = knowledge(&places, &project)?;
@@ -70,7 +71,13 @@ pub(super) fn run(args: ReviewArgs) -> anyhow::Result<ProcessExit> {
         let root = project.root.display();
         return Err(usage_error(format!("`{root}` is not trusted, and git is not run in it; `haft trust` trusts it")));
     }
-    let change = diff::change(&project, &args.of)?;
+    let mode = PermissionMode::Plan;
+    let sandbox = wiring::runtime()?.block_on(set_up_sandbox(&places, &loaded.config.sandbox, mode, Vec::new()))?;
+    let (host, root) = (wiring::environment(), project.root.as_path());
+    let git = GitProgram::find(&host.supervisor(), &sandbox, &host.child_environment(), &[root])
+        .and_then(|program| Git::open(program, root, &places.git()))
+        .map_err(|error| usage_error(error.to_string()))?;
+    let change = diff::change(&git, root, &args.of)?;
     let wishes = args.instructions.as_deref().map(str::trim).filter(|wishes| !wishes.is_empty());
     let wishes = wishes.map_or_else(String::new, |wishes| format!("\n\nLook at this above all: {wishes}"));
     let task = format!("{}{wishes}\n\nThe change: {}\n\n{}", PROMPT.trim_end(), change.what, change.text);
@@ -78,7 +85,7 @@ pub(super) fn run(args: ReviewArgs) -> anyhow::Result<ProcessExit> {
         prompt: Some(task),
         model: args.model,
         output_format: args.output_format,
-        permission_mode: Some(PermissionMode::Plan),
+        permission_mode: Some(mode),
         allowed_tools: Some(TOOLS.map(str::to_owned).to_vec()),
         max_turns: args.max_turns,
         max_budget_usd: args.max_budget_usd,

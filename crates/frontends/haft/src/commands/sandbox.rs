@@ -74,7 +74,7 @@ fn status(args: &SandboxStatusArgs) -> anyhow::Result<()> {
             "network": config.network,
         }));
     }
-    output::print(&haft_text::sanitise(&as_text(&found, confined.as_deref())))
+    output::print(&as_text(&found, confined.as_deref()))
 }
 
 fn as_text(found: &Sandbox, confined: Option<&ConfinementSpec>) -> String {

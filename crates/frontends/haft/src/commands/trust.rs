@@ -70,7 +70,7 @@ fn show(places: &Places, project: &Project, standing: &TrustState, json: bool) -
         }
         return output::print_json(&shown);
     }
-    output::print(&haft_text::sanitise(&found.described(project, standing)))
+    output::print(&found.described(project, standing))
 }
 
 fn told(standing: &TrustState) -> (&'static str, &[String]) {

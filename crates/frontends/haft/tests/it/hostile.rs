@@ -10,7 +10,7 @@ use std::path::Path;
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::rig::{Rig, haft, has_strace};
 
@@ -463,4 +463,43 @@ fn hooks_of_a_repository_fire_once_it_is_trusted_and_not_after_they_changed() {
         rig.write(file, format!("{text}{more}"));
         assert!(!fires(&rig), "{file}: not after it changed");
     }
+}
+
+/// Control sequences in the short form of one character, a change of direction, and the long form.
+const TRICKS: &str = "x\u{9b}2K\u{202e}y\u{1b}[31mz\u{200b}";
+
+fn shows_no_trick(text: &str) -> bool {
+    !text.contains(['\u{9b}', '\u{202e}', '\u{1b}', '\u{200b}'])
+}
+
+#[test]
+fn names_of_folders_do_nothing_to_the_terminal() {
+    let rig = Rig::untrusted(Api::OpenaiChat, Script::replies([]).unwrap());
+    let folder = rig.project().join(TRICKS);
+    std::fs::create_dir_all(folder.join(".git")).unwrap();
+    let path = folder.to_str().unwrap();
+    for arguments in
+        [&["trust", "--show", path][..], &["trust", path], &["trust", "--revoke", path], &["trust", "/no/x\u{1b}[31m"]]
+    {
+        let ran = rig.run(arguments);
+        assert!(shows_no_trick(&ran.stdout()), "{arguments:?}: {:?}", ran.stdout());
+        assert!(shows_no_trick(&ran.stderr()), "{arguments:?}: {:?}", ran.stderr());
+    }
+}
+
+#[test]
+fn json_is_safe_to_show_and_means_the_same() {
+    let rig = Rig::new(Api::OpenaiChat, Script::replies([Reply::text(TRICKS)]).unwrap());
+    let ran = rig.task(&[&format!("say {TRICKS}")]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert!(shows_no_trick(&ran.stdout()), "{:?}", ran.stdout());
+    let listed = rig.run(&["conversations", "list", "--json"]);
+    assert!(shows_no_trick(&listed.stdout()), "{:?}", listed.stdout());
+    let id = listed.json()[0]["id"].as_str().unwrap().to_owned();
+    let exported = rig.run(&["conversations", "export", &id]);
+    assert!(shows_no_trick(&exported.stdout()), "{:?}", exported.stdout());
+    let answer = |value: &Value| {
+        value.to_string().contains(&serde_json::to_string(TRICKS).unwrap().trim_matches('"').to_owned())
+    };
+    assert!(answer(&exported.json()), "{}", exported.stdout());
 }

@@ -24,6 +24,7 @@ mod edits;
 mod engine_of_context;
 mod external_tools;
 mod gate;
+mod git;
 mod hooks;
 mod hostile;
 mod hot_reload;

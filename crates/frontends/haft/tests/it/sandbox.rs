@@ -137,17 +137,60 @@ fn every_attempt_to_leave_is_refused() {
     if !has_namespaces(&rig) {
         return;
     }
-    // Not in `/tmp`, which is another one inside: what is not to be reached must be there.
-    let parent = if rustix::process::getuid().is_root() { "/var/lib" } else { env!("CARGO_TARGET_TMPDIR") };
-    let home = tempfile::Builder::new().prefix("haft-test-").tempdir_in(parent).unwrap();
-    let ran = Ran(rig.command(&["sandbox", "test", "--json"]).env("HAFT_HOME", home.path()).output().unwrap());
-    let layers = ran.json()["layers"].clone();
-    assert_eq!(ran.code(), 0, "{} {} {}", layers[0]["open"], layers[0]["closed"], layers[0]["noticed"]);
-    assert!(layers[0]["refused"].as_u64().unwrap() >= 100, "{}", layers[0]["refused"]);
-    assert_eq!(layers[1]["layer"], "landlock");
-    let left = std::fs::read_dir(home.path().join("cache")).unwrap();
-    let left = left.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("sandbox-test"));
-    assert_eq!(left.count(), 0, "nothing is left behind");
+    let elsewhere = if rustix::process::getuid().is_root() { "/var/lib" } else { env!("CARGO_TARGET_TMPDIR") };
+    let elsewhere = tempfile::Builder::new().prefix("haft-test-").tempdir_in(elsewhere).unwrap();
+    // The attempts are made outside `/tmp` wherever haft's own folders are.
+    for own in [elsewhere.path(), rig.home()] {
+        let mut command = rig.command(&["sandbox", "test", "--json"]);
+        let ran = Ran(command.env("HAFT_HOME", own).env("HOME", elsewhere.path()).output().unwrap());
+        assert!(matches!(ran.code(), 0 | 1), "{}", ran.stderr());
+        let layers = ran.json()["layers"].clone();
+        assert_eq!(ran.code(), 0, "{} {} {}", layers[0]["open"], layers[0]["closed"], layers[0]["noticed"]);
+        assert!(layers[0]["refused"].as_u64().unwrap() >= 100, "{}", layers[0]["refused"]);
+        assert_eq!(layers[1]["layer"], "landlock");
+        let open = layers[1]["open"].as_array().unwrap();
+        assert!(open.iter().all(|attempt| attempt["name"] != "read a secret"), "{open:?}");
+    }
+    let left = [elsewhere.path().to_owned(), elsewhere.path().join("cache")].into_iter().flat_map(|folder| {
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap())
+    });
+    assert_eq!(left.filter(|name| name.contains("sandbox-test")).count(), 0, "nothing is left behind");
+}
+
+#[test]
+fn keys_of_other_agents_and_tools_are_hidden() {
+    let places = [
+        ".config/git/credentials",
+        ".claude.json",
+        ".local/share/opencode/auth.json",
+        ".m2/settings.xml",
+        ".config/BraveSoftware/Default/Cookies",
+        ".local/share/fish/fish_history",
+        ".mysql_history",
+        ".config/pip/pip.conf",
+        ".config/goose/config.yaml",
+        ".gradle/gradle.properties",
+    ];
+    let reading = places.map(|place| format!("cat ~/{place}")).join("; ");
+    let rig = rig([line(&format!("{reading}; cat ~/.profile-notes")), Reply::text("Done.")], "");
+    if !has_namespaces(&rig) {
+        return;
+    }
+    // Not haft's own folder, of which nothing can be read in any case, and not in `/tmp`.
+    let home = if rustix::process::getuid().is_root() { "/var/lib" } else { env!("CARGO_TARGET_TMPDIR") };
+    let home = tempfile::Builder::new().prefix("haft-test-").tempdir_in(home).unwrap();
+    for place in places.iter().chain(&[".profile-notes"]) {
+        let path = home.path().join(place);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, format!("planted in {place}\n")).unwrap();
+    }
+    let arguments = ["run", "--output-format", "stream-json", "--permission-mode", "auto", "go"];
+    let ran = Ran(rig.command(&arguments).env("HOME", home.path()).output().unwrap());
+    let (_, text) = &results(&ran)[0];
+    assert!(text.contains("planted in .profile-notes"), "{text}");
+    for place in places {
+        assert!(!text.contains(&format!("planted in {place}")), "{place}: {text}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::rig::{Ran, Rig};
 
 /// A repository with one commit, and a main agent that says so, once it has as many results.
-fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
+pub(crate) fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
     rig.write("lines.txt", "one\ntwo\nthree\nfour\nfive\n");
     rig.write("old.txt", "old\n");
@@ -21,7 +21,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     rig
 }
 
-fn git(rig: &Rig, arguments: &[&str]) -> String {
+pub(crate) fn git(rig: &Rig, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     command.args(["-c", "user.name=t", "-c", "user.email=t@t"]).args(arguments).current_dir(rig.project());
     let output = command.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
@@ -30,37 +30,37 @@ fn git(rig: &Rig, arguments: &[&str]) -> String {
 }
 
 /// Whom the words of a request are for is told by the role at its head.
-fn agent(rig: &Rig, name: &str, head: &str) {
+pub(crate) fn agent(rig: &Rig, name: &str, head: &str) {
     std::fs::create_dir_all(rig.project().join(".haft/agents")).unwrap();
     let text = format!("---\nname: {name}\ndescription: Works\n{head}\n---\nYou are {name}.\n");
     rig.write(&format!(".haft/agents/{name}.md"), text);
     assert_eq!(rig.run(&["trust"]).code(), 0);
 }
 
-fn on(words: &str, reply: Reply) -> Reply {
+pub(crate) fn on(words: &str, reply: Reply) -> Reply {
     reply.when(When { last_contains: Some(words.into()), ..When::default() })
 }
 
-fn start(yaml: &str) -> Reply {
+pub(crate) fn start(yaml: &str) -> Reply {
     on("begin", Reply::call("run_named_subagents", json!({ "subagents": yaml })))
 }
 
-fn run_command(line: &str) -> Reply {
+pub(crate) fn run_command(line: &str) -> Reply {
     Reply::call("execute_command", json!({"command": line, "requires_approval": false}))
 }
 
-fn read(rig: &Rig, name: &str) -> Option<String> {
+pub(crate) fn read(rig: &Rig, name: &str) -> Option<String> {
     std::fs::read_to_string(rig.project().join(name)).ok()
 }
 
 /// The result of the main agent's call.
-fn result(ran: &Ran) -> String {
+pub(crate) fn result(ran: &Ran) -> String {
     let of_main = |event: &Value| event["type"] == "tool_result" && event["agent"] == "main";
     let found = ran.events().into_iter().find(of_main).unwrap_or_else(|| panic!("{}{}", ran.stdout(), ran.stderr()));
     found["text"].as_str().unwrap().to_owned()
 }
 
-fn copies(rig: &Rig) -> Vec<PathBuf> {
+pub(crate) fn copies(rig: &Rig) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(rig.home().join("data/worktrees")).into_iter().flatten();
     entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
 }

@@ -88,7 +88,7 @@ pub(super) async fn rewind(args: &RewindArgs) -> anyhow::Result<ProcessExit> {
         if let Some(prompt) = prompt {
             text.extend(["You had said:\n", prompt, "\n"]);
         }
-        output::print(&haft_text::sanitise(&text))?;
+        output::print(&text)?;
     }
     Ok(if report.is_clean() { ProcessExit::Completed } else { ProcessExit::Waiting })
 }

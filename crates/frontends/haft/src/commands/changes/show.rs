@@ -34,7 +34,7 @@ pub(super) async fn show(args: &ChangesArgs) -> anyhow::Result<()> {
     if args.diff {
         let steps = summary.steps.iter().map(|step| step_as_text(&opened, step));
         let text = steps.collect::<anyhow::Result<Vec<_>>>()?.join("\n");
-        return output::print(&haft_text::sanitise(&text));
+        return output::print(&text);
     }
     let mut table = TextTable::new(&["CHANGE", "FILE", "LINES"]);
     for file in &summary.files {

@@ -108,7 +108,7 @@ fn tell(
     if how.json {
         output::print_json(&as_json(opened, &report, how))?;
     } else {
-        output::print(&haft_text::sanitise(&as_text(opened, &report, mode(how), direction)))?;
+        output::print(&as_text(opened, &report, mode(how), direction))?;
     }
     // What was left needs somebody to look at it.
     Ok(if report.is_clean() { ProcessExit::Completed } else { ProcessExit::Waiting })

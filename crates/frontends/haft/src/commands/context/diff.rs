@@ -27,7 +27,7 @@ pub(super) async fn run(args: &DiffArgs) -> anyhow::Result<()> {
     if args.json {
         return output::print_json(&difference.json(&log, args.full));
     }
-    output::print(&haft_text::sanitise(&difference.text(args.full)))
+    output::print(&difference.text(args.full))
 }
 
 /// What the positional arguments mean.

@@ -245,7 +245,7 @@ impl EditedConversation {
         let news = self.session.quote_edit(&edit).await.map_err(refused)?;
         let model = self.session.model().clone();
         if !how.json {
-            output::print(&haft_text::sanitise(&as_text(&edit, chosen, notes, &news, &model)))?;
+            output::print(&as_text(&edit, chosen, notes, &news, &model))?;
         }
         if !how.dry_run {
             self.session.edit_context(edit.clone()).await.map_err(refused)?;
@@ -372,11 +372,11 @@ async fn list(how: &EditHow) -> anyhow::Result<()> {
         ]);
     }
     let edits = open.session.edits().in_force().len();
-    output::print(&haft_text::sanitise(&format!(
+    output::print(&format!(
         "{table}\nREMOVING is what the next request costs more (+) or less (-) if the message and its block are dropped now; SAVES is \
          by how many tokens every request is shorter then. {} in force.\n",
         count(edits, "edit")
-    )))
+    ))
 }
 
 /// Less than this is not worth telling.

@@ -35,7 +35,7 @@ pub(super) async fn run(args: &RecallArgs) -> anyhow::Result<()> {
     }
     output::tell(&heading(message));
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    output::print(&haft_text::sanitise(&format!("{text}{end}")))
+    output::print(&format!("{text}{end}"))
 }
 
 /// What is printed in addition to the text itself.

@@ -57,11 +57,7 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
 }
 
 fn print(report: &BudgetReport, log: Option<&RequestLogReader>, args: &ReportArgs) -> anyhow::Result<()> {
-    if args.json {
-        output::print_json(&as_json(report, log))
-    } else {
-        output::print(&haft_text::sanitise(&as_text(report)))
-    }
+    if args.json { output::print_json(&as_json(report, log)) } else { output::print(&as_text(report)) }
 }
 
 fn as_json(report: &BudgetReport, log: Option<&RequestLogReader>) -> Value {

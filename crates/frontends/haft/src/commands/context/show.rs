@@ -57,7 +57,7 @@ fn print(shown: &RequestView<'_>, log: Option<&RequestLogReader>, args: &ShowArg
     } else {
         text.push_str(&table(shown));
     }
-    output::print(&haft_text::sanitise(&text))
+    output::print(&text)
 }
 
 /// `|` marks where the provider's cache can find the prefix again.

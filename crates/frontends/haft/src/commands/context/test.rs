@@ -116,7 +116,7 @@ pub(super) async fn run(args: &TestArgs) -> anyhow::Result<ProcessExit> {
     if args.json {
         output::print_json(&json!({ "checks": outcomes, "failed": failed }))?;
     } else {
-        output::print(&haft_text::sanitise(&as_text(&outcomes)))?;
+        output::print(&as_text(&outcomes))?;
     }
     Ok(if failed == 0 { ProcessExit::Completed } else { ProcessExit::Failed })
 }

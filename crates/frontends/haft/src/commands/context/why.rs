@@ -41,7 +41,7 @@ pub(super) async fn run(args: &WhyArgs) -> anyhow::Result<()> {
     if args.json {
         return output::print_json(&as_json(&log, &breaks));
     }
-    output::print(&haft_text::sanitise(&as_text(&log, &breaks)))
+    output::print(&as_text(&log, &breaks))
 }
 
 /// Every break of a log. `messages` are those the conversation holds now.

@@ -26,7 +26,7 @@ pub(super) async fn run(args: &SearchArgs) -> anyhow::Result<()> {
         let wider = if args.all || args.trash { "" } else { " in this project; `--all` searches every one" };
         return output::print(&format!("Nothing found{wider}.\n"));
     }
-    output::print(&as_text(&hits))
+    output::print_exact(&as_text(&hits))
 }
 
 /// Two lines a hit: where, and what stands there.

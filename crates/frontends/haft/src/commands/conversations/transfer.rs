@@ -40,7 +40,7 @@ pub(super) async fn export(args: &ExportArgs) -> anyhow::Result<()> {
 /// Prints a whole conversation as JSON.
 pub(super) async fn print_document(store: &dyn Store, conversation: &Conversation) -> anyhow::Result<()> {
     let document = document(store, &conversation.id).await?;
-    output::print(&(serde_json::to_string_pretty(&document)? + "\n"))
+    output::print_exact(&haft_text::escape_json(&(serde_json::to_string_pretty(&document)? + "\n")))
 }
 
 async fn document(store: &dyn Store, id: &ConversationId) -> anyhow::Result<ConversationDocument> {
@@ -89,7 +89,7 @@ impl ExportFolder {
 
     fn write_json(&self, name: &str, value: &impl Serialize) -> anyhow::Result<()> {
         let path = self.0.join(name);
-        let text = serde_json::to_string_pretty(value)? + "\n";
+        let text = haft_text::escape_json(&serde_json::to_string_pretty(value)?).into_owned() + "\n";
         write_private(&path, &text).map_err(|error| failed(&path, &error))
     }
 }

@@ -90,7 +90,7 @@ pub(super) fn run(places: &Places, config: &Config) -> anyhow::Result<SetupOutco
                         }
                     }
                 };
-                output::print(&haft_text::sanitise(&format!("That did not work: {failure}.\n")))?;
+                output::print(&format!("That did not work: {failure}.\n"))?;
                 match mended_by(&failure) {
                     RetryFrom::Provider => continue 'provider,
                     RetryFrom::Key => {
@@ -257,7 +257,7 @@ fn ask_model(config: &Config, provider: &str, key: &KeySource) -> anyhow::Result
         let _ = writeln!(text, "      and {more} more");
     }
     if !names.is_empty() {
-        output::print(&haft_text::sanitise(&(text + "\n")))?;
+        output::print(&(text + "\n"))?;
     }
     let question = if names.is_empty() { "The model's name: " } else { "Number or name: " };
     loop {

@@ -30,7 +30,7 @@ pub(super) fn run(args: &McpAddArgs) -> anyhow::Result<ProcessExit> {
             mcp.servers.close().await;
             answer
         });
-        output::print(&haft_text::sanitise(&test::as_text(server, &answer)))?;
+        output::print(&test::as_text(server, &answer))?;
     }
     Ok(ProcessExit::Completed)
 }

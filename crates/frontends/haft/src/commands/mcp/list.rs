@@ -43,7 +43,7 @@ pub(super) fn run(args: &McpListArgs) -> anyhow::Result<ProcessExit> {
     for problem in mcp.problems.iter().filter(|problem| problem.server != "*") {
         table.row(vec![problem.server.clone(), "-".into(), BROKEN.into(), "-".into(), "-".into()]);
     }
-    output::print(&haft_text::sanitise(&table.to_string()))?;
+    output::print(&table.to_string())?;
     for problem in &mcp.problems {
         output::tell(&format!("haft: {problem}"));
     }

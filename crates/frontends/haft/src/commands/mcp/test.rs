@@ -29,7 +29,7 @@ pub(super) async fn run(args: &McpTestArgs) -> anyhow::Result<ProcessExit> {
         output::print_json(&Value::Array(all))?;
     } else {
         let text: String = tested.iter().map(|(server, answer)| as_text(server, answer)).collect();
-        output::print(&haft_text::sanitise(&text))?;
+        output::print(&text)?;
         mcp.problems.iter().for_each(|problem| output::tell(&format!("haft: {problem}")));
     }
     mcp.servers.close().await;

@@ -26,7 +26,7 @@ pub(super) fn run(args: &ShowModelArgs) -> anyhow::Result<ProcessExit> {
     if args.json {
         output::print_json(&as_json(&declared, &lines)?)?;
     } else {
-        output::print(&haft_text::sanitise(&as_text(&declared, &lines)))?;
+        output::print(&as_text(&declared, &lines))?;
     }
     Ok(ProcessExit::Completed)
 }

@@ -46,7 +46,7 @@ pub(super) fn run(args: &TestArgs) -> anyhow::Result<ProcessExit> {
     if args.json {
         output::print_json(&as_json(&outcome))?;
     } else {
-        output::print(&haft_text::sanitise(&as_text(&outcome)))?;
+        output::print(&as_text(&outcome))?;
     }
     Ok(match &outcome.failure {
         None => ProcessExit::Completed,

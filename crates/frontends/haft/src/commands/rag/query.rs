@@ -26,7 +26,7 @@ pub(super) fn run(args: &RagQueryArgs) -> anyhow::Result<()> {
     if args.json {
         return output::print_json(&as_json(&answer));
     }
-    output::print(&haft_text::sanitise(&as_text(&answer)))
+    output::print(&as_text(&answer))
 }
 
 fn as_json(answer: &CollectionAnswer) -> Value {

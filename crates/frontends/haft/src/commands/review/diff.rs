@@ -1,9 +1,10 @@
 //! The change to review, as git reports it.
 
-use std::ffi::OsStr;
-use std::process::{Command, Stdio};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
-use haft_agent::Project;
+use haft_sandbox::Git;
 
 use crate::commands::review::ReviewOf;
 use crate::exit::usage_error;
@@ -20,45 +21,78 @@ pub(super) struct ReviewedChange {
 }
 
 /// What is to be looked at: the work that is not committed, unless something else is named.
-pub(super) fn change(project: &Project, of: &ReviewOf) -> anyhow::Result<ReviewedChange> {
+pub(super) fn change(git: &Git, project: &Path, of: &ReviewOf) -> anyhow::Result<ReviewedChange> {
     let (what, diff, new) = match (&of.base, &of.commit) {
         (Some(base), _) => {
-            let from = git(project, ["merge-base", "--end-of-options", base, "HEAD"])?;
-            let diff = diff(project, &[from.trim()])?;
-            (format!("everything since this branch left `{base}`, committed or not"), diff, untracked(project)?)
+            let from = run(git, ["merge-base", "--end-of-options", base, "HEAD"])?;
+            let diff = work_tree_diff(git, from.trim())?;
+            (format!("everything since this branch left `{base}`, committed or not"), diff, untracked(git, project)?)
         }
         (None, Some(commit)) => {
-            let show = [
-                "show", "--format=%h %s%n%n%b", "--no-ext-diff", "--no-textconv", "--no-color", "--end-of-options",
-                commit,
-            ];
-            (format!("the commit `{commit}`"), git(project, show)?, Vec::new())
+            let show = ["show", "--format=%h %s%n%n%b", "--no-show-signature"];
+            let show = show.iter().chain(&PLAIN).copied().chain(["--end-of-options", commit]);
+            (format!("the commit `{commit}`"), WorkTreeDiff { text: run(git, show)?, filtered: Vec::new() }, Vec::new())
         }
         (None, None) => {
             // Before the first commit there is no HEAD; what is staged is all there is.
-            let born = git(project, ["rev-parse", "--verify", "--quiet", "HEAD"]).is_ok();
-            let diff = if born { diff(project, &["HEAD"])? } else { diff(project, &["--cached"])? };
-            ("what is not committed yet".to_owned(), diff, untracked(project)?)
+            let born = git.run(["rev-parse", "--verify", "--quiet", "HEAD"]).is_ok();
+            let diff = work_tree_diff(git, if born { "HEAD" } else { "--cached" })?;
+            ("what is not committed yet".to_owned(), diff, untracked(git, project)?)
         }
     };
-    if diff.trim().is_empty() && new.is_empty() {
+    if diff.text.trim().is_empty() && new.is_empty() && diff.filtered.is_empty() {
         return Err(usage_error(format!("there is nothing to review: {what} is empty")));
     }
-    let mut text = fenced(&diff);
+    let mut text = fenced(&diff.text);
     if !new.is_empty() {
         text.extend(["\n\nNew files that git does not know yet; read them:\n", &new.join("\n")]);
+    }
+    if !diff.filtered.is_empty() {
+        let names: Vec<_> = diff.filtered.iter().map(|path| path.to_string_lossy()).collect();
+        text.extend(["\n\nLeft out, because a git filter such as LFS goes over them:\n", &names.join("\n")]);
     }
     Ok(ReviewedChange { what, text })
 }
 
-fn diff(project: &Project, of: &[&str]) -> anyhow::Result<String> {
-    let fixed = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--find-renames"];
-    git(project, fixed.iter().chain(of))
+/// No program makes a diff nicer.
+const PLAIN: [&str; 3] = ["--no-ext-diff", "--no-textconv", "--no-color"];
+
+/// What is different in the files.
+struct WorkTreeDiff {
+    text: String,
+    /// What is not compared: git would compare what a filter has not gone over.
+    filtered: Vec<OsString>,
 }
 
-fn untracked(project: &Project) -> anyhow::Result<Vec<String>> {
-    let names = git(project, ["ls-files", "--others", "--exclude-standard"])?;
-    Ok(names.lines().map(str::to_owned).collect())
+fn work_tree_diff(git: &Git, from: &str) -> anyhow::Result<WorkTreeDiff> {
+    let diff = ["diff", "--ignore-submodules=all"].iter().chain(&PLAIN).copied();
+    let names = bytes(git, diff.clone().chain(["--name-only", "--no-renames", "-z", from]))?;
+    let names: Vec<_> = names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).collect();
+    let names: Vec<_> = names.into_iter().map(|name| OsStr::from_bytes(name).to_owned()).collect();
+    let filtered = git.filtered(&names).map_err(|error| usage_error(error.to_string()))?;
+    let mut arguments: Vec<OsString> = diff.chain(["--find-renames", from, "--", "."]).map(OsString::from).collect();
+    for path in &filtered {
+        let mut left_out = OsString::from(":(exclude,literal,top)");
+        left_out.push(path);
+        arguments.push(left_out);
+    }
+    Ok(WorkTreeDiff { text: run(git, arguments)?, filtered })
+}
+
+/// New files in the project, as it names them.
+fn untracked(git: &Git, project: &Path) -> anyhow::Result<Vec<String>> {
+    let prefix = project.strip_prefix(git.top()).unwrap_or(Path::new(""));
+    let names = bytes(git, ["ls-files", "-z", "--others", "--exclude-standard"])?;
+    let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(OsStr::from_bytes);
+    Ok(names.filter_map(|name| Some(Path::new(name).strip_prefix(prefix).ok()?.display().to_string())).collect())
+}
+
+fn run<S: Into<OsString>>(git: &Git, arguments: impl IntoIterator<Item = S>) -> anyhow::Result<String> {
+    Ok(String::from_utf8_lossy(&bytes(git, arguments)?).into_owned())
+}
+
+fn bytes<S: Into<OsString>>(git: &Git, arguments: impl IntoIterator<Item = S>) -> anyhow::Result<Vec<u8>> {
+    git.run(arguments).map_err(|error| usage_error(error.to_string()))
 }
 
 /// The diff in a fence that nothing in it can close.
@@ -76,23 +110,6 @@ fn fenced(diff: &str) -> String {
     let runs = diff.split(|character| character != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(runs.max(2) + 1);
     format!("{fence}diff\n{}\n{fence}{note}", diff[..cut].trim_end())
-}
-
-/// Runs git without what a repository could make it run or wait for.
-fn git<S: AsRef<OsStr>>(project: &Project, arguments: impl IntoIterator<Item = S>) -> anyhow::Result<String> {
-    let output = Command::new("git")
-        .args(["--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false"])
-        .args(arguments)
-        .current_dir(&project.root)
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| usage_error(format!("git cannot be run: {error}")))?;
-    if !output.status.success() {
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        return Err(usage_error(format!("git: {}", stderr.trim().trim_start_matches("fatal: "))));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]

@@ -74,7 +74,8 @@ fn question(approval: &Approval) -> String {
     let Approval { agent, tool, subject, reason, parts, .. } = approval;
     let whose = if agent == MAIN { String::new() } else { format!(" of the sub-agent {agent}") };
     let mut text = format!("\n{tool}{whose} needs your permission: {reason}.\n\n");
-    for line in subject.lines() {
+    // Shown first and split then: a carriage return before the end of a line is part of what would run.
+    for line in reveal(subject).lines() {
         text.extend(["    ", line, "\n"]);
     }
     let asked: Vec<_> = parts.iter().filter(|part| part.decision == Decision::Ask).collect();
@@ -126,7 +127,7 @@ mod tests {
             agent: MAIN.into(),
             tool: "execute_command".into(),
             arguments: serde_json::Value::Null,
-            subject: "ls; make\nclean \u{1b}[2K".into(),
+            subject: "ls; make\r\nclean \u{1b}[2K".into(),
             reason: "no rule allows `make`".into(),
             parts: vec![part("ls", Decision::Allow), part("make", Decision::Ask)],
             remember: remember.iter().map(|rule| (*rule).to_owned()).collect(),

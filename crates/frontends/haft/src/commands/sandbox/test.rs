@@ -2,7 +2,7 @@
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use haft_sandbox::{
 use haft_text::CutLimits;
 use serde::Serialize;
 use serde_json::json;
+use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::sandbox::SandboxTestArgs;
@@ -63,15 +64,13 @@ pub(super) fn run(args: &SandboxTestArgs) -> anyhow::Result<ProcessExit> {
     if args.json {
         output::print_json(&json!({ "ok": ok, "layers": tested }))?;
     } else {
-        output::print(&haft_text::sanitise(&tested.iter().map(as_text).collect::<String>()))?;
+        output::print(&tested.iter().map(as_text).collect::<String>())?;
     }
     Ok(if ok { ProcessExit::Completed } else { ProcessExit::Failed })
 }
 
 async fn test(places: &Places, method: ConfinementMethod) -> anyhow::Result<SandboxTest> {
-    // Not in `/tmp`, which is another one inside: what is not to be reached must be there.
-    DirBuilder::new().recursive(true).mode(0o700).create(&places.cache)?;
-    let folder = tempfile::Builder::new().prefix("sandbox-test-").tempdir_in(&places.cache)?;
+    let folder = site_folder(places)?;
     let root = folder.path().canonicalize()?;
     let mut site = ProbeSite::prepare(&root.join("site"))?;
     let program = std::env::current_exe()?;
@@ -107,6 +106,27 @@ async fn test(places: &Places, method: ConfinementMethod) -> anyhow::Result<Sand
         Err(error) => tested.unavailable = Some(error.to_string()),
     }
     Ok(tested)
+}
+
+/// A folder outside `/tmp`, which is another one inside and writable: what is not to be reached must be there. The user's home
+/// and the machine's own folder stand in for a cache that lies in `/tmp`.
+fn site_folder(places: &Places) -> anyhow::Result<TempDir> {
+    DirBuilder::new().recursive(true).mode(0o700).create(&places.cache)?;
+    let home = places.environment.raw("HOME").map(PathBuf::from);
+    let candidates = [Some(places.cache.clone()), home, Some("/var/lib".into())];
+    let is_temporary = |path: &Path| ["/tmp", "/var/tmp"].iter().any(|tmp| path.starts_with(tmp));
+    let builder = || {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("haft-sandbox-test-");
+        builder
+    };
+    for folder in candidates.into_iter().flatten().filter_map(|folder| folder.canonicalize().ok()) {
+        if let (false, Ok(made)) = (is_temporary(&folder), builder().tempdir_in(&folder)) {
+            return Ok(made);
+        }
+    }
+    let cache = places.cache.display();
+    anyhow::bail!("`{cache}` lies in /tmp, which is another one inside; set HAFT_HOME or HOME to a folder elsewhere")
 }
 
 impl SandboxTest {

@@ -75,12 +75,12 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
     if args.verbose {
         told.push_str(&catalogue::details(KnowledgeKind::Tools, &externals.found.shadowed, &externals.place));
     }
-    output::print(&haft_text::sanitise(&format!(
+    output::print(&format!(
         "{table}\n{count} tools are offered: {total} tokens of every request; {deferred} are deferred: `tool_search` finds them, and \
          they cost nothing before. `[tools] offer` or `--allowed-tools` chooses \
          others, by name, group, or profile ({}).\n{told}",
         haft_tool::PROFILES.join(", ")
-    )))
+    ))
 }
 
 /// The programs of the user's own.

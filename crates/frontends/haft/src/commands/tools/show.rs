@@ -60,5 +60,5 @@ pub(super) async fn run(name: &str, json: bool, common: &Common) -> anyhow::Resu
     for case in cases {
         let _ = writeln!(text, "\n{case}");
     }
-    output::print(&haft_text::sanitise(&text))
+    output::print(&text)
 }

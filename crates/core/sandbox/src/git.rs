@@ -1,0 +1,236 @@
+//! git, as haft runs it for itself: the only place where that is done.
+//!
+//! A repository's configuration can name programs in more ways than can be listed: filters, monitors, hooks, drivers, helpers.
+//! So git never sees it. It works on a *view*: a repository folder of haft's own, with a configuration that haft wrote, that
+//! borrows objects, refs and index of the real one. Where the real one lies is found here, not by git, and only by the name
+//! `.git`: a bare repository that somebody put into the project is none.
+//!
+//! Invariants: no program but git itself is started; no submodule is entered; what is read is read in a sandbox without
+//! network in which nothing can be written, and what is written is named folder by folder.
+
+mod program;
+mod repository;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_text::CutLimits;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Capture, CommandExit, CommandSpec, ConfinementSpec, Network, Sandbox, SandboxError, SandboxPolicy, Stdin,
+    Supervisor,
+};
+
+pub use repository::Git;
+
+/// What is decided for every command, whatever a configuration says.
+const ALWAYS: &[&str] = &[
+    "--no-pager", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.pager=cat", "-c",
+    "core.quotePath=false", "-c", "submodule.recurse=false", "-c", "fetch.recurseSubmodules=false", "-c", "gc.auto=0",
+    "-c", "maintenance.auto=false", "-c", "log.showSignature=false", "-c", "commit.gpgSign=false", "-c",
+    "safe.bareRepository=explicit", "-c", "user.name=haft", "-c", "user.email=haft@localhost", "-c",
+    "protocol.ext.allow=never",
+];
+
+/// The same for the environment.
+const SET: &[(&str, &str)] = &[
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("GIT_CEILING_DIRECTORIES", "/"),
+    ("LC_ALL", "C"),
+];
+
+/// Of the given environment only these are passed on, and what leads to the network where there is one.
+const PASSED: &[&str] = &["HOME", "XDG_CONFIG_HOME", "USER", "LOGNAME", "TZ"];
+
+/// More output than this is refused.
+const MOST_OUTPUT: usize = 256 << 20;
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// Why git did not do what it was to do.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// There is none that can be relied on.
+    #[error("git is not installed, or only where this project or others could have put it")]
+    NoProgram,
+    /// The project is not in one.
+    #[error("not a git repository")]
+    NoRepository,
+    /// There is one that is not used, for this reason.
+    #[error("`{}` is not used: {why}", .at.display())]
+    Refused {
+        /// What of it.
+        at: PathBuf,
+        /// As a sentence's second half.
+        why: String,
+    },
+    /// A folder of its own could not be made.
+    #[error("cannot prepare `{}`: {source}", .at.display())]
+    Prepare {
+        /// That folder.
+        at: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// git could not be started, or not be held in.
+    #[error("git cannot be run: {0}")]
+    Run(#[from] SandboxError),
+    /// git said why.
+    #[error("git: {0}")]
+    Failed(String),
+}
+
+/// The git of this machine, and what holds it in.
+#[derive(Clone, Debug)]
+pub struct GitProgram {
+    path: PathBuf,
+    supervisor: Supervisor,
+    /// Kept, because what it needs goes with it.
+    sandbox: Sandbox,
+    environment: Vec<(String, String)>,
+}
+
+/// What a command of git on haft's own repositories reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GitReach<'a> {
+    /// Its folder only; no configuration but the repository's.
+    Local,
+    /// The network too, with the configuration and the logins of the user: to fetch from this source, which may be a folder.
+    Network(&'a str),
+}
+
+/// One command of git.
+#[derive(Default)]
+struct GitCall<'a> {
+    cwd: &'a str,
+    arguments: Vec<OsString>,
+    environment: Vec<(&'static str, String)>,
+    input: Option<String>,
+    readable: Vec<PathBuf>,
+    writable: Vec<PathBuf>,
+    network: bool,
+}
+
+impl GitProgram {
+    /// The first git in the `PATH` of this environment that lies outside of these folders and that nobody else could have put
+    /// there. It will be held in by this sandbox where there is one.
+    pub fn find(
+        supervisor: &Supervisor,
+        sandbox: &Sandbox,
+        environment: &[(String, String)],
+        projects: &[&Path],
+    ) -> Result<Self, GitError> {
+        let places = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
+        let path = program::find(places.unwrap_or_default(), projects).ok_or(GitError::NoProgram)?;
+        let (supervisor, environment) = (supervisor.clone(), environment.to_vec());
+        Ok(Self { path, supervisor, sandbox: sandbox.clone(), environment })
+    }
+
+    /// Runs a command on a repository that haft made in a folder of its own, and may write that folder. Where it lies is for
+    /// the arguments to say.
+    pub fn run_own(&self, folder: &Path, reach: GitReach<'_>, arguments: &[&str]) -> Result<(), GitError> {
+        let (network, readable) = match reach {
+            GitReach::Local => (false, Vec::new()),
+            GitReach::Network(source) => (true, vec![PathBuf::from(source.trim_start_matches("file://"))]),
+        };
+        let readable = readable.into_iter().filter(|source| source.is_absolute()).collect();
+        let arguments = arguments.iter().map(OsString::from).collect();
+        let (cwd, writable) = (text(folder)?, vec![folder.to_owned()]);
+        self.run(&GitCall { cwd, arguments, readable, writable, network, ..GitCall::default() }).map(drop)
+    }
+
+    /// Runs git, and gives what it printed. It blocks: from async code it is called on a thread that may.
+    fn run(&self, call: &GitCall<'_>) -> Result<Vec<u8>, GitError> {
+        let mut argv = vec![self.path.clone().into_os_string()];
+        argv.extend(ALWAYS.iter().map(OsString::from));
+        if !call.network {
+            argv.extend(["-c", "protocol.allow=never", "-c", "credential.helper="].map(OsString::from));
+        }
+        argv.extend(call.arguments.iter().cloned());
+        let stdin = call.input.clone().map_or(Stdin::Null, Stdin::Text);
+        let (env, confined) = (self.environment_of(call), self.confinement(call).map(Arc::new));
+        let command = CommandSpec { argv, cwd: call.cwd.into(), env, timeout: PATIENCE, stdin, confined };
+        let capture = Capture { limits: CutLimits { lines: usize::MAX, bytes: MOST_OUTPUT }, ..Capture::default() };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|source| GitError::Prepare { at: self.path.clone(), source })?;
+        let ran = runtime.block_on(self.supervisor.run(&command, &capture, &CancellationToken::new()))?;
+        if ran.stdout.bytes > MOST_OUTPUT as u64 {
+            return Err(GitError::Failed("it printed too much".to_owned()));
+        }
+        if ran.exit == CommandExit::Code(0) {
+            return Ok(ran.stdout.head);
+        }
+        let said = String::from_utf8_lossy(&ran.stderr.head).into_owned();
+        let causes = |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ");
+        let line = said.lines().find(causes).or_else(|| said.lines().rfind(|line| !line.trim().is_empty()));
+        let line = line.map_or_else(|| format!("it ended with {:?}", ran.exit), str::to_owned);
+        Err(GitError::Failed(line.trim_start_matches("fatal: ").to_owned()))
+    }
+
+    fn environment_of(&self, call: &GitCall<'_>) -> Vec<(String, String)> {
+        let online = |name: &str| {
+            let name = name.to_ascii_lowercase();
+            call.network && (name.ends_with("_proxy") || name.contains("ssl_") || name == "ssh_auth_sock")
+        };
+        let passed = self.environment.iter().filter(|(name, _)| PASSED.contains(&name.as_str()) || online(name));
+        let set = SET.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let own = call.environment.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        let mut all: Vec<_> = passed.cloned().chain(set).chain(own).collect();
+        let beside = self.path.parent().unwrap_or(Path::new("/usr/bin")).display();
+        all.push(("PATH".to_owned(), format!("{beside}:/usr/local/bin:/usr/bin:/bin")));
+        if !call.network {
+            all.push(("GIT_CONFIG_GLOBAL".to_owned(), "/dev/null".to_owned()));
+        }
+        all
+    }
+
+    /// What holds a command in: nothing of the project can be written but what it names. To fetch, git may see the user's
+    /// logins.
+    fn confinement(&self, call: &GitCall<'_>) -> Option<ConfinementSpec> {
+        let ConfinementSpec { method, policy } = self.sandbox.confined()?.as_ref().clone();
+        let (hidden, network) =
+            if call.network { (Vec::new(), Network::All) } else { (policy.hidden.clone(), Network::None) };
+        let (projects, writable, readable) = (Vec::new(), call.writable.clone(), call.readable.clone());
+        Some(ConfinementSpec {
+            method,
+            policy: SandboxPolicy { projects, writable, hidden, readable, network, ..policy },
+        })
+    }
+
+    /// The same without a sandbox.
+    #[must_use]
+    pub fn unconfined(mut self) -> Self {
+        self.sandbox = Sandbox::off("it was asked for without");
+        self
+    }
+}
+
+fn text(path: &Path) -> Result<&str, GitError> {
+    path.to_str().ok_or_else(|| GitError::Refused { at: path.to_owned(), why: "its name is not UTF-8".to_owned() })
+}
+
+/// Paths as git reads them, a line each, whatever their names hold.
+fn quoted<'a>(paths: impl IntoIterator<Item = &'a OsStr>) -> String {
+    let mut all = String::new();
+    for path in paths {
+        all.push('"');
+        for byte in path.as_bytes() {
+            let _ = match byte {
+                b'"' | b'\\' | 0..=31 | 127.. => write!(all, "\\{byte:03o}"),
+                _ => write!(all, "{}", char::from(*byte)),
+            };
+        }
+        all.push_str("\"\n");
+    }
+    all
+}

@@ -1,0 +1,32 @@
+//! Which git is run.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Where it usually lies, should no place that is named do.
+const USUAL: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
+
+/// The first git in these places that neither a project nor another user can have put there.
+pub(super) fn find(places: &str, projects: &[&Path]) -> Option<PathBuf> {
+    let projects: Vec<_> = projects.iter().filter_map(|project| project.canonicalize().ok()).collect();
+    let places = std::env::split_paths(places).filter(|place| place.is_absolute());
+    places.chain(USUAL.map(PathBuf::from)).find_map(|place| {
+        let (place, program) = (place.canonicalize().ok()?, place.join("git").canonicalize().ok()?);
+        let own = |path: &Path| {
+            projects.iter().any(|project| path.starts_with(project))
+                || path.components().any(|part| part.as_os_str() == "node_modules")
+        };
+        let metadata = program.metadata().ok()?;
+        let runs = metadata.is_file() && metadata.mode() & 0o111 != 0;
+        let folders = [place.metadata().ok()?, program.parent()?.metadata().ok()?];
+        let safe = is_private(&metadata) && folders.iter().all(is_private);
+        (runs && safe && !own(&place) && !own(&program)).then_some(program)
+    })
+}
+
+/// Whether nobody but its owner's group can write it, and its owner is this user or root.
+fn is_private(metadata: &Metadata) -> bool {
+    let owner = metadata.uid();
+    metadata.mode() & 0o002 == 0 && (owner == 0 || owner == rustix::process::geteuid().as_raw())
+}

@@ -1,0 +1,426 @@
+//! git, as haft runs it for itself, on repositories that were made to run something: a marker must never appear.
+//!
+//! The sandbox is switched off: what holds here holds without it.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use haft_testkit::Reply;
+
+use crate::rig::Rig;
+use crate::worktrees::{agent, copies, git, on, read, result, rig, run_command, start};
+
+const NO_SANDBOX: [(&str, &str); 1] = [("HAFT_SANDBOX__MODE", "off")];
+
+/// A repository with work that is not committed, a model that reviews and then has a sub-agent work in a copy, and a program
+/// that leaves a marker.
+struct Trap {
+    rig: Rig,
+    outside: tempfile::TempDir,
+}
+
+impl Trap {
+    fn new() -> Self {
+        let rig = rig([
+            on("What is to be reviewed is", Reply::text("Fine.")),
+            start("- {name: worker, task: TASK}"),
+            on("TASK", run_command("sed -i s/one/ONE/ lines.txt && echo did it")),
+            on("did it", Reply::text("Worked.")),
+            on("## worker", Reply::text("All done.")),
+            Reply::text("Fine.").times(9),
+        ])
+        .with(NO_SANDBOX);
+        agent(&rig, "worker", "worktree: true");
+        rig.write("lines.txt", "one\ntwo\nTHREE\nfour\nfive\n");
+        let trap = Self { rig, outside: tempfile::tempdir().unwrap() };
+        trap.script(&trap.program());
+        trap
+    }
+
+    fn script(&self, at: &Path) {
+        fs::create_dir_all(at.parent().unwrap()).unwrap();
+        fs::write(at, format!("#!/bin/sh\ntouch {}\nexit 0\n", self.marker().display())).unwrap();
+        fs::set_permissions(at, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn program(&self) -> PathBuf {
+        self.outside.path().join("evil")
+    }
+
+    fn marker(&self) -> PathBuf {
+        self.outside.path().join("PWNED")
+    }
+
+    /// Adds to the repository's configuration; `EVIL` is the program.
+    fn configure(&self, text: &str) {
+        let at = self.rig.project().join(".git/config");
+        let text = text.replace("EVIL", self.program().to_str().unwrap());
+        fs::write(&at, fs::read_to_string(&at).unwrap() + &text).unwrap();
+    }
+
+    fn run(&self, arguments: &[&str], changed: &[(&str, String)]) -> std::process::Output {
+        let mut command = self.rig.command(arguments);
+        command.envs(changed.iter().map(|(name, value)| (name, value))).output().unwrap()
+    }
+
+    /// Everything haft uses git for, with these variables; both must work.
+    fn spring(&self, what: &str, variables: &[(&str, String)]) {
+        assert_eq!(self.rig.run(&["trust"]).code(), 0);
+        for of in [&["review"][..], &["review", "--commit", "HEAD"], &["review", "--base", "HEAD"]] {
+            let ran = self.run(of, variables);
+            assert!(ran.status.success(), "{what}, {of:?}: {}", String::from_utf8_lossy(&ran.stderr));
+            assert!(!self.marker().exists(), "{what}: {of:?}");
+        }
+        let ran = self.run(&["run", "--permission-mode", "yolo", "begin"], variables);
+        let told = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(ran.status.success(), "{what}: {told}");
+        assert!(!self.marker().exists(), "{what}: a copy");
+        assert_eq!(read(&self.rig, "lines.txt").unwrap(), "ONE\ntwo\nTHREE\nfour\nfive\n", "{what}: {told}");
+        assert!(copies(&self.rig).is_empty(), "{what}");
+    }
+}
+
+/// What a configuration can name that git would run.
+const CONFIGURATIONS: &[(&str, &str)] = &[
+    ("a monitor", "[core]\n\tfsmonitor = EVIL\n"),
+    ("a monitor in capitals", "[CORE]\n\tFSMonitor = EVIL\n\tuntrackedCache = true\n"),
+    ("hooks by name", "[hook \"x\"]\n\tcommand = EVIL\n\tevent = post-checkout\n\tevent = reference-transaction\n"),
+    ("an external diff", "[diff]\n\texternal = EVIL\n[core]\n\tpager = EVIL\n\teditor = EVIL\n"),
+    (
+        "aliases",
+        "[alias]\n\tdiff = !EVIL\n\tls-files = !EVIL\n\trev-parse = !EVIL\n\tworktree = !EVIL\n\tshow = !EVIL\n\tconfig = !EVIL\n",
+    ),
+    ("another work tree", "[core]\n\tworktree = /\n\tfsmonitor = EVIL\n"),
+    ("pagers", "[pager]\n\tdiff = EVIL\n\tshow = EVIL\n\tconfig = EVIL\n[core]\n\tpager = EVIL\n"),
+    (
+        "helpers",
+        "[credential]\n\thelper = !EVIL\n[core]\n\tsshCommand = EVIL\n\taskPass = EVIL\n\talternateRefsCommand = EVIL\n",
+    ),
+    ("an index in pieces", "[core]\n\tsplitIndex = true\n\tfsmonitor = EVIL\n[index]\n\tthreads = 2\n"),
+    ("its own settings per work tree", "[extensions]\n\tworktreeConfig = true\n[core]\n\tfsmonitor = EVIL\n"),
+];
+
+#[test]
+fn a_configuration_runs_nothing() {
+    for (what, text) in CONFIGURATIONS {
+        let trap = Trap::new();
+        trap.configure(text);
+        trap.spring(what, &[]);
+    }
+}
+
+#[test]
+fn an_included_configuration_runs_nothing() {
+    for include in ["[include]\n\tpath = ../more\n", "[includeIf \"gitdir:**\"]\n\tpath = ../more\n"] {
+        let trap = Trap::new();
+        trap.rig.write("more", format!("[core]\n\tfsmonitor = {0}\n\thooksPath = hooks\n", trap.program().display()));
+        trap.script(&trap.rig.project().join("hooks/post-checkout"));
+        trap.configure(include);
+        trap.spring(include, &[]);
+    }
+}
+
+#[test]
+fn hooks_are_not_run() {
+    for folder in [".git/hooks", "hooks"] {
+        let trap = Trap::new();
+        for name in ["post-checkout", "reference-transaction", "post-index-change", "pre-commit", "fsmonitor-watchman"]
+        {
+            trap.script(&trap.rig.project().join(folder).join(name));
+        }
+        if folder == "hooks" {
+            trap.configure("[core]\n\thooksPath = hooks\n");
+        }
+        trap.spring(folder, &[]);
+    }
+}
+
+#[test]
+fn drivers_are_not_run() {
+    let drivers = "[diff \"x\"]\n\ttextconv = EVIL\n\tcommand = EVIL\n[merge \"x\"]\n\tdriver = EVIL\n";
+    for at in [".gitattributes", ".git/info/attributes"] {
+        let trap = Trap::new();
+        trap.configure(drivers);
+        trap.rig.write(at, "* diff=x merge=x\n");
+        trap.spring(at, &[]);
+    }
+}
+
+/// What a filter goes over is named and left out: it is neither run nor is anything stored that it has not gone over.
+#[test]
+fn filters_are_not_run_and_what_they_are_for_is_left_out() {
+    let filter = "[filter \"x\"]\n\tclean = EVIL\n\tsmudge = EVIL\n\tprocess = EVIL\n\trequired = true\n";
+    for (at, pattern) in [(".gitattributes", "*.bin filter=x\n"), (".git/info/attributes", "*.bin filter\n")] {
+        let trap = Trap::new();
+        trap.rig.write("big.bin", "pointer\n");
+        git(&trap.rig, &["add", "big.bin"]);
+        git(&trap.rig, &["commit", "--quiet", "-m", "pointer"]);
+        trap.configure(filter);
+        trap.rig.write(at, pattern);
+        trap.rig.write("big.bin", "raw content\n");
+        trap.rig.write("new.bin", "other raw content\n");
+        trap.spring(at, &[]);
+        for (name, text) in [("big.bin", "raw content\n"), ("new.bin", "other raw content\n")] {
+            assert_eq!(read(&trap.rig, name).as_deref(), Some(text), "{at}");
+            let hash = git(&trap.rig, &["hash-object", "--no-filters", name]);
+            let mut stored = Command::new("git");
+            stored.args(["cat-file", "-e", hash.trim()]).current_dir(trap.rig.project());
+            assert!(!stored.output().unwrap().status.success(), "{at}: `{name}` is stored raw");
+        }
+        let asked: Vec<_> = trap.rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
+        let named = "Left out, because a git filter such as LFS goes over them:\nbig.bin";
+        assert!(asked[0].last_contains(named), "{at}");
+        assert!(!asked[0].last_contains("raw content"), "{at}");
+    }
+}
+
+#[test]
+fn what_an_agent_makes_that_a_filter_is_for_is_kept_and_named() {
+    let rig = rig([
+        start("- {name: worker, task: TASK}"),
+        on("TASK", run_command("test ! -e big.bin && echo new > new.bin && echo more > more.txt && echo did it")),
+        on("did it", Reply::text("Worked.")),
+        on("## worker", Reply::text("All done.")),
+    ]);
+    agent(&rig, "worker", "worktree: true");
+    rig.write(".gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n");
+    rig.write("big.bin", "pointer\n");
+    git(&rig, &["add", "--all"]);
+    git(&rig, &["commit", "--quiet", "-m", "pointer"]);
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+    let ran = rig.task(&["begin"]);
+    let told = result(&ran);
+    assert!(told.contains("Merged into the project: `more.txt`."), "{told}");
+    assert!(told.contains("NOT merged, because a git filter such as LFS goes over them: `new.bin`."), "{told}");
+    assert!(told.contains("Not in its copy, because a git filter such as LFS goes over them: `big.bin`."), "{told}");
+    assert_eq!((read(&rig, "new.bin"), read(&rig, "big.bin").as_deref()), (None, Some("pointer\n")));
+    assert_eq!(fs::read_to_string(copies(&rig)[0].join("new.bin")).unwrap(), "new\n");
+}
+
+/// A repository that lies in this one, as a submodule or not, has a configuration of its own.
+#[test]
+fn no_repository_in_the_repository_is_entered() {
+    for how in ["gitlink", "gitlink with a file", "untracked"] {
+        let trap = Trap::new();
+        let nested = trap.rig.project().join("nested");
+        fs::create_dir(&nested).unwrap();
+        let inside = |arguments: &[&str]| {
+            let identity = ["-c", "user.name=t", "-c", "user.email=t@t"];
+            let ran = Command::new("git").args(identity).args(arguments).current_dir(&nested).output().unwrap();
+            assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+            String::from_utf8(ran.stdout).unwrap().trim().to_owned()
+        };
+        inside(&["init", "--quiet"]);
+        fs::write(nested.join("file"), "one\n").unwrap();
+        inside(&["add", "file"]);
+        inside(&["commit", "--quiet", "-m", "one"]);
+        let commit = inside(&["rev-parse", "HEAD"]);
+        inside(&["config", "filter.x.clean", trap.program().to_str().unwrap()]);
+        inside(&["config", "core.fsmonitor", trap.program().to_str().unwrap()]);
+        fs::write(nested.join(".gitattributes"), "* filter=x\n").unwrap();
+        fs::write(nested.join("file"), "two\n").unwrap();
+        if how != "untracked" {
+            git(&trap.rig, &["update-index", "--add", "--cacheinfo", &format!("160000,{commit},nested")]);
+            git(&trap.rig, &["commit", "--quiet", "-m", "nested"]);
+        }
+        if how == "gitlink with a file" {
+            let hidden = trap.rig.project().join("modules");
+            fs::rename(nested.join(".git"), &hidden).unwrap();
+            fs::write(nested.join(".git"), "gitdir: ../modules\n").unwrap();
+        }
+        trap.configure(
+            "[submodule]\n\trecurse = true\n[diff]\n\tsubmodule = diff\n[status]\n\tsubmoduleSummary = true\n",
+        );
+        trap.spring(how, &[]);
+    }
+}
+
+/// A commit that says it is signed is shown without asking the repository's program whether it is.
+#[test]
+fn a_signature_is_not_checked_by_what_the_repository_names() {
+    let trap = Trap::new();
+    let commit = git(&trap.rig, &["cat-file", "commit", "HEAD"]);
+    let signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n x\n -----END PGP SIGNATURE-----\n";
+    let signed = commit.replacen("\n\n", &format!("\n{signature}\n"), 1);
+    let mut hash = Command::new("git");
+    hash.args(["hash-object", "-t", "commit", "-w", "--stdin"]).current_dir(trap.rig.project());
+    let mut hash = hash.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    hash.stdin.take().unwrap().write_all(signed.as_bytes()).unwrap();
+    let hash = String::from_utf8(hash.wait_with_output().unwrap().stdout).unwrap();
+    git(&trap.rig, &["update-ref", "HEAD", hash.trim()]);
+    trap.configure("[log]\n\tshowSignature = true\n[gpg]\n\tprogram = EVIL\n");
+    trap.spring("a signature", &[]);
+}
+
+/// What is missing is not fetched: the address of a repository can be a program.
+#[test]
+fn nothing_is_fetched_for_a_project() {
+    let trap = Trap::new();
+    trap.configure(
+        "[remote \"origin\"]\n\turl = ext::EVIL\n\tpromisor = true\n\tpartialclonefilter = blob:none\n\
+         [extensions]\n\tpartialClone = origin\n[protocol \"ext\"]\n\tallow = always\n[protocol]\n\tallow = always\n",
+    );
+    let blob = git(&trap.rig, &["rev-parse", "HEAD:lines.txt"]);
+    let (folder, name) = blob.trim().split_at(2);
+    fs::remove_file(trap.rig.project().join(".git/objects").join(folder).join(name)).unwrap();
+    assert_eq!(trap.rig.run(&["trust"]).code(), 0);
+    for of in [&["review"][..], &["review", "--commit", "HEAD"], &["run", "--permission-mode", "yolo", "begin"]] {
+        trap.run(of, &[]);
+        assert!(!trap.marker().exists(), "{of:?}");
+    }
+}
+
+#[test]
+fn git_is_not_found_in_the_project() {
+    let trap = Trap::new();
+    let project = trap.rig.project();
+    for at in ["bin/git", "node_modules/.bin/git", "git"] {
+        trap.script(&project.join(at));
+    }
+    // One that leads there from outside, and one that anybody can write to.
+    let open = trap.outside.path().join("open");
+    trap.script(&open.join("git"));
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    let modules = trap.outside.path().join("node_modules/.bin");
+    trap.script(&modules.join("git"));
+    symlink(project.join("bin"), trap.outside.path().join("link")).unwrap();
+    let places = [
+        "bin".into(),
+        ".".into(),
+        String::new(),
+        project.join("bin").display().to_string(),
+        project.join("node_modules/.bin").display().to_string(),
+        open.display().to_string(),
+        modules.display().to_string(),
+        trap.outside.path().join("link").display().to_string(),
+        std::env::var("PATH").unwrap(),
+    ];
+    trap.spring("PATH", &[("PATH", places.join(":"))]);
+}
+
+#[test]
+fn the_environment_leads_git_nowhere() {
+    let trap = Trap::new();
+    let evil = trap.program().display().to_string();
+    let names = ["GIT_EXTERNAL_DIFF", "GIT_SSH_COMMAND", "GIT_PAGER", "GIT_ASKPASS", "GIT_EDITOR", "GIT_PROXY_COMMAND"];
+    let mut variables: Vec<_> = names.iter().map(|name| (*name, evil.clone())).collect();
+    let further = [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "core.fsmonitor"), ("GIT_DIR", "/nowhere")];
+    variables.extend(further.map(|(name, value)| (name, value.to_owned())));
+    variables.extend([("GIT_CONFIG_VALUE_0", evil.clone()), ("GIT_EXEC_PATH", "/nowhere".into())]);
+    trap.spring("variables", &variables);
+}
+
+/// What haft says where no repository may be used, by review and by a sub-agent.
+fn refused(trap: &Trap, what: &str, said: &str) {
+    assert_eq!(trap.rig.run(&["trust"]).code(), 0);
+    let ran = trap.run(&["review"], &[]);
+    let told = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(ran.status.code() == Some(2) && told.contains(said), "{what}: {told}");
+    let ran = trap.rig.task(&["begin"]);
+    assert!(result(&ran).contains(said), "{what}: {}", result(&ran));
+    assert!(!trap.marker().exists(), "{what}");
+    assert!(copies(&trap.rig).is_empty(), "{what}");
+}
+
+#[test]
+fn a_bare_repository_in_the_project_is_none() {
+    for config in
+        ["[core]\n\tbare = true\n\tfsmonitor = EVIL\n", "[core]\n\tbare = false\n\tworktree = .\n\tfsmonitor = EVIL\n"]
+    {
+        let trap = Trap::new();
+        let project = trap.rig.project();
+        trap.configure(config);
+        // What was `.git` lies in the root.
+        for entry in fs::read_dir(project.join(".git")).unwrap() {
+            let entry = entry.unwrap();
+            fs::rename(entry.path(), project.join(entry.file_name())).unwrap();
+        }
+        fs::remove_dir(project.join(".git")).unwrap();
+        refused(&trap, config, "not a git repository");
+    }
+}
+
+/// Makes a project lead to the repository that was its own.
+type Plant = fn(&Path, &Path);
+
+#[test]
+fn a_repository_elsewhere_must_know_the_project() {
+    let plants: [(&str, Plant); 3] = [
+        ("a file", |project, evil| fs::write(project.join(".git"), format!("gitdir: {}\n", evil.display())).unwrap()),
+        ("a link", |project, evil| symlink(evil, project.join(".git")).unwrap()),
+        ("a work tree of another", |project, evil| {
+            let worktree = evil.join("worktrees/x");
+            fs::create_dir_all(&worktree).unwrap();
+            fs::copy(evil.join("HEAD"), worktree.join("HEAD")).unwrap();
+            fs::write(worktree.join("gitdir"), "/somewhere/else/.git\n").unwrap();
+            fs::write(worktree.join("commondir"), "../..\n").unwrap();
+            fs::write(project.join(".git"), format!("gitdir: {}\n", worktree.display())).unwrap();
+        }),
+    ];
+    for (what, plant) in plants {
+        let trap = Trap::new();
+        trap.configure("[core]\n\tfsmonitor = EVIL\n");
+        let (project, evil) = (trap.rig.project(), trap.outside.path().join("repository"));
+        fs::rename(project.join(".git"), &evil).unwrap();
+        plant(&project, &evil);
+        refused(&trap, what, "does not name this folder as one of its own");
+    }
+}
+
+/// A linked work tree of the user's, and a project that is a folder of its repository.
+#[test]
+fn a_linked_work_tree_and_a_folder_of_a_repository_are_reviewed() {
+    let rig = rig([Reply::text("Fine.").times(2)]);
+    fs::create_dir(rig.project().join("part")).unwrap();
+    rig.write("part/file.txt", "one\n");
+    git(&rig, &["add", "--all"]);
+    git(&rig, &["commit", "--quiet", "-m", "part"]);
+    let linked = tempfile::tempdir().unwrap();
+    let linked = linked.path().canonicalize().unwrap().join("linked");
+    git(&rig, &["worktree", "add", "--quiet", "-b", "topic", linked.to_str().unwrap()]);
+    for (number, (folder, change)) in
+        [(linked.clone(), linked.join("lines.txt")), (linked.join("part"), linked.join("part/file.txt"))]
+            .iter()
+            .enumerate()
+    {
+        fs::write(change, format!("changed {number}\n")).unwrap();
+        fs::write(folder.join("new.txt"), "new\n").unwrap();
+        for arguments in [&["trust"][..], &["review"]] {
+            let ran = rig.command(arguments).current_dir(folder).output().unwrap();
+            assert!(ran.status.success(), "{folder:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        }
+        let asked = rig.server.generations()[number].seen().unwrap();
+        assert!(asked.last_contains(&format!("+changed {number}")), "{folder:?}");
+        assert!(asked.last_contains("read them:\nnew.txt") || asked.last_contains("\nnew.txt"), "{folder:?}");
+    }
+}
+
+/// Nobody else starts git: not by its name, and not in a line for a shell. The sandbox's own probes do, as the commands they
+/// stand for would.
+#[test]
+fn git_is_started_in_one_place() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let mut found = Vec::new();
+    for entry in ignore::WalkBuilder::new(root).build() {
+        let path = entry.unwrap().into_path();
+        let shown = path.display().to_string();
+        let is_source = path.extension().is_some_and(|ending| ending == "rs")
+            && shown.contains("/src/")
+            && !shown.contains("/tests");
+        if !is_source || shown.contains("/extensions/probe/") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        let starts =
+            ["Command::new(\"git", "shell(\"git", "Command::new(GIT", "argv: vec![\"git", "/git\"", "\"git \""];
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        found.extend(
+            lines.filter(|line| starts.iter().any(|start| line.contains(start))).map(|line| format!("{shown}: {line}")),
+        );
+    }
+    assert_eq!(found, Vec::<String>::new());
+}
