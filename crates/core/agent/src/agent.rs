@@ -126,7 +126,8 @@ impl Agent {
         let declared = models::declared_model(&places.environment, config, &plan.model)?;
         let key = self.key(&declared)?;
         let projects = std::iter::once(&plan.project.root).chain(&plan.added_folders).cloned().collect();
-        let sandbox = sandbox::set_up_sandbox(places, &config.sandbox, plan.mode, projects).await?;
+        let confined = wiring::with_denied_reads(places, config, &plan)?;
+        let sandbox = sandbox::set_up_sandbox(places, &confined, plan.mode, projects).await?;
         let asking = tool_help(places, config, &plan.project);
         let (mut session, services) = wiring::prepare(self, plan, store, sandbox, (declared, key))?;
         session.knowledge.tool_help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);

@@ -14,7 +14,7 @@ use haft_permission::{Confinement, PermissionRule, PermissionRules, Permissions,
 use haft_project::TrustList;
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
-use haft_sandbox::Sandbox;
+use haft_sandbox::{Sandbox, SandboxConfig};
 use haft_store::Store;
 use haft_text::Masker;
 use haft_tool::{ToolSearch, Workspace};
@@ -22,10 +22,11 @@ use haft_tools::{RecoveryOutcome, Running};
 use haft_types::{Decision, PermissionMode, TokenCounter};
 
 use crate::agent::Agent;
-use crate::config::ModelRole;
+use crate::config::{Config, ModelRole};
 use crate::environment::HostEnvironment;
 use crate::error::{ConfigError, SetupError};
 use crate::extension::{Contribution, ExtensionContext};
+use crate::places::Places;
 use crate::plan::{RunPlan, RunStep};
 use crate::{hooks, knowledge, machine, models, sandbox, store};
 
@@ -204,6 +205,25 @@ pub fn permissions(
 ) -> Result<Permissions, ConfigError> {
     let rules = PermissionRules::load(config, environment.home().as_deref()).map_err(ConfigError::Rules)?;
     Ok(Permissions { mode, rules, confinement })
+}
+
+/// The configuration of the sandbox, with what rules keep from being read hidden as well.
+pub(crate) fn with_denied_reads(
+    places: &Places,
+    config: &Config,
+    plan: &RunPlan,
+) -> Result<SandboxConfig, ConfigError> {
+    let permissions = permissions(&places.environment, &config.permissions, plan.mode, Confinement::None)?;
+    let workspace = Workspace {
+        root: plan.project.root.clone(),
+        extra: plan.added_folders.clone(),
+        cwd: plan.project.cwd.clone(),
+        spill: places.spill(),
+        journal: places.journal(),
+    };
+    let mut confined = config.sandbox.clone();
+    confined.hidden.extend(permissions.unreadable(&workspace));
+    Ok(confined)
 }
 
 /// The permissions with further rules.

@@ -7,11 +7,14 @@
 //! Invariant: a reply is appended before anything acts on it or tells of its calls.
 
 use haft_model::{ModelError, Reply};
-use haft_types::{Cost, EventBody, Message, ModelSpec, ToolCall, TurnResult};
+use haft_types::{Cost, EventBody, Message, ModelSpec, Part, ToolCall, TurnResult};
 
 use crate::meter::{Meter, millis};
 use crate::turn::{Action, Conclusion, End, Input, Nudge, Position, Reason, Replied, Turn, Unfinished};
 use crate::turn_io::{TurnIo, call_finished};
+
+/// Calls of one reply that are run. No model that means well writes more at once, and each needs a result in the next request.
+const MAX_CALLS: usize = 128;
 
 /// The parts of a turn in which agents differ.
 pub(crate) trait TurnHost {
@@ -108,9 +111,14 @@ pub(crate) async fn drive<H: TurnHost>(
 /// Appends a reply, then tells of its calls and of what it cost.
 pub(crate) async fn take_reply<H: TurnHost>(
     host: &mut H,
-    reply: Reply,
+    mut reply: Reply,
     io: &mut TurnIo<'_>,
 ) -> Result<Replied, H::Failure> {
+    let left_out = keep_first_calls(&mut reply.parts);
+    if left_out > 0 {
+        let message = format!("the reply had {} calls: the first {MAX_CALLS} are run", MAX_CALLS + left_out);
+        io.error("too_many_calls", message);
+    }
     let (model, price) = (host.model().full_name(), host.model().price);
     let (usage, stop) = (reply.usage, reply.stop.clone());
     let cost = host.meter().spend(price, usage);
@@ -127,6 +135,16 @@ pub(crate) async fn take_reply<H: TurnHost>(
     }
     io.emit(EventBody::Usage { model, usage, cost, saved_tokens: host.meter().take_saved() });
     Ok(replied)
+}
+
+/// Takes the calls that are too many out of a reply, as if they had not been written: a call that stays needs a result.
+fn keep_first_calls(parts: &mut Vec<Part>) -> usize {
+    let mut calls = 0;
+    parts.retain(|part| {
+        calls += usize::from(matches!(part, Part::ToolCall(_)));
+        calls <= MAX_CALLS
+    });
+    calls.saturating_sub(MAX_CALLS)
 }
 
 /// What a request that failed for good means for the turn.

@@ -6,15 +6,19 @@
 
 mod awk;
 mod folders;
+mod options;
 mod risks;
 mod sed;
 mod shells;
 mod tables;
+mod trees;
 mod walk;
 mod wrappers;
 
 pub(crate) use folders::{WorkingFolders, resolve};
-pub(crate) use risks::{Risk, RiskPosition, only_reads};
+pub(crate) use options::{OptionSet, is_option};
+pub(crate) use risks::{Risk, RiskPosition, changes_nothing, could_be_flag, only_reads, risks, shows_no_content};
+pub(crate) use trees::{TreeReading, tree_reading};
 
 use std::rc::Rc;
 

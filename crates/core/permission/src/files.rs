@@ -1,5 +1,7 @@
 //! Whether the files a call is about may be read or written.
 
+use std::collections::VecDeque;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,6 +38,44 @@ impl FileAccess {
     }
 }
 
+/// More entries below a folder are not looked at.
+const MAX_ENTRIES: usize = 10_000;
+
+/// Whether what is below an entry is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Descent {
+    Yes,
+    No,
+    /// Nothing more is.
+    Enough,
+}
+
+/// How a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WalkEnd {
+    Whole,
+    TooMuch,
+}
+
+/// Looks at what lies below a folder, the upper entries first; links are not followed.
+pub(super) fn walk(folder: &Path, mut look: impl FnMut(&Path) -> Descent) -> WalkEnd {
+    let (mut open, mut left) = (VecDeque::from([folder.to_owned()]), MAX_ENTRIES);
+    while let Some(folder) = open.pop_front() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            left -= 1;
+            match look(&entry.path()) {
+                Descent::Yes if entry.file_type().is_ok_and(|kind| kind.is_dir()) => open.push_back(entry.path()),
+                Descent::Yes | Descent::No => {}
+                Descent::Enough => return WalkEnd::Whole,
+            }
+            if left == 0 {
+                return WalkEnd::TooMuch;
+            }
+        }
+    }
+    WalkEnd::Whole
+}
+
 impl Permissions {
     /// A call that reads or writes the files it names.
     pub(super) fn decide_files(&self, tool: &str, files: &[FileUse], workspace: &Workspace) -> Verdict {
@@ -50,7 +90,7 @@ impl Permissions {
                 let resolved = follow_links(&workspace.cwd, given);
                 let ruling = match &resolved {
                     Ok(resolved) => self.decide_file(tool, usage, given, resolved, workspace),
-                    Err(error) => Ruling::new(Decision::Ask, error.to_string()),
+                    Err(error) => self.unless_yolo(error.to_string()),
                 };
                 outside.extend(resolved.ok().filter(|resolved| !workspace.contains(resolved)));
                 ruling.part(given)
@@ -83,10 +123,7 @@ impl Permissions {
         // What lies outside must be named: a rule for every call of a tool means the project.
         if !workspace.contains(resolved) && by_path.is_none() {
             let root = workspace.root.display();
-            return Ruling::new(
-                Decision::Ask,
-                format!("`{given}` is `{shown}`, which is outside the project `{root}`"),
-            );
+            return self.unless_yolo(format!("`{given}` is `{shown}`, which is outside the project `{root}`"));
         }
         if usage == FileAccess::Write
             && self.mode != PermissionMode::Yolo
@@ -125,6 +162,25 @@ impl Permissions {
         Some(Arc::new(move |path: &Path| {
             permissions.forbidden_file(FileAccess::Read, &[path.to_owned()], &workspace).is_none()
         }))
+    }
+
+    /// What rules keep from being read below the folders of a workspace, as far as it is there and can be looked at: for a
+    /// sandbox to hide. Outside of them, what a rule names without a pattern.
+    pub fn unreadable(&self, workspace: &Workspace) -> Vec<PathBuf> {
+        let paths = self.rules.of(Decision::Deny).iter().filter_map(|rule| rule.path_of(FileAccess::Read.tools()));
+        let paths: Vec<_> = paths.collect();
+        let mut found: Vec<PathBuf> = paths.iter().filter_map(|path| path.whole_folder()).collect();
+        if paths.is_empty() {
+            return found;
+        }
+        for folder in std::iter::once(&workspace.root).chain(&workspace.extra) {
+            walk(folder, |path| {
+                let denied = paths.iter().any(|denied| denied.hits(workspace, path));
+                found.extend(denied.then(|| path.to_owned()));
+                if denied { Descent::No } else { Descent::Yes }
+            });
+        }
+        found
     }
 
     /// The rule that denies or asks to use one of these files, which are forms of the same.

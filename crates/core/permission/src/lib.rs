@@ -24,6 +24,7 @@ mod remember;
 mod request;
 mod rule;
 mod rules;
+mod shape;
 mod shell;
 #[cfg(test)]
 mod tests;

@@ -3,10 +3,10 @@
 //! Invariant: a line is allowed only if it was understood whole and every effect in it is covered by a rule, or by a mode that
 //! asks nothing.
 
-use std::path::{Path, PathBuf};
+mod words;
 
 use haft_tool::Workspace;
-use haft_types::{Decision, PermissionMode};
+use haft_types::{Decision, PermissionMode, STEERING};
 
 use super::decide::{Confinement, Permissions};
 use super::effects::{
@@ -15,9 +15,9 @@ use super::effects::{
 };
 use super::files::FileAccess;
 use super::pattern::PatternMatch;
-use super::protected::{named, protected};
-use super::rule::{CallPattern, PermissionRule};
-use super::shell::{self, ShellWord};
+use super::protected::protected;
+use super::rule::PermissionRule;
+use super::shell;
 use super::verdict::{Ruling, Verdict};
 use haft_tool::follow_links;
 
@@ -37,7 +37,7 @@ impl Permissions {
                 return Verdict::of_parts(vec![self.unless_yolo(reason).part(line)]);
             }
             Some(Err(error)) => {
-                return Verdict::of_parts(vec![Ruling::new(Decision::Ask, error.to_string()).part(line)]);
+                return Verdict::of_parts(vec![self.unless_yolo(error.to_string()).part(line)]);
             }
         };
         let judge = LineJudge { permissions: self, tool, workspace };
@@ -109,10 +109,10 @@ impl LineJudge<'_> {
     fn effect(&self, effect: &CommandEffect) -> Ruling {
         match &effect.kind {
             EffectKind::Run(run) => self.run(effect, run),
-            EffectKind::Assign => self.covered(effect, &[]).unwrap_or_else(|| {
+            EffectKind::Assign => self.covered(effect).unwrap_or_else(|| {
                 self.unruled(format!("`{}` sets a variable, which no rule on a command covers", effect.shown))
             }),
-            EffectKind::Define => self.covered(effect, &[]).unwrap_or_else(|| {
+            EffectKind::Define => self.covered(effect).unwrap_or_else(|| {
                 self.unruled(format!("`{}` gives a name another meaning, which no rule covers", effect.shown))
             }),
             EffectKind::Opaque(why) => match self.named_whole(effect) {
@@ -131,13 +131,16 @@ impl LineJudge<'_> {
         if run.role == CommandRole::Transparent {
             return Ruling::new(Decision::Allow, "it only runs the command it was given");
         }
-        if let Some(ruling) = self.covered(effect, &run.risks) {
-            return match self.protected_word(run) {
-                Some((word, name)) if !self.permissions.asks_nothing() => Ruling::new(
-                    Decision::Ask,
-                    format!("`{word}` is protected (`{name}`): such files decide what other programs run"),
-                ),
-                Some(_) | None => ruling,
+        if self.permissions.mode == PermissionMode::Auto
+            && let Some(reason) = self.steering_word(run)
+        {
+            return Ruling::new(Decision::Ask, reason);
+        }
+        if let Some(rule) = self.covering(effect, &run.risks) {
+            let protected = if self.permissions.asks_nothing() { None } else { self.protected_word(rule, run) };
+            return match protected {
+                Some(reason) => Ruling::new(Decision::Ask, reason),
+                None => Ruling::by(rule, Decision::Allow, "it"),
             };
         }
         if self.permissions.may_read() && effects::only_reads(&run.words, &run.risks) {
@@ -184,61 +187,16 @@ impl LineJudge<'_> {
         Some(Ruling::new(Decision::Ask, reason).with_rule(rule))
     }
 
-    /// A file named in the command that a rule on files denies or asks for.
-    fn forbidden_words(&self, run: &ProgramRun) -> Option<Ruling> {
-        let of_files =
-            |decision| self.rules(decision).iter().any(|rule| matches!(rule.pattern(), CallPattern::Path(_)));
-        if !of_files(Decision::Deny) && !of_files(Decision::Ask) {
-            return None;
-        }
-        let rulings = run.words.iter().skip(1).filter_map(|word| {
-            let forms = self.forms(word, &run.folders);
-            let rulings = [FileAccess::Read, FileAccess::Write]
-                .into_iter()
-                .filter_map(|usage| self.permissions.forbidden_file(usage, &forms, self.workspace));
-            rulings.max_by_key(|ruling| ruling.decision)
-        });
-        rulings.max_by_key(|ruling| ruling.decision)
-    }
-
-    /// The files a word may name: whole, or behind a `=`.
-    fn forms(&self, word: &ShellWord, folders: &WorkingFolders) -> Vec<PathBuf> {
-        let Some(text) = word.literal() else { return Vec::new() };
-        let behind = text.split_once('=').map(|(_, value)| value);
-        let mut forms = Vec::new();
-        for path in std::iter::once(text).chain(behind).filter(|path| !path.is_empty()) {
-            forms.extend(effects::resolve(folders, path).unwrap_or_default());
-            match folders {
-                WorkingFolders::Known(places) => forms.extend(places.iter().map(|place| place.join(path))),
-                WorkingFolders::Unknown => forms.push(self.workspace.root.join(path)),
-            }
-        }
-        forms
-    }
-
-    /// A word that names a protected file the command could write.
-    fn protected_word(&self, run: &ProgramRun) -> Option<(String, &'static str)> {
-        if effects::only_reads(&run.words, &run.risks) {
-            return None;
-        }
-        run.words.iter().skip(1).find_map(|word| {
-            let text = word.literal()?;
-            let behind = text.split_once('=').map(|(_, value)| value);
-            let written = std::iter::once(text).chain(behind).find_map(|path| named(Path::new(path)));
-            let meant = self.forms(word, &run.folders);
-            let workspace = self.workspace;
-            let inside = |path: &PathBuf| workspace.contains(path).then(|| protected(workspace, path)).flatten();
-            written.or_else(|| meant.iter().find_map(inside)).map(|name| (text.to_owned(), name))
-        })
-    }
-
     /// The rule that covers an effect with its risks.
-    fn covered(&self, effect: &CommandEffect, risks: &[Risk]) -> Option<Ruling> {
-        let rule = self
-            .rules(Decision::Allow)
+    fn covering(&self, effect: &CommandEffect, risks: &[Risk]) -> Option<&PermissionRule> {
+        self.rules(Decision::Allow)
             .iter()
-            .find(|rule| rule.is_all_of(self.tool) || (rule.tool() == self.tool && covers(rule, effect, risks)))?;
-        Some(Ruling::by(rule, Decision::Allow, "it"))
+            .find(|rule| rule.is_all_of(self.tool) || (rule.tool() == self.tool && covers(rule, effect, risks)))
+    }
+
+    /// The rule that covers an effect that has no risks.
+    fn covered(&self, effect: &CommandEffect) -> Option<Ruling> {
+        Some(Ruling::by(self.covering(effect, &[])?, Decision::Allow, "it"))
     }
 
     /// The rule that allows the command, whatever risks it has.
@@ -268,7 +226,9 @@ impl LineJudge<'_> {
     fn write(&self, effect: &CommandEffect, file: &RedirectFile) -> Ruling {
         let workspace = self.workspace;
         let forms = self.forms(&file.word, &file.folders);
-        if let Some(ruling) = self.permissions.forbidden_file(FileAccess::Write, &forms, workspace) {
+        let forbidden = self.permissions.forbidden_file(FileAccess::Write, &forms, workspace);
+        let uncertain = || self.uncertain(FileAccess::Write, &[&file.word], &file.folders);
+        if let Some(ruling) = forbidden.or_else(uncertain) {
             return ruling;
         }
         let target = &file.word.source;
@@ -280,7 +240,9 @@ impl LineJudge<'_> {
             return self.unruled(format!("it writes `{}`, which is outside the project", outside.display()));
         }
         if let Some(name) = resolved.iter().find_map(|path| protected(workspace, path)) {
-            return self.unruled(format!("it writes `{target}`, which is protected (`{name}`)"));
+            let reason = format!("it writes `{target}`, which is protected (`{name}`)");
+            let steers = STEERING.contains(&name);
+            return if steers { self.permissions.unless_yolo(reason) } else { self.unruled(reason) };
         }
         let rule = self.rules(Decision::Allow).iter().find(|rule| {
             let by_path = rule.path_of(&["write_to_file"]);
@@ -298,7 +260,9 @@ impl LineJudge<'_> {
 
     fn read(&self, effect: &CommandEffect, file: &RedirectFile) -> Ruling {
         let forms = self.forms(&file.word, &file.folders);
-        if let Some(ruling) = self.permissions.forbidden_file(FileAccess::Read, &forms, self.workspace) {
+        let forbidden = self.permissions.forbidden_file(FileAccess::Read, &forms, self.workspace);
+        let uncertain = || self.uncertain(FileAccess::Read, &[&file.word], &file.folders);
+        if let Some(ruling) = forbidden.or_else(uncertain) {
             return ruling;
         }
         let source = &file.word.source;

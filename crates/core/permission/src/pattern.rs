@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 use haft_tool::Workspace;
 
+use super::effects::{OptionSet, TreeReading, could_be_flag, is_option};
 use super::protected;
+use super::shape::{self, ANY, HOME, overlap};
 use super::shell::{self, ShellWord, WordSplitting, WordValue};
 
 /// The words of a command.
@@ -88,7 +90,29 @@ impl CommandPattern {
             (Some(_), _) => return PatternMatch::No,
             (None, _) => PatternMatch::Maybe,
         };
-        // Options may stand before a subcommand, each with a value or without.
+        begins.min(self.in_order(rest, arguments).max(self.in_any_order(base_name(wanted), rest, arguments)))
+    }
+
+    /// The words named with their options anywhere, in any cluster and spelling.
+    fn in_any_order(&self, program: &str, named: &[WordValue], found: &[ShellWord]) -> PatternMatch {
+        let (options, operands): (Vec<_>, Vec<_>) = named.iter().cloned().partition(|word| is_option(plain(word)));
+        if options.is_empty() {
+            return PatternMatch::No;
+        }
+        let wanted = OptionSet::of(program, options.iter());
+        let given = OptionSet::of(program, found.iter().map(|word| &word.text));
+        let bare: Vec<ShellWord> = found.iter().filter(|word| !word.is_flag()).cloned().collect();
+        let ordered = match self.more {
+            FurtherWords::Any => self.in_order(&operands, found).max(self.in_order(&operands, &bare)),
+            FurtherWords::None if given.are_in(&wanted) => self.follow(&operands, &bare),
+            FurtherWords::None => PatternMatch::No,
+        };
+        let unknown = if found.iter().any(could_be_flag) { PatternMatch::Maybe } else { PatternMatch::No };
+        ordered.min(if wanted.are_in(&given) { PatternMatch::Yes } else { unknown })
+    }
+
+    /// The words named in their order. Options may stand before a subcommand, each with a value or without.
+    fn in_order(&self, rest: &[WordValue], arguments: &[ShellWord]) -> PatternMatch {
         let mut reached = vec![false; arguments.len() + 3];
         reached[0] = true;
         let mut best = PatternMatch::No;
@@ -102,7 +126,7 @@ impl CommandPattern {
                 reached[place + 2] = true;
             }
         }
-        begins.min(best)
+        best
     }
 
     /// Whether the words named are the next ones.
@@ -168,6 +192,7 @@ pub(super) struct PathPattern {
     absolute: bool,
     exact: GlobMatcher,
     folded: GlobMatcher,
+    shapes: Vec<String>,
 }
 
 impl PathPattern {
@@ -187,7 +212,49 @@ impl PathPattern {
             let built = GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build();
             built.map(|glob| glob.compile_matcher()).map_err(|error| error.to_string())
         };
-        Ok(Self { absolute: glob.starts_with('/'), exact: build(&glob)?, folded: build(&protected::folded(&glob))? })
+        let (absolute, shapes) = (glob.starts_with('/'), shape::of_glob(&glob));
+        Ok(Self { absolute, exact: build(&glob)?, folded: build(&protected::folded(&glob))?, shapes })
+    }
+
+    /// Everything it names, as absolute shapes.
+    fn shapes(&self, workspace: &Workspace) -> impl Iterator<Item = String> {
+        let bases: Vec<String> = if self.absolute {
+            vec![String::new()]
+        } else {
+            let bases = std::iter::once(&workspace.root).chain(&workspace.extra);
+            bases.map(|base| format!("{}/", base.to_string_lossy().trim_end_matches('/'))).collect()
+        };
+        bases.into_iter().flat_map(|base| self.shapes.iter().map(move |shape| format!("{base}{shape}")))
+    }
+
+    /// The file or folder it names whole, where it is absolute.
+    pub(super) fn whole_folder(&self) -> Option<PathBuf> {
+        let [shape] = self.shapes.as_slice() else { return None };
+        let path = shape.strip_suffix(&['/', ANY][..]).unwrap_or(shape);
+        let path = path.strip_suffix('/').unwrap_or(path);
+        (self.absolute && shape::is_known(path)).then(|| PathBuf::from(path))
+    }
+
+    /// Whether it may speak of a file of this shape.
+    pub(super) fn may_hit(&self, workspace: &Workspace, shape: &str) -> bool {
+        let (shape, home) = (protected::folded(shape), HOME.to_string());
+        // Itself, or a folder it lies in; the home folder as a whole is nobody's to deny.
+        let slashes = shape.match_indices('/').filter_map(|(at, _)| shape.get(..at));
+        let forms: Vec<&str> = slashes.filter(|form| *form != home).chain([shape.as_str()]).collect();
+        let mut named = self.shapes(workspace).map(|named| protected::folded(&named));
+        named.any(|named| forms.iter().any(|form| overlap(form, &named)))
+    }
+
+    /// Whether something that it speaks of may lie below a folder of this shape, where a command would read it.
+    pub(super) fn may_lie_below(&self, workspace: &Workspace, folder: &str, reading: TreeReading) -> bool {
+        let below = protected::folded(&format!("{}/{ANY}", folder.trim_end_matches('/')));
+        self.shapes(workspace).any(|named| {
+            let known = named.find(|c: char| !shape::is_known(c.encode_utf8(&mut [0; 4]))).unwrap_or(named.len());
+            let (known, unknown) = named.split_at(named.get(..known).and_then(|known| known.rfind('/')).unwrap_or(0));
+            let is_hidden = reading == TreeReading::Visible && unknown.split('/').any(|part| part.starts_with('.'));
+            let is_there = known.is_empty() || Path::new(known).exists();
+            !is_hidden && is_there && overlap(&below, &protected::folded(&named))
+        })
     }
 
     /// Whether it names this file, which has no links in it.

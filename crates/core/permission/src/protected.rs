@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use haft_tool::Workspace;
-use haft_types::PROTECTED;
+use haft_types::{PROTECTED, STEERING};
 use unicode_normalization::UnicodeNormalization;
 
 /// The protected name in a path, links followed; what lies above the workspace does not count.
@@ -19,7 +19,7 @@ pub(super) fn named(path: &Path) -> Option<&'static str> {
         .components()
         .map(|part| folded(&part.as_os_str().to_string_lossy()).trim_end_matches(['.', ' ']).to_owned())
         .collect();
-    PROTECTED.iter().copied().find(|name| {
+    PROTECTED.iter().chain(STEERING).copied().find(|name| {
         let wanted: Vec<&str> = name.split('/').collect();
         parts.windows(wanted.len()).any(|window| window.iter().map(String::as_str).eq(wanted.iter().copied()))
     })
@@ -50,13 +50,14 @@ mod tests {
             ".git", ".git/hooks/pre-commit", "sub/.git/config", ".GIT/config", ".Git", ".g\u{200c}it/x",
             ".gi\u{fe0f}t", "．git", ".ｇｉｔ/config", ".git./x", ".git /x", ".HAFT/config.toml", ".mcp.json",
             "a/.MCP.JSON", ".BASHRC", ".ba\u{17f}hrc", ".github/workflows/ci.yml", "x/.GitHub/Workflows/y",
-            ".vscode/settings.json", "Jenkinsfile", ".\u{212a}shrc",
+            ".vscode/settings.json", "Jenkinsfile", ".\u{212a}shrc", "AGENTS.md", "sub/Agents.MD", "CLAUDE.md",
+            ".cargo/config.toml", "x/.npmrc", "rust-toolchain.toml", "CODE_LAW.md",
         ] {
             assert!(named(Path::new(path)).is_some(), "{path}");
         }
         for path in [
             ".gitignore", ".github/CODEOWNERS", "git", "src/.gitkeep", "workflows/ci.yml", ".github", "src/main.rs",
-            "agents/x",
+            "agents/x", "docs/agents.mdx", ".cargo/registry", "cargo/config.toml",
         ] {
             assert_eq!(named(Path::new(path)), None, "{path}");
         }

@@ -4,7 +4,10 @@ use haft_tool::{Intent, Workspace};
 use haft_types::Decision;
 
 use super::decide::Permissions;
-use super::{PermissionRequest, PermissionRule, Verdict, shell};
+use super::{PermissionRequest, PermissionRule, Verdict, effects, shell};
+
+/// For a longer line no rule is made: nobody would read it.
+const LONGEST: usize = 2_000;
 
 /// Rules that allow this call and nothing else; none if there are no such rules.
 pub(super) fn rules_for(
@@ -13,6 +16,9 @@ pub(super) fn rules_for(
     verdict: &Verdict,
     workspace: &Workspace,
 ) -> Vec<String> {
+    if matches!(&call.intent, Intent::Command { line, .. } if line.len() > LONGEST) {
+        return Vec::new();
+    }
     let asked = verdict.parts.iter().filter(|part| part.decision == Decision::Ask);
     let texts: Option<Vec<String>> = match &call.intent {
         Intent::Command { .. } => asked.map(|part| of_command(call.tool, &part.command)).collect(),
@@ -37,7 +43,9 @@ pub(super) fn rules_for(
 fn of_command(tool: &str, part: &str) -> Option<String> {
     let simple = shell::parse_simple(part).ok()?;
     let words: Option<Vec<String>> = simple.words.iter().map(|word| word.literal().map(quoted)).collect();
-    let words = words.filter(|words| !words.is_empty() && simple.assignments.is_empty())?;
+    // What makes a program run or write something is named by a person who means it.
+    let is_plain = simple.assignments.is_empty() && effects::risks(&simple.words).is_empty();
+    let words = words.filter(|words| !words.is_empty() && is_plain)?;
     Some(format!("{tool}({})", words.join(" ")))
 }
 

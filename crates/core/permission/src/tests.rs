@@ -2,6 +2,7 @@ mod commands;
 mod files;
 mod hosts;
 mod modes;
+mod ordinary;
 mod properties;
 mod rules;
 mod servers;

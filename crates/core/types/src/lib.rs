@@ -46,7 +46,7 @@ pub use message::{Entry, LlmMetadata, Message, Metadata, Origin, Role};
 pub use model::{Api, CacheKind, CacheMatch, CacheRule, Capabilities, ModelSpec, ToolProtocol};
 pub use outcome::{Outcome, StopReason};
 pub use part::{Image, Part, Thinking, ToolCall, ToolResult};
-pub use permission::{Decision, PROTECTED, PermissionMode, UnknownMode};
+pub use permission::{Decision, PROTECTED, PermissionMode, STEERING, UnknownMode};
 pub use price::{Cost, LongPrice, Price};
 pub use request::{Layer, Request, Segment, TokenCounter, ToolSet};
 pub use sandbox::{SandboxLayer, SandboxStatus};

@@ -111,3 +111,13 @@ pub const PROTECTED: &[&str] = &[
     ".github/workflows", ".gitlab-ci.yml", ".gitlab/ci", ".semaphore", ".teamcity", ".travis.yml", ".woodpecker",
     ".woodpecker.yml", "appveyor.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "jenkinsfile",
 ];
+
+/// Files that steer later runs of agents and tools: changing one is asked like changing a protected one. A command that is confined
+/// cannot change those that are there; the others are not covered while it runs, as an empty one would already mean something.
+pub const STEERING: &[&str] = &[
+    ".aider.conf.yml", ".bazelrc", ".cargo/config", ".cargo/config.toml", ".clinerules", ".curlrc", ".cursorrules",
+    ".gdbinit", ".irbrc", ".lldbinit", ".mise.toml", ".mvn", ".netrc", ".npmrc", ".pnpmfile.cjs", ".psqlrc", ".pypirc",
+    ".python-version", ".rprofile", ".sqliterc", ".tool-versions", ".wgetrc", ".windsurfrules", ".yarnrc",
+    ".yarnrc.yml", "agents.md", "agents.override.md", "bunfig.toml", "claude.local.md", "claude.md", "code_law.md",
+    "copilot-instructions.md", "gemini.md", "mise.toml", "pip.conf", "rust-toolchain", "rust-toolchain.toml",
+];

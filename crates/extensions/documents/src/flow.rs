@@ -1,9 +1,13 @@
 //! Paragraphs and tables as lines of text.
 //!
-//! Invariant: the text never exceeds its limit; tables in tables end up in the cell they stand in.
+//! Invariant: the text never exceeds its limit; tables in tables end up in the cell they stand in, and from some depth on as
+//! plain paragraphs of it, since every level writes its text once more.
 
 use super::xml::XmlError;
 use super::{DocumentText, MAX_TEXT};
+
+/// Tables in each other that are written as tables.
+const MAX_TABLES: usize = 8;
 
 /// Collects the text of a document.
 #[derive(Default)]
@@ -11,6 +15,8 @@ pub(super) struct TextFlow {
     text: String,
     paragraph: String,
     tables: Vec<OpenTable>,
+    /// Tables that are open beyond [`MAX_TABLES`].
+    deeper: usize,
     cut: bool,
 }
 
@@ -79,10 +85,23 @@ impl TextFlow {
     }
 
     pub(super) fn open_table(&mut self) {
-        self.tables.push(OpenTable::default());
+        if self.tables.len() < MAX_TABLES {
+            self.tables.push(OpenTable::default());
+        } else {
+            self.deeper += 1;
+        }
+    }
+
+    /// The innermost table, unless it is too deep to be one.
+    fn table(&mut self) -> Option<&mut OpenTable> {
+        if self.deeper > 0 { None } else { self.tables.last_mut() }
     }
 
     pub(super) fn close_table(&mut self) {
+        if self.deeper > 0 {
+            self.deeper -= 1;
+            return;
+        }
         self.tables.pop();
         if self.tables.is_empty() {
             self.line("");
@@ -90,20 +109,20 @@ impl TextFlow {
     }
 
     pub(super) fn open_cell(&mut self) {
-        if let Some(table) = self.tables.last_mut() {
+        if let Some(table) = self.table() {
             table.cell = Some(String::new());
         }
     }
 
     pub(super) fn close_cell(&mut self) {
         self.end_open_paragraph();
-        if let Some(table) = self.tables.last_mut() {
+        if let Some(table) = self.table() {
             table.row.extend(table.cell.take());
         }
     }
 
     pub(super) fn close_row(&mut self) {
-        let Some(table) = self.tables.last_mut() else { return };
+        let Some(table) = self.table() else { return };
         let row = std::mem::take(&mut table.row);
         if row.is_empty() {
             return;

@@ -1,28 +1,35 @@
 //! Spreadsheets as lines of text: one a row, with its number.
 
+use super::MAX_TEXT;
 use super::flow::TextFlow;
 
 /// The most columns any program has.
 const MAX_COLUMNS: usize = 16_384;
+/// Bytes of a cell; programs allow 32,767 characters.
+const MAX_CELL: usize = 128 * 1024;
 
 /// A row that is being read.
 #[derive(Clone, Default)]
 pub(super) struct GridRow {
     cells: Vec<String>,
+    /// Bytes of all of them.
+    size: usize,
 }
 
 impl GridRow {
-    /// Puts a cell in its column, from 0.
+    /// Puts a cell in its column, from 0. A row takes no more than a document.
     pub(super) fn set(&mut self, column: usize, text: &str) {
-        if text.is_empty() || column >= MAX_COLUMNS {
+        if text.is_empty() || column >= MAX_COLUMNS || self.size > MAX_TEXT {
             return;
         }
+        let text = &text[..text.floor_char_boundary(MAX_CELL)];
         if self.cells.len() <= column {
             self.cells.resize(column + 1, String::new());
         }
         if let Some(cell) = self.cells.get_mut(column) {
             let words: Vec<&str> = text.split_whitespace().collect();
             *cell = words.join(" ").replace('|', "\\|");
+            self.size += cell.len();
         }
     }
 
@@ -31,7 +38,7 @@ impl GridRow {
         if !self.cells.is_empty() {
             flow.line(&format!("{number} | {}", self.cells.join(" | ").trim_end()));
         }
-        self.cells.clear();
+        *self = Self::default();
     }
 
     /// Whether it holds nothing.

@@ -18,11 +18,13 @@ mod ooxml;
 mod pdf;
 mod xml;
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use haft_sandbox::Supervisor;
 use haft_tool::{DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText};
+use haft_types::ContentHash;
 
 use archive::DocumentArchive;
 use xml::XmlError;
@@ -32,15 +34,20 @@ pub use pdf::read_pdf_entry;
 /// The most text, in bytes, that is taken out of a document.
 const MAX_TEXT: usize = 16 * 1024 * 1024;
 
+/// Files whose refusal is remembered.
+const MAX_REFUSED: usize = 256;
+
 /// Reads documents of every format there is a module for.
 pub struct FormatReaders {
     supervisor: Arc<Supervisor>,
+    /// Why files were refused, by their content: one that took a minute to be refused is not tried again.
+    refused: Mutex<HashMap<ContentHash, DocumentError>>,
 }
 
 impl FormatReaders {
     /// The child processes that read PDF files run under this supervisor. They are its own program again.
     pub fn new(supervisor: Arc<Supervisor>) -> Self {
-        Self { supervisor }
+        Self { supervisor, refused: Mutex::default() }
     }
 }
 
@@ -56,6 +63,25 @@ impl DocumentReader for FormatReaders {
     }
 
     fn read(&self, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError> {
+        let hash = ContentHash::of(source.bytes);
+        let refused = || self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = refused().get(&hash) {
+            return Err(error.clone());
+        }
+        let read = self.read_anew(source);
+        if let Err(error @ (DocumentError::TooLarge(_) | DocumentError::Damaged(_))) = &read {
+            let mut refused = refused();
+            if refused.len() >= MAX_REFUSED {
+                refused.clear();
+            }
+            refused.insert(hash, error.clone());
+        }
+        read
+    }
+}
+
+impl FormatReaders {
+    fn read_anew(&self, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError> {
         let stop = || source.cancel.is_cancelled();
         let open = || DocumentArchive::open(source.bytes);
         let Some(format) = Format::of(source.path, source.bytes) else {

@@ -6,7 +6,7 @@ use super::archive::DocumentArchive;
 use super::flow::TextFlow;
 use super::grid::{GridRow, heading, with_formula};
 use super::xml::{Element, Node, XmlError, walk};
-use super::{DocumentError, DocumentText, Format};
+use super::{DocumentError, DocumentText, Format, MAX_TEXT};
 
 /// The most times that something repeated is written.
 const MAX_REPEATS: usize = 1_000;
@@ -148,7 +148,11 @@ impl OdfReader {
             self.flow.line("Notes:");
             self.notes_begin = false;
         }
-        if self.sheets { self.cell.push_str(text) } else { self.flow.push(text) }
+        match self.sheets {
+            true if self.cell.len() < MAX_TEXT => self.cell.push_str(text),
+            true => {}
+            false => self.flow.push(text),
+        }
     }
 
     /// Notes that something of the innermost frame was seen, and says whether it is the first.
@@ -250,6 +254,9 @@ impl OdfReader {
         if !self.row.is_empty() {
             let row = std::mem::take(&mut self.row);
             for step in 0..self.row_repeats.min(MAX_REPEATS) {
+                if self.flow.go_on().is_err() {
+                    break;
+                }
                 row.clone().write(self.row_number + step + 1, &mut self.flow);
             }
         }

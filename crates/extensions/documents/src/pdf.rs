@@ -27,10 +27,24 @@ use super::{DocumentError, DocumentSource, DocumentText, MAX_TEXT};
 /// in it, so that it is also the name of the test that plays this part in a test program.
 const CHILD_ARG: &str = "__haft_read_pdf";
 
-/// How long reading may take.
-const TIME: Duration = Duration::from_mins(1);
-/// How much memory it may take.
-const MEMORY: u64 = 2 * 1024 * 1024 * 1024;
+/// How long reading may take, and how much longer for each MiB of the file.
+const TIME: Duration = Duration::from_secs(15);
+const TIME_PER_MIB: Duration = Duration::from_millis(500);
+/// However large the file is.
+const MAX_TIME: Duration = Duration::from_mins(1);
+/// How much memory it may take, and how much more for each byte of the file.
+const MEMORY: u64 = 512 << 20;
+const MEMORY_PER_BYTE: u64 = 16;
+const MAX_MEMORY: u64 = 2 << 30;
+
+fn time_for(bytes: u64) -> Duration {
+    let mib = u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
+    TIME_PER_MIB.saturating_mul(mib).saturating_add(TIME).min(MAX_TIME)
+}
+
+fn memory_for(bytes: u64) -> u64 {
+    bytes.saturating_mul(MEMORY_PER_BYTE).saturating_add(MEMORY).min(MAX_MEMORY)
+}
 /// What ends a page in the text the child writes.
 const PAGE_END: char = '\u{c}';
 /// What stands for a page that could not be read.
@@ -42,25 +56,26 @@ const STATUS_DAMAGED: u8 = 4;
 
 /// The text of a PDF file. Blocks.
 pub(super) fn text(supervisor: &Supervisor, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError> {
-    let failed = |error: io::Error| DocumentError::Damaged(format!("no process could be started for it ({error})"));
+    let failed = |error: io::Error| DocumentError::Unavailable(format!("no process could be started for it ({error})"));
     DirBuilder::new().recursive(true).mode(0o700).create(source.spill).map_err(failed)?;
     let out = NamedTempFile::new_in(source.spill).map_err(failed)?;
+    let time = time_for(source.bytes.len() as u64);
     let command = CommandSpec {
         argv: vec![supervisor.program().into(), CHILD_ARG.into(), source.path.into(), out.path().into()],
         cwd: "/".into(),
         env: Vec::new(),
-        timeout: TIME,
+        timeout: time,
         stdin: Stdin::Null,
         confined: None,
     };
     let finished = Handle::current()
         .block_on(supervisor.run(&command, &Capture::default(), source.cancel))
-        .map_err(|error| DocumentError::Damaged(error.to_string()))?;
+        .map_err(|error| DocumentError::Unavailable(error.to_string()))?;
     match finished.exit {
         CommandExit::Code(0) => {}
         CommandExit::Cancelled => return Err(DocumentError::Cancelled),
         CommandExit::TimedOut => {
-            return Err(DocumentError::TooLarge(format!("reading it took more than {} s", TIME.as_secs())));
+            return Err(DocumentError::TooLarge(format!("reading it took more than {} s", time.as_secs())));
         }
         CommandExit::Code(code) if code == i32::from(STATUS_ENCRYPTED) => return Err(DocumentError::Encrypted),
         CommandExit::Code(code) if code == i32::from(STATUS_DAMAGED) => {
@@ -123,9 +138,10 @@ pub fn read_pdf_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<E
 
 fn child(path: &Path, out: &Path) -> u8 {
     let limit = |resource, most| setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
+    let size = fs::metadata(path).map_or(0, |file| file.len());
     let limits = [
-        limit(Resource::As, MEMORY),
-        limit(Resource::Cpu, TIME.as_secs()),
+        limit(Resource::As, memory_for(size)),
+        limit(Resource::Cpu, time_for(size).as_secs()),
         limit(Resource::Fsize, 2 * MAX_TEXT as u64),
         limit(Resource::Core, 0),
     ];

@@ -148,6 +148,86 @@ async fn tables_in_tables_fallbacks_and_deletions_are_read_once_or_not_at_all() 
     assert_eq!(text, "| outer \\| in \\| ner \\| |  |\n\nonce here\n");
 }
 
+fn nested(depth: usize, open: &str, inside: &str, close: &str) -> String {
+    format!("<d>{}{inside}{}</d>", open.repeat(depth), close.repeat(depth))
+}
+
+/// Every format that nests: what is deep enough to take long is refused, what is a little deep is read.
+#[tokio::test]
+async fn what_is_nested_too_deep_is_refused() {
+    let text_types: &[u8] = b"application/vnd.oasis.opendocument.text";
+    let odt = |content: &str| archive(&[("mimetype", text_types), ("content.xml", content.as_bytes())]);
+    let pptx = |slide: &str| {
+        let types = br#"<Types><Override PartName="/ppt/presentation.xml"
+            ContentType="application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml"/></Types>"#;
+        let main =
+            br#"<p:presentation xmlns:r="r"><p:sldIdLst><p:sldId id="256" r:id="rId1"/></p:sldIdLst></p:presentation>"#;
+        let relations =
+            br#"<Relationships><Relationship Id="rId1" Type="x/slide" Target="slides/slide1.xml"/></Relationships>"#;
+        archive(&[
+            ("[Content_Types].xml", types),
+            ("ppt/presentation.xml", main),
+            ("ppt/_rels/presentation.xml.rels", relations),
+            ("ppt/slides/slide1.xml", slide.as_bytes()),
+        ])
+    };
+    let word = |content: &str| word(content.as_bytes());
+    type Make<'a> = &'a dyn Fn(&str) -> Vec<u8>;
+    let cases: [(&str, Make<'_>, &str, &str, &str); 6] = [
+        ("tables.docx", &word, "<w:tbl><w:tr><w:tc>", "<w:p><w:t>deep | text</w:t></w:p>", "</w:tc></w:tr></w:tbl>"),
+        ("controls.docx", &word, "<w:sdt><w:sdtContent>", "<w:p><w:t>deep</w:t></w:p>", "</w:sdtContent></w:sdt>"),
+        (
+            "tables.odt",
+            &odt,
+            "<table:table><table:table-row><table:table-cell>",
+            "<text:p>deep | text</text:p>",
+            "</table:table-cell></table:table-row></table:table>",
+        ),
+        ("lists.odt", &odt, "<text:list><text:list-item>", "<text:p>deep</text:p>", "</text:list-item></text:list>"),
+        ("frames.odt", &odt, "<draw:frame><draw:text-box>", "<text:p>deep</text:p>", "</draw:text-box></draw:frame>"),
+        ("groups.pptx", &pptx, "<p:grpSp><p:sp>", "<a:p><a:r><a:t>deep</a:t></a:r></a:p>", "</p:sp></p:grpSp>"),
+    ];
+    for (file, make, open, inside, close) in cases {
+        let error = read(file, make(&nested(5_000, open, inside, close))).await.unwrap_err();
+        assert!(matches!(&error, DocumentError::TooLarge(reason) if reason.contains("deep")), "{file}: {error:?}");
+        let text = read(file, make(&nested(20, open, inside, close))).await.unwrap();
+        assert!(text.contains("deep"), "{file}: {text}");
+    }
+}
+
+/// A cell of half a megabyte, repeated a thousand times in a row that is repeated a thousand times.
+#[tokio::test]
+async fn what_is_repeated_takes_no_more_than_a_document() {
+    let types: &[u8] = b"application/vnd.oasis.opendocument.spreadsheet";
+    let words = "word ".repeat(100_000);
+    let sheet = format!(
+        "<d><table:table table:name=\"s\"><table:table-row table:number-rows-repeated=\"1000\">\
+         <table:table-cell table:number-columns-repeated=\"1000\"><text:p>{words}</text:p></table:table-cell>\
+         </table:table-row></table:table></d>"
+    );
+    let ods = archive(&[("mimetype", types), ("content.xml", sheet.as_bytes())]);
+    let read = read_with("repeated.ods", ods, CancellationToken::new()).await.unwrap();
+    assert!(read.cut && read.text.len() <= MAX_TEXT, "{}", read.text.len());
+}
+
+/// The second time no process is started: it would have nowhere to write.
+#[tokio::test]
+async fn a_refused_file_is_not_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pdf");
+    let bytes = b"%PDF-1.7\nnothing more".to_vec();
+    fs::write(&path, &bytes).unwrap();
+    let reader = Arc::new(FormatReaders::new(Arc::new(Supervisor::for_tests().unwrap())));
+    for spill in ["spill", "a.pdf/nowhere"] {
+        let (reader, path, bytes, spill) =
+            (Arc::clone(&reader), path.clone(), bytes.clone(), folder.path().join(spill));
+        let cancel = CancellationToken::new();
+        let work = move || reader.read(&DocumentSource { path: &path, bytes: &bytes, spill: &spill, cancel: &cancel });
+        let error = tokio::task::spawn_blocking(work).await.unwrap().unwrap_err();
+        assert!(matches!(error, DocumentError::Damaged(_)), "{error:?}");
+    }
+}
+
 #[tokio::test]
 async fn damaged_documents_say_so() {
     for (file, bytes) in [

@@ -8,6 +8,9 @@ use std::io::BufRead;
 use quick_xml::Reader;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
+/// Elements in each other; what real documents nest stays far below, and what is deeper is made to be read for long.
+const MAX_DEPTH: usize = 256;
+
 /// Why a walk ended early.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum XmlError {
@@ -76,6 +79,7 @@ fn walk_all(
 ) -> Result<(), XmlError> {
     let mut reader = Reader::from_reader(source);
     let mut buffer = Vec::new();
+    let mut depth = 0_usize;
     loop {
         if stop() {
             return Err(XmlError::Cancelled);
@@ -83,12 +87,21 @@ fn walk_all(
         buffer.clear();
         let event = reader.read_event_into(&mut buffer).map_err(|error| failed(&error))?;
         match &event {
-            Event::Start(start) => visit(Node::Open(Element(start)))?,
+            Event::Start(start) => {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return Err(XmlError::TooLarge(format!("its elements are nested more than {MAX_DEPTH} deep")));
+                }
+                visit(Node::Open(Element(start)))?;
+            }
             Event::Empty(start) => {
                 visit(Node::Open(Element(start)))?;
                 visit(Node::Close(local(start.name().into_inner())))?;
             }
-            Event::End(end) => visit(Node::Close(local(end.name().into_inner())))?,
+            Event::End(end) => {
+                depth = depth.saturating_sub(1);
+                visit(Node::Close(local(end.name().into_inner())))?;
+            }
             Event::Text(text) => visit(Node::Text(&text.xml10_content()))?,
             Event::CData(text) => visit(Node::Text(&text.xml10_content()))?,
             Event::GeneralRef(entity) => visit(Node::Text(&resolve(entity)))?,

@@ -10,9 +10,18 @@ const PAYLOADS: [&str; 14] = [
 ];
 const JOINTS: [&str; 14] =
     ["; ", " ; ", ";", " && ", "&&", " || ", "||", " | ", "|", " |& ", " & ", "\n", "\n\n", " # c\n"];
-const FILES: [&str; 16] = [
+const FILES: [&str; 42] = [
     "f", "src/a", "sub/b", "out/o", "nothing", "*.txt", "src/*", "$x", "\"$x\"", "${x:-f}", "~", "..", ".", "{f,g}",
-    "[fg]", "$(echo f)",
+    "[fg]", "$(echo f)", // What may become a file that may not be read, or a protected one.
+    ".e?v", ".en*", "{.env,f}", "${x}.env", "src/.e*", "*/.env", "\"$PWD/.env\"", "~+/.env", ".*", "s*/.e*",
+    ".{env,x}", "$(echo .env)", "{src,sub}/.env", ".[e]nv", "src/../.en?", ".?/.env", "sub/up/.e*", "{project,src}/*",
+    ".gi?/config", ".g*/x", "{.git,out}/x", "out/${x}y", "\"$PWD\"/.git/x", "src/{a,b}", "*", "?",
+];
+/// Options of programs that have verbs, with and without a value.
+const BEFORE: [&str; 22] = [
+    "--no-pager", "--namespace x", "--namespace=x", "--attr-source HEAD", "--attr-source=HEAD", "--literal-pathspecs",
+    "--git-dir .git", "--git-dir=.git", "-P", "-p", "-C .", "-c a.b=c", "-c alias.e=!evil", "--exec-path=.",
+    "--unknown", "-n x", "--context x", "-s x", "--log-level info", "-l info", "--host=x", "--bare",
 ];
 const TARGETS: [&str; 18] = [
     "/dev/null", "/dev/null", "out/o", "out/p", "./out/q", "out/../g", "g", "src/g", "../g", "$x", "out/$x",
@@ -101,7 +110,7 @@ fn simple(random: &mut Random, depth: usize) -> String {
     if random.percent(5) {
         return random.of(&PAYLOADS).to_owned();
     }
-    let words = words(random, depth);
+    let words = if random.percent(15) { verbs(random) } else { words(random, depth) };
     let mut text = quoted(random, &words);
     if random.percent(18) {
         text = wrapped(random, &text);
@@ -117,9 +126,11 @@ fn simple(random: &mut Random, depth: usize) -> String {
 
 /// The words of a command that a rule may cover.
 fn words(random: &mut Random, depth: usize) -> Vec<String> {
-    const PROGRAMS: [(&str, &[&str]); 24] = [
+    const PROGRAMS: [(&str, &[&str]); 26] = [
         ("ls", &["-l", "-a", "-d", "--", "--color=never"]),
         ("cat", &["-n", "-", "--"]),
+        ("cp", &["-r", "f", "src", "out/c", "out", "-a", ".", ".git/x", "-t", "-t.git"]),
+        ("tar", &["c", "cf", "out/t", "tf", ".", "src", "sub", "-C", "--create", "-cf", "--to-command=evil"]),
         ("echo", &["hi", "-n", "evil", "a;b", "'x'", ">", "#", "a#b"]),
         ("pwd", &[]),
         ("true", &[]),
@@ -170,6 +181,53 @@ fn words(random: &mut Random, depth: usize) -> Vec<String> {
             _ if flags.is_empty() => "x".to_owned(),
             _ => single_quoted(random.of(flags)),
         });
+    }
+    words
+}
+
+/// A program with a verb, and options before it.
+fn verbs(random: &mut Random) -> Vec<String> {
+    const GIT: [&str; 26] = [
+        "status",
+        "log -1",
+        "log --output=g",
+        "diff HEAD~1",
+        "diff --output g",
+        "diff HEAD~1 --ext-diff",
+        "show HEAD",
+        "branch",
+        "ls-files",
+        "rev-parse HEAD",
+        "difftool -y -x evil HEAD~1",
+        "difftool --no-prompt --extcmd=evil HEAD~1",
+        "bisect run evil",
+        "bisect log",
+        "e",
+        "evil",
+        "grep -Oevil a",
+        "grep --open-files-in-pager=evil a",
+        "grep a",
+        "submodule foreach evil",
+        "archive -o g HEAD",
+        "archive HEAD",
+        "config a.b c",
+        "hook run x",
+        "worktree add ../w",
+        "rebase -x evil HEAD~1",
+    ];
+    const CLUSTER: [&str; 10] = [
+        "get pods", "exec evil", "run evil", "logs x", "ps", "exec -it evil", "config view", "describe x", "run ls",
+        "version",
+    ];
+    let git = random.percent(60);
+    let mut words = vec![if git { "git" } else { random.of(&["kubectl", "docker"]) }.to_owned()];
+    for _ in 0..random.below(3) {
+        words.extend(random.of(&BEFORE).split(' ').map(single_quoted));
+    }
+    let verb = if git { random.of(&GIT) } else { random.of(&CLUSTER) };
+    words.extend(verb.split(' ').map(single_quoted));
+    if random.percent(25) {
+        words.push(random.of(&FILES).to_owned());
     }
     words
 }

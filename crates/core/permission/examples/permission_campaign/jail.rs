@@ -19,6 +19,17 @@ use crate::trace::{self, Event};
 pub(crate) const DRIVE: &str = "--drive";
 /// What the driver tries to open before each line, so that the trace tells them apart.
 pub(crate) const MARK: &str = "/haft-campaign-line/";
+/// Programs with verbs are not at hand; this runs what such a verb is given, behind options it knows.
+const STAND_IN: &str = "#!/bin/sh
+while [ $# -gt 0 ]; do
+  case $1 in
+    -n|-s|-l|-H|--namespace|--context|--server|--log-level|--host) shift; shift;;
+    -*) shift;;
+    exec|run) shift; while [ \"${1#-}\" != \"$1\" ]; do shift; done; exec \"$@\";;
+    *) exit 0;;
+  esac
+done
+";
 /// Somebody who may do little.
 const NOBODY: &str = "65534";
 
@@ -34,7 +45,7 @@ impl Jail {
     pub(crate) fn new() -> std::io::Result<Self> {
         let jail = Self { folder: TempDir::with_prefix("haft-permissions-")? };
         let (top, project) = (jail.top(), jail.project());
-        for folder in ["bin", "home", "elsewhere", "project/src", "project/sub", "project/out", "project/.git"] {
+        for folder in ["bin", "home", "elsewhere", "project/src", "project/sub", "project/out"] {
             fs::create_dir_all(top.join(folder))?;
         }
         for (file, text) in [
@@ -44,6 +55,9 @@ impl Jail {
             ("project/sub/b", "b\n"),
             ("project/x.txt", "x\n"),
             ("project/secret", "inside\n"),
+            ("project/.env", "KEY=1\n"),
+            ("project/src/.env", "KEY=2\n"),
+            ("project/.gitignore", ".env\n"),
             ("secret", "s\n"),
             ("elsewhere/secret", "s\n"),
         ] {
@@ -59,10 +73,32 @@ impl Jail {
             fs::write(top.join(decoy), "#!/bin/sh\nexit 0\n")?;
             fs::set_permissions(top.join(decoy), Permissions::from_mode(0o755))?;
         }
+        for name in ["kubectl", "docker"] {
+            fs::write(top.join("bin").join(name), STAND_IN)?;
+            fs::set_permissions(top.join("bin").join(name), Permissions::from_mode(0o755))?;
+        }
+        jail.commit()?;
         // Whoever runs the lines must be able to start this program, wherever it was built.
         fs::copy(std::env::current_exe()?, top.join("driver"))?;
         fs::set_permissions(top.join("driver"), Permissions::from_mode(0o755))?;
         Ok(jail)
+    }
+
+    /// Makes a repository of the project, in the middle of a bisection.
+    fn commit(&self) -> std::io::Result<()> {
+        let git = |arguments: &[&str]| {
+            let identity = ["-c", "user.name=x", "-c", "user.email=x@x", "-c", "commit.gpgsign=false"];
+            let mut command = Command::new("git");
+            command.args(identity).args(arguments).current_dir(self.project());
+            command.stdout(Stdio::null()).stderr(Stdio::null()).status()
+        };
+        git(&["init", "-q"])?;
+        git(&["add", "."])?;
+        for text in ["1", "2", "3", "4"] {
+            fs::write(self.project().join("src/a"), text)?;
+            git(&["commit", "-qam", text])?;
+        }
+        git(&["bisect", "start", "HEAD", "HEAD~3"]).map(drop)
     }
 
     fn top(&self) -> PathBuf {
@@ -132,7 +168,7 @@ pub(crate) fn drive(top: &Path) -> Result<ExitCode, Box<dyn Error>> {
             .args(["-c", line])
             .current_dir(top.join("project"))
             .env_clear()
-            .env("PATH", format!("/usr/local/bin:/usr/bin:/bin:{}", top.join("bin").display()))
+            .env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", top.join("bin").display()))
             .env("HOME", top.join("home"))
             .env("LANG", "C.UTF-8")
             .stdin(Stdio::null())

@@ -132,6 +132,7 @@ fn run_batch(permissions: &Permissions, seed: u64, count: usize, show: bool, tal
 fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
     let config = PermissionsConfig {
         allow: judge::RULES.iter().map(|rule| (*rule).to_owned()).collect(),
+        deny: vec![judge::DENIED.to_owned()],
         ..PermissionsConfig::default()
     };
     let permissions = Permissions {

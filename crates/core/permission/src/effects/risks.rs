@@ -1,7 +1,8 @@
 //! Words that make a known program run another one or write where it usually only reads: no prefix rule covers them unless it
 //! names them itself.
 
-use super::tables::{InputUse, ProgramEntry, tables};
+use super::tables::{InputUse, LongForm, NameList, ProgramEntry, ProgramTables, tables};
+use super::wrappers::options_end;
 use super::{awk, sed};
 use crate::shell::{ShellWord, WordSplitting, WordValue};
 
@@ -28,7 +29,7 @@ const RUNS: &str = "can make it run another program or write a file";
 const UNKNOWN: &str = "is only known to the shell and could be such an option";
 
 /// Everything in a command that a rule must name.
-pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
+pub(crate) fn risks(words: &[ShellWord]) -> Vec<Risk> {
     let Some(name) = words.first().and_then(ShellWord::base_name) else { return Vec::new() };
     let Some(tables) = tables() else {
         return vec![Risk { at: RiskPosition::Input, what: "cannot be looked up" }];
@@ -42,19 +43,25 @@ pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
     if tables.shell_state.contain(name) {
         return vec![Risk { at: RiskPosition::Whole, what: "changes what the shell does with the rest of the line" }];
     }
-    let verb = words.iter().skip(1).find(|word| !word.is_flag()).and_then(ShellWord::literal);
+    let main = tables.programs(name).find(|program| program.after.is_empty());
+    let verb = main.and_then(|program| program.verb_place(words, 1).ok()).filter(|place| *place < words.len());
     let mut risks = Vec::new();
     for program in tables.programs(name) {
-        if program.after.is_none() || program.after.as_deref() == verb {
-            look(program, words, &mut risks);
+        if program.after.is_empty() {
+            look(program, words, 1, &mut risks);
+        } else if let Some(place) = verb
+            && program.after.iter().any(|after| could_be(&words[place], after))
+        {
+            look(program, words, place + 1, &mut risks);
         }
     }
     risks
 }
 
-fn look(program: &ProgramEntry, words: &[ShellWord], risks: &mut Vec<Risk>) {
+/// Looks at the words from this place on.
+fn look(program: &ProgramEntry, words: &[ShellWord], from: usize, risks: &mut Vec<Risk>) {
     let mut operands = Vec::new();
-    for (at, word) in words.iter().enumerate().skip(1) {
+    for (at, word) in words.iter().enumerate().skip(from) {
         let risk = |what| Risk { at: RiskPosition::Word(at), what };
         if program.is_risky(word, at) {
             risks.push(risk(RUNS));
@@ -68,22 +75,20 @@ fn look(program: &ProgramEntry, words: &[ShellWord], risks: &mut Vec<Risk>) {
             }
         }
     }
+    if !program.harmless.is_empty() {
+        risks.extend(program.verb_risk(words, from));
+    }
     let text = |place: usize| operands.get(place).and_then(|at| words.get(*at)).and_then(ShellWord::literal);
-    let operand = |place: usize| operands.get(place).and_then(|at| words.get(*at).map(|word| (*at, word)));
-    let could_be = |place: usize, text: &str| operand(place).is_some_and(|(_, word)| could_be(word, text));
-    let verb = program.verbs.iter().find(|verb| match verb.split_once(' ') {
-        Some((first, second)) => could_be(0, first) && (could_be(1, second) || splits(operand(0))),
-        None => could_be(0, verb),
-    });
-    if let (Some(verb), Some(at)) = (verb, operands.first()) {
-        // A pair is named by its second word.
-        let at = if verb.contains(' ') { operands.get(1).unwrap_or(at) } else { at };
-        risks.push(Risk { at: RiskPosition::Word(*at), what: RUNS });
+    let first = operands.first().and_then(|at| Some((*at, words.get(*at)?)));
+    if let Some((at, word)) = first
+        && program.verbs.iter().any(|verb| could_be(word, verb))
+    {
+        risks.push(Risk { at: RiskPosition::Word(at), what: RUNS });
     }
     if let Some(place) = program.writes_from {
         for (count, at) in operands.iter().enumerate() {
             // A word that becomes several pushes those behind it on.
-            if count >= place || splits(operand(count)) {
+            if count >= place || words.get(*at).is_some_and(|word| matches!(word.text, WordValue::Dynamic { .. })) {
                 risks.push(Risk { at: RiskPosition::Word(*at), what: "is a file it would write" });
             }
         }
@@ -94,13 +99,42 @@ fn look(program: &ProgramEntry, words: &[ShellWord], risks: &mut Vec<Risk>) {
         InputUse::Commands => true,
     };
     // An option that a rule must name says where the commands come from instead.
-    if reads_input && (risks.is_empty() || program.input == InputUse::Commands) {
+    let asks_what_it_is = matches!(words, [_, only] if matches!(only.literal(), Some("--version" | "--help")));
+    if reads_input && !asks_what_it_is && (risks.is_empty() || program.input == InputUse::Commands) {
         risks.push(Risk { at: RiskPosition::Input, what: "takes commands from its input" });
     }
 }
 
 impl ProgramEntry {
-    fn is_risky(&self, word: &ShellWord, at: usize) -> bool {
+    /// Where its verb stands, or the option before it that is not known. A program without harmless verbs has its first
+    /// operand there.
+    fn verb_place(&self, words: &[ShellWord], from: usize) -> Result<usize, usize> {
+        if !self.harmless.is_empty() {
+            return options_end(&self.before, words, from);
+        }
+        let operand = words.iter().skip(from).position(|word| !word.is_flag());
+        Ok(operand.map_or(words.len(), |place| from + place))
+    }
+
+    /// What speaks against its verb.
+    fn verb_risk(&self, words: &[ShellWord], from: usize) -> Option<Risk> {
+        const VERB: &str = "is not among the subcommands that are known to be harmless";
+        const OPTION: &str = "has an option before its subcommand that is not known";
+        match self.verb_place(words, from) {
+            Err(_) => Some(Risk { at: RiskPosition::Whole, what: OPTION }),
+            Ok(place) => {
+                let word = words.get(place)?;
+                let is = |verb: &str, known: &str| match known.strip_suffix('*') {
+                    Some(beginning) => verb.starts_with(beginning),
+                    None => verb == known,
+                };
+                let known = word.literal().is_some_and(|verb| self.harmless.iter().any(|known| is(verb, known)));
+                (!known).then_some(Risk { at: RiskPosition::Word(place), what: VERB })
+            }
+        }
+    }
+
+    pub(super) fn is_risky(&self, word: &ShellWord, at: usize) -> bool {
         let text = match &word.text {
             WordValue::Literal(text) => text.as_str(),
             WordValue::Dynamic { lead, .. } => lead,
@@ -117,10 +151,18 @@ impl ProgramEntry {
         if self.assignments && text.contains('=') && !text.starts_with('-') {
             return true;
         }
-        if let Some(long) = text.strip_prefix("--") {
-            let name = long.split('=').next().unwrap_or(long);
+        let name = text.trim_start_matches('-');
+        let dashes = text.len() - name.len();
+        let name = name.split('=').next().unwrap_or(name);
+        let is_long = match self.long_form {
             // Most programs take the beginning of a long option for the whole.
-            return !name.is_empty() && self.long.iter().any(|known| known.starts_with(name));
+            LongForm::Abbreviated => dashes == 2 && self.long.iter().any(|known| known.starts_with(name)),
+            LongForm::Exact => dashes == 2 && self.long.contain(name),
+            LongForm::OneDash => dashes > 0 && name.len() > 1 && self.long.iter().any(|known| known.starts_with(name)),
+            LongForm::Whole => dashes > 0 && self.long.contain(name),
+        };
+        if dashes > 1 || is_long {
+            return is_long && !name.is_empty();
         }
         let bundled = at == 1 && self.bundles_first;
         match text.strip_prefix('-').or(bundled.then_some(text)) {
@@ -140,13 +182,8 @@ fn could_be(word: &ShellWord, text: &str) -> bool {
     }
 }
 
-/// Whether a word may become several: a pattern becomes the names of all files it fits.
-fn splits(word: Option<(usize, &ShellWord)>) -> bool {
-    word.is_some_and(|(_, word)| matches!(word.text, WordValue::Dynamic { .. }))
-}
-
 /// Whether a word that only the shell knows could turn out to be an option.
-pub(super) fn could_be_flag(word: &ShellWord) -> bool {
+pub(crate) fn could_be_flag(word: &ShellWord) -> bool {
     match &word.text {
         WordValue::Literal(_) | WordValue::Home(_) => false,
         WordValue::Dynamic { splits: WordSplitting::Yes, .. } => true,
@@ -156,9 +193,25 @@ pub(super) fn could_be_flag(word: &ShellWord) -> bool {
 
 /// Whether a command reads what its words name and writes none of it.
 pub(crate) fn only_reads(words: &[ShellWord], risks: &[Risk]) -> bool {
-    risks.is_empty()
-        && words
-            .first()
-            .and_then(ShellWord::base_name)
-            .is_some_and(|name| tables().is_some_and(|tables| tables.readers.contain(name)))
+    risks.is_empty() && is_listed(words, |tables| &tables.readers)
+}
+
+/// Whether a command changes none of the files its words name: it only reads, or does so with this subcommand.
+pub(crate) fn changes_nothing(words: &[ShellWord], risks: &[Risk]) -> bool {
+    let pair = || match words {
+        [program, verb, ..] => Some(format!("{} {}", program.base_name()?, verb.literal()?)),
+        _ => None,
+    };
+    let looks = || tables().zip(pair()).is_some_and(|(tables, pair)| tables.lookers.contain(&pair));
+    only_reads(words, risks) || (risks.is_empty() && looks())
+}
+
+/// Whether a command gives away nothing of what is in the files its words name.
+pub(crate) fn shows_no_content(words: &[ShellWord]) -> bool {
+    is_listed(words, |tables| &tables.closed)
+}
+
+fn is_listed(words: &[ShellWord], list: impl Fn(&ProgramTables) -> &NameList) -> bool {
+    let name = words.first().and_then(ShellWord::base_name);
+    name.zip(tables()).is_some_and(|(name, tables)| list(tables).contain(name))
 }

@@ -10,6 +10,8 @@ use super::CommandRole;
 const FILES: &str = concat!(
     include_str!("tables/names.toml"),
     include_str!("tables/wrappers.toml"),
+    include_str!("tables/spellings.toml"),
+    include_str!("tables/walkers.toml"),
     include_str!("tables/programs.toml")
 );
 
@@ -31,10 +33,16 @@ pub(super) struct ProgramTables {
     pub(super) sed: NameList,
     pub(super) awk: NameList,
     pub(super) find: NameList,
+    pub(super) closed: NameList,
+    pub(super) lookers: NameList,
     #[serde(rename = "wrapper")]
     wrappers: Vec<WrapperEntry>,
     #[serde(rename = "program")]
     programs: Vec<ProgramEntry>,
+    #[serde(rename = "walker")]
+    pub(super) walkers: Vec<ProgramEntry>,
+    #[serde(rename = "spelling")]
+    pub(super) spellings: Vec<SpellingEntry>,
 }
 
 impl ProgramTables {
@@ -58,9 +66,21 @@ impl NameList {
         self.iter().any(|known| known == name)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
+}
+
+/// Options of programs that have several names; `spellings.toml` has them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SpellingEntry {
+    pub(super) names: NameList,
+    pub(super) options: Vec<NameList>,
 }
 
 /// A program that runs the command after its options and operands; `wrappers.toml` says what each field is.
@@ -94,8 +114,12 @@ pub(super) enum CommandForm {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ProgramEntry {
-    names: NameList,
-    pub(super) after: Option<String>,
+    pub(super) names: NameList,
+    pub(super) after: NameList,
+    pub(super) before: WrapperEntry,
+    pub(super) harmless: NameList,
+    pub(super) long_form: LongForm,
+    pub(super) skips_hidden: bool,
     pub(super) short: String,
     pub(super) long: NameList,
     pub(super) words: NameList,
@@ -106,6 +130,29 @@ pub(super) struct ProgramEntry {
     pub(super) assignments: bool,
     pub(super) bundles_first: bool,
     pub(super) stops_at_operand: bool,
+}
+
+impl ProgramEntry {
+    /// Whether no option and no word is named.
+    pub(super) fn says_nothing(&self) -> bool {
+        let lists = [&self.long, &self.words, &self.prefixes];
+        self.short.is_empty() && lists.iter().all(|list| list.is_empty())
+    }
+}
+
+/// How a program takes its long options.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum LongForm {
+    /// With two dashes, and any beginning that is clear.
+    #[default]
+    Abbreviated,
+    /// The same, or with one dash.
+    OneDash,
+    /// With two dashes, and whole.
+    Exact,
+    /// With one dash or two, and whole.
+    Whole,
 }
 
 /// What a program takes from its input.

@@ -6,7 +6,7 @@ use haft_tool::Workspace;
 
 use super::folders::WorkingFolders;
 use super::risks::{Risk, RiskPosition, risks};
-use super::wrappers::{InnerRun, unwrap};
+use super::wrappers::{InnerRun, NO_WORD, unwrap};
 use super::{CommandEffect, CommandRole, EffectKind, EffectPosition, EnclosingCommand, ProgramRun, RedirectFile};
 use crate::shell::{
     CompoundCommand, CompoundKind, FunctionDefinition, JobMode, ListOperator, Pipeline, Redirect, RedirectKind,
@@ -15,6 +15,8 @@ use crate::shell::{
 
 /// What runs inside one another is followed this far.
 const MAX_DEPTH: usize = 12;
+/// More things that a line does are not told apart.
+const MAX_EFFECTS: usize = 2_000;
 
 /// Names a loop may set: programs look at others, and bash at some of its own.
 const TAKEN: [&str; 7] =
@@ -168,23 +170,20 @@ impl<'a> Walk<'a> {
         let words = Rc::clone(&own.words);
         let mut enclosing = enclosing.to_vec();
         enclosing.push(own);
-        self.run(&words, here, enclosing)
+        self.run(&words, here, &enclosing)
     }
 
     /// Notes a command and what it wraps.
-    fn run(
-        &mut self,
-        words: &Rc<[ShellWord]>,
-        here: &WorkingFolders,
-        enclosing: Vec<EnclosingCommand>,
-    ) -> FoldersAfter {
-        let shown = shown(words, &enclosing);
+    fn run(&mut self, words: &Rc<[ShellWord]>, here: &WorkingFolders, enclosing: &[EnclosingCommand]) -> FoldersAfter {
+        let shown = shown(words, enclosing);
         self.depth += 1;
-        let after = if self.depth > MAX_DEPTH {
-            self.note(EffectKind::Opaque("too many levels of nesting"), shown, enclosing);
+        let after = if self.depth > MAX_DEPTH || self.effects.len() > MAX_EFFECTS {
+            // No rule reaches so far: what is wrapped there is not known.
+            let enclosing = positioned(enclosing, EffectPosition::Holds(NO_WORD));
+            self.note(EffectKind::Opaque("too deep or too long to be followed"), shown, enclosing);
             FoldersAfter { all: WorkingFolders::Unknown, success: WorkingFolders::Unknown }
         } else {
-            self.run_unwrapped(words, &shown, here, &enclosing)
+            self.run_unwrapped(words, &shown, here, enclosing)
         };
         self.depth -= 1;
         after
@@ -213,7 +212,7 @@ impl<'a> Walk<'a> {
         for inner in unwrapped.inner {
             match inner {
                 InnerRun::Command { from, words: inner, same_shell } => {
-                    let done = self.run(&inner, here, enclosed(enclosing, from, Rc::clone(&inner)));
+                    let done = self.run(&inner, here, &enclosed(enclosing, from, Rc::clone(&inner)));
                     if same_shell {
                         after = done;
                     }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::tables::{CommandForm, WrapperEntry, tables};
 use super::{CommandRole, shells};
+use crate::shape::ANY;
 use crate::shell::{ShellScript, ShellWord, WordSplitting, WordValue};
 
 /// A place no rule reaches: what is meant stands on no word of the line.
@@ -75,7 +76,7 @@ pub(super) fn unwrap(words: &[ShellWord]) -> InnerRuns {
 /// A wrapper whose options are known.
 fn known(wrapper: &WrapperEntry, words: &[ShellWord]) -> InnerRuns {
     const OPTION: &str = "an option of a wrapper that this program does not know";
-    let Some(options) = options_end(wrapper, words) else { return InnerRuns::opaque(words.len() - 1, OPTION) };
+    let Ok(options) = options_end(wrapper, words, 1) else { return InnerRuns::opaque(words.len() - 1, OPTION) };
     let mut at = options + wrapper.operands;
     let mut inner = Vec::new();
     while wrapper.assignments
@@ -119,22 +120,23 @@ fn appended(options: &[ShellWord], rest: &[ShellWord]) -> Vec<ShellWord> {
 /// The word as it is once a mark in it was replaced.
 fn with_unknown(word: &ShellWord, mark: &str) -> ShellWord {
     match word.literal().and_then(|text| text.split_once(mark)) {
-        Some((lead, _)) => ShellWord {
+        Some((lead, rest)) => ShellWord {
             source: word.source.clone(),
             text: WordValue::Dynamic { lead: lead.to_owned(), splits: WordSplitting::No },
+            shape: format!("{lead}{ANY}{rest}"),
             scripts: Vec::new(),
         },
         None => word.clone(),
     }
 }
 
-/// The place behind the options. None if one is not known.
-fn options_end(options: &WrapperEntry, words: &[ShellWord]) -> Option<usize> {
-    let mut at = 1;
+/// The place behind the options from this one on, or that of one that is not known.
+pub(super) fn options_end(options: &WrapperEntry, words: &[ShellWord], from: usize) -> Result<usize, usize> {
+    let mut at = from;
     while let Some(word) = words.get(at) {
-        let Some(text) = word.literal() else { return Some(at) };
+        let Some(text) = word.literal() else { return Ok(at) };
         if text == "--" {
-            return Some(at + 1);
+            return Ok(at + 1);
         }
         if let Some(long) = text.strip_prefix("--") {
             let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
@@ -142,15 +144,15 @@ fn options_end(options: &WrapperEntry, words: &[ShellWord]) -> Option<usize> {
                 Some(_) if options.long_valued.contain(name) => 1,
                 None if options.long_valued.contain(name) => 2,
                 None if options.long.contain(name) => 1,
-                _ => return None,
+                _ => return Err(at),
             };
         } else if let Some(letters) = text.strip_prefix('-') {
-            at += letters_length(options, letters)?;
+            at += letters_length(options, letters).ok_or(at)?;
         } else {
-            return Some(at);
+            return Ok(at);
         }
     }
-    Some(at)
+    Ok(at)
 }
 
 /// How many words a cluster of letters takes.
@@ -174,14 +176,19 @@ fn letters_length(options: &WrapperEntry, letters: &str) -> Option<usize> {
 fn found(words: &[ShellWord]) -> InnerRuns {
     let mut inner = Vec::new();
     let runs = |word: &ShellWord| matches!(word.literal(), Some("-exec" | "-execdir" | "-ok" | "-okdir"));
-    for (place, _) in words.iter().enumerate().filter(|(_, word)| runs(word)) {
-        let from = place + 1;
+    let mut at = 1;
+    while let Some(place) = words.iter().skip(at).position(runs) {
+        let from = at + place + 1;
         let rest = words.get(from..).unwrap_or_default();
-        let length = rest.iter().position(|word| matches!(word.literal(), Some(";" | "+"))).unwrap_or(rest.len());
+        let is = |place: usize, text: &str| rest.get(place).and_then(ShellWord::literal) == Some(text);
+        let ends = |place: &usize| is(*place, ";") || (is(*place, "+") && *place > 0 && is(place - 1, "{}"));
+        let length = (0..rest.len()).find(ends).unwrap_or(rest.len());
         let command: Vec<ShellWord> = rest.iter().take(length).map(|word| with_unknown(word, "{}")).collect();
         if !command.is_empty() {
             inner.push(InnerRun::Command { from, words: command.into(), same_shell: false });
         }
+        // What follows another `-exec` in the command is the command's business.
+        at = from + length;
     }
     InnerRuns { role: CommandRole::Acts, inner }
 }

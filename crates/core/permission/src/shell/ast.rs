@@ -1,5 +1,7 @@
 //! What a command line says, as far as permission must know it.
 
+use crate::shape::ANY;
+
 /// What runs one after another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShellScript {
@@ -112,6 +114,8 @@ pub(crate) struct ShellWord {
     pub(crate) source: String,
     /// What it will be.
     pub(crate) text: WordValue,
+    /// Every text it may become, in the alphabet of [`overlap`](crate::shape::overlap).
+    pub(crate) shape: String,
     /// What its substitutions run.
     pub(crate) scripts: Vec<ShellScript>,
 }
@@ -150,6 +154,7 @@ impl ShellWord {
         Self {
             source: source.to_owned(),
             text: WordValue::Dynamic { lead: String::new(), splits: WordSplitting::Yes },
+            shape: ANY.to_string(),
             scripts: Vec::new(),
         }
     }

@@ -2,11 +2,17 @@
 
 use super::quoting::QuoteContext;
 use super::{Result, ShellParser, ShellScript, ShellWord, UnsupportedSyntax, WordSplitting, WordValue};
+use crate::shape::{ANY, HOME, MANY, ONE, STAR, UNDOTTED};
 
 /// A word that is being read.
 #[derive(Default)]
 pub(super) struct WordBuilder {
     value: String,
+    /// Every text the value may become.
+    shape: String,
+    /// What closes the lists and sets that were opened and not yet closed, and where the outermost begins in the value.
+    open: Vec<char>,
+    opened: usize,
     /// How much of the value stood before the first piece that only the shell knows.
     known: Option<usize>,
     /// Whether an unquoted expansion can make several words of it.
@@ -20,6 +26,50 @@ pub(super) struct WordBuilder {
 impl WordBuilder {
     pub(super) fn push(&mut self, c: char) {
         self.value.push(c);
+        if self.open.is_empty() {
+            self.shape.push(c);
+        }
+    }
+
+    /// A character of a pattern, a set or a list of alternatives.
+    fn pattern(&mut self, c: char) {
+        self.dynamic();
+        self.value.push(c);
+        let closer = if c == '{' { '}' } else { ']' };
+        match c {
+            '{' | '[' => {
+                if self.open.is_empty() {
+                    self.opened = self.value.len();
+                    self.shape.push(ANY);
+                }
+                self.open.push(closer);
+            }
+            _ if !self.open.is_empty() => {}
+            _ => {
+                if self.shape.is_empty() || self.shape.ends_with('/') {
+                    self.shape.push(UNDOTTED);
+                }
+                self.shape.push(if c == '*' { STAR } else { ONE });
+            }
+        }
+    }
+
+    /// The end of a set or list. One whose alternatives are no paths stays within a name.
+    fn close(&mut self, c: char) {
+        self.value.push(c);
+        self.open.pop();
+        let inside = self.value.get(self.opened..).unwrap_or_default();
+        if self.open.is_empty() && self.shape.ends_with(ANY) && !inside.contains('/') && !inside.contains("..") {
+            self.shape.pop();
+            self.shape.push(MANY);
+        }
+    }
+
+    /// A tilde that only the shell knows.
+    fn foreign_home(&mut self) {
+        self.dynamic();
+        self.value.push('~');
+        self.shape.push(ANY);
     }
 
     /// From here on only the shell knows.
@@ -30,10 +80,14 @@ impl WordBuilder {
     /// From here on only the shell knows, and without quotes it splits what it finds.
     pub(super) fn expands(&mut self, quotes: QuoteContext) {
         self.dynamic();
+        self.shape.push(ANY);
         self.splits |= quotes == QuoteContext::Outside;
     }
 
-    fn finish(self, source: &str) -> ShellWord {
+    fn finish(mut self, source: &str) -> ShellWord {
+        if self.home {
+            self.shape.insert(0, HOME);
+        }
         let lead = self.known.map(|known| self.value.get(..known).unwrap_or_default());
         let splits = if self.splits { WordSplitting::Yes } else { WordSplitting::No };
         let text = match lead {
@@ -42,7 +96,7 @@ impl WordBuilder {
             None if self.home => WordValue::Home(self.value),
             None => WordValue::Literal(self.value),
         };
-        ShellWord { source: source.replace("\\\n", ""), text, scripts: self.scripts }
+        ShellWord { source: source.replace("\\\n", ""), text, shape: self.shape, scripts: self.scripts }
     }
 }
 
@@ -80,6 +134,7 @@ impl ShellParser<'_> {
         if source == "{}" {
             // What `find` and `xargs` replace; braces with nothing in them are only braces.
             word.known = None;
+            source.clone_into(&mut word.shape);
         }
         Ok(word.finish(source))
     }
@@ -93,16 +148,11 @@ impl ShellParser<'_> {
             '`' => self.backquoted(word, QuoteContext::Outside)?,
             '~' if first => self.tilde(word),
             // In what looks like an assignment a tilde is expanded after `=` and `:` too.
-            '~' if word.value.ends_with(['=', ':']) => {
-                word.dynamic();
-                word.push(c);
-            }
+            '~' if word.value.ends_with(['=', ':']) => word.foreign_home(),
             // Alone it is the name of a command; otherwise it could begin a set of characters.
             '[' if first && self.cursor.peek().is_none_or(ends_word) => word.push(c),
-            '*' | '?' | '{' | '[' => {
-                word.dynamic();
-                word.push(c);
-            }
+            '*' | '?' | '{' | '[' => word.pattern(c),
+            '}' | ']' if word.open.last() == Some(&c) => word.close(c),
             other => word.push(other),
         }
         Ok(())
@@ -113,10 +163,7 @@ impl ShellParser<'_> {
             None | Some('/') => word.home = true,
             Some(next) if ends_word(next) => word.home = true,
             // Somebody's home, or the folder before: only the shell knows.
-            Some(_) => {
-                word.dynamic();
-                word.push('~');
-            }
+            Some(_) => word.foreign_home(),
         }
     }
 
@@ -124,6 +171,7 @@ impl ShellParser<'_> {
         self.cursor.next();
         self.cursor.next();
         word.dynamic();
+        word.shape.push_str("/dev/fd/");
         word.scripts.push(self.substitution()?);
         match self.cursor.peek() {
             Some(next) if !ends_word(next) || matches!(next, '(' | '<' | '>') => {

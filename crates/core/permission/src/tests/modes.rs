@@ -2,7 +2,8 @@ use haft_tool::{Access, FileUse, Intent};
 use haft_types::{Decision, PermissionMode};
 
 use super::{Project, permissions};
-use crate::{Confinement, PermissionRequest, Permissions};
+use crate::effects::{self, WorkingFolders};
+use crate::{Confinement, PermissionRequest, Permissions, shell};
 
 /// What a mode makes of a read, an edit, an unlisted command, and a tool of which nothing is known.
 fn decisions(permissions: &Permissions, project: &Project) -> [Decision; 4] {
@@ -32,6 +33,81 @@ fn each_mode() {
     let mut sandboxed = permissions::<&str>(PermissionMode::Auto, &[], &[], &[]);
     sandboxed.confinement = Confinement::Sandbox;
     assert_eq!(decisions(&sandboxed, &project), [Allow, Allow, Allow, Ask]);
+}
+
+/// Nothing is asked, wherever a file lies and whatever it is; what is denied stays denied.
+#[test]
+fn yolo_asks_nothing_of_files_and_commands_alike() {
+    let project = Project::new();
+    let yolo = permissions::<&str>(PermissionMode::Yolo, &[], &["read_file(notes/**)"], &["read_file(**/.env)"]);
+    let file = |usage: fn(String) -> FileUse, path: &str| {
+        let intent = Intent::Files(vec![usage(path.to_owned())]);
+        let tool = "write_to_file";
+        let call =
+            PermissionRequest { tool, access: Access::Write, intent, requires_approval: true, leaves_sandbox: false };
+        yolo.decide(&call, &project.workspace).decision
+    };
+    for path in ["/etc/hosts", "../elsewhere/x", "away/x", ".git/config", "AGENTS.md", "notes/a", "src/a"] {
+        assert_eq!(file(FileUse::Read, path), Decision::Allow, "{path}");
+        assert_eq!(file(FileUse::Write, path), Decision::Allow, "{path}");
+    }
+    assert_eq!(file(FileUse::Read, "sub/.env"), Decision::Deny);
+    for line in
+        ["echo x > /tmp/f", "cat $x", "cat .e?v", "tee .git/config", "cd / && rm x", "git --unknown x", "grep -r x ."]
+    {
+        let decided = yolo.decide(&PermissionRequest::command(line), &project.workspace);
+        assert_eq!(decided.decision, Decision::Allow, "{line}: {}", decided.reason);
+    }
+    let decided = yolo.decide(&PermissionRequest::command("cat a $x .env"), &project.workspace);
+    assert_eq!(decided.decision, Decision::Deny, "{}", decided.reason);
+}
+
+/// What steers later runs is asked in every other mode, also where a sandbox would let it through.
+#[test]
+fn files_that_steer_later_runs_are_asked() {
+    let project = Project::new();
+    let everything = ["execute_command", "write_to_file", "write_to_file(**)"];
+    for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
+        let mut permissions = permissions(mode, &everything, &[], &[]);
+        for confinement in [Confinement::None, Confinement::Folders, Confinement::Sandbox] {
+            permissions.confinement = confinement;
+            for path in ["AGENTS.md", "sub/CLAUDE.md", "rust-toolchain.toml", ".cargo/config.toml", ".npmrc", ".envrc"]
+            {
+                let intent = Intent::Files(vec![FileUse::Write(path.to_owned())]);
+                let (tool, access) = ("write_to_file", Access::Write);
+                let call = PermissionRequest { tool, access, intent, requires_approval: false, leaves_sandbox: false };
+                let verdict = permissions.decide(&call, &project.workspace);
+                assert_eq!(verdict.decision, Decision::Ask, "{mode} {path}: {}", verdict.reason);
+            }
+            for (line, decision) in [
+                ("echo x > AGENTS.md", Decision::Ask),
+                ("cp a sub/CLAUDE.md", Decision::Ask),
+                ("cat AGENTS.md", Decision::Allow),
+                ("git diff AGENTS.md", Decision::Allow),
+                ("cp a src/notes.md", Decision::Allow),
+            ] {
+                let verdict = permissions.decide(&PermissionRequest::command(line), &project.workspace);
+                assert_eq!(verdict.decision, decision, "{mode} {confinement:?} {line}: {}", verdict.reason);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_may_not_be_read_is_told_to_a_sandbox() {
+    let project = Project::new();
+    for file in [".env", "sub/.env", "secrets/deep/key", "src/a.rs"] {
+        std::fs::create_dir_all(project.root().join(file).parent().unwrap()).unwrap();
+        std::fs::write(project.root().join(file), "x").unwrap();
+    }
+    let deny = ["read_file(**/.env)", "read_file(secrets/**)", "read_file(/srv/keys/**)", "write_to_file(src/**)"];
+    let permissions = permissions::<&str>(PermissionMode::Auto, &[], &["read_file(src/**)"], &deny);
+    let mut hidden = permissions.unreadable(&project.workspace);
+    hidden.sort();
+    let inside = |path: &str| project.root().join(path);
+    let mut wanted = vec!["/srv/keys".into(), inside(".env"), inside("sub/.env"), inside("secrets/deep")];
+    wanted.sort();
+    assert_eq!(hidden, wanted);
 }
 
 #[test]
@@ -139,6 +215,38 @@ fn a_long_line_is_asked() {
     );
     let verdict = permissions.decide(&PermissionRequest::command(&line(51)), &project.workspace);
     assert_eq!(verdict.decision, Decision::Ask, "{}", verdict.reason);
+}
+
+/// Work is counted by what is handed out: texts, and commands around them.
+#[test]
+fn what_is_nested_is_looked_at_once_for_each_level() {
+    let project = Project::new();
+    let work = |wrapper: &str, count: usize| -> usize {
+        let line = format!("{}ls", wrapper.repeat(count));
+        let script = shell::parse(&line).unwrap();
+        let effects = effects::of_script(&script, &project.workspace, WorkingFolders::at(project.root()));
+        effects.iter().map(|effect| effect.shown.len() + effect.enclosing.len()).sum()
+    };
+    for wrapper in [
+        "nice ", "env ", "env A=1 ", "sudo ", "timeout 5 ", "xargs ", "eval ", "command ", "find . -exec ", "watch ",
+        "find . -exec ls \\; -exec ",
+    ] {
+        let (half, whole) = (work(wrapper, 1_000), work(wrapper, 2_000));
+        assert!(whole <= half * 2 + 1_000, "{wrapper}: {half} and then {whole}");
+    }
+    let allow = ["env", "sudo", "nice", "ls", "find . -exec"].map(|name| format!("execute_command({name}:*)"));
+    let permissions = permissions(PermissionMode::Ask, &allow, &[], &[]);
+    for (wrapper, count, decision) in [
+        ("env ", 5, Decision::Allow),
+        ("env ", 20, Decision::Ask),
+        ("nice ", 20, Decision::Ask),
+        ("sudo ", 2_000, Decision::Ask),
+        ("find . -exec ", 30, Decision::Ask),
+    ] {
+        let verdict = permissions
+            .decide(&PermissionRequest::command(&format!("{}ls", wrapper.repeat(count))), &project.workspace);
+        assert_eq!(verdict.decision, decision, "{wrapper} {count}: {}", verdict.reason);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Which files of a project are protected: those that decide what other programs run.
 //!
 //! The names are those of [`haft_types::PROTECTED`]. In the project folder itself they are protected whether or not they are
-//! there; deeper only those that are, in as many folders as can be looked at in a moment. What leads to one is anchored: else
+//! there; deeper, and those of [`haft_types::STEERING`], only those that are, in as many folders as can be looked at in a moment. What leads to one is anchored: else
 //! it could be renamed away and made anew.
 
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use haft_types::PROTECTED;
+use haft_types::{PROTECTED, STEERING};
 
 /// Of these a missing one is covered only in the user's home: nobody reads them elsewhere.
 const OF_HOME: &[&str] = &[
@@ -116,7 +116,7 @@ fn look(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();
-        let parts = PROTECTED.iter().filter_map(|protected| {
+        let parts = PROTECTED.iter().chain(STEERING).filter_map(|protected| {
             let (first, rest) =
                 protected.split_once('/').map_or((*protected, None), |(first, rest)| (first, Some(rest)));
             is_called(&name, first).then_some(rest)

@@ -65,6 +65,9 @@ pub enum DocumentError {
     /// It unpacks to more than is taken out of a document, or takes too long.
     #[error("{0}")]
     TooLarge(String),
+    /// It cannot be read at the moment, whatever it holds.
+    #[error("{0}")]
+    Unavailable(String),
     /// Nobody waits for it any more.
     #[error("cancelled")]
     Cancelled,

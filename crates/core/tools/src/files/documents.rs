@@ -105,7 +105,9 @@ pub(crate) fn extract(scope: &FileScope, document: &DocumentFile<'_>) -> Result<
     reader.read(&source).map_err(|error| match error {
         DocumentError::Encrypted => ExtractError::Encrypted { name, kind },
         DocumentError::Legacy => ExtractError::Legacy { name },
-        DocumentError::Damaged(reason) => ExtractError::Damaged { name, kind, reason },
+        DocumentError::Damaged(reason) | DocumentError::Unavailable(reason) => {
+            ExtractError::Damaged { name, kind, reason }
+        }
         DocumentError::TooLarge(reason) => ExtractError::TooLarge { name, kind, reason },
         DocumentError::Cancelled => ExtractError::Cancelled { name },
     })

@@ -68,6 +68,26 @@ fn explain_tells_decision_rule_and_parts() {
 }
 
 #[test]
+fn explain_says_what_the_tool_would_refuse() {
+    let rig = rig([Reply::text("never")], "mode = \"yolo\"");
+    for (tool, arguments) in [
+        ("execute_command", json!({ "command": ["rm", "-rf", "/"], "requires_approval": false })),
+        ("execute_command", json!({ "requires_approval": false })),
+        ("Bash", json!({ "command": 1 })),
+        ("read_file", json!({ "path": { "a": 1 } })),
+        ("write_to_file", json!({ "path": "a" })),
+    ] {
+        let told = explain(&rig, &["--tool", tool, "--args", &arguments.to_string()]);
+        assert_eq!(told["decision"], "invalid", "{tool} {arguments}: {told}");
+    }
+    let words = rig.run(&["permissions", "explain", "--tool", "read_file", "--args", "{\"path\": 1}"]).stdout();
+    assert!(words.starts_with("invalid: `read_file` would refuse these arguments: "), "{words}");
+    let arguments = json!({ "command": "ls", "requires_approval": false }).to_string();
+    assert_eq!(explain(&rig, &["--tool", "execute_command", "--args", &arguments])["decision"], "allow");
+    assert_eq!(explain(&rig, &["--tool", "Read", "--args", "{\"file_path\": \"a\"}"])["decision"], "allow");
+}
+
+#[test]
 fn add_and_list_go_through_the_file() {
     let rig = rig([Reply::text("never")], "# mine\nallow = [\"execute_command(ls:*)\"] # reading");
     let added = rig.run(&["permissions", "add", "--deny", "execute_command(rm:*)"]);

@@ -264,3 +264,18 @@ fn a_model_that_never_fits_the_schema_fails_the_turn() {
         assert_eq!(rig.task(&["--json-schema", bad, "count"]).code(), 2, "{bad}");
     }
 }
+
+#[test]
+fn a_reply_with_far_too_many_calls_is_worked_off_in_part() {
+    let many = (0..2_000).map(|number| ScriptCall::new("list_files", json!({"path": format!("{number}")})));
+    for api in Api::ALL {
+        let rig = Rig::new(api, Script::replies([Reply::calls(many.clone()), Reply::text("Done.")]).unwrap());
+        let ran = rig.task(&["go"]);
+        assert_eq!(ran.code(), 0, "{api}: {}", ran.stderr());
+        assert!(rig.server.refusals().is_empty(), "{api}: {:?}", rig.server.refusals());
+        let events = ran.events();
+        assert_eq!(events.iter().filter(|event| event["type"] == "tool_result").count(), 128, "{api}");
+        let notice = events.iter().find(|event| event["code"] == "too_many_calls").expect("a notice");
+        assert!(notice["message"].as_str().unwrap().contains("2000"), "{notice}");
+    }
+}

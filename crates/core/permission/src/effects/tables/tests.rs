@@ -54,15 +54,18 @@ fn a_program_is_run_in_one_way() {
 #[test]
 fn a_program_has_one_entry_for_each_subcommand() {
     let tables = tables().unwrap();
-    let subcommands: BTreeSet<_> = tables.programs.iter().map(|program| program.after.as_deref()).collect();
+    let of = |program: &'static ProgramEntry| {
+        if program.after.is_empty() { vec![""] } else { program.after.iter().collect() }
+    };
+    let subcommands: BTreeSet<_> = tables.programs.iter().flat_map(of).collect();
     for after in subcommands {
         let mut seen = BTreeSet::new();
-        if after.is_none() {
+        if after.is_empty() {
             for names in [&tables.sed, &tables.awk, &tables.shell_state] {
                 all_new(&mut seen, names);
             }
         }
-        for program in tables.programs.iter().filter(|program| program.after.as_deref() == after) {
+        for program in tables.programs.iter().filter(|program| of(program).contains(&after)) {
             all_new(&mut seen, &program.names);
         }
     }
@@ -73,20 +76,22 @@ fn a_program_has_one_entry_for_each_subcommand() {
 fn every_entry_is_well_formed() {
     for program in &tables().unwrap().programs {
         assert!(are_letters(&program.short) && are_long(&program.long), "{program:?}");
-        assert!(program.after.as_deref() != Some(""), "{program:?}");
+        assert!(program.after.iter().all(|after| !after.is_empty()), "{program:?}");
+        let before = format!("{}{}", program.before.flags, program.before.valued);
+        assert!(are_letters(&before) && are_long(&program.before.long_valued), "{program:?}");
         let mut texts = program.words.iter().chain(program.prefixes.iter());
         assert!(texts.all(|text| !text.is_empty() && !text.contains(' ')), "{program:?}");
-        let verb = |verb: &str| (1..=2).contains(&verb.split(' ').filter(|word| !word.is_empty()).count());
-        assert!(program.verbs.iter().all(verb), "{program:?}");
+        let verb = |verb: &str| !verb.is_empty() && !verb.contains(' ') && !verb.starts_with('-');
+        assert!(program.verbs.iter().chain(program.harmless.iter()).all(verb), "{program:?}");
         assert!(program.input != InputUse::CommandsBelow(0), "{program:?}");
         assert!(says_something(program), "{program:?}");
     }
 }
 
 fn says_something(program: &ProgramEntry) -> bool {
-    let lists = [&program.long, &program.words, &program.prefixes, &program.verbs];
-    !program.short.is_empty()
-        || lists.iter().any(|list| list.iter().next().is_some())
+    !program.says_nothing()
+        || !program.verbs.is_empty()
+        || !program.harmless.is_empty()
         || program.writes_from.is_some()
         || program.input != InputUse::Data
         || program.assignments

@@ -4,7 +4,7 @@ use haft_agent::{confinement, set_up_sandbox};
 use haft_permission::{Confinement, PermissionRequest, Verdict};
 use haft_tool::Workspace;
 use haft_types::PermissionMode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::commands::permissions::ExplainArgs;
 use crate::commands::tools;
@@ -67,13 +67,33 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
                 Some(alias) => (alias.translate)(arguments),
                 None => arguments,
             };
-            permissions.decide(&PermissionRequest::of(found.tool.as_ref(), &Value::Object(arguments)), &workspace)
+            let arguments = Value::Object(arguments);
+            if let Some(why) = misfit(&found.tool.spec().parameters, &arguments) {
+                return tell_invalid(args.json, &format!("`{name}` would refuse these arguments: {why}"));
+            }
+            permissions.decide(&PermissionRequest::of(found.tool.as_ref(), &arguments), &workspace)
         }
     };
     if args.json {
         return output::print_json(&serde_json::to_value(&verdict)?);
     }
     output::print(&as_text(&verdict))
+}
+
+/// What is wrong with the arguments of a call, by the schema of its tool.
+fn misfit(schema: &Value, arguments: &Value) -> Option<String> {
+    let validator = jsonschema::validator_for(schema).ok()?;
+    let error = validator.iter_errors(arguments).next()?;
+    let at = error.instance_path().to_string();
+    Some(if at.is_empty() { error.to_string() } else { format!("{error} at `{at}`") })
+}
+
+/// A call that would not run whatever is permitted.
+fn tell_invalid(as_json: bool, reason: &str) -> anyhow::Result<()> {
+    if as_json {
+        return output::print_json(&json!({ "decision": "invalid", "reason": reason, "rule": null, "parts": [] }));
+    }
+    output::print(&haft_text::reveal(&format!("invalid: {reason}\n")))
 }
 
 /// The verdict for people.

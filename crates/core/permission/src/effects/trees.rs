@@ -1,0 +1,25 @@
+//! Commands that read everything below the folders they name.
+
+use super::risks::could_be_flag;
+use super::tables::tables;
+use crate::shell::ShellWord;
+
+/// What a command reads of a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum TreeReading {
+    /// All but hidden files.
+    Visible,
+    All,
+}
+
+/// What a command reads of the folders it names; none if it reads no folders.
+pub(crate) fn tree_reading(words: &[ShellWord]) -> Option<TreeReading> {
+    let name = words.first().and_then(ShellWord::base_name)?;
+    let walkers = tables()?.walkers.iter().filter(|walker| walker.names.contain(name));
+    let readings = walkers.filter_map(|walker| {
+        let asked = |(at, word): (usize, &ShellWord)| at > 0 && (walker.is_risky(word, at) || could_be_flag(word));
+        let walks = walker.says_nothing() || words.iter().enumerate().any(asked);
+        walks.then_some(if walker.skips_hidden { TreeReading::Visible } else { TreeReading::All })
+    });
+    readings.max()
+}

@@ -1,0 +1,171 @@
+//! Sets of texts: what a word may become once the shell has expanded it, what a rule on files names, and whether both can be the
+//! same.
+//!
+//! A shape is a text in which some characters of the private use area stand for what is not known. One of these in a command
+//! line can only make a shape wider.
+
+/// Any text.
+pub(crate) const ANY: char = '\u{E000}';
+/// Any text without a slash.
+pub(crate) const MANY: char = '\u{E001}';
+/// The same, where the shell puts in the names of files that are there.
+pub(crate) const STAR: char = '\u{E004}';
+/// One character that is no slash.
+pub(crate) const ONE: char = '\u{E002}';
+/// The user's home folder.
+pub(crate) const HOME: char = '\u{E005}';
+/// Nothing, where no dot follows: the shell's patterns leave out hidden files.
+pub(crate) const UNDOTTED: char = '\u{E003}';
+
+/// Whether a text fits both shapes. Only the first may have [`UNDOTTED`] in it.
+pub(crate) fn overlap(one: &str, other: &str) -> bool {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    let mut seen = vec![false; (one.len() + 1) * (other.len() + 1)];
+    let mut open = vec![(0, 0)];
+    let repeats = |c: char| matches!(c, ANY | HOME | MANY | STAR);
+    while let Some((i, j)) = open.pop() {
+        if std::mem::replace(&mut seen[i * (other.len() + 1) + j], true) {
+            continue;
+        }
+        match (one.get(i).copied(), other.get(j).copied()) {
+            (None, None) => return true,
+            (Some(UNDOTTED), Some('.')) => {}
+            (Some(UNDOTTED), _) => open.push((i + 1, j)),
+            (a, b) => {
+                if a.is_some_and(repeats) {
+                    open.push((i + 1, j));
+                }
+                if b.is_some_and(repeats) {
+                    open.push((i, j + 1));
+                }
+                if let (Some(a), Some(b)) = (a, b)
+                    && meet(a, b)
+                {
+                    open.push((i + usize::from(!repeats(a)), j + usize::from(!repeats(b))));
+                }
+            }
+        }
+    }
+    false
+}
+
+/// Whether one character can be both.
+fn meet(a: char, b: char) -> bool {
+    match (a, b) {
+        (ANY | HOME, _) | (_, ANY | HOME) => true,
+        (MANY | STAR | ONE, other) | (other, MANY | STAR | ONE) => other != '/',
+        (a, b) => a == b,
+    }
+}
+
+/// Whether nothing in a shape is unknown.
+pub(crate) fn is_known(shape: &str) -> bool {
+    !shape.contains([ANY, HOME, MANY, STAR, ONE, UNDOTTED])
+}
+
+/// The shapes of a glob; several, as `**/` may be nothing.
+pub(crate) fn of_glob(glob: &str) -> Vec<String> {
+    let (front, rest) = match glob.split_once("**/") {
+        Some((front, rest)) if front.is_empty() || front.ends_with('/') => (front, rest),
+        Some(_) | None => return vec![plain(glob)],
+    };
+    let front = plain(front);
+    let behind = of_glob(rest);
+    behind.iter().flat_map(|rest| [format!("{front}{rest}"), format!("{front}{ANY}/{rest}")]).collect()
+}
+
+/// The shape of a glob without `**/`, or a wider one.
+fn plain(glob: &str) -> String {
+    let mut shape = String::new();
+    let mut rest = glob.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => shape.extend(rest.next()),
+            '*' if shape.ends_with(MANY) => {
+                shape.pop();
+                shape.push(ANY);
+            }
+            '*' => shape.push(MANY),
+            '?' => shape.push(ONE),
+            '[' | '{' => {
+                let closer = if c == '[' { ']' } else { '}' };
+                shape.push(ANY);
+                // Nested lists end later than they seem to, which only makes the shape wider.
+                let behind = rest.as_str().rsplit_once(closer).map_or("", |(_, behind)| behind);
+                rest = behind.chars();
+            }
+            other => shape.push(other),
+        }
+    }
+    shape
+}
+
+/// A path below a folder without links, with `.` left out; what comes before a part that may be `..` is anything.
+pub(crate) fn below(folder: &str, path: &str) -> String {
+    let mut shape = folder.to_owned();
+    let mut parts = path.split('/').peekable();
+    while let Some(part) = parts.next() {
+        match part {
+            "" | "." => {}
+            part if part == ".." || (parts.peek().is_some() && overlap(part, "..")) => shape = ANY.to_string(),
+            part => {
+                shape.push('/');
+                shape.push_str(part);
+            }
+        }
+    }
+    shape
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fits(glob: &str, shape: &str) -> bool {
+        of_glob(glob).iter().any(|named| overlap(shape, named))
+    }
+
+    #[test]
+    fn what_can_be_the_same() {
+        let hidden = format!("{UNDOTTED}{MANY}");
+        for (glob, shape) in [
+            ("**/.env", ".env".to_owned()),
+            ("**/.env", format!(".e{ONE}v")),
+            ("**/.env", format!(".en{MANY}")),
+            ("**/.env", format!("{ANY}v")),
+            ("**/.env", format!("{hidden}/.env")),
+            ("**/.env", format!("a/b/{MANY}env")),
+            ("secrets/**", format!("sec{MANY}/key")),
+            ("secrets/**", ANY.to_string()),
+            ("*.pem", hidden.clone()),
+            ("**/*.{pem,key}", "a/b.key".to_owned()),
+            ("a/**/b/**/c", "a/x/b/y/z/c".to_owned()),
+            ("a/**/b/**/c", "a/b/c".to_owned()),
+            ("[ab]x", "bx".to_owned()),
+            ("a\\*", "a*".to_owned()),
+            ("env", format!("{UNDOTTED}{MANY}env")),
+        ] {
+            assert!(fits(glob, &shape), "{glob} {shape:?}");
+        }
+        for (glob, shape) in [
+            ("**/.env", hidden.clone()),
+            ("**/.env", format!("{hidden}.rs")),
+            ("**/.env", format!("{hidden}.env")),
+            ("**/.env", format!("src/{hidden}")),
+            ("**/.env", format!("{ANY}.rs")),
+            ("secrets/**", format!("src/{hidden}.rs")),
+            ("*.pem", format!("sub/{hidden}")),
+            ("a\\*", "ab".to_owned()),
+        ] {
+            assert!(!fits(glob, &shape), "{glob} {shape:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_may_lead_anywhere() {
+        assert_eq!(below("/p", "./a//b"), "/p/a/b");
+        assert_eq!(below("/p", &format!(".{ONE}/a")), format!("{ANY}/a"));
+        assert_eq!(below("/p", &format!(".{MANY}")), format!("/p/.{MANY}"));
+        assert_eq!(below("/p", "a/../b"), format!("{ANY}/b"));
+    }
+}
