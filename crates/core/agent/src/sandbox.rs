@@ -100,7 +100,6 @@ fn policy(
         projects,
         protected,
         writable: writable.collect::<Result<_, _>>()?,
-        protected: Vec::new(),
         hidden,
         // What the model is pointed to, or told to run.
         readable: std::iter::once(places.spill())
