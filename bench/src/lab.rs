@@ -1,55 +1,69 @@
-//! The context lab on recorded conversations: how well the simulated caches agree with what providers counted, and
-//! what each policy costs by that simulation. Nothing is sent.
+//! The context lab on recorded conversations and on conversations haft has here: how well the simulated caches agree with what
+//! providers counted, and what each policy costs by that simulation. Nothing is sent to anybody.
 //!
 //! What it prints are the tables of `docs/context-lab.md`. Conversations are independent: two threads share them, and sums are
 //! made in the order of the file, so that the same file gives the same tables.
 
 mod cost;
+mod own;
+mod plan;
 mod predict;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::ensure;
+use haft_imports::ImportFormat;
 use haft_model::O200k;
 
 use crate::figures;
 use crate::recorded;
 
-use cost::Costs;
+use cost::{Costs, Experiments};
 use predict::Errors;
 
 /// Threads that replay: as many as the smallest machine this runs on has cores.
 const THREADS: usize = 2;
 
-/// Runs both measurements over the conversations of this file.
-pub(crate) fn run(path: Option<PathBuf>) -> anyhow::Result<()> {
-    let Some(path) = path else {
-        figures::line("skipped: set HAFT_TRAJECTORIES to a file of recorded conversations");
-        return Ok(());
-    };
+/// Measures the recorded conversations of a file, and those that haft has here, whose exports are kept in the folder.
+pub(crate) fn run(path: Option<PathBuf>, own: Option<PathBuf>, haft: &Path) -> anyhow::Result<()> {
     let experiments = cost::experiments()?;
-    let measured = each(&path, |line| {
+    match path {
+        Some(path) => recorded(&path, &experiments)?,
+        None => figures::line("recorded: skipped, set HAFT_TRAJECTORIES to a file of recorded conversations"),
+    }
+    let folder = own::ExportFolder::new(own)?;
+    let measured = each(own::trees()?.into_iter().enumerate().map(Ok), |(number, tree)| {
+        cost::costs(&folder.export(haft, *number, tree)?, ImportFormat::Document, &experiments)
+    })?;
+    Costs(measured.into_iter().flatten().collect()).tell("had by haft itself", &experiments);
+    Ok(())
+}
+
+/// How good the simulation is, and what the recorded conversations cost.
+fn recorded(path: &Path, experiments: &Experiments) -> anyhow::Result<()> {
+    let measured = each(recorded::lines(path)?.map(|line| Ok(line?)), |line: &String| {
         let errors = predict::errors(&recorded::parse(line, &O200k)?);
-        Ok((errors, cost::costs(line, &experiments)?))
+        Ok((errors, cost::costs(line, ImportFormat::Trajectory, experiments)?))
     })?;
     ensure!(!measured.is_empty(), "`{}` holds no conversation", path.display());
     let mut errors = Errors::default();
     let mut costs = Costs::default();
     for (one, cost) in measured {
         errors.add(one);
-        if let Some(cost) = cost {
-            costs.add(cost);
-        }
+        costs.0.extend(cost);
     }
     errors.tell();
-    costs.tell(&experiments);
+    costs.tell("recorded", experiments);
     Ok(())
 }
 
-/// What `measure` makes of each conversation, in the order of the file.
-fn each<T: Send>(path: &Path, measure: impl Fn(&str) -> anyhow::Result<T> + Sync) -> anyhow::Result<Vec<T>> {
-    let lines = Mutex::new(recorded::lines(path)?.enumerate());
+/// What `measure` makes of each conversation, in their order.
+fn each<I, T: Send>(
+    conversations: impl Iterator<Item = anyhow::Result<I>> + Send,
+    measure: impl Fn(&I) -> anyhow::Result<T> + Sync,
+) -> anyhow::Result<Vec<T>> {
+    let lines = Mutex::new(conversations.enumerate());
     let next = || lines.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || -> anyhow::Result<Vec<(usize, T)>> {
         let mut done = Vec::new();

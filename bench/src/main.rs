@@ -1,7 +1,7 @@
 //! Measures haft and its context engine and prints every figure beside its goal.
 //!
-//! `haft-bench pictures PATH-TO-HAFT` draws what the documentation shows of the terminal. `haft-bench startup|turns|tui|search|mcp|agents PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
-//! assemble|policies|lab|rag|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
+//! `haft-bench pictures PATH-TO-HAFT` draws what the documentation shows of the terminal. `haft-bench startup|turns|tui|search|mcp|agents|lab PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
+//! assemble|policies|rag|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
 //! decides a test: a goal that is missed is printed as missed.
 
 mod agents;
@@ -30,7 +30,7 @@ use anyhow::{Context, bail};
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().context(
-        "usage: haft-bench startup|turns|tui|search|mcp|agents PATH-TO-HAFT, haft-bench assemble|policies|lab|rag|scan|store",
+        "usage: haft-bench startup|turns|tui|search|mcp|agents|lab PATH-TO-HAFT, haft-bench assemble|policies|rag|scan|store",
     )?;
     let mut haft = || -> anyhow::Result<PathBuf> {
         let haft = PathBuf::from(arguments.next().context("the path of the haft binary is missing")?);
@@ -49,7 +49,11 @@ fn main() -> anyhow::Result<()> {
         "rag" => rag::run(),
         "store" => store::run(),
         "policies" => policies::run(std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from)),
-        "lab" => lab::run(std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from)),
+        "lab" => lab::run(
+            std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from),
+            std::env::var_os("HAFT_OWN_SESSIONS").map(PathBuf::from),
+            &haft()?,
+        ),
         other => {
             bail!(
                 "there is no benchmark `{other}`; use startup, turns, tui, mcp, agents, assemble, policies, lab, rag, scan, search or store"

@@ -54,10 +54,20 @@ impl Place {
         command
     }
 
+    /// The folder that is worked in.
+    pub(crate) fn project(&self) -> &Path {
+        self.project.path()
+    }
+
     /// A run of `haft` with this task, ready to be started.
     pub(crate) fn command(&self, haft: &Path, task: &str) -> Command {
-        let arguments = ["run", "--output-format", "stream-json", "--permission-mode", "yolo", task];
-        let mut command = self.haft(haft, &arguments);
+        self.command_with(haft, &[], task)
+    }
+
+    /// The same with more options.
+    pub(crate) fn command_with(&self, haft: &Path, options: &[&str], task: &str) -> Command {
+        let usual = ["run", "--output-format", "stream-json", "--permission-mode", "yolo"];
+        let mut command = self.haft(haft, &[&usual, options, &[task]].concat());
         command.stdout(Stdio::null()).stderr(Stdio::piped());
         command
     }

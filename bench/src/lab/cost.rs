@@ -117,12 +117,12 @@ pub(super) struct Cost {
 
 /// All conversations.
 #[derive(Default)]
-pub(super) struct Costs(Vec<Cost>);
+pub(super) struct Costs(pub(super) Vec<Cost>);
 
-/// Replays the conversation of a line under every policy; none where it has no request.
-pub(super) fn costs(line: &str, experiments: &Experiments) -> anyhow::Result<Option<Cost>> {
-    let source = SourceText { text: line, now: Timestamp::UNIX_EPOCH };
-    let Some(read) = read_conversations(source, Some(ImportFormat::Trajectory))?.pop() else { return Ok(None) };
+/// Replays a conversation under every policy; none where it has no request.
+pub(super) fn costs(text: &str, format: ImportFormat, experiments: &Experiments) -> anyhow::Result<Option<Cost>> {
+    let source = SourceText { text, now: Timestamp::UNIX_EPOCH };
+    let Some(read) = read_conversations(source, Some(format))?.pop() else { return Ok(None) };
     let messages = read.document.messages;
     let Some(recorded) = RecordedConversation::of_messages(read.document.name, messages, REMINDERS, &O200k)? else {
         return Ok(None);
@@ -162,15 +162,11 @@ fn sum(recorded: &RecordedConversation, variant: &Variant, model: &ModelSpec) ->
 }
 
 impl Costs {
-    pub(super) fn add(&mut self, one: Cost) {
-        self.0.push(one);
-    }
-
-    pub(super) fn tell(&self, experiments: &Experiments) {
+    pub(super) fn tell(&self, corpus: &str, experiments: &Experiments) {
         let long = self.0.iter().filter(|one| one.requests >= LONG).count();
         for (number, prices) in PRICE_TABLES.iter().enumerate() {
             figures::line(&format!(
-                "\nread {}, write {} ({:?}), {} conversations, {long} of them with {LONG} requests and more\n",
+                "\n### Read {}, write {} ({:?}), {} conversations {corpus}, {long} of them with {LONG} requests and more\n",
                 prices.read,
                 prices.write,
                 prices.rule,

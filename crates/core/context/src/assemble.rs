@@ -56,7 +56,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     let deleted = marks::delete(&mut line, goal.marks);
     let edited = edits.apply(&mut line, maker);
     let mut layers = Layers::new(snapshot, line);
-    let (compressed_rounds, obsolete) = compress(&mut layers, goal.target, snapshot);
+    let compressed = compress(&mut layers, &goal, snapshot);
     match model.tool_protocol {
         ToolProtocol::React => show_envelopes(&mut layers.line, maker),
         ToolProtocol::Native | ToolProtocol::Xml => {}
@@ -64,8 +64,8 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
 
     // From here on the two views go ways of their own; what they make is accounted for in the same way.
     let LaidOut { mut request, run, copies, reduced } = match policy.view {
-        View::Layered => layered(layers, &goal, obsolete, snapshot)?,
-        View::Execute => execute(layers, &goal, obsolete, snapshot)?,
+        View::Layered => layered(layers, &goal, compressed, snapshot)?,
+        View::Execute => execute(layers, &goal, compressed, snapshot)?,
     };
 
     let done = DeliberateChanges {
@@ -94,7 +94,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         warnings.push(Warning::MarksNotApplied);
     }
     let scale = Scale::of(model);
-    let carried = Carried { copies, compressed_rounds };
+    let carried = Carried { copies, compressed_rounds: compressed.rounds };
     let account = Account {
         budget,
         round,
@@ -139,21 +139,32 @@ impl<'a> Goal<'a> {
     }
 }
 
-/// Compresses results of finished rounds. Returns before which round that was done, where it waits until it is free, and when
-/// obsolete results go.
-fn compress(layers: &mut Layers, target: u64, snapshot: &Snapshot<'_>) -> (u32, Obsolete) {
-    let (policy, round) = (snapshot.policy, layers.line.round);
-    match policy.compress {
+/// What compression did.
+#[derive(Clone, Copy)]
+struct Compressed {
+    /// Before which round results are compressed, where that waits until it is free.
+    rounds: u32,
+    /// When obsolete results go.
+    obsolete: Obsolete,
+    /// Whether the request was above the safe zone before.
+    was_over: bool,
+}
+
+/// Compresses results of finished rounds.
+fn compress(layers: &mut Layers, goal: &Goal<'_>, snapshot: &Snapshot<'_>) -> Compressed {
+    let round = layers.line.round;
+    let whole = Compressed { rounds: 0, obsolete: Obsolete::First, was_over: false };
+    match snapshot.policy.compress {
         Compress::RoundEnd => {
             compress_finished(&mut layers.line, round, snapshot.compression(), snapshot.maker());
-            (0, Obsolete::First)
+            whole
         }
         Compress::WhenFree => {
-            let rounds = when_free::compress_when_free(layers, target, snapshot);
+            let (rounds, was_over) = when_free::compress_when_free(layers, goal.target, goal.decided, snapshot);
             let rewritten = when_free::is_rewritten(&layers.line, 0, snapshot);
-            (rounds, if rewritten { Obsolete::Now } else { Obsolete::First })
+            Compressed { rounds, obsolete: if rewritten { Obsolete::Now } else { Obsolete::First }, was_over }
         }
-        Compress::Never => (0, Obsolete::First),
+        Compress::Never => whole,
     }
 }
 
@@ -178,11 +189,11 @@ struct Reduced {
 fn layered(
     mut layers: Layers,
     goal: &Goal<'_>,
-    obsolete: Obsolete,
+    compressed: Compressed,
     snapshot: &Snapshot<'_>,
 ) -> Result<LaidOut, ContextError> {
     let (policy, maker) = (snapshot.policy, snapshot.maker());
-    let pruned = prune_to(goal, &mut layers, obsolete, snapshot);
+    let pruned = prune_to(goal, &mut layers, compressed, snapshot);
     hints::add(&mut layers.line, policy.message_ids, maker);
     let reduced = climb(pruned, &mut layers, goal.room, snapshot)?;
     layers.let_the_user_open(maker);
@@ -204,12 +215,12 @@ fn layered(
 fn execute(
     mut layers: Layers,
     goal: &Goal<'_>,
-    obsolete: Obsolete,
+    compressed: Compressed,
     snapshot: &Snapshot<'_>,
 ) -> Result<LaidOut, ContextError> {
     let all = layers.line.items.clone();
     view::forget_old_steps(&mut layers.line);
-    let pruned = prune_to(goal, &mut layers, obsolete, snapshot);
+    let pruned = prune_to(goal, &mut layers, compressed, snapshot);
     let reduced = climb(pruned, &mut layers, goal.room, snapshot)?;
     // What is told of older rounds is not among what pruning and the ladder have counted.
     let laid_out =
@@ -227,10 +238,11 @@ fn request(segments: Vec<Segment>, tools: Arc<ToolSet>, snapshot: &Snapshot<'_>)
 }
 
 /// Clears what must go so that the request fits into the safe zone.
-fn prune_to(goal: &Goal<'_>, layers: &mut Layers, obsolete: Obsolete, snapshot: &Snapshot<'_>) -> Pruned {
+fn prune_to(goal: &Goal<'_>, layers: &mut Layers, compressed: Compressed, snapshot: &Snapshot<'_>) -> Pruned {
     let policy = snapshot.policy;
     let fixed = layers.fixed() + hints::tokens(&layers.line, policy.message_ids, snapshot.counter);
-    let limits = PruneLimits { fixed, target: goal.target, urgent: goal.room.soft, policy, obsolete };
+    let Compressed { obsolete, was_over, .. } = compressed;
+    let limits = PruneLimits { fixed, target: goal.target, urgent: goal.room.soft, was_over, policy, obsolete };
     prune(&mut layers.line, goal.decided, limits, snapshot.maker())
 }
 

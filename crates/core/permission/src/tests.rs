@@ -1,3 +1,4 @@
+mod advisories;
 mod commands;
 mod files;
 mod hosts;

@@ -1,14 +1,18 @@
 //! Recorded conversations, and what is made up where a recording lacks something.
 //!
-//! Recordings of other programs hold no reminders of haft's, and often neither system prompt nor tools: reminders are imagined, a
-//! recorded system prompt becomes the role in haft's own, and every tool that is called is offered without a description.
+//! Recordings of other programs hold no reminders of haft's, and often neither system prompt nor tools: a TODO list that was
+//! kept with a tool is the reminder haft would have sent, elsewhere one is imagined; a recorded system prompt becomes the role in
+//! haft's own, and every tool that is called is offered without a description.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_context::{ContextError, Documents, Reminders, RoleText, SystemInput, render_system, system_entry};
-use haft_types::{Entry, LlmMetadata, Message, Part, Role, TokenCounter, ToolSet, ToolSpec, Usage};
+use haft_context::{
+    ContextError, Documents, ListOwner, Reminders, RoleText, SystemInput, TOOL, Todo, TodoProgress, render_system,
+    system_entry, todo_text,
+};
+use haft_types::{Entry, LlmMetadata, Message, Part, Role, TokenCounter, ToolSet, ToolSpec, ToolStatus, Usage};
 use serde_json::{Value, json};
 
 use crate::replay::RecordedStep;
@@ -53,7 +57,7 @@ pub struct RecordedAside {
 pub struct ImaginedReminders {
     /// About how long they are; none with 0.
     pub tokens: u32,
-    /// The share of requests that change them.
+    /// The share of requests that change them, the first of which makes them; with 0 they are there from the beginning.
     pub changes: f64,
 }
 
@@ -84,11 +88,23 @@ impl RecordedConversation {
         let role = if prompt.trim().is_empty() { RoleText::BuiltIn } else { RoleText::Custom(&prompt) };
         let input = SystemInput { role, tools: &tools.specs, ..SystemInput::default() };
         let system = system_entry(render_system(&input)?, counter);
+        let mut list = None;
+        let lists: Vec<Option<String>> = said
+            .iter()
+            .map(|message| {
+                list = written_list(message).or(list.take());
+                list.clone()
+            })
+            .collect();
+        let is_kept = list.is_some() && imagined.tokens > 0;
+        let kept = |step: usize| {
+            lists[steps[step].messages - 1].clone().map(|todo| Reminders { todo: Some(todo), ..Reminders::default() })
+        };
         let aside = |step: usize| RecordedAside {
             system: Arc::clone(&system),
             tools: Arc::clone(&tools),
             documents: None,
-            reminders: imagined.at(step, counter),
+            reminders: if is_kept { kept(step) } else { imagined.at(step, counter) },
             cache_key: None,
         };
         Ok(Some(Self {
@@ -111,6 +127,25 @@ impl RecordedConversation {
     pub(crate) fn aside(&self, step: usize) -> &RecordedAside {
         &self.asides[step.min(self.asides.len() - 1)]
     }
+}
+
+/// The TODO list that was written with a tool, as a reminder says it.
+fn written_list(message: &Message) -> Option<String> {
+    let result = message.tool_results().find(|result| {
+        let tool = message.metadata.get(TOOL).and_then(Value::as_str).unwrap_or(&result.name);
+        tool == "todo_write" && result.envelope.status != ToolStatus::Error
+    })?;
+    let item = |item: &'_ Value| -> Option<(String, TodoProgress)> {
+        let progress = match item["status"].as_str()? {
+            "completed" => TodoProgress::Completed,
+            "in_progress" => TodoProgress::InProgress,
+            _ => TodoProgress::Pending,
+        };
+        Some((item["content"].as_str()?.to_owned(), progress))
+    };
+    let items: Vec<_> = result.envelope.data.get("items")?.as_array()?.iter().filter_map(item).collect();
+    let items: Vec<_> = items.iter().map(|(content, progress)| Todo { content, progress: *progress }).collect();
+    Some(todo_text(&items, ListOwner::Reader))
 }
 
 /// A message with its tokens. Encrypted reasoning is billed by the tokens that were thought, not by the letters it is written in:
@@ -159,19 +194,20 @@ fn steps(said: &[Message]) -> Vec<RecordedStep> {
 }
 
 impl ImaginedReminders {
-    /// The reminders of this step: about so many tokens, changed in this share of the steps.
+    /// The reminders of this step: a TODO list, begun by the first change.
     fn at(self, step: usize, counter: &dyn TokenCounter) -> Option<Reminders> {
         const LINE: &str = "- [ ] a step of the plan, described in a line of the usual length for such a thing\n";
         let lines = self.tokens / counter.text(LINE).max(1);
         let version = (step as f64 * self.changes) as usize;
         let todo = format!("{}- [x] {version} steps are done\n", LINE.repeat(lines as usize));
-        (self.tokens > 0).then(|| Reminders { todo: Some(todo), ..Reminders::default() })
+        let is_begun = version > 0 || self.changes == 0.0;
+        (self.tokens > 0 && is_begun).then(|| Reminders { todo: Some(todo), ..Reminders::default() })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use haft_types::Thinking;
+    use haft_types::{Envelope, Thinking, ToolCall, ToolResult};
 
     use super::*;
     use crate::testing::{Quarter, at, id};
@@ -210,11 +246,47 @@ mod tests {
     }
 
     #[test]
+    fn a_list_kept_with_a_tool_is_the_reminder() {
+        let mut messages = encrypted(0, 0);
+        for (number, name, status) in
+            [(2, "todo_write", "pending"), (4, "TodoWrite", "in_progress"), (6, "other", "completed")]
+        {
+            let call = ToolCall { id: number.to_string(), name: name.into(), arguments: "{}".into(), signature: None };
+            messages.push(Message::new(id(number), Role::Assistant, vec![Part::ToolCall(call)], at(number)));
+            let data = json!({"items": [{"content": "it", "status": status}]});
+            let envelope = Envelope::success("Kept.").with_data(data);
+            let result = ToolResult { tool_call_id: number.to_string(), name: name.into(), envelope };
+            let mut message =
+                Message::new(id(number + 1), Role::Tool, vec![Part::ToolResult(Box::new(result))], at(number + 1));
+            if name == "TodoWrite" {
+                message.metadata.insert(TOOL.into(), "todo_write".into());
+            }
+            messages.push(message);
+        }
+        messages.push(Message::text(id(8), Role::Assistant, "Done.", at(8)));
+        let lists = |tokens: u32| -> Vec<Option<String>> {
+            let imagined = ImaginedReminders { tokens, changes: 0.0 };
+            let recorded =
+                RecordedConversation::of_messages("a".into(), messages.clone(), imagined, &Quarter).unwrap().unwrap();
+            recorded.asides.iter().map(|aside| aside.reminders.as_ref()?.todo.clone()).collect()
+        };
+        let written = lists(1_000);
+        let marks: Vec<_> =
+            written.iter().map(|list| list.as_ref().and_then(|list| list.find("[~]")).is_some()).collect();
+        assert_eq!(written[0], None, "nothing is written yet, and none is imagined beside it");
+        assert!(written[1].as_ref().unwrap().contains("- [ ] it"), "{written:?}");
+        assert_eq!(marks, [false, false, true, true], "the newest one counts: {written:?}");
+        assert!(lists(0).iter().all(Option::is_none));
+    }
+
+    #[test]
     fn imagined_reminders_have_the_size_and_change_as_told() {
         let imagined = ImaginedReminders { tokens: 1_000, changes: 0.05 };
         let at = |step| imagined.at(step, &Quarter).and_then(|reminders| reminders.todo).unwrap();
-        assert!((900..1_100).contains(&Quarter.text(&at(0))), "{}", Quarter.text(&at(0)));
-        assert!(at(0) == at(19) && at(19) != at(20));
+        assert_eq!(imagined.at(19, &Quarter), None, "there is no list before one is written");
+        assert!((900..1_100).contains(&Quarter.text(&at(20))), "{}", Quarter.text(&at(20)));
+        assert!(at(20) == at(39) && at(39) != at(40));
         assert_eq!(ImaginedReminders { tokens: 0, changes: 1.0 }.at(3, &Quarter), None);
+        assert!(ImaginedReminders { tokens: 1_000, changes: 0.0 }.at(0, &Quarter).is_some());
     }
 }

@@ -1,7 +1,8 @@
 //! `cache-aware` placement: copies of reminders stay where they were sent, new ones are appended.
 //!
 //! ```text
-//! S U A T *¹              first request: everything at the end
+//! S U A T                 a result has just shown the TODO list: its first copy waits until that is too far from the end
+//! S U A T *¹              what nothing says yet is said at the end
 //! S U A T *¹ A T          nothing to say: nothing moves, the request only appends
 //! S U A T *¹ A T *²       the list changed, or its newest copy was too far from the end
 //! S U a t A T *²          the prefix is rewritten or cold anyway: what was said before the newest copy goes
@@ -9,18 +10,20 @@
 //!
 //! Invariants: on a warm prefix no copy moves, changes or goes. Behind a break everything is sent anew, so copies behind it
 //! go and those before it stay. The newest copy of each kind is what the kind says now, and no further than
-//! [`Policy::max_distance`](crate::Policy) messages from the end.
+//! [`Policy::max_distance`](crate::Policy) messages from the end. While no copy of the TODO list stands, the
+//! newest result of a TODO tool that shows the same list takes its place.
 
 use std::borrow::Cow;
 use std::mem;
 use std::sync::Arc;
 
-use haft_types::{ContentHash, Layer, MessageId, Segment};
+use haft_types::{ContentHash, Layer, MessageId, Segment, ToolResult, ToolStatus};
 
 use crate::build::layers::{Copied, Layers, Owned, segment};
-use crate::build::reminders::{KINDS, NOTHING, ReminderKind, Reminders, message};
+use crate::build::reminders::{KINDS, NOTHING, ReminderKind, Reminders, TODO, message};
 use crate::build::rounds::TimelineItem;
 use crate::carried::ReminderCopy;
+use crate::reduce::compress::tool_name;
 use crate::snapshot::Snapshot;
 
 /// A copy in its place: before the item with this index.
@@ -50,7 +53,8 @@ pub(crate) fn lay_out(mut layers: Layers, snapshot: &Snapshot<'_>) -> (Vec<Segme
     standing.truncate(if cold { 0 } else { untouched(&head, &items, &standing, snapshot) });
 
     let length = head.len() + items.len() + standing.len();
-    let append = to_append(&layers, &standing, (head.len(), length), snapshot);
+    let laid = LaidMessages { head: &head, items: &items, standing: &standing };
+    let append = to_append(&layers.run, &laid, snapshot);
     let mut kept: Vec<_> = standing.iter().map(|one| one.copied.copy.clone()).collect();
     if let Some(last) = items.last() {
         kept.extend(append.iter().map(|live| ReminderCopy {
@@ -105,25 +109,51 @@ fn untouched(head: &[Segment], items: &[TimelineItem], standing: &[StandingCopy]
     (0..standing.len()).take_while(|copy| head.len() + standing[*copy].before + copy < same).count()
 }
 
-/// The reminders that must be said at the end. `sizes` are the messages before the conversation and all of them.
-fn to_append(
-    layers: &Layers,
-    standing: &[StandingCopy],
-    sizes: (usize, usize),
-    snapshot: &Snapshot<'_>,
-) -> Vec<LiveCopy> {
-    let (head, mut length) = sizes;
-    let mut waiting: Vec<_> = KINDS.into_iter().filter_map(|kind| live(kind, layers, standing, snapshot)).collect();
+/// The request as far as it is laid out: copies stand among the items.
+struct LaidMessages<'a> {
+    head: &'a [Segment],
+    items: &'a [TimelineItem],
+    standing: &'a [StandingCopy],
+}
+
+impl LaidMessages<'_> {
+    fn length(&self) -> usize {
+        self.head.len() + self.items.len() + self.standing.len()
+    }
+
+    /// The place of the result that shows the TODO list as it is, where the newest result of a TODO tool does.
+    fn shows_list(&self, text: &str) -> Option<usize> {
+        let mut items = self.items.iter().enumerate().rev();
+        let (index, shown) = items.find_map(|(index, item)| Some((index, shown_list(item)?)))?;
+        let before = self.standing.iter().filter(|one| one.before <= index).count();
+        let entries = text.lines().filter_map(|line| line.strip_prefix("- "));
+        entries.eq(shown).then_some(self.head.len() + index + before)
+    }
+}
+
+/// The list that a result of a TODO tool shows, line by line; `None` for other messages.
+fn shown_list(item: &TimelineItem) -> Option<Vec<&str>> {
+    let message = &item.entry.message;
+    let is_list = |one: &&ToolResult| {
+        matches!(tool_name(message, one), "todo_write" | "todo_read") && one.envelope.status != ToolStatus::Error
+    };
+    let list = message.tool_results().find(is_list)?;
+    let is_entry = |line: &&str| ["[ ] ", "[~] ", "[x] "].iter().any(|mark| line.starts_with(mark));
+    Some(list.envelope.text.lines().filter(is_entry).collect())
+}
+
+/// The reminders that must be said at the end.
+fn to_append(run: &[Owned], laid: &LaidMessages<'_>, snapshot: &Snapshot<'_>) -> Vec<LiveCopy> {
+    let mut length = laid.length();
+    let mut waiting: Vec<_> = KINDS.into_iter().filter_map(|kind| live(kind, run, laid, snapshot)).collect();
     let mut append = Vec::new();
     // Whatever is appended pushes the other copies further from the end.
     loop {
-        let behind = |copy: usize| length - 1 - (head + standing[copy].before + copy);
-        let (now, later): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(newest, live)| match newest {
-            Some(copy) if standing[*copy].copied.copy.says == live.says => {
-                live.repeat && behind(*copy) > snapshot.policy.max_distance as usize
-            }
-            Some(_) | None => true,
-        });
+        let is_far = |place: usize| length - 1 - place > snapshot.policy.max_distance as usize;
+        let (now, later): (Vec<_>, Vec<_>) =
+            waiting.into_iter().partition(|(said, live): &(Option<usize>, LiveCopy)| {
+                said.is_none_or(|place| live.repeat && is_far(place))
+            });
         waiting = later;
         if now.is_empty() {
             break;
@@ -135,24 +165,32 @@ fn to_append(
     append
 }
 
-/// What a kind says now, with the index of its newest copy; `None` when it says nothing and nothing must be taken back.
+/// What a kind says now, with the place of the message that says so already; `None` when it says nothing and nothing must be
+/// taken back.
 fn live(
     kind: ReminderKind,
-    layers: &Layers,
-    standing: &[StandingCopy],
+    run: &[Owned],
+    laid: &LaidMessages<'_>,
     snapshot: &Snapshot<'_>,
 ) -> Option<(Option<usize>, LiveCopy)> {
-    let newest = standing.iter().rposition(|one| one.copied.owned.0 == kind.owner);
-    let maker = snapshot.maker();
-    if let Some((_, entry)) = layers.run.iter().find(|(owner, _)| *owner == kind.owner) {
+    let newest = laid.standing.iter().rposition(|one| one.copied.owned.0 == kind.owner);
+    let copy = |says: ContentHash| {
+        let same = newest.filter(|copy| laid.standing[*copy].copied.copy.says == says);
+        same.map(|copy| laid.head.len() + laid.standing[copy].before + copy)
+    };
+    if let Some((_, entry)) = run.iter().find(|(owner, _)| *owner == kind.owner) {
         let says = if snapshot.policy.clock { timeless(kind, snapshot) } else { entry.hash };
-        let owned = (kind.owner, Arc::clone(entry));
-        return Some((newest, LiveCopy { owned, says, repeat: true }));
+        let said = match newest {
+            Some(_) => copy(says),
+            None if kind.owner == TODO => laid.shows_list(&entry.message.joined_text()),
+            None => None,
+        };
+        return Some((said, LiveCopy { owned: (kind.owner, Arc::clone(entry)), says, repeat: true }));
     }
     newest?;
-    let entry = message(maker, kind.owner, &kind.headed(NOTHING));
+    let entry = message(snapshot.maker(), kind.owner, &kind.headed(NOTHING));
     let says = entry.hash;
-    Some((newest, LiveCopy { owned: (kind.owner, entry), says, repeat: false }))
+    Some((copy(says), LiveCopy { owned: (kind.owner, entry), says, repeat: false }))
 }
 
 /// The hash of what a kind says but for the clock.

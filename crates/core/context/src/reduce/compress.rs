@@ -22,6 +22,11 @@ use rules::{Kept, keep};
 /// Under which name a result's metadata holds the tool's own name: the model may have called it by another one.
 pub const TOOL: &str = "tool";
 
+/// The tool's own name.
+pub(crate) fn tool_name<'a>(message: &'a Message, result: &'a ToolResult) -> &'a str {
+    message.metadata.get(TOOL).and_then(Value::as_str).unwrap_or(&result.name)
+}
+
 /// How results are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Compression {
@@ -57,8 +62,7 @@ fn compressed_entry(entry: &Arc<Entry>, compression: Compression, maker: EntryMa
         let images = message.content.iter().filter(|part| matches!(part, Part::Image(_))).count();
         let original = Original { id: Some(message.message_id.short()), images };
         let compress_one = |result: &ToolResult| {
-            let name = message.metadata.get(TOOL).and_then(Value::as_str).unwrap_or(&result.name);
-            let kept = keep(name, &result.envelope, compression.limits);
+            let kept = keep(tool_name(message, result), &result.envelope, compression.limits);
             let text = match compression.protocol {
                 ToolProtocol::Native | ToolProtocol::Xml => plain_text(kept, &result.envelope, original),
                 ToolProtocol::React => json_line(kept, &result.envelope, original),
@@ -161,7 +165,7 @@ fn json_line(kept: Kept, envelope: &Envelope, original: Original) -> String {
 /// A line of JSON, and behind it what the result holds of files and output, line by line as it was.
 fn plain_text(mut kept: Kept, envelope: &Envelope, original: Original) -> String {
     let mut bodies: Vec<(&str, String)> = Vec::new();
-    for key in ["entries", "lines", "content", "output", "diff", "stdout", "stderr"] {
+    for key in ["entries", "lines", "content", "output", "diff", "stdout", "stderr", "failing"] {
         if let Some(body) = kept.data.get(key).and_then(body) {
             kept.data.shift_remove(key);
             bodies.push((key, body));

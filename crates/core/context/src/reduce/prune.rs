@@ -20,10 +20,11 @@ use crate::carried::Cleared;
 use crate::memo::{EntryMaker, MessageForm};
 use crate::policy::Policy;
 use crate::reduce::compress::status_name;
+use crate::reduce::summary_check::failing_lines;
 use crate::reduce::superseded::superseded;
 
 /// The share of the safe zone that clearing must save while the request still fits: one in so many.
-const WORTH: u64 = 10;
+pub(crate) const WORTH: u64 = 10;
 
 /// What one run of pruning did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,6 +46,9 @@ pub(crate) struct PruneLimits<'a> {
     pub(crate) target: u64,
     /// Tokens above which it is cleared however little that is.
     pub(crate) urgent: u64,
+    /// Whether the request was above the target before results were compressed: the prefix is broken already, so what clearing
+    /// would take soon it takes now.
+    pub(crate) was_over: bool,
     pub(crate) policy: &'a Policy,
     pub(crate) obsolete: Obsolete,
 }
@@ -69,7 +73,7 @@ pub(crate) fn prune(
     let remembered = cleared.map_or(&none, |cleared| &cleared.ids);
     let mut pruned = Pruned::default();
     let quiet = remembered.is_empty() && limits.obsolete == Obsolete::First;
-    if quiet && limits.fixed + line.tokens() <= limits.target {
+    if quiet && !limits.was_over && limits.fixed + line.tokens() <= limits.target {
         pruned.steps = line.items.len();
         return pruned;
     }
@@ -88,11 +92,11 @@ pub(crate) fn prune(
         total += u64::from(item.entry.tokens);
     }
 
-    if total <= limits.target && limits.obsolete == Obsolete::First {
+    let over = limits.was_over || total > limits.target;
+    if !over && limits.obsolete == Obsolete::First {
         return pruned;
     }
-    let goal =
-        if total > limits.target { (limits.target as f64 * limits.policy.prune_to) as u64 } else { limits.target };
+    let goal = if over { (limits.target as f64 * limits.policy.prune_to) as u64 } else { limits.target };
     cleanable.truncate(cleanable.len().saturating_sub(limits.policy.prune_keep as usize));
     let obsolete = superseded(&line.items);
     let (first, others): (Vec<_>, Vec<_>) = cleanable.into_iter().partition(|index| obsolete.contains(index));
@@ -182,10 +186,12 @@ fn cleared_entry(item: &TimelineItem, policy: &Policy, maker: EntryMaker<'_>) ->
     })
 }
 
-/// What stands for a cleared result.
+/// What stands for a cleared result: its name, and of its text the tests that failed.
 fn notice(id: MessageId, result: &ToolResult) -> Part {
     let status = status_name(result.envelope.status);
-    let text = format!("[Cleared: result of `{}` ({status}); `recall` {} brings it back.]", result.name, id.short());
+    let mut text =
+        format!("[Cleared: result of `{}` ({status}); `recall` {} brings it back.]", result.name, id.short());
+    failing_lines(&result.envelope.text).for_each(|line| text.extend(["\n", &line]));
     let envelope = Envelope { status: result.envelope.status, text, ..Envelope::default() };
     let (tool_call_id, name) = (result.tool_call_id.clone(), result.name.clone());
     Part::ToolResult(Box::new(ToolResult { tool_call_id, name, envelope }))

@@ -19,6 +19,7 @@ use crate::reduce::compaction::CompactionPlan;
 use check::{check, unwrapped};
 use receipts::{ArchiveIndex, ReceiptDetail};
 
+pub(crate) use ledger::failing_lines;
 pub use ledger::{LedgerItem, LedgerKind, OpenWork, ledger, missing};
 
 /// Archives below this many tokens may be summarised in as many: headings alone take a hundred.

@@ -10,8 +10,10 @@
 use haft_types::{CacheMatch, Layer, ModelSpec, Role};
 
 use crate::build::layers::Layers;
-use crate::build::rounds::Timeline;
+use crate::build::rounds::{Timeline, TimelineItem};
+use crate::carried::Cleared;
 use crate::reduce::compress::{compress_finished, compressed_tokens, is_compressible};
+use crate::reduce::prune::WORTH;
 use crate::snapshot::Snapshot;
 
 /// A change of what was sent before, in tokens.
@@ -53,38 +55,47 @@ pub(crate) fn is_rewritten(line: &Timeline, index: usize, snapshot: &Snapshot<'_
     let sent = last.segments.iter().filter(|one| matches!(one.layer, Layer::History | Layer::Current));
     let sent: Vec<_> = sent.map(|segment| segment.message).collect();
     let summaries = line.summaries.iter().map(|entry| entry.message.message_id);
-    let now: Vec<_> =
-        summaries.chain(line.items.iter().take(index + 1).map(crate::build::rounds::TimelineItem::id)).collect();
+    let now: Vec<_> = summaries.chain(line.items.iter().take(index + 1).map(TimelineItem::id)).collect();
     !sent.starts_with(&now)
 }
 
 /// Compresses the results of finished rounds if that is free, needed or pays; until then those that were compressed before.
-/// Returns before which round results are compressed now.
-pub(crate) fn compress_when_free(layers: &mut Layers, target: u64, snapshot: &Snapshot<'_>) -> u32 {
+/// `decided` is what earlier requests cleared. Returns before which round results are compressed now, and whether the request was
+/// above the target before.
+pub(crate) fn compress_when_free(
+    layers: &mut Layers,
+    target: u64,
+    decided: Option<&Cleared>,
+    snapshot: &Snapshot<'_>,
+) -> (u32, bool) {
     let (compression, maker) = (snapshot.compression(), snapshot.maker());
-    let over = layers.tokens() > target;
+    let fixed = layers.fixed();
     let line = &mut layers.line;
     let done = snapshot.carried.map_or(0, |carried| carried.compressed_rounds).min(line.round);
     compress_finished(line, done, compression, maker);
+    let is_gone = |item: &TimelineItem| decided.is_some_and(|cleared| cleared.ids.contains(&item.id()));
+    let tokens = |item: &TimelineItem| if is_gone(item) { 0 } else { u64::from(item.entry.tokens) };
+    let is_over = fixed + line.items.iter().map(tokens).sum::<u64>() > target;
     let waits =
-        |item: &crate::build::rounds::TimelineItem| is_compressible(item) && (done..line.round).contains(&item.round);
-    let Some(first) = line.items.iter().position(waits) else { return done };
-    let before = line.items[first..].iter().map(|item| u64::from(item.entry.tokens)).sum::<u64>();
-    let after = line.items[first..]
-        .iter()
-        .map(|item| if waits(item) { compressed_tokens(item, compression, maker) } else { item.entry.tokens })
-        .map(u64::from)
-        .sum::<u64>();
+        |item: &TimelineItem| is_compressible(item) && !is_gone(item) && (done..line.round).contains(&item.round);
+    let Some(first) = line.items.iter().position(waits) else { return (done, is_over) };
+    let before = line.items[first..].iter().map(tokens).sum::<u64>();
+    let compressed = |item: &TimelineItem| {
+        if waits(item) { compressed_tokens(item, compression, maker).into() } else { tokens(item) }
+    };
+    let after = line.items[first..].iter().map(compressed).sum::<u64>();
     let edit = PrefixEdit { saved: before.saturating_sub(after), rewritten: after };
-    // As many more requests as there have been: the longer a conversation has been going on, the longer it will.
-    let requests = line.items.iter().filter(|item| item.role() == Role::Assistant).count() as u64;
-    let free = over || is_rewritten(line, first, snapshot) || edit.pays(requests, snapshot.model);
+    // The longer a conversation has been going on, the longer it will. Half of those that have come so far end before they are
+    // twice as long, so only half of what has been is counted on: compressing should pay for most of them.
+    let requests = line.items.iter().filter(|item| item.role() == Role::Assistant).count() as u64 / 2;
+    let needed = is_over && edit.saved * WORTH >= target;
+    let free = needed || is_rewritten(line, first, snapshot) || edit.pays(requests, snapshot.model);
     if edit.saved == 0 || !free {
-        return done;
+        return (done, is_over);
     }
     let round = line.round;
     compress_finished(line, round, compression, maker);
-    round
+    (round, is_over)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 #![expect(clippy::format_collect, reason = "short, and speed is not at stake here")]
 
 mod active_context;
+mod advisories;
 mod agents;
 mod architecture;
 mod bad_input;

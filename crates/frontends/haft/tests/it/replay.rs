@@ -70,6 +70,8 @@ fn a_file_is_replayed_the_same_way_twice_and_drawn() {
         "anthropic",
         "--prices",
         "0.1/1.25",
+        "--reminders",
+        "1000:0.25",
     ];
     let told = replay(&rig, &arguments);
     assert_eq!(told, replay(&rig, &arguments));

@@ -1,11 +1,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_types::{CacheKind, CacheRule, Entry, Layer, ModelSpec, Role};
+use haft_types::{CacheKind, CacheRule, Entry, Envelope, Layer, ModelSpec, Role};
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{Quarter, conversation, model, system, tool_set, whole_conversation};
+use crate::testing::{Quarter, conversation, model, named_result, system, tool_set, whole_conversation};
 use crate::{Account, Assembly, Carried, Compress, Marks, Placement, Policy, assemble, repair};
 
 /// A conversation as the engine carries it from request to request.
@@ -113,6 +113,59 @@ fn a_copy_too_far_from_the_end_is_said_again() {
     assert_eq!(world.then("UATATU").build().request.segments.len(), 9, "six messages lie behind the role");
     world.policy.max_distance = 5;
     assert_eq!(world.send(), "SUrtATATUrt", "one pushes the other");
+}
+
+/// The conversation, its message with this index the result of a TODO tool.
+fn with_list(shape: &str, index: usize, tool: &str, envelope: Envelope) -> Vec<Arc<Entry>> {
+    let mut history = conversation(shape);
+    let call = history[index].message.tool_results().next().unwrap().tool_call_id.clone();
+    history[index] = named_result(index, &call, tool, envelope);
+    history
+}
+
+/// With a TODO list and no role.
+fn listing(shape: &str, index: usize, shown: &str) -> World {
+    let mut world = World::new("");
+    world.reminders = Reminders { todo: Some("Keep it.\n\n- [~] one\n- [ ] two".into()), ..Reminders::default() };
+    world.history = with_list(shape, index, "todo_write", Envelope::success(shown));
+    world
+}
+
+#[test]
+fn a_list_that_a_result_shows_is_said_when_that_is_too_far() {
+    const SHOWN: &str = "[~] one\n[ ] two\nMore than that.";
+    let mut world = listing("UAT", 2, SHOWN);
+    world.policy.max_distance = 4;
+    assert_eq!(world.send(), "SUAT");
+    world.history = listing("UATATAT", 2, SHOWN).history;
+    assert_eq!(world.send(), "SUATATAT", "four messages lie behind it");
+    world.history = listing("UATATATAT", 2, SHOWN).history;
+    assert_eq!(world.send(), "SUATATATATt");
+    // From here on there is a copy, which a new list makes wrong.
+    world.reminders.todo = Some("- [x] one".into());
+    let again = with_list("UATATATATAT", 10, "todo_write", Envelope::success("[x] one")).remove(10);
+    world.history = listing("UATATATATAT", 2, SHOWN).history;
+    world.history[10] = again;
+    assert_eq!(world.send(), "SUATATATATtATt");
+}
+
+#[test]
+fn a_list_that_no_result_shows_as_it_is_is_said_at_once() {
+    for shown in
+        ["[ ] one\n[ ] two", "[~] one", "[~] one\n[ ] two\n[ ] three", "[ ] two\n[~] one", "{\"status\":\"success\"}"]
+    {
+        assert_eq!(listing("UAT", 2, shown).send(), "SUATt", "{shown}");
+    }
+    let shown = "[~] one\n[ ] two";
+    let mut world = listing("UAT", 2, shown);
+    world.history = with_list("UAT", 2, "read_file", Envelope::success(shown));
+    assert_eq!(world.send(), "SUATt", "a file that holds the same is no list");
+    world = listing("UATAT", 2, shown);
+    world.history[4] = with_list("UATAT", 4, "todo_write", Envelope::success("[~] other")).remove(4);
+    assert_eq!(world.send(), "SUATATt", "the newest result counts");
+    world = listing("UATAT", 2, shown);
+    world.history[4] = with_list("UATAT", 4, "todo_write", Envelope::failure("store", "cannot")).remove(4);
+    assert_eq!(world.send(), "SUATAT", "one that failed changed nothing");
 }
 
 #[test]

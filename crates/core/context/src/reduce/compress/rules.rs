@@ -7,6 +7,7 @@ use haft_types::Envelope;
 use serde_json::{Map, Value};
 
 use crate::policy::CompressLimits;
+use crate::reduce::summary_check::failing_lines;
 
 /// Characters of a text without line structure that are kept, half head and half tail.
 pub(super) const OTHER_CHARS: usize = 4_000;
@@ -21,8 +22,20 @@ pub(super) struct Kept {
     pub(super) left_out: bool,
 }
 
-/// Applies the rule of the tool `name`.
+/// Applies the rule of the tool `name`. Tests that failed are named whatever the rule leaves out.
 pub(super) fn keep(name: &str, envelope: &Envelope, limits: CompressLimits) -> Kept {
+    let mut kept = by_rule(name, envelope, limits);
+    if kept.left_out {
+        let says = |line: &str| kept.data.values().any(|value| value.as_str().is_some_and(|text| text.contains(line)));
+        let failing: Vec<_> = failing_lines(&envelope.text).filter(|line| !says(line)).map(Value::from).collect();
+        if !failing.is_empty() {
+            kept.data.insert("failing".into(), failing.into());
+        }
+    }
+    kept
+}
+
+fn by_rule(name: &str, envelope: &Envelope, limits: CompressLimits) -> Kept {
     let Value::Object(data) = &envelope.data else { return other(envelope, limits.other) };
     let mut data = data.clone();
     let left_out = match name {

@@ -38,6 +38,22 @@ fn the_fixtures() {
 }
 
 #[test]
+fn tests_that_failed_are_named_whatever_is_left_out() {
+    let quiet = "test a ... ok\n".repeat(60);
+    let stdout = format!("{quiet}test b::\"c\" ... FAILED\n{quiet}test z ... FAILED\n");
+    let envelope = Envelope::success(stdout.clone()).with_data(json!({"exit_code": 101, "stdout": stdout}));
+    let kept = || keep("execute_command", &envelope, PLAIN.limits);
+    let text = plain_text(kept(), &envelope, Original { id: None, images: 0 });
+    assert!(text.ends_with("failing:\ntest b::\"c\" ... FAILED"), "what the ends show is not said twice: {text}");
+    let line = json_line(kept(), &envelope, Original { id: None, images: 0 });
+    assert_eq!(line.lines().count(), 1);
+    let text = Envelope::success(format!("{quiet}FAILED tests/a.py::b\n{quiet}"));
+    assert_eq!(keep("mcp__a__b", &text, PLAIN.limits).data["failing"], json!(["FAILED tests/a.py::b"]));
+    let whole = Envelope::success("FAILED tests/a.py::b");
+    assert_eq!(keep("mcp__a__b", &whole, PLAIN.limits).data.get("failing"), None);
+}
+
+#[test]
 fn results_are_whole_while_the_round_runs_and_compressed_afterwards() {
     let (system, model, tools) = (system(), model(), tool_set(&["read_file"]));
     let texts = |history: &[Arc<Entry>], policy: &Policy| -> Vec<String> {

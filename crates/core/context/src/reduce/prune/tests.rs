@@ -56,6 +56,17 @@ fn the_oldest_results_go_first_and_only_as_many_as_needed() {
 }
 
 #[test]
+fn tests_that_failed_are_named_by_what_stands_for_their_output() {
+    let mut history = long(10);
+    let output = format!("{}\n  --- FAIL: TestOne (0.1s)  \ntest two ... FAILED\n{0}", "ok\n".repeat(900));
+    history[2] = result(2, "call-0", Envelope::success(output));
+    let assembly = build(&history, &policy(1_000), None);
+    let notice = assembly.request.segments[3].entry.message.tool_results().next().unwrap().envelope.text.clone();
+    let named: Vec<_> = notice.lines().skip(1).collect();
+    assert_eq!(named, ["--- FAIL: TestOne (0.1s)", "test two ... FAILED"]);
+}
+
+#[test]
 fn the_newest_six_cleanable_messages_stay() {
     let assembly = build(&long(10), &policy(1_000), None);
     assert_eq!(cleared_ids(&assembly), [2, 4, 6, 8].map(id));

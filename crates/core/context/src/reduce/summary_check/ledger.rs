@@ -137,8 +137,8 @@ fn files_and_failures(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
     items.extend(failing.into_iter().flat_map(|(_, items)| items));
 }
 
-/// The lines that name a failing test.
-fn failing_lines(output: &str) -> impl Iterator<Item = String> {
+/// The lines that name a failing test, on one line each and not too long. Whatever is done to output, they stay.
+pub(crate) fn failing_lines(output: &str) -> impl Iterator<Item = String> {
     let fails = |line: &&str| line.ends_with("FAILED") || line.starts_with("FAILED ") || line.starts_with("--- FAIL");
     output.lines().map(str::trim).filter(fails).take(FAILED_LINES).map(bounded)
 }

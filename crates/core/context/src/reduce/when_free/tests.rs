@@ -135,8 +135,8 @@ fn a_price_decides_on_a_warm_cache() {
     assert_eq!(world.carried.compressed_rounds, 61, "sixty requests do");
 }
 
-#[test]
-fn a_request_above_the_safe_zone_compresses_before_it_clears() {
+/// A conversation whose safe zone holds three whole results.
+fn narrow() -> World {
     let mut world = World::new();
     world.policy.compress = Compress::Never;
     world.send("UATaUATAT");
@@ -144,9 +144,28 @@ fn a_request_above_the_safe_zone_compresses_before_it_clears() {
     let mut world = World::new();
     world.policy.safe_zone = SafeZone::Tokens(room + 200);
     world.policy.prune_keep = 1;
+    world
+}
+
+#[test]
+fn a_request_above_the_safe_zone_compresses_before_it_clears() {
+    let mut world = narrow();
+    world.policy.prune_to = 1.0;
     assert_eq!(world.send("UAT").0, "SUAT");
     assert_eq!(world.send("UATaUAT"), ("SUATAUAT".into(), None));
     assert_eq!(world.send("UATaUATATAT"), ("SUAtAUATATAT".into(), Some(Cause::Compression)), "no longer fits");
+}
+
+#[test]
+fn one_break_makes_room_for_long() {
+    let mut world = narrow();
+    world.send("UAT");
+    world.send("UATaUAT");
+    // Compression alone would bring it below the zone, and the next steps above it again.
+    assert_eq!(world.send("UATaUATATAT"), ("SUA.AUA.A.AT".into(), Some(Cause::Pruning)));
+    // What was cleared is not counted once more: nothing is above the zone, so nothing is compressed for want of room.
+    assert_eq!(world.send("UATaUATATATaU"), ("SUA.AUA.A.ATAU".into(), None));
+    assert_eq!(world.send("UATaUATATATaUAT"), ("SUA.AUA.A.ATAUAT".into(), None));
 }
 
 #[test]

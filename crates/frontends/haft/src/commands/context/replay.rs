@@ -68,7 +68,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "READ/WRITE", value_parser = prices)]
     pub(crate) prices: Option<(f64, f64)>,
 
-    /// Reminders for a file or folder without any: their tokens, and the share of requests that change them.
+    /// Reminders for recordings in which no TODO list is kept: their tokens, and the share of requests that change them, the
+    /// first of which makes them.
     #[arg(long, value_name = "TOKENS[:SHARE]", default_value = "1000:0.05")]
     pub(crate) reminders: ReminderScenario,
 

@@ -1,0 +1,216 @@
+//! What a scripted model does on a source tree: it reads, searches, edits, runs commands and keeps a list, round after round.
+//!
+//! The same tree and seed give the same plan. The planner knows what its own edits make of the files, so every call finds what it
+//! names; only commands that are meant to fail do.
+
+use haft_testkit::test::Random;
+use haft_testkit::{Reply, ScriptCall};
+use serde_json::json;
+
+/// A file of the tree: its path in the project and its lines.
+pub(super) struct SourceFile {
+    pub(super) path: String,
+    pub(super) lines: Vec<String>,
+}
+
+/// One input of the user and the replies to it.
+pub(super) struct PlannedRound {
+    pub(super) input: String,
+    pub(super) replies: Vec<Reply>,
+}
+
+struct Planner {
+    random: Random,
+    files: Vec<SourceFile>,
+    /// The files this round is about.
+    focus: Vec<usize>,
+    /// What is to be done, and how many items of it are.
+    list: Vec<String>,
+    done: usize,
+    replies: Vec<Reply>,
+    edits: usize,
+}
+
+/// A conversation of about so many requests.
+pub(super) fn plan(files: Vec<SourceFile>, seed: u64, requests: usize) -> Vec<PlannedRound> {
+    let (random, focus, list) = (Random::new(seed), Vec::new(), Vec::new());
+    let mut planner = Planner { random, files, focus, list, done: 0, replies: Vec::new(), edits: 0 };
+    let mut rounds: Vec<PlannedRound> = Vec::new();
+    let mut left = requests;
+    while left > 0 {
+        let steps = (4 + planner.random.below(24)).min(left);
+        rounds.push(planner.round(rounds.len(), steps));
+        left -= steps;
+    }
+    rounds
+}
+
+impl Planner {
+    fn round(&mut self, number: usize, steps: usize) -> PlannedRound {
+        let files = 2 + self.random.below(3);
+        self.focus = (0..files).map(|_| self.random.below(self.files.len())).collect();
+        let input = self.input(number);
+        if number == 0 || self.random.below(2) == 0 {
+            self.begin_list();
+        }
+        while self.replies.len() + 2 < steps {
+            match self.random.below(100) {
+                0..40 => self.read(),
+                40..58 => self.search(),
+                58..66 => self.look_around(),
+                66..82 => self.edit(),
+                82..95 => self.command(),
+                _ => self.go_on_with_list(),
+            }
+        }
+        // Whoever stops with items open is asked to go on.
+        if self.done < self.list.len() {
+            self.done = self.list.len();
+            self.write_list();
+        }
+        let path = self.path(0);
+        let answer = format!(
+            "Done as far as it goes. The place that matters is `{path}`; the other callers only pass the value on. I changed \
+             what had to change and left the public names alone. What I could not verify without a build: that nothing \
+             outside of this tree relies on the old order."
+        );
+        self.replies.push(Reply::text(answer));
+        PlannedRound { input, replies: std::mem::take(&mut self.replies) }
+    }
+
+    fn input(&mut self, number: usize) -> String {
+        let (path, word) = (self.path(0), self.word());
+        let task = match self.random.below(4) {
+            0 => format!("Find out how `{word}` is used in {path} and its neighbours, and make the names consistent."),
+            1 => format!("There is a mistake somewhere around `{word}`. Look at {path} first, then at who calls it."),
+            2 => format!("Explain {path} to me, and tidy what you find hard to explain. `{word}` is where I got lost."),
+            _ => format!("Go through {path} and note what would break if `{word}` went away."),
+        };
+        match number % 4 {
+            0 => format!("{task} You must not change public names (rule {number})."),
+            2 => format!("{task} Never touch Cargo.toml in step {number}."),
+            _ => task,
+        }
+    }
+
+    fn say(&mut self, text: String, call: ScriptCall) {
+        self.replies.push(Reply::calls([call]).with_text(text));
+    }
+
+    fn path(&self, number: usize) -> String {
+        self.files[self.focus[number % self.focus.len()]].path.clone()
+    }
+
+    fn one_of_focus(&mut self) -> usize {
+        let number = self.random.below(self.focus.len());
+        self.focus[number]
+    }
+
+    /// A name that occurs in one of the files.
+    fn word(&mut self) -> String {
+        let file = self.one_of_focus();
+        let from = self.random.below(self.files[file].lines.len());
+        let lines = self.files[file].lines[from..].iter().chain(&self.files[file].lines);
+        let words = |line: &str| {
+            line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').map(str::to_owned).collect::<Vec<_>>()
+        };
+        let mut names = lines.flat_map(|line| words(line)).filter(|word| word.len() > 5 && word.is_ascii());
+        names.next().unwrap_or_else(|| "fn".to_owned())
+    }
+
+    fn read(&mut self) {
+        // Several files at once, as models do it.
+        let calls: Vec<_> = (0..=self.random.below(4) / 3).map(|_| self.read_call()).collect();
+        let text = format!("I read {} to see what it does.", if calls.len() > 1 { "both" } else { "it" });
+        self.replies.push(Reply::calls(calls).with_text(text));
+    }
+
+    fn read_call(&mut self) -> ScriptCall {
+        let file = self.one_of_focus();
+        let (path, lines) = (self.files[file].path.clone(), self.files[file].lines.len());
+        if lines <= 250 {
+            return ScriptCall::new("read_file", json!({ "path": path }));
+        }
+        let from = 1 + self.random.below(lines - 100);
+        let to = (from + 60 + self.random.below(200)).min(lines);
+        ScriptCall::new("read_file", json!({ "path": path, "start_line": from, "end_line": to }))
+    }
+
+    fn search(&mut self) {
+        let word = self.word();
+        let call = ScriptCall::new("search_files", json!({ "path": ".", "regex": format!("\\b{word}\\b") }));
+        self.say(format!("Who else uses `{word}`?"), call);
+    }
+
+    fn look_around(&mut self) {
+        let call = match self.random.below(2) {
+            0 => ScriptCall::new("list_files", json!({ "path": ".", "recursive": true })),
+            _ => ScriptCall::new("glob", json!({ "pattern": "**/*.rs" })),
+        };
+        self.say("Let me see what is there.".to_owned(), call);
+    }
+
+    /// Reads the place, then changes a line that occurs once.
+    fn edit(&mut self) {
+        let file = self.one_of_focus();
+        let from = self.random.below(self.files[file].lines.len());
+        let SourceFile { path, lines } = &self.files[file];
+        let is_only = |line: &str| lines.iter().filter(|other| other.contains(line)).count() == 1;
+        let usable = |at: &usize| lines[*at].trim().len() > 20 && is_only(&lines[*at]);
+        let Some(at) = (from..lines.len()).chain(0..from).find(usable) else { return self.search() };
+        let (path, old) = (path.clone(), lines[at].clone());
+        let (first, last) = (at.saturating_sub(20) + 1, (at + 20).min(lines.len()));
+        let read = json!({ "path": path, "start_line": first, "end_line": last });
+        self.say(format!("First the place in `{path}`."), ScriptCall::new("read_file", read));
+        self.edits += 1;
+        let new = format!("{old}\n// Checked in pass {}: the order of these two does not matter.", self.edits);
+        self.files[file].lines[at].clone_from(&new);
+        let split: Vec<String> =
+            self.files[file].lines.iter().flat_map(|line| line.split('\n')).map(str::to_owned).collect();
+        self.files[file].lines = split;
+        let edit = json!({ "path": path, "old_text": old, "new_text": new });
+        self.say("Now the change.".to_owned(), ScriptCall::new("edit_file", edit));
+    }
+
+    fn command(&mut self) {
+        let (path, word, number) = (self.path(1), self.word(), self.random.below(1_000));
+        let command = match self.random.below(5) {
+            0 => format!("wc -l {path} Cargo.toml"),
+            1 => format!("grep -rn '{word}' . | sort | head -n 60"),
+            2 => format!("grep -n 'fn ' {path} | head -n 80"),
+            3 => format!(
+                "for t in $(seq 1 120); do echo \"test case_{number}_$t ... ok\"; done; echo 'test case_{number}_x ... FAILED'; exit 101"
+            ),
+            _ => format!("sort {path} | uniq -c | sort -rn | head -n 25"),
+        };
+        let call = ScriptCall::new("execute_command", json!({ "command": command, "requires_approval": false }));
+        self.say("I check that with a command.".to_owned(), call);
+    }
+
+    fn begin_list(&mut self) {
+        let items = 4 + self.random.below(5);
+        self.list =
+            (0..items).map(|number| format!("step {}: look at {} and decide", number + 1, self.path(number))).collect();
+        self.done = 0;
+        self.write_list();
+    }
+
+    fn go_on_with_list(&mut self) {
+        self.done += 1;
+        if self.done >= self.list.len() {
+            return self.begin_list();
+        }
+        self.write_list();
+    }
+
+    fn write_list(&mut self) {
+        let status = |number: usize| match number.cmp(&self.done) {
+            std::cmp::Ordering::Less => "completed",
+            std::cmp::Ordering::Equal => "in_progress",
+            std::cmp::Ordering::Greater => "pending",
+        };
+        let item = |(number, content): (usize, &String)| json!({ "content": content, "status": status(number) });
+        let todos: Vec<_> = self.list.iter().enumerate().map(item).collect();
+        self.say("I keep the list current.".to_owned(), ScriptCall::new("todo_write", json!({ "todos": todos })));
+    }
+}
