@@ -1,21 +1,23 @@
-//! The command line, literally: what was typed, not yet what it means.
+//! The command line: its commands, and which function does what was typed.
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
-use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use haft_types::{Api, PermissionMode};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use haft_project::KnowledgeKind;
 
+use crate::commands;
 use crate::commands::catalogue::CatalogueArgs;
 use crate::commands::changes::{ChangesArgs, RedoArgs, RewindArgs, UndoArgs};
+use crate::commands::config::ConfigArgs;
 use crate::commands::context::ContextArgs;
 use crate::commands::conversations::ConversationsArgs;
 use crate::commands::count::CountArgs;
+use crate::commands::demo::DemoArgs;
 use crate::commands::doctor::DoctorArgs;
+use crate::commands::events::EventsArgs;
 use crate::commands::hooks::HooksArgs;
+use crate::commands::interactive::InterfaceStyle;
 use crate::commands::jobs::JobsArgs;
 use crate::commands::lib::LibArgs;
 use crate::commands::logs::LogArgs;
@@ -23,6 +25,7 @@ use crate::commands::logs::LogArgs;
 use crate::commands::mcp::McpArgs;
 use crate::commands::models::ModelsArgs;
 use crate::commands::notes::NotesArgs;
+use crate::commands::options::{RunArgs, at_a_terminal};
 use crate::commands::permissions::PermissionsArgs;
 #[cfg(feature = "rag")]
 use crate::commands::rag::RagArgs;
@@ -30,9 +33,11 @@ use crate::commands::reference;
 use crate::commands::review::ReviewArgs;
 use crate::commands::sandbox::SandboxArgs;
 use crate::commands::tools::ToolsArgs;
+use crate::commands::trust::TrustArgs;
 use crate::commands::useful::UsefulArgs;
 #[cfg(feature = "workflows")]
 use crate::commands::workflows::WorkflowsArgs;
+use crate::exit::ProcessExit;
 
 /// The commands of extensions, each with the feature that brings it, and whether this build has it.
 const EXTENSION_COMMANDS: [(&[&str], &str, bool); 6] = [
@@ -98,11 +103,52 @@ impl Cli {
         }
         Self::from_arg_matches(&definition.try_get_matches_from(args)?)
     }
-}
 
-/// Whether a person sits in front of this process.
-pub(crate) fn at_a_terminal() -> bool {
-    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+    /// Does what the command line says.
+    pub(crate) fn run(self) -> anyhow::Result<ProcessExit> {
+        match self.command {
+            Some(CliCommand::Run(args)) => commands::run::run(&args),
+            Some(CliCommand::Review(args)) => commands::review::run(*args),
+            #[cfg(feature = "workflows")]
+            Some(CliCommand::Workflows(args)) => commands::workflows::run(args.command),
+            Some(CliCommand::Jobs(args)) => commands::jobs::run(args.command),
+            Some(CliCommand::Demo(args)) => commands::demo::run(&args),
+            Some(CliCommand::Conversations(args)) => commands::conversations::run(args.command),
+            Some(CliCommand::Context(args)) => commands::context::run(args.command),
+            Some(CliCommand::Rules(args)) => commands::catalogue::run(KnowledgeKind::Rules, args.command),
+            Some(CliCommand::Skills(args)) => commands::catalogue::run(KnowledgeKind::Skills, args.command),
+            Some(CliCommand::Commands(args)) => commands::catalogue::run(KnowledgeKind::Commands, args.command),
+            Some(CliCommand::Agents(args)) => commands::catalogue::run(KnowledgeKind::Agents, args.command),
+            Some(CliCommand::Lib(args)) => commands::lib::run(args.command),
+            #[cfg(feature = "rag")]
+            Some(CliCommand::Rag(args)) => commands::rag::run(args.command),
+            Some(CliCommand::Useful(args)) => commands::useful::run(args.command),
+            Some(CliCommand::Notes(args)) => commands::notes::run(args.command),
+            Some(CliCommand::Tools(args)) => commands::tools::run(args.command),
+            #[cfg(feature = "mcp")]
+            Some(CliCommand::Mcp(args)) => commands::mcp::run(args.command),
+            Some(CliCommand::Changes(args)) => commands::changes::changes(&args),
+            Some(CliCommand::Undo(args)) => commands::changes::undo(&args),
+            Some(CliCommand::Redo(args)) => commands::changes::redo(&args),
+            Some(CliCommand::Rewind(args)) => commands::changes::rewind(&args),
+            Some(CliCommand::Permissions(args)) => commands::permissions::run(args.command),
+            Some(CliCommand::Sandbox(args)) => commands::sandbox::run(&args.command),
+            Some(CliCommand::Hooks(args)) => commands::hooks::run(args.command),
+            Some(CliCommand::Models(args)) => commands::models::run(args.command),
+            Some(CliCommand::Count(args)) => commands::count::run(&args),
+            Some(CliCommand::Trust(args)) => commands::trust::run(&args),
+            Some(CliCommand::Config(args)) => commands::config::run(&args.command),
+            Some(CliCommand::Doctor(args)) => commands::doctor::run(&args),
+            Some(CliCommand::Logs(args)) => commands::logs::run(&args),
+            Some(CliCommand::Events(args)) => commands::events::run(&args),
+            Some(CliCommand::Completions { shell }) => commands::completions::run(shell),
+            None if self.print => commands::run::run(&self.run),
+            None => commands::interactive::run(
+                &self.run,
+                if self.plain { InterfaceStyle::Plain } else { InterfaceStyle::AsConfigured },
+            ),
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -211,236 +257,10 @@ pub(crate) enum CliCommand {
     },
 }
 
-/// What every command takes.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Common {
-    /// Set a configuration value, such as `retry.attempts=2`; may be repeated.
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct TrustArgs {
-    /// The folder; the project around the current one when absent.
-    #[arg(value_name = "DIR")]
-    pub(crate) folder: Option<PathBuf>,
-    /// Only show whether it is trusted and what it would run.
-    #[arg(long, conflicts_with = "revoke")]
-    pub(crate) show: bool,
-    /// Revoke the trust.
-    #[arg(long)]
-    pub(crate) revoke: bool,
-    /// Print JSON, with `--show`.
-    #[arg(long, requires = "show")]
-    pub(crate) json: bool,
-}
-
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct RunArgs {
-    /// The task; read from standard input when absent.
-    pub(crate) prompt: Option<String>,
-
-    /// The model, as `provider/model`.
-    #[arg(short, long)]
-    pub(crate) model: Option<String>,
-
-    /// Use the role, tools and model of this agent (see `haft agents list`).
-    #[arg(long, value_name = "NAME")]
-    pub(crate) agent: Option<String>,
-
-    /// Continue the current conversation of this project; without a prompt, resume its interrupted turn.
-    #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
-    pub(crate) resume_current: bool,
-
-    /// Continue this conversation: an id, the beginning of one, or a name. At a terminal, without a value: choose from a list.
-    #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) resume: Option<String>,
-
-    /// With `-c` or `-r`: continue in a copy, and leave the conversation unchanged.
-    #[arg(long)]
-    pub(crate) fork_session: bool,
-
-    /// The output format.
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) output_format: OutputFormat,
-
-    /// The format of standard input.
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) input_format: InputFormat,
-
-    /// Read and print JSON in the format of another program.
-    #[arg(long, value_enum, value_name = "PROGRAM")]
-    pub(crate) compat: Option<Compat>,
-
-    /// With `--compat claude`: print text while it arrives, as `stream_event`.
-    #[arg(long, requires = "compat")]
-    pub(crate) include_partial_messages: bool,
-
-    /// The permission mode: plan, ask, accept-edits, auto or yolo.
-    #[arg(long, value_name = "MODE")]
-    pub(crate) permission_mode: Option<PermissionMode>,
-
-    /// Ask for permission instead of denying it: on the terminal, or with `--input-format stream-json` the
-    /// program that writes the input.
-    #[arg(long)]
-    pub(crate) ask: bool,
-
-    /// Run in the background: print the job's id once the task is stored, and exit. See `haft jobs`.
-    #[arg(long, conflicts_with = "ask")]
-    pub(crate) bg: bool,
-
-    /// Be this job.
-    #[arg(long, value_name = "ID", hide = true, conflicts_with = "bg")]
-    pub(crate) job: Option<String>,
-
-    /// Offer only these tools: names, groups or profiles (see `haft tools list`), `*` or `none`.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub(crate) allowed_tools: Option<Vec<String>>,
-
-    /// Treat the task as a goal: continue until the model reports it reached; needs a limit (`--max-…`).
-    #[arg(long)]
-    pub(crate) goal: bool,
-
-    /// Require an answer in JSON that matches this schema: the schema itself, or a file that holds it. The answer is in
-    /// `structured_output` of the result.
-    #[arg(long, value_name = "SCHEMA")]
-    pub(crate) json_schema: Option<String>,
-
-    /// Stop after this many replies of the model.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_turns: Option<u32>,
-
-    /// Stop when this many tokens are used, input and output together.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) max_total_tokens: Option<u64>,
-
-    /// Stop when this much money is spent.
-    #[arg(long, value_name = "USD", value_parser = positive)]
-    pub(crate) max_budget_usd: Option<f64>,
-
-    /// Stop after this many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub(crate) max_wall_time: Option<Duration>,
-
-    /// Use this system prompt in place of the built-in role.
-    #[arg(long, value_name = "TEXT", conflicts_with = "system_prompt_file")]
-    pub(crate) system_prompt: Option<String>,
-
-    /// Read the system prompt from a file.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) system_prompt_file: Option<PathBuf>,
-
-    /// Add this text as the last section of the system prompt.
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) append_system_prompt: Option<String>,
-
-    /// Work in this folder.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) cwd: Option<PathBuf>,
-
-    /// Let tools access this folder, too; may be repeated.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) add_dir: Vec<PathBuf>,
-
-    /// Add a focus file for the task; may be repeated.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) file: Vec<String>,
-
-    /// Show reasoning and whole tool results.
-    #[arg(long)]
-    pub(crate) verbose: bool,
-
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
-
-/// What `haft run` prints.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OutputFormat {
-    /// The answer on stdout, progress on stderr.
-    #[default]
-    Text,
-    /// The result as one JSON object.
-    Json,
-    /// One JSON event a line.
-    StreamJson,
-}
-
-/// What `haft run` reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum InputFormat {
-    /// The task, or an attachment to it.
-    #[default]
-    Text,
-    /// One JSON object a line: messages, interrupts and approvals, until the input ends. `docs/events.md` describes them.
-    StreamJson,
-}
-
-/// Programs whose JSON formats haft supports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Compat {
-    /// The messages Claude Code's SDK reads and writes.
-    Claude,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DemoArgs {
-    /// The wire protocol: openai-chat, openai-responses, anthropic or gemini.
-    #[arg(long, default_value = "anthropic")]
-    pub(crate) api: Api,
-
-    /// Keep the sample project and print its path.
-    #[arg(long)]
-    pub(crate) keep: bool,
-}
-
-impl Default for DemoArgs {
-    fn default() -> Self {
-        Self { api: Api::Anthropic, keep: false }
-    }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct EventsArgs {
-    /// Print JSON schemas.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ConfigArgs {
-    #[command(subcommand)]
-    pub(crate) command: ConfigCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ConfigCommand {
-    /// Show every setting.
-    Show {
-        /// Show where each value comes from.
-        #[arg(long)]
-        origin: bool,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        common: Common,
-    },
-}
-
-pub(crate) fn positive(text: &str) -> Result<f64, String> {
-    text.parse()
-        .ok()
-        .filter(|number: &f64| number.is_finite() && *number > 0.0)
-        .ok_or_else(|| "expected a number above 0".into())
-}
-
-pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    positive(text).and_then(|seconds| Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string()))
-}
-
 #[cfg(test)]
 mod tests {
+    use haft_types::PermissionMode;
+
     use super::*;
 
     #[test]

@@ -33,7 +33,7 @@ pub fn run() -> ExitCode {
     }
     exit::mask_panics();
     match cli::Cli::from_process() {
-        Ok(cli) => match commands::dispatch(cli) {
+        Ok(cli) => match cli.run() {
             Ok(exit) => exit.into(),
             Err(failure) => exit::report(&failure).into(),
         },

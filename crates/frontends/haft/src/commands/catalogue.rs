@@ -16,7 +16,7 @@ use haft_project::external::HelpCache;
 use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, Shadowed, ShadowedBy, TrustState};
 use serde_json::{Value, json};
 
-use crate::cli::Common;
+use crate::commands::options::Common;
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
 use crate::wiring::{self, OfferedPrompt, PromptSources};
@@ -114,7 +114,7 @@ impl CatalogueContext {
     }
 }
 
-pub(super) fn run(kind: KnowledgeKind, command: Option<CatalogueCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(kind: KnowledgeKind, command: Option<CatalogueCommand>) -> anyhow::Result<ProcessExit> {
     let all = CatalogueCommand::List { verbose: false, json: false, common: Common::default() };
     match command.unwrap_or(all) {
         CatalogueCommand::List { verbose, json, common } => {

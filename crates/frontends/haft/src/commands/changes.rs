@@ -16,7 +16,7 @@ use haft_store::{Conversation, Store};
 use serde_json::{Value, json};
 
 use super::conversations;
-use crate::cli::Common;
+use crate::commands::options::Common;
 use crate::exit::ProcessExit;
 use crate::wiring;
 
@@ -107,19 +107,19 @@ pub(crate) struct ChangesArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn undo(args: &UndoArgs) -> anyhow::Result<ProcessExit> {
+pub(crate) fn undo(args: &UndoArgs) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(undo::undo(args))
 }
 
-pub(super) fn redo(args: &RedoArgs) -> anyhow::Result<ProcessExit> {
+pub(crate) fn redo(args: &RedoArgs) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(undo::redo(args))
 }
 
-pub(super) fn rewind(args: &RewindArgs) -> anyhow::Result<ProcessExit> {
+pub(crate) fn rewind(args: &RewindArgs) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(rewind::rewind(args))
 }
 
-pub(super) fn changes(args: &ChangesArgs) -> anyhow::Result<ProcessExit> {
+pub(crate) fn changes(args: &ChangesArgs) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(show::show(args))?;
     Ok(ProcessExit::Completed)
 }

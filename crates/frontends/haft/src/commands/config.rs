@@ -1,13 +1,35 @@
 //! `haft config`.
 
+use clap::{Args, Subcommand};
 use haft_agent::config::LoadedConfig;
 use serde_json::json;
 
-use crate::cli::ConfigCommand;
+use crate::commands::options::Common;
 use crate::exit::ProcessExit;
 use crate::output;
 
-pub(super) fn run(command: &ConfigCommand) -> anyhow::Result<ProcessExit> {
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show every setting.
+    Show {
+        /// Show where each value comes from.
+        #[arg(long)]
+        origin: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+pub(crate) fn run(command: &ConfigCommand) -> anyhow::Result<ProcessExit> {
     match command {
         ConfigCommand::Show { origin, json, common } => {
             let (_, loaded) = super::configuration(common)?;

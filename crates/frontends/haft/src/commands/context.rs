@@ -17,11 +17,11 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use haft_types::Api;
 
-use crate::cli::Common;
 use crate::commands::context::edit::EditArgs;
 #[cfg(feature = "lab")]
 use crate::commands::context::replay::ReplayArgs;
 use crate::commands::context::test::TestArgs;
+use crate::commands::options::Common;
 
 #[derive(Debug, Args)]
 pub(crate) struct ContextArgs {
@@ -266,7 +266,7 @@ pub(super) use quoted::other_tools;
 use crate::exit::ProcessExit;
 use crate::wiring;
 
-pub(super) fn run(command: ContextCommand) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(command: ContextCommand) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(async {
         match command {
             ContextCommand::Show(args) => show::run(&args).await,

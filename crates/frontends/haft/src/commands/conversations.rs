@@ -19,7 +19,7 @@ use clap::{Args, Subcommand};
 use haft_imports::ImportFormat;
 use haft_store::{Conversation, ConversationMatch, ConversationScope, Store, StoreError};
 
-use crate::cli::Common;
+use crate::commands::options::Common;
 use crate::exit::{ProcessExit, usage_error};
 use crate::wiring;
 
@@ -307,7 +307,7 @@ pub(crate) enum BackupCommand {
     },
 }
 
-pub(super) fn run(command: ConversationsCommand) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(command: ConversationsCommand) -> anyhow::Result<ProcessExit> {
     let done = wiring::runtime()?.block_on(async {
         match command {
             #[cfg(feature = "imports")]

@@ -8,7 +8,7 @@ use haft_model::O200k;
 use haft_types::TokenCounter;
 use serde_json::json;
 
-use crate::cli::Common;
+use crate::commands::options::Common;
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
 use crate::wiring;
@@ -34,7 +34,7 @@ struct FileCount {
     tokens: u64,
 }
 
-pub(super) fn run(args: &CountArgs) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(args: &CountArgs) -> anyhow::Result<ProcessExit> {
     let factor = factor(args)?;
     let mut counted = Vec::new();
     for file in &args.files {

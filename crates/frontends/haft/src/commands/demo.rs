@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use clap::Args;
 use haft_agent::config::Config;
 use haft_agent::{Places, RunPlan, WallClock};
 use haft_context::Budget;
@@ -16,13 +17,30 @@ use haft_engine::{EventSink, Which};
 use haft_model::{ModelConfig, ProviderConfig};
 use haft_project::TrustList;
 use haft_testkit::{Script, ScriptedServer};
-use haft_types::{CacheKind, CacheRule, Clock as _, Event, EventBody, Outcome, PermissionMode, Price, TurnResult};
+use haft_types::{Api, CacheKind, CacheRule, Clock as _, Event, EventBody, Outcome, PermissionMode, Price, TurnResult};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::{DemoArgs, OutputFormat};
+use crate::commands::options::OutputFormat;
 use crate::exit::ProcessExit;
 use crate::output::{self, Printer};
 use crate::wiring;
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// The wire protocol: openai-chat, openai-responses, anthropic or gemini.
+    #[arg(long, default_value = "anthropic")]
+    pub(crate) api: Api,
+
+    /// Keep the sample project and print its path.
+    #[arg(long)]
+    pub(crate) keep: bool,
+}
+
+impl Default for DemoArgs {
+    fn default() -> Self {
+        Self { api: Api::Anthropic, keep: false }
+    }
+}
 
 const TASK: &str = "One of the checks in test.sh fails. Find out why, fix it, and make sure that the test passes.";
 

@@ -12,7 +12,7 @@ use haft_agent::{Places, WallClock};
 use haft_store::{Check, CheckHealth, Patient, examine};
 use serde_json::json;
 
-use crate::cli::Common;
+use crate::commands::options::Common;
 use crate::exit::ProcessExit;
 use crate::{output, wiring};
 
@@ -30,7 +30,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ProcessExit> {
     if let Some(folder) = &args.salvage {
         return salvage::run(folder.as_deref(), args.json);
     }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::run::{cancel_on_signals, close, lower, printer, take_role, usage_errors};
-use crate::cli::{Compat, OutputFormat, RunArgs};
+use crate::commands::options::{Compat, OutputFormat, RunArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::stream::{Dialect, StreamApprover, StreamControl};
 use crate::wiring;
 
-pub(super) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     if args.output_format != OutputFormat::StreamJson {
         return Err(usage_error(
             "`--input-format stream-json` needs `--output-format stream-json`: answers go to who asks",

@@ -2,16 +2,23 @@
 
 mod page;
 
+use clap::Args;
 use haft_types::{ControlLine, Event, InputLine};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-use crate::cli::EventsArgs;
 use crate::exit::ProcessExit;
 use crate::output;
 
-pub(super) fn run(args: &EventsArgs) -> anyhow::Result<ProcessExit> {
+#[derive(Debug, Args)]
+pub(crate) struct EventsArgs {
+    /// Print JSON schemas.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<ProcessExit> {
     if args.json {
         let schemas = json!({
             "event": schema::<Event>(LineDirection::Out),

@@ -6,7 +6,7 @@ use haft_project::Level;
 use haft_project::hooks::{self, Hook};
 use serde_json::{Value, json};
 
-use crate::cli::Common;
+use crate::commands::options::Common;
 use crate::exit::ProcessExit;
 use crate::output::{self, TextTable};
 use crate::wiring;
@@ -32,7 +32,7 @@ pub(crate) struct HookListArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: Option<HooksCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(command: Option<HooksCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| HooksCommand::List(HookListArgs::default())) {
         HooksCommand::List(args) => list(&args)?,
     }

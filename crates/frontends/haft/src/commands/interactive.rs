@@ -30,21 +30,22 @@ use tokio_util::sync::CancellationToken;
 
 use super::permissions;
 use super::run::{lower, take_role, usage_errors};
-use crate::cli::{DemoArgs, RunArgs, at_a_terminal};
+use crate::commands::demo::DemoArgs;
+use crate::commands::options::{RunArgs, at_a_terminal};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output;
 use crate::wiring::{self, PromptSources};
 
 /// How the interface looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum InterfaceStyle {
+pub(crate) enum InterfaceStyle {
     /// As `[tui]` and the terminal say.
     AsConfigured,
     /// Plain lines.
     Plain,
 }
 
-pub(super) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<ProcessExit> {
     if !at_a_terminal() {
         return Err(usage_error("talking to the model needs a terminal; use `haft run \"…\"` or `haft -p \"…\"`"));
     }

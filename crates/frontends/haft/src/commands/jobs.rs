@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use haft_engine::EventSink;
 use haft_types::Event;
 
-use crate::cli::{Common, OutputFormat};
+use crate::commands::options::{Common, OutputFormat};
 use crate::exit::ProcessExit;
 use crate::jobs::{BackgroundJob, JobFolder, JobState, follow};
 use crate::output::{self, Printer};
@@ -91,7 +91,7 @@ pub(crate) struct KillArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: JobsCommand) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(command: JobsCommand) -> anyhow::Result<ProcessExit> {
     match command {
         JobsCommand::List(args) => show::list(&args)?,
         JobsCommand::Show(args) => show::show(&args)?,

@@ -11,7 +11,7 @@ use haft_sandbox::{GitError, GitProgram, GitReach};
 use haft_types::{PermissionMode, TokenCounter};
 use serde_json::json;
 
-use crate::cli::Common;
+use crate::commands::options::Common;
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
 use crate::wiring;
@@ -69,7 +69,7 @@ pub(crate) enum LibCommand {
     },
 }
 
-pub(super) fn run(command: Option<LibCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(command: Option<LibCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or(LibCommand::List { json: false, common: Common::default() }) {
         LibCommand::Add { name, common } => add(&name, &common)?,
         LibCommand::Remove { name, common } => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::cli::Common;
+use crate::commands::options::Common;
 use crate::exit::ProcessExit;
 use crate::output;
 use crate::wiring::log::{Follower, LogLevel, LogLine, newest_lines};
@@ -37,7 +37,7 @@ pub(crate) struct LogArgs {
     common: Common,
 }
 
-pub(super) fn run(args: &LogArgs) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ProcessExit> {
     let (places, _) = super::configuration(&args.common)?;
     let folder = places.log();
     // Before the lines are read: one that comes in between is shown twice rather than never.

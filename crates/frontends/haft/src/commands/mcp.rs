@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use haft_types::Decision;
 
-use crate::cli::Common;
+use crate::commands::options::Common;
 use crate::exit::{ProcessExit, usage_error};
 use crate::wiring;
 use crate::wiring::mcp::Mcp;
@@ -125,7 +125,7 @@ pub(crate) struct McpTestArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: Option<McpCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(command: Option<McpCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| McpCommand::List(McpListArgs::default())) {
         McpCommand::List(args) => list::run(&args),
         McpCommand::Add(args) => add::run(&args),

@@ -12,7 +12,7 @@ use haft_agent::config::Config;
 use haft_model::Catalogue;
 use haft_types::Api;
 
-use crate::cli::{Common, positive};
+use crate::commands::options::{Common, positive};
 use crate::exit::{ProcessExit, usage_error};
 
 pub(super) use list::usable;
@@ -135,7 +135,7 @@ pub(crate) struct TestArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: Option<ModelsCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(command: Option<ModelsCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| ModelsCommand::List(ListArgs::default())) {
         ModelsCommand::List(args) => list::run(&args),
         ModelsCommand::Show(args) => show::run(&args),

@@ -8,7 +8,7 @@ use haft_agent::{Project, WallClock};
 use haft_engine::StoredNotes;
 use haft_tool::{Note, PortError, ProjectNotes};
 
-use crate::cli::Common;
+use crate::commands::options::Common;
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
 use crate::wiring;
@@ -61,7 +61,7 @@ pub(crate) enum NotesCommand {
     },
 }
 
-pub(super) fn run(command: Option<NotesCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(command: Option<NotesCommand>) -> anyhow::Result<ProcessExit> {
     let command = command.unwrap_or(NotesCommand::List { json: false, common: Common::default() });
     wiring::runtime()?.block_on(async {
         match command {

@@ -12,7 +12,7 @@ use haft_types::Decision;
 use haft_types::PermissionMode;
 use serde_json::json;
 
-use crate::cli::Common;
+use crate::commands::options::Common;
 use crate::exit::ProcessExit;
 use crate::output::{self, TextTable};
 use crate::wiring;
@@ -84,7 +84,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: PermissionsCommand) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(command: PermissionsCommand) -> anyhow::Result<ProcessExit> {
     match command {
         PermissionsCommand::List { json, common } => list(json, &common)?,
         PermissionsCommand::Add { rules, ask, deny } => {

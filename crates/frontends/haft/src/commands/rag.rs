@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use haft_rag::Collection;
 
-use crate::cli::Common;
+use crate::commands::options::Common;
 use crate::exit::{ProcessExit, usage_error};
 use crate::wiring::rag::Rag;
 
@@ -102,7 +102,7 @@ pub(crate) struct RagServeArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: Option<RagCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(command: Option<RagCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| RagCommand::List(RagListArgs::default())) {
         RagCommand::List(args) => list::run(&args)?,
         RagCommand::Add(args) => change::add(&args)?,

@@ -8,7 +8,7 @@ use haft_sandbox::{Git, GitProgram};
 use haft_types::PermissionMode;
 
 use super::run;
-use crate::cli::{Common, OutputFormat, RunArgs, positive};
+use crate::commands::options::{Common, OutputFormat, RunArgs, positive};
 use crate::exit::{ProcessExit, usage_error};
 use crate::wiring;
 
@@ -62,7 +62,7 @@ const PROMPT: &str = include_str!("review/prompt.md");
 const TOOLS: [&str; 7] =
     ["read_file", "list_files", "glob", "search_files", "list_code_definition_names", "recall", "count_tokens"];
 
-pub(super) fn run(args: ReviewArgs) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(args: ReviewArgs) -> anyhow::Result<ProcessExit> {
     let (places, loaded) = super::configuration(&args.common)?;
     let project = wiring::project(None)?;
     // git runs what a repository configures, so it is not run in one that nobody trusts.

@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use self::approve::TerminalApprover;
-use crate::cli::{Compat, InputFormat, OutputFormat, RunArgs};
+use crate::commands::options::{Compat, InputFormat, OutputFormat, RunArgs};
 use crate::commands::slash;
 use crate::exit::{ProcessExit, usage_error};
 use crate::jobs::{self, JobFolder};
@@ -23,7 +23,7 @@ use crate::output::claude::{ClaudeMessages, Introduction, PartialMessages};
 use crate::output::{self, Printer};
 use crate::wiring::{self, PromptSources};
 
-pub(super) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     match args.input_format {
         InputFormat::Text => {}
         InputFormat::StreamJson => return super::drive::run(args),

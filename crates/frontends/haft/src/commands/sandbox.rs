@@ -10,7 +10,7 @@ use haft_sandbox::{ConfinementSpec, Network, Sandbox};
 use haft_types::PermissionMode;
 use serde_json::json;
 
-use crate::cli::Common;
+use crate::commands::options::Common;
 use crate::exit::ProcessExit;
 use crate::{output, wiring};
 
@@ -49,7 +49,7 @@ pub(crate) struct SandboxStatusArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: &SandboxCommand) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(command: &SandboxCommand) -> anyhow::Result<ProcessExit> {
     match command {
         SandboxCommand::Status(args) => status(args).map(|()| ProcessExit::Completed),
         SandboxCommand::Test(args) => test::run(args),

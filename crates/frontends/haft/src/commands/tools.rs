@@ -14,8 +14,8 @@ use haft_tool::Registry;
 use haft_tools::{LimitsConfig, Running};
 
 use super::catalogue;
-use crate::cli::Common;
 use crate::commands::catalogue::CatalogueCommand;
+use crate::commands::options::Common;
 use crate::commands::useful::OfConversation;
 use crate::exit::ProcessExit;
 use crate::wiring;
@@ -87,7 +87,7 @@ pub(crate) struct ToolListArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| ToolsCommand::List(ToolListArgs::default())) {
         ToolsCommand::List(args) => wiring::runtime()?.block_on(list::run(&args))?,
         ToolsCommand::Show { name, json, common } => wiring::runtime()?.block_on(show::run(&name, json, &common))?,
@@ -103,7 +103,7 @@ pub(super) fn run(command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> 
 }
 
 /// Every tool there is.
-pub(crate) fn registry() -> Registry {
+pub(in crate::commands) fn registry() -> Registry {
     let supervisor = Arc::new(wiring::environment().supervisor());
     let readers = wiring::readers(&supervisor);
     haft_engine::all_tools(&Arc::new(Running::new(supervisor, LimitsConfig::default()).with_readers(readers)))

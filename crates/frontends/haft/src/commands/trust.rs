@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use haft_agent::{Places, Project, WallClock};
 use haft_project::{
     Footprint, KnowledgePaths, Level, ServerGrant, TrustList, TrustState, instructions, modules, rules,
@@ -11,12 +12,27 @@ use haft_project::{
 use haft_types::Clock as _;
 use serde_json::json;
 
-use crate::cli::TrustArgs;
 use crate::exit::ProcessExit;
 use crate::wiring::ProjectPolicy;
 use crate::{output, wiring};
 
-pub(super) fn run(args: &TrustArgs) -> anyhow::Result<ProcessExit> {
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// The folder; the project around the current one when absent.
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+    /// Only show whether it is trusted and what it would run.
+    #[arg(long, conflicts_with = "revoke")]
+    pub(crate) show: bool,
+    /// Revoke the trust.
+    #[arg(long)]
+    pub(crate) revoke: bool,
+    /// Print JSON, with `--show`.
+    #[arg(long, requires = "show")]
+    pub(crate) json: bool,
+}
+
+pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<ProcessExit> {
     let places = wiring::places()?;
     let project = wiring::project(args.folder.as_deref())?;
     let list = TrustList::at(places.trust_file());

@@ -10,7 +10,7 @@ use haft_tool::{Added, NewUseful, OutputLimits, UsefulInfo, UsefulItem};
 
 use super::conversations;
 use super::notes::told;
-use crate::cli::Common;
+use crate::commands::options::Common;
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
 use crate::wiring;
@@ -100,7 +100,7 @@ impl FromStr for LineSpan {
     }
 }
 
-pub(super) fn run(command: Option<UsefulCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(command: Option<UsefulCommand>) -> anyhow::Result<ProcessExit> {
     let all = UsefulCommand::List { of: OfConversation::default(), json: false, common: Common::default() };
     let command = command.unwrap_or(all);
     wiring::runtime()?.block_on(async {

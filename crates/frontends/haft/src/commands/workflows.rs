@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::catalogue;
 use super::run::cancel_on_signals;
-use crate::cli::{Common, OutputFormat, positive, seconds};
 use crate::commands::catalogue::CatalogueCommand;
+use crate::commands::options::{Common, OutputFormat, positive, seconds};
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
@@ -95,7 +95,7 @@ fn input(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.to_owned()))
 }
 
-pub(super) fn run(command: Option<WorkflowsCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(command: Option<WorkflowsCommand>) -> anyhow::Result<ProcessExit> {
     match command {
         None => catalogue::run(KnowledgeKind::Workflows, None),
         Some(WorkflowsCommand::Catalogue(command)) => catalogue::run(KnowledgeKind::Workflows, Some(command)),

@@ -5,7 +5,7 @@ use haft_types::{CallPhase, Event, EventBody, Outcome, SandboxLayer, TaskPhase, 
 use serde_json::Value;
 
 use super::claude::ClaudeMessages;
-use crate::cli::OutputFormat;
+use crate::commands::options::OutputFormat;
 
 /// Prints events as they come.
 pub(crate) struct Printer {

@@ -6,15 +6,16 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use haft_agent::config::Config;
 use haft_agent::{Contribution, Extension, ExtensionContext, RunPlan};
 use haft_engine::Notice;
 use haft_permission::{PermissionRule, PermissionsConfig};
+use haft_tool::Registry;
+use haft_tools::{LimitsConfig, Running};
 use haft_types::Decision;
 use serde_json::Value;
-
-use crate::commands::tools;
 
 /// The files, and whether every key in them is meant for haft.
 const FILES: [(&str, Owner); 3] = [
@@ -158,7 +159,7 @@ fn narrowed(user: &[String], project: &[String], config: &Config) -> Vec<String>
     // What a choice stands for; what is no built-in tool, group or profile stands for itself.
     let expanded = |choice: &[String]| -> BTreeSet<String> {
         let one = |entry: &String| {
-            let mut registry = tools::registry();
+            let mut registry = registry();
             match registry.select(std::slice::from_ref(entry), &config.tools.profiles) {
                 Ok(()) => registry.offered().map(|tool| tool.spec().name.clone()).collect(),
                 Err(_) => vec![entry.clone()],
@@ -172,6 +173,13 @@ fn narrowed(user: &[String], project: &[String], config: &Config) -> Vec<String>
         user => expanded(project).intersection(&expanded(user)).cloned().collect(),
     };
     if both.is_empty() { vec!["none".to_owned()] } else { both }
+}
+
+/// Every built-in tool.
+fn registry() -> Registry {
+    let supervisor = Arc::new(super::environment().supervisor());
+    let readers = super::readers(&supervisor);
+    haft_engine::all_tools(&Arc::new(Running::new(supervisor, LimitsConfig::default()).with_readers(readers)))
 }
 
 /// A file of a project.

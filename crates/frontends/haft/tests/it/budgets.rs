@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A source file of a crate, without its tests.
-struct SourceFile {
+pub(crate) struct SourceFile {
     /// Its path from the root of the repository.
-    path: String,
+    pub(crate) path: String,
     /// The folder below `crates`: `core`, `extensions`, `frontends` or `testkit`.
     folder: String,
-    text: String,
+    pub(crate) text: String,
 }
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().unwrap()
 }
 
-fn sources() -> Vec<SourceFile> {
+pub(crate) fn sources() -> Vec<SourceFile> {
     let root = root();
     let mut found = Vec::new();
     for entry in ignore::WalkBuilder::new(root.join("crates")).build() {

@@ -11,6 +11,7 @@ mod bad_input;
 mod broken;
 mod budgets;
 mod catalogue;
+mod circles;
 mod confined_starts;
 mod context;
 mod context_edit;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::text::{count, money};
-use crate::cli::{Common, OutputFormat, RunArgs};
+use crate::commands::options::{Common, OutputFormat, RunArgs};
 use crate::commands::{configuration, conversations, run};
 use crate::exit::usage_error;
 use crate::output::{self, Printer, TextTable};

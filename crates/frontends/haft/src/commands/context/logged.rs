@@ -9,7 +9,7 @@ use haft_store::{Conversation, LoggedRequest, RequestOutline, Store};
 use haft_types::{Entry, LlmMetadata, Message, ModelSpec, Request, Role, Segment, ToolProtocol, ToolSet};
 
 use super::next;
-use crate::cli::Common;
+use crate::commands::options::Common;
 use crate::commands::{configuration, conversations};
 use crate::exit::usage_error;
 use crate::{output, wiring};

@@ -9,7 +9,7 @@ use haft_engine::prefix_cache_of;
 use haft_types::{Clock, MessageId};
 
 use super::logged::RequestLogReader;
-use crate::cli::Common;
+use crate::commands::options::Common;
 
 /// What the next request of the current conversation writes again once its tools are others; `None` when there is none, or
 /// nothing of it is in the cache.

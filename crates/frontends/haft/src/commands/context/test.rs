@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::next;
-use crate::cli::{Common, RunArgs};
+use crate::commands::options::{Common, RunArgs};
 use crate::commands::{configuration, run};
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};

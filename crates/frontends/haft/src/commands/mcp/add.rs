@@ -8,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 
 use super::test;
-use crate::cli::Common;
 use crate::commands::context;
 use crate::commands::mcp::{McpAddArgs, McpTransport};
+use crate::commands::options::Common;
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 

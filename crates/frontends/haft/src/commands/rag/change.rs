@@ -6,7 +6,7 @@ use haft_agent::config;
 use haft_rag::{CollectionConfig, CollectionKind, CollectionSource};
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
-use crate::cli::Common;
+use crate::commands::options::Common;
 use crate::commands::rag::RagAddArgs;
 use crate::exit::usage_error;
 use crate::wiring::rag::{self, Rag};

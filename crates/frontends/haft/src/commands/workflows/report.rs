@@ -5,7 +5,7 @@ use haft_types::{ConversationId, Event, EventBody, Outcome};
 use haft_workflows::{RunRecord, StepRecord, Workflow, WorkflowObserver, WorkflowReport, WorkflowStep};
 use serde_json::{Value, json};
 
-use crate::cli::OutputFormat;
+use crate::commands::options::OutputFormat;
 use crate::output::{self, Printer};
 
 /// Prints what happens in the steps.
