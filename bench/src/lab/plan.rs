@@ -93,8 +93,13 @@ impl Planner {
         }
     }
 
+    /// Adds a reply, unless it would ask for what was asked for just before: a call that is repeated with the same result ends a
+    /// turn.
     fn say(&mut self, text: String, call: ScriptCall) {
-        self.replies.push(Reply::calls([call]).with_text(text));
+        let reply = Reply::calls([call]).with_text(text);
+        if self.replies.iter().rev().take(8).all(|earlier| earlier.tool_calls != reply.tool_calls) {
+            self.replies.push(reply);
+        }
     }
 
     fn path(&self, number: usize) -> String {
@@ -119,10 +124,13 @@ impl Planner {
     }
 
     fn read(&mut self) {
-        // Several files at once, as models do it.
-        let calls: Vec<_> = (0..=self.random.below(4) / 3).map(|_| self.read_call()).collect();
-        let text = format!("I read {} to see what it does.", if calls.len() > 1 { "both" } else { "it" });
-        self.replies.push(Reply::calls(calls).with_text(text));
+        let (first, second) = (self.read_call(), self.read_call());
+        // Two files at once now and then, as models do it.
+        if self.random.below(4) == 0 && first != second {
+            self.replies.push(Reply::calls([first, second]).with_text("I read both to see what they do."));
+        } else {
+            self.say("I read it to see what it does.".to_owned(), first);
+        }
     }
 
     fn read_call(&mut self) -> ScriptCall {

@@ -88,7 +88,9 @@ impl LineJudge<'_> {
             shapes.iter().any(|shape| inside(shape))
                 || folders.iter().any(|folder| inside(&folder.to_string_lossy()) && self.may_hold(folder, reading))
         })?;
-        Some(maybe(rule, &run.words.iter().map(|word| word.source.as_str()).collect::<Vec<_>>().join(" ")))
+        let program = run.words.first().map_or("it", |word| &word.source);
+        let reason = format!("`{program}` reads whole folders, and the rule `{rule}` may speak of files in them");
+        Some(Ruling::new(Decision::Ask, reason).with_rule(rule))
     }
 
     /// Whether something that may not be read lies below a folder, as far as that is looked at. The project itself is not.

@@ -76,6 +76,44 @@ fn auto_runs_commands_inside_without_asking() {
     assert_eq!(left, 0, "nor of the private folder");
 }
 
+/// A script reads what no rule can see it read: inside, what is denied is not there to be read, and what steers later runs is
+/// not there to be changed.
+#[test]
+fn what_rules_deny_to_read_is_hidden_inside() {
+    let calls = ["sh look.sh", "cat .e?v", "grep -r hunter .", "cat src/a.rs", "sh steer.sh", "echo x > CLAUDE.md"];
+    let rig = rig(
+        calls.map(line).into_iter().chain([Reply::text("Done.")]),
+        "\n[permissions]\ndeny = [\"read_file(**/.env)\", \"read_file(secrets/**)\"]",
+    );
+    if !has_namespaces(&rig) {
+        return;
+    }
+    for folder in ["sub", "secrets/deep", "src"] {
+        std::fs::create_dir_all(rig.project().join(folder)).unwrap();
+    }
+    for (file, text) in [
+        (".env", "KEY=hunter2\n"),
+        ("sub/.env", "KEY=hunter2\n"),
+        ("secrets/deep/key", "hunter2\n"),
+        ("src/a.rs", "fn a() {}\n"),
+        ("AGENTS.md", "Be kind.\n"),
+        ("look.sh", "cat .env sub/.env secrets/*/key secrets/deep; echo looked\n"),
+        ("steer.sh", "echo 'Be rude.' >> AGENTS.md || echo refused\n"),
+    ] {
+        rig.write(file, text);
+    }
+    let results = results(&auto(&rig));
+    assert!(results[0].1.contains("looked") && !results[0].1.contains("hunter2"), "{}", results[0].1);
+    for asked in [1, 2, 5] {
+        assert!(results[asked].0 == "error" && !results[asked].1.contains("hunter2"), "{:?}", results[asked]);
+    }
+    assert!(results[3].1.contains("fn a()"), "{:?}", results[3]);
+    assert!(results[4].1.contains("refused"), "{:?}", results[4]);
+    let kept = std::fs::read_to_string(rig.project().join("AGENTS.md")).unwrap();
+    assert_eq!(kept, "Be kind.\n");
+    assert!(!rig.project().join("CLAUDE.md").exists());
+}
+
 #[test]
 fn leaving_it_is_asked_which_headless_is_a_denial() {
     let outside = json!({ "command": "echo x > made", "requires_approval": false, "sandbox": "outside" });
