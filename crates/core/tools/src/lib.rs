@@ -77,7 +77,7 @@ pub use agents::talk_to::tool as talk_to;
 pub use agents::talk_to_group::tool as talk_to_group;
 pub use cases::cases;
 pub use dialogue::plan_mode_respond::tool as plan_mode_respond;
-pub use files::change::{Recovery, RecoveryOutcome, recover};
+pub use files::change::{OpenFolder, Recovery, RecoveryOutcome, recover};
 pub use files::excerpt::{ExcerptError, excerpt};
 pub use knowledge::use_skill::tool as use_skill;
 pub use limits::LimitsConfig;

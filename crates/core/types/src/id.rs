@@ -83,6 +83,27 @@ impl ConversationId {
     pub fn short(&self) -> &str {
         self.0.char_indices().nth(8).map_or(self.0.as_str(), |(end, _)| &self.0[..end])
     }
+
+    /// The id as [`file_name`] writes it: imported ones may hold anything.
+    pub fn file_name(&self) -> String {
+        file_name(&self.0)
+    }
+}
+
+/// A longer name gets a hash for its end: file systems take 255 bytes, and endings are added.
+const LONGEST_NAME: usize = 150;
+
+/// A name for a file made of a name from elsewhere: plain ones, such as generated ids, are what they are; in others, what is
+/// not a plain character is written as its code. It leads nowhere, hides nothing, and no two names give the same.
+pub fn file_name(name: &str) -> String {
+    let plain = |at: usize, c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_') || (c == '.' && at > 0);
+    let code = |(at, c): (usize, char)| if plain(at, c) { c.to_string() } else { format!("%{:x}", c as u32) };
+    let mut safe: String = name.char_indices().map(code).collect();
+    if safe.len() > LONGEST_NAME {
+        safe.truncate(LONGEST_NAME - 50);
+        safe.extend(["%-", &ContentHash::of(name.as_bytes()).to_string()]);
+    }
+    if safe.is_empty() { "%".to_owned() } else { safe }
 }
 
 impl From<Uuid> for ConversationId {
@@ -117,6 +138,45 @@ pub trait IdSource: Send + Sync {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_name_has_a_file_name_that_leads_nowhere() {
+        let plain = ["0a1b2c3d-0000-4000-8000-000000000000", "a_b.c-1", "salvaged-7"];
+        for name in plain {
+            assert_eq!(file_name(name), name);
+        }
+        let long = "x".repeat(5_000);
+        let odd = [
+            "",
+            ".",
+            "..",
+            "../../x",
+            "/abs",
+            "a\0b",
+            "a/b",
+            "a%2fb",
+            "a\\b",
+            ".hidden",
+            "\u{202e}x",
+            "短い",
+            "a\nb",
+            "~",
+            &long,
+            &format!("{long}y"),
+            &"ü".repeat(100),
+            "CON:x",
+            "a b",
+            "%",
+        ];
+        let mut seen = std::collections::BTreeSet::new();
+        for name in odd {
+            let safe = ConversationId::new(name).file_name();
+            let fits = |c: char| c.is_ascii_alphanumeric() || "-_.%".contains(c);
+            assert!(safe.chars().all(fits) && !safe.starts_with('.') && !safe.is_empty(), "{name:?}: {safe}");
+            assert!(safe.len() <= LONGEST_NAME, "{name:?}: {safe}");
+            assert!(seen.insert(safe.clone()) && !plain.contains(&safe.as_str()), "{name:?}: {safe}");
+        }
+    }
 
     #[test]
     fn short_id_is_the_first_eight_digits() {

@@ -40,7 +40,7 @@ pub use event::{
 pub use form::{Choice, Field, FieldKind, Filled, Form};
 pub use hash::{ContentHash, Hasher};
 pub use hook::HookPoint;
-pub use id::{Clock, ConversationId, IdSource, MessageId, ShortId};
+pub use id::{Clock, ConversationId, IdSource, MessageId, ShortId, file_name};
 pub use mark::{MarkAction, MarkReport};
 pub use message::{Entry, LlmMetadata, Message, Metadata, Origin, Role};
 pub use model::{Api, CacheKind, CacheMatch, CacheRule, Capabilities, ModelSpec, ToolProtocol};

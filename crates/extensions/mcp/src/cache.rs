@@ -64,7 +64,7 @@ impl Cache {
     }
 
     fn file(&self, server: &ServerDefinition) -> PathBuf {
-        self.folder.join(format!("{}-{}.json", server.name, &declaration(server)[..32]))
+        self.folder.join(format!("{}-{}.json", haft_types::file_name(&server.name), &declaration(server)[..32]))
     }
 }
 

@@ -7,15 +7,18 @@
 mod tests;
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use haft_store::versions::FileVersion;
 use haft_tool::{FileChange, FileHistory};
+use haft_tools::OpenFolder;
 use haft_types::{ChangeKind, ContentHash};
 
 use super::disk::{LARGEST, PutError, Seen, look, put, sync_folder};
 use super::merge;
+
+/// How temporary names begin.
+const TEMPORARY: &str = ".haft-merge-";
 
 /// A path that was changed in the copy.
 pub(crate) struct Adoption {
@@ -146,13 +149,17 @@ fn make(planned: &[PlannedAdoption<'_>]) -> Result<(), NotAdopted> {
     let mut folders = Vec::new();
     for (index, one) in planned.iter().enumerate() {
         let made = parents(one, &mut folders)
-            .and_then(|()| put(one.path, (one.before.version, one.after), &one.bytes, &temporary(one.path)));
+            .and_then(|()| put(one.path, (one.before.version, one.after), &one.bytes, TEMPORARY));
         let Err(error) = made else { continue };
         for done in planned[..index].iter().rev() {
             // What somebody else has changed in this moment is theirs.
-            let _ = put(done.path, (done.after, done.before.version), &done.before.bytes, &temporary(done.path));
+            let _ = put(done.path, (done.after, done.before.version), &done.before.bytes, TEMPORARY);
         }
-        folders.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
+        for folder in folders.iter().rev() {
+            if let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) {
+                let _ = OpenFolder::open(above).and_then(|above| above.remove_folder(name));
+            }
+        }
         return Err(match error {
             PutError::Overtaken => NotAdopted::Conflicts(vec![one.path.to_owned()]),
             PutError::Io(error) => NotAdopted::Failed(format!("cannot write `{}`: {error}", one.path.display())),
@@ -167,17 +174,11 @@ fn parents(one: &PlannedAdoption<'_>, made: &mut Vec<PathBuf>) -> Result<(), Put
     if one.after == FileVersion::Absent {
         return Ok(());
     }
-    let missing: Vec<_> = one.path.ancestors().skip(1).take_while(|folder| !folder.exists()).collect();
-    for folder in missing.into_iter().rev() {
-        fs::create_dir(folder)?;
-        made.push(folder.to_owned());
-    }
+    let Some(folder) = one.path.parent() else { return Ok(()) };
+    let missing = OpenFolder::missing(folder);
+    OpenFolder::open_or_make(folder)?;
+    made.extend(missing);
     Ok(())
-}
-
-fn temporary(path: &Path) -> PathBuf {
-    let name = ContentHash::of(path.as_os_str().as_encoded_bytes());
-    path.with_file_name(format!(".haft-merge-{name}.tmp"))
 }
 
 fn told(one: &PlannedAdoption<'_>) -> FileChange {

@@ -4,11 +4,10 @@
 //! somebody else's, and is left alone.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use haft_store::versions::{FileStep, FileVersion, FileVersions, Reversal, StepId, StepKind, VersionsError};
-use haft_types::ContentHash;
+use haft_tools::OpenFolder;
 
 use super::disk::{PutError, put, sync_folder, version_at};
 use super::plan::Conflict;
@@ -43,7 +42,8 @@ pub(super) fn finish_begun(versions: &dyn FileVersions, steps: &[FileStep]) -> R
     let begun: Vec<_> = steps.iter().filter(|step| step.kind != StepKind::Call && !step.done).collect();
     for step in &begun {
         let reversals = step.changes.iter().filter_map(|change| {
-            let _ = fs::remove_file(temporary(step.id, &change.path));
+            let folder = change.path.parent().and_then(|folder| OpenFolder::open(folder).ok());
+            let _ = folder.map(|folder| folder.remove_left(&beginning(step.id)));
             let of = Vec::new();
             Some(Reversal { path: change.path.clone(), before: change.before, after: change.after?, of })
         });
@@ -67,7 +67,7 @@ fn change(versions: &dyn FileVersions, step: StepId, reversal: &Reversal) -> Res
         Some(hash) => versions.content(hash).map_err(|error| unreadable(&error))?,
         None => Vec::new(),
     };
-    put(path, (now, *after), &bytes, &temporary(step, path)).map_err(|error| match error {
+    put(path, (now, *after), &bytes, &beginning(step)).map_err(|error| match error {
         PutError::Overtaken => Conflict::ChangedByOthers,
         PutError::Io(error) => Conflict::Refused(error.to_string()),
     })
@@ -86,8 +86,7 @@ fn is_folder(version: FileVersion) -> bool {
     matches!(version, FileVersion::Folder { .. })
 }
 
-/// A name beside the path that nothing else has, the same after a kill.
-fn temporary(step: StepId, path: &Path) -> PathBuf {
-    let name = ContentHash::of(path.as_os_str().as_encoded_bytes());
-    path.with_file_name(format!(".haft-undo-{}-{name}.tmp", step.0))
+/// How temporary names of a step begin, so that they are found after a kill.
+fn beginning(step: StepId) -> String {
+    format!(".haft-undo-{}-", step.0)
 }

@@ -1,18 +1,19 @@
 //! What a path holds, and how it is made to hold something else.
 //!
-//! Invariant: a file or link is replaced in one step: whoever looks sees the old one or the new one. What is not as expected at
-//! the last moment is left alone.
+//! Invariants: a file or link is replaced in one step: whoever looks sees the old one or the new one. No link on the way to a
+//! path is followed ([`OpenFolder`]): what lies behind one is neither read nor written. What takes the place of something is
+//! put back if that was not what was expected.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::fs::{Metadata, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 
 use haft_store::versions::{FileContent, FileStamp, FileVersion};
+use haft_tools::OpenFolder;
 use haft_types::ContentHash;
-use rustix::fs::{CWD, Gid, OFlags, RenameFlags, Uid, fchown, renameat_with};
 
 /// The largest file that is saved before a tool changes it.
 pub(super) const LARGEST: u64 = 64 * 1024 * 1024;
@@ -37,14 +38,33 @@ impl Seen {
     }
 }
 
-/// Looks at a path without following a link at its end. A file of more than `largest` bytes is not read.
+/// The folder of a path, held open, and its name in there.
+fn place(path: &Path) -> io::Result<(OpenFolder, &OsStr)> {
+    let (folder, name) = path.parent().zip(path.file_name()).ok_or(io::ErrorKind::InvalidFilename)?;
+    Ok((OpenFolder::open(folder)?, name))
+}
+
+/// Looks at a path without following a link. A file of more than `largest` bytes is not read.
 pub(super) fn look(path: &Path, largest: u64) -> Seen {
-    match path.symlink_metadata() {
-        Ok(metadata) if metadata.is_file() => look_at_file(path, largest)
+    match place(path) {
+        Ok((folder, name)) => look_in(&folder, name, largest),
+        Err(error) => unseen(path, &error),
+    }
+}
+
+/// Nothing is there, or nothing is known of what is: what lies behind a link is not looked at.
+fn unseen(path: &Path, error: &io::Error) -> Seen {
+    let nothing = |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    let absent = nothing(error) || path.symlink_metadata().is_err_and(|error| nothing(&error));
+    Seen::without_content(if absent { FileVersion::Absent } else { FileVersion::Unsaved { size: 0 } }, None)
+}
+
+fn look_in(folder: &OpenFolder, name: &OsStr, largest: u64) -> Seen {
+    match folder.look(name) {
+        Ok(metadata) if metadata.is_file() => look_at_file(folder, name, largest)
             .unwrap_or_else(|_| Seen::without_content(FileVersion::Unsaved { size: metadata.len() }, None)),
-        Ok(metadata) if metadata.is_symlink() => match path.read_link() {
-            Ok(target) => {
-                let bytes = target.into_os_string().into_vec();
+        Ok(metadata) if metadata.is_symlink() => match folder.target(name) {
+            Ok(bytes) => {
                 let version = FileVersion::Link { hash: ContentHash::of(&bytes) };
                 Seen { version, bytes, stamp: Some(stamp(&metadata)) }
             }
@@ -54,17 +74,14 @@ pub(super) fn look(path: &Path, largest: u64) -> Seen {
             Seen::without_content(FileVersion::Folder { mode: mode(&metadata) }, Some(stamp(&metadata)))
         }
         Ok(metadata) => Seen::without_content(FileVersion::Unsaved { size: metadata.len() }, Some(stamp(&metadata))),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Seen::without_content(FileVersion::Absent, None)
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Seen::without_content(FileVersion::Absent, None),
         Err(_) => Seen::without_content(FileVersion::Unsaved { size: 0 }, None),
     }
 }
 
-fn look_at_file(path: &Path, largest: u64) -> io::Result<Seen> {
-    // A pipe or link put there in between must neither block nor be followed.
-    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+fn look_at_file(folder: &OpenFolder, name: &OsStr, largest: u64) -> io::Result<Seen> {
+    // A pipe or link put there in between neither blocks nor is followed.
+    let file = folder.read(name)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.len() > largest {
         return Ok(Seen::without_content(FileVersion::Unsaved { size: metadata.len() }, Some(stamp(&metadata))));
@@ -109,114 +126,126 @@ pub(super) enum PutError {
     Io(#[from] io::Error),
 }
 
-/// Makes `path`, which holds `from`, hold `to`. `bytes` is the content of a file or the target of a link; `temporary` is a
-/// free name in the same folder.
+/// Makes `path`, which holds `from`, hold `to`. `bytes` is the content of a file or the target of a link; temporary names in
+/// its folder begin with `beginning`.
 pub(super) fn put(
     path: &Path,
     (from, to): (FileVersion, FileVersion),
     bytes: &[u8],
-    temporary: &Path,
+    beginning: &str,
 ) -> Result<(), PutError> {
-    let made = match to {
-        FileVersion::Absent => remove(path, from),
-        FileVersion::Folder { mode } => put_folder(path, from, mode),
+    let (folder, name) = place(path)?;
+    let temporary = OpenFolder::temporary_name(beginning)?;
+    let spot = Spot { folder, name, temporary: &temporary };
+    match to {
+        FileVersion::Absent => spot.remove(from),
+        FileVersion::Folder { mode } => spot.put_folder(from, mode),
         FileVersion::File { mode, hash, .. } => match from {
             // Only the mode: the file stays the same one.
             FileVersion::File { hash: same, .. } if same == hash => {
-                check(path, from).and_then(|()| set_mode(path, mode))
+                spot.check(name, from)?;
+                Ok(spot.folder.set_mode(name, mode)?)
             }
-            _ => write_file(temporary, path, mode, bytes).and_then(|()| take_place(temporary, path, from)),
+            _ => spot.take_place(from, spot.write_file(mode, bytes)),
         },
-        FileVersion::Link { .. } => {
-            // One that a killed undo left.
-            let _ = fs::remove_file(temporary);
-            let made = symlink(OsStr::from_bytes(bytes), temporary).map_err(PutError::from);
-            made.and_then(|()| take_place(temporary, path, from))
-        }
+        FileVersion::Link { .. } => spot.take_place(from, spot.folder.link(OsStr::from_bytes(bytes), &temporary)),
         FileVersion::Unsaved { .. } => Err(io::Error::other("its content was not saved").into()),
-    };
-    if made.is_err() {
-        let _ = fs::remove_file(temporary);
     }
-    made
 }
 
 /// Makes changes in a folder survive a power cut. Best effort: some file systems can't sync a folder, and each file is whole
 /// either way.
 pub(super) fn sync_folder(folder: &Path) {
-    let _ = File::open(folder).and_then(|folder| folder.sync_all());
-}
-
-fn check(path: &Path, expected: FileVersion) -> Result<(), PutError> {
-    if version_at(path) == expected { Ok(()) } else { Err(PutError::Overtaken) }
-}
-
-fn set_mode(path: &Path, mode: u32) -> Result<(), PutError> {
-    Ok(fs::set_permissions(path, Permissions::from_mode(mode))?)
-}
-
-fn remove(path: &Path, from: FileVersion) -> Result<(), PutError> {
-    match from {
-        FileVersion::Absent => Ok(()),
-        // Refused by the kernel when it is not empty.
-        FileVersion::Folder { .. } => Ok(fs::remove_dir(path)?),
-        FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => {
-            check(path, from)?;
-            Ok(fs::remove_file(path)?)
-        }
+    if let Ok(folder) = OpenFolder::open(folder) {
+        folder.sync();
     }
 }
 
-fn put_folder(path: &Path, from: FileVersion, mode: u32) -> Result<(), PutError> {
-    match from {
-        FileVersion::Folder { .. } => {}
-        FileVersion::Absent | FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => {
-            remove(path, from)?;
-            DirBuilder::new().mode(mode | 0o700).create(path)?;
-        }
-    }
-    set_mode(path, mode)
+/// A name in an open folder, and a free one beside it.
+struct Spot<'a> {
+    folder: OpenFolder,
+    name: &'a OsStr,
+    temporary: &'a OsStr,
 }
 
-fn write_file(temporary: &Path, path: &Path, mode: u32, bytes: &[u8]) -> Result<(), PutError> {
-    // One that a killed undo left.
-    let _ = fs::remove_file(temporary);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(temporary)?;
-    file.write_all(bytes)?;
-    if let Ok(old) = path.symlink_metadata()
-        && old.is_file()
-    {
-        let made = file.metadata()?;
-        if (made.uid(), made.gid()) != (old.uid(), old.gid()) {
-            fchown(&file, Some(Uid::from_raw(old.uid())), Some(Gid::from_raw(old.gid()))).map_err(io::Error::from)?;
+impl Spot<'_> {
+    fn check(&self, name: &OsStr, expected: FileVersion) -> Result<(), PutError> {
+        let found = look_in(&self.folder, name, LARGEST).version;
+        if found == expected { Ok(()) } else { Err(PutError::Overtaken) }
+    }
+
+    fn remove(&self, from: FileVersion) -> Result<(), PutError> {
+        match from {
+            FileVersion::Absent => Ok(()),
+            // Refused by the kernel when it is not empty.
+            FileVersion::Folder { .. } => Ok(self.folder.remove_folder(self.name)?),
+            FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => {
+                self.check(self.name, from)?;
+                self.folder.rename_to_free(self.name, self.temporary)?;
+                if let Err(overtaken) = self.check(self.temporary, from) {
+                    self.folder.rename_to_free(self.temporary, self.name)?;
+                    return Err(overtaken);
+                }
+                Ok(self.folder.remove(self.temporary)?)
+            }
         }
     }
-    // After the owner: changing that takes away the set-id bits.
-    file.set_permissions(Permissions::from_mode(mode))?;
-    Ok(file.sync_all()?)
-}
 
-fn take_place(temporary: &Path, path: &Path, from: FileVersion) -> Result<(), PutError> {
-    match from {
-        FileVersion::Absent => return take_free_place(temporary, path),
-        FileVersion::Folder { .. } => {
-            fs::remove_dir(path)?;
-            return take_free_place(temporary, path);
+    fn put_folder(&self, from: FileVersion, mode: u32) -> Result<(), PutError> {
+        match from {
+            FileVersion::Folder { .. } => {}
+            FileVersion::Absent | FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => {
+                self.remove(from)?;
+                self.folder.make_folder(self.name, mode | 0o700)?;
+            }
         }
-        FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => check(path, from)?,
+        Ok(self.folder.set_mode(self.name, mode)?)
     }
-    Ok(fs::rename(temporary, path)?)
-}
 
-fn take_free_place(temporary: &Path, path: &Path) -> Result<(), PutError> {
-    match renameat_with(CWD, temporary, CWD, path, RenameFlags::NOREPLACE) {
-        Ok(()) => Ok(()),
-        Err(rustix::io::Errno::EXIST) => Err(PutError::Overtaken),
-        // Not every file system knows this kind of renaming.
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
-            check(path, FileVersion::Absent)?;
-            Ok(fs::rename(temporary, path)?)
+    /// Writes the temporary file; it belongs to whom the old one does.
+    fn write_file(&self, mode: u32, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self.folder.create(self.temporary, 0o600)?;
+        file.write_all(bytes)?;
+        if let Ok(old) = self.folder.look(self.name)
+            && old.is_file()
+        {
+            let made = file.metadata()?;
+            if (made.uid(), made.gid()) != (old.uid(), old.gid()) {
+                fchown(&file, Some(old.uid()), Some(old.gid()))?;
+            }
         }
-        Err(error) => Err(io::Error::from(error).into()),
+        // After the owner: changing that takes away the set-id bits.
+        file.set_permissions(Permissions::from_mode(mode))?;
+        file.sync_all()
+    }
+
+    /// Puts the temporary, if it could be made, in the place of what was there.
+    fn take_place(&self, from: FileVersion, made: io::Result<()>) -> Result<(), PutError> {
+        let placed = made.map_err(PutError::from).and_then(|()| match from {
+            FileVersion::Absent => self.take_free_place(),
+            FileVersion::Folder { .. } => {
+                self.folder.remove_folder(self.name)?;
+                self.take_free_place()
+            }
+            FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => {
+                self.check(self.name, from)?;
+                Ok(self.folder.exchange(self.temporary, self.name)?)
+            }
+        });
+        if placed.is_ok() && from.hash().is_some() && self.check(self.temporary, from).is_err() {
+            // Whoever wrote in between gets it back; should that fail, it stays under the other name.
+            self.folder.exchange(self.temporary, self.name)?;
+            let _ = self.folder.remove(self.temporary);
+            return Err(PutError::Overtaken);
+        }
+        let _ = self.folder.remove(self.temporary);
+        placed
+    }
+
+    fn take_free_place(&self) -> Result<(), PutError> {
+        match self.folder.rename_to_free(self.temporary, self.name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(PutError::Overtaken),
+            placed => Ok(placed?),
+        }
     }
 }

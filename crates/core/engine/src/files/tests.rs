@@ -1,5 +1,6 @@
 mod any_history;
 mod desk;
+mod swap;
 
 use std::fs;
 use std::os::unix::fs::symlink;

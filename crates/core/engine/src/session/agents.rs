@@ -149,7 +149,7 @@ impl Session {
         let begun: HashSet<Begun> = store.facts(id).await?.into_iter().filter_map(begun).collect();
         let found = resumption(&history, &begun, None);
         let seen: Vec<_> = evidence(&history).into_iter().map(|one| format!("{} ({})", one.id, one.what)).collect();
-        let copy = self.config.folders.worktrees.join(id.as_str());
+        let copy = self.config.folders.worktrees.join(id.file_name());
         let copy = if copy.is_dir() {
             format!(
                 "\n\nWhat it changed is NOT in the project; it is in `{}`, and is merged when the agent is named again with this `conversation` and completes.",

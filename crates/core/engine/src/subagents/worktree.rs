@@ -88,7 +88,8 @@ impl Worktree {
                 format!("it works in a git worktree, and `{}` is not in a git repository ({why})", root.display())
             })?;
         let prefix = root.strip_prefix(git.top()).unwrap_or(Path::new("")).to_owned();
-        let (at, note) = (within.join(conversation.as_str()), within.join(format!("{conversation}.base")));
+        let name = conversation.file_name();
+        let (at, note) = (within.join(&name), within.join(format!("{name}.base")));
         let known = fs::read_to_string(&note).ok().filter(|_| at.is_dir());
         let mut worktree = Self { git, root: root.clone(), at, within, prefix, base: String::new(), note };
         worktree.base = match known {

@@ -34,6 +34,7 @@ use crate::scope::FileScope;
 
 use commit::{Left, WrittenFile};
 
+pub use folder::OpenFolder;
 pub(crate) use folder::reach;
 pub use recover::{Recovery, RecoveryOutcome, recover};
 

@@ -61,7 +61,7 @@ impl TokenStore {
             ServerEndpoint::Command { .. } => "",
         };
         let hash = blake3::hash(url.as_bytes()).to_hex();
-        self.folder.join(format!("{}-{}.json", server.name, &hash.as_str()[..16]))
+        self.folder.join(format!("{}-{}.json", haft_types::file_name(&server.name), &hash.as_str()[..16]))
     }
 }
 

@@ -108,7 +108,7 @@ pub(crate) fn local(places: &Places, name: &str, folders: Vec<PathBuf>) -> Local
 }
 
 fn index_of(folder: &Path, name: &str) -> PathBuf {
-    folder.join(format!("{name}.db"))
+    folder.join(format!("{}.db", haft_types::file_name(name)))
 }
 
 fn key(environment: &HostEnvironment, name: &str, variable: &str) -> anyhow::Result<String> {

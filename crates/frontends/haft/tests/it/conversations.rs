@@ -1,5 +1,7 @@
 //! `haft conversations` and forks of a session.
 
+use std::fs;
+
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
 use serde_json::{Value, json};
@@ -202,10 +204,10 @@ fn all_conversations_are_exported_as_files() {
     let folder = rig.project().join("exported");
     ok(&rig, &["conversations", "export", "--all", folder.to_str().unwrap()]);
     let mut names: Vec<_> =
-        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     assert_eq!(names, ["current_conversations.json", "namespaces.json", "one.json", "two%2f..%2fthree.json"]);
-    let read = |name: &str| -> Value { serde_json::from_slice(&std::fs::read(folder.join(name)).unwrap()).unwrap() };
+    let read = |name: &str| -> Value { serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap() };
     let project = rig.project().display().to_string();
     assert_eq!(read("current_conversations.json"), json!({project: "one", "other": "two/../three"}));
     assert_eq!(read("one.json")["id"], "one");
@@ -234,6 +236,35 @@ fn an_export_of_all_is_imported_as_it_was() {
     let ran = other.task(&["-r", id, "second question"]);
     assert_eq!(ran.result()["outcome"], "completed");
     assert_eq!(other.server.generations().len(), 1);
+}
+
+/// An imported conversation may have any id; none leads out of the folder of an export.
+#[test]
+fn odd_ids_lead_nowhere() {
+    let rig = rig();
+    rig.task(&["first question"]);
+    let document = rig.export();
+    let long = "x".repeat(3_000);
+    let ids = ["../../x", "/abs", "a\u{0}b", "..", ".hidden", "a/../../b", "current", "namespaces", "a\nb", &long];
+    fs::create_dir(rig.project().join("odd")).unwrap();
+    for (number, id) in ids.iter().enumerate() {
+        let mut document = document.clone();
+        document["id"] = (*id).into();
+        rig.write(&format!("odd/{number}.json"), document.to_string());
+    }
+    // One that the store does not take is named; the others come in.
+    rig.run(&["conversations", "import", "odd"]);
+    let listed = json_of(&rig, &["conversations", "list", "--all", "--json"]);
+    assert!(listed.as_array().unwrap().len() >= ids.len() / 2, "{listed}");
+    ok(&rig, &["conversations", "export", "--all", "deep/er/exported"]);
+    let names = |folder: &str| {
+        let entries = fs::read_dir(rig.project().join(folder)).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!((names("deep"), names("deep/er")), (vec!["er".to_owned()], vec!["exported".to_owned()]));
+    let exported = names("deep/er/exported");
+    assert!(exported.len() >= listed.as_array().unwrap().len(), "{exported:?}");
+    assert!(exported.iter().all(|name| name.len() < 200 && !name.starts_with('.')), "{exported:?}");
 }
 
 #[test]

@@ -106,7 +106,7 @@ impl Desk {
         MessageId::derived(ContentHash::of(&number.to_le_bytes()))
     }
 
-    fn recorder(&self, message: u32, call: &str) -> Recorder {
+    pub(super) fn recorder(&self, message: u32, call: &str) -> Recorder {
         let call = CallName { message_id: Self::message(message), call_id: call.to_owned(), tool: "tool".to_owned() };
         Recorder::new(Arc::clone(&self.watch), call)
     }
@@ -184,7 +184,7 @@ impl Desk {
         for reversal in reversals {
             let bytes = reversal.after.hash().map(|hash| self.versions.content(hash).unwrap()).unwrap_or_default();
             let change = (version_at(&reversal.path), reversal.after);
-            put(&reversal.path, change, &bytes, &self.path(".temporary")).unwrap();
+            put(&reversal.path, change, &bytes, ".temporary-").unwrap();
         }
     }
 

@@ -3,18 +3,21 @@
 //! Invariant: no symbolic link is followed, neither on the way to the folder nor in it. A path is resolved once, before anything
 //! is done; a folder that is swapped for a link after that makes the next step fail instead of leading it elsewhere.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, linkat, mkdirat, openat, openat2, renameat, renameat_with,
-    unlinkat,
+    AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, ResolveFlags, chmod, linkat, mkdirat, openat, openat2, readlinkat,
+    renameat, renameat_with, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
+
+use super::journal::random_name;
 
 /// Where two files change places by link and rename, the one that has to wait stands under this name for a moment.
 const SPARE: &str = ".old";
@@ -22,8 +25,8 @@ const SPARE: &str = ".old";
 /// Only to be a starting point: this needs no permission to list the folder.
 const AS_PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// An open folder.
-pub(crate) struct OpenFolder {
+/// An open folder. Whatever haft writes into a project is written through one.
+pub struct OpenFolder {
     descriptor: OwnedFd,
     path: PathBuf,
     renames: Renames,
@@ -41,12 +44,12 @@ enum Renames {
 
 impl OpenFolder {
     /// Opens a folder by its absolute path, which must hold no links, `.` or `..`.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+    pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { descriptor: reach(path, AS_PLACE)?, path: path.to_owned(), renames: Renames::Best })
     }
 
     /// Opens a folder and makes what is missing on the way to it.
-    pub(crate) fn open_or_make(path: &Path) -> io::Result<Self> {
+    pub fn open_or_make(path: &Path) -> io::Result<Self> {
         match (Self::open(path), path.parent(), path.file_name()) {
             (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
                 let parent = Self::open_or_make(parent)?;
@@ -63,7 +66,7 @@ impl OpenFolder {
     }
 
     /// The folders on the way to this one that do not exist, outermost first.
-    pub(crate) fn missing(path: &Path) -> Vec<PathBuf> {
+    pub fn missing(path: &Path) -> Vec<PathBuf> {
         let absent =
             |folder: &&Path| matches!(Self::open(folder), Err(error) if error.kind() == io::ErrorKind::NotFound);
         let mut missing: Vec<PathBuf> = path.ancestors().take_while(absent).map(Path::to_owned).collect();
@@ -81,29 +84,72 @@ impl OpenFolder {
     }
 
     /// What stands under a name, a link as itself; nothing is opened.
-    pub(crate) fn look(&self, name: &OsStr) -> io::Result<Metadata> {
+    pub fn look(&self, name: &OsStr) -> io::Result<Metadata> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         File::from(openat(&self.descriptor, name, flags, Mode::empty())?).metadata()
     }
 
     /// Opens a file for reading. A pipe does not block, a link is an error.
-    pub(crate) fn read(&self, name: &OsStr) -> io::Result<File> {
+    pub fn read(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Ok(openat(&self.descriptor, name, flags, Mode::empty())?.into())
     }
 
     /// Makes a file under a name that must be free. The umask applies.
-    pub(crate) fn create(&self, name: &OsStr, mode: u32) -> io::Result<File> {
+    pub fn create(&self, name: &OsStr, mode: u32) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(openat(&self.descriptor, name, flags, Mode::from_raw_mode(mode))?.into())
     }
 
-    pub(crate) fn remove(&self, name: &OsStr) -> io::Result<()> {
+    /// Removes a file or a link.
+    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.descriptor, name, AtFlags::empty())?)
     }
 
+    /// Makes a link, under a name that must be free.
+    pub fn link(&self, target: &OsStr, name: &OsStr) -> io::Result<()> {
+        Ok(symlinkat(target, &self.descriptor, name)?)
+    }
+
+    /// Where a link leads.
+    pub fn target(&self, name: &OsStr) -> io::Result<Vec<u8>> {
+        Ok(readlinkat(&self.descriptor, name, Vec::new())?.into_bytes())
+    }
+
+    /// Makes a folder inside this one.
+    pub fn make_folder(&self, name: &OsStr, mode: u32) -> io::Result<()> {
+        Ok(mkdirat(&self.descriptor, name, Mode::from_raw_mode(mode))?)
+    }
+
+    /// Sets the mode of a file or folder, which need not be readable.
+    pub fn set_mode(&self, name: &OsStr, mode: u32) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let held = File::from(openat(&self.descriptor, name, flags, Mode::empty())?);
+        if held.metadata()?.is_symlink() {
+            return Err(Errno::LOOP.into());
+        }
+        Ok(chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), Mode::from_raw_mode(mode))?)
+    }
+
+    /// A name in it that nobody can foresee; all that begin alike are removed by [`OpenFolder::remove_left`].
+    pub fn temporary_name(beginning: &str) -> io::Result<OsString> {
+        Ok(format!("{beginning}{}.tmp", random_name()?).into())
+    }
+
+    /// Removes the files with names of this kind that a killed process left.
+    pub fn remove_left(&self, beginning: &str) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        for entry in Dir::new(openat(&self.descriptor, ".", flags, Mode::empty())?)? {
+            let name = OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned();
+            if name.as_bytes().starts_with(beginning.as_bytes()) && name.as_bytes().ends_with(b".tmp") {
+                self.remove(&name)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Removes a folder inside this one, if it is empty.
-    pub(crate) fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
+    pub fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.descriptor, name, AtFlags::REMOVEDIR)?)
     }
 
@@ -111,7 +157,7 @@ impl OpenFolder {
     ///
     /// A file system that can't do it in one step (NFS and some FUSE ones) does it in three. Whoever renames another file over
     /// this name between the first and the second of them loses it; nothing a program can do closes that gap there.
-    pub(crate) fn exchange(&self, temporary: &OsStr, name: &OsStr) -> io::Result<()> {
+    pub fn exchange(&self, temporary: &OsStr, name: &OsStr) -> io::Result<()> {
         if self.renames == Renames::Best {
             match renameat_with(&self.descriptor, temporary, &self.descriptor, name, RenameFlags::EXCHANGE) {
                 Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
@@ -128,7 +174,7 @@ impl OpenFolder {
     }
 
     /// Gives a file another name, which must be free.
-    pub(crate) fn rename_to_free(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+    pub fn rename_to_free(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         if self.renames == Renames::Best {
             match renameat_with(&self.descriptor, from, &self.descriptor, to, RenameFlags::NOREPLACE) {
                 Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
@@ -188,7 +234,7 @@ impl OpenFolder {
     }
 
     /// Makes renames survive a power cut. Best effort: some file systems can't sync a folder, and files are whole either way.
-    pub(crate) fn sync(&self) {
+    pub fn sync(&self) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         if let Ok(open) = openat(&self.descriptor, ".", flags, Mode::empty()) {
             let _ = File::from(open).sync_all();
@@ -196,7 +242,7 @@ impl OpenFolder {
     }
 }
 
-fn spare_name(temporary: &OsStr) -> std::ffi::OsString {
+fn spare_name(temporary: &OsStr) -> OsString {
     let mut name = temporary.to_owned();
     name.push(SPARE);
     name

@@ -98,12 +98,9 @@ fn failed(path: &Path, error: &io::Error) -> anyhow::Error {
     usage_error(format!("cannot write `{}`: {error}", path.display()))
 }
 
-/// A file name for any id: what is not a plain character is written as its code.
+/// The file of a conversation.
 fn file_name(id: &ConversationId) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
-    let safe: String =
-        id.as_str().chars().map(|c| if plain(c) { c.to_string() } else { format!("%{:x}", c as u32) }).collect();
-    let name = format!("{}.json", safe.strip_prefix('.').map_or(safe.clone(), |rest| format!("%2e{rest}")));
+    let name = format!("{}.json", id.file_name());
     // Two names are taken.
     if name == CURRENT || name == NAMESPACES { format!("%{name}") } else { name }
 }

@@ -273,7 +273,7 @@ fn ask_model(config: &Config, provider: &str, key: &KeySource) -> anyhow::Result
 }
 
 fn key_file(places: &Places, provider: &str) -> PathBuf {
-    places.config.join("keys").join(provider)
+    places.config.join("keys").join(haft_types::file_name(provider))
 }
 
 /// Writes the key and the configuration, or neither.
