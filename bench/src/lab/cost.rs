@@ -322,8 +322,9 @@ impl Table<'_> {
     }
 }
 
-/// Says whether every ratio is at most the goal.
+/// Says whether every ratio is at most the goal. There is none where there are no such conversations.
 fn goal(what: &str, ratios: &[(&str, f64)], most: f64) {
+    let ratios: Vec<_> = ratios.iter().filter(|(_, ratio)| ratio.is_finite()).collect();
     let word = if ratios.iter().all(|(_, ratio)| *ratio <= most) { "reached" } else { "MISSED" };
     let ratios: Vec<_> = ratios.iter().map(|(name, ratio)| format!("{ratio:.3} ({name})")).collect();
     figures::line(&format!("- {what}: {}; at most {most:.2}: {word}", ratios.join(", ")));

@@ -131,7 +131,7 @@ impl Agent {
         let asking = tool_help(places, config, &plan.project);
         let (mut session, services) = wiring::prepare(self, plan, store, sandbox, (declared, key))?;
         session.knowledge.tool_help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
-        session.notices.extend(defaults_notice::take(places));
+        session.notices.extend(defaults_notice::take(places, config));
         session.notices.splice(0..0, wiring::recovered(&session.folders.workspace.journal));
         Ok(Box::pin(Session::open(session, services, which)).await?)
     }

@@ -1,30 +1,36 @@
-//! Tells those who come from an older version, once, that prompts and defaults have changed.
+//! Tells those who come from an older version, once, what has changed for them.
 //!
-//! Invariant: a home whose conversations this version began never gets the notice; any other gets it once.
+//! Invariant: a home whose conversations this version began never gets a notice; any other gets each once.
 
 use std::io;
 
 use haft_engine::Notice;
 
+use crate::config::Config;
 use crate::places::Places;
 
-/// The edition of prompts and defaults. Another one is told of again.
-const EDITION: &str = "2";
+/// The edition of defaults: what is told of each was not so before it.
+const EDITION: u32 = 3;
 
 const CHANGED: &str = "prompts and defaults have changed in this version: conversations cost less, and are shortened later and \
     by more at once. To have the old defaults back, set `context.reminders = \"after-tool-result:3\"`, \
     `context.compress = \"round-end\"`, `context.prune_to = 1.0`, and `context.compact_at = 0.8` with \
     `context.compact_of = \"window\"`. This is said once.";
 
-/// The notice, where it is due. From now on it is not.
-pub(crate) fn take(places: &Places) -> Option<Notice> {
-    let told = std::fs::read_to_string(places.defaults_file()).is_ok_and(|told| told.trim() == EDITION);
-    if told || !places.database().exists() {
-        return None;
-    }
+const CONFINED: &str = "your hooks run in the sandbox of commands now: they write in the project and a private `/tmp` only, \
+    and have no network. A hook that needs more is given it back by `sandbox = false` in its entry. This is said once.";
+
+/// The notices that are due. From now on they are not.
+pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
+    let told = std::fs::read_to_string(places.defaults_file()).ok().and_then(|told| told.trim().parse::<u32>().ok());
+    let told = told.unwrap_or_default();
     // Where that cannot be kept, it would be said again and again.
-    keep(places).ok()?;
-    Some(Notice { code: "defaults_changed", message: CHANGED.to_owned() })
+    if told >= EDITION || !places.database().exists() || keep(places).is_err() {
+        return Vec::new();
+    }
+    let due = |edition, code, message: &str| (told < edition).then(|| Notice { code, message: message.to_owned() });
+    let hooks = due(3, "hooks_confined", CONFINED).filter(|_| !config.hooks.is_empty());
+    due(2, "defaults_changed", CHANGED).into_iter().chain(hooks).collect()
 }
 
 /// Notes that there is nothing to tell: the conversations begin with this version.
@@ -43,17 +49,28 @@ mod tests {
     fn an_older_home_is_told_once_and_a_new_one_never() {
         let folder = tempfile::tempdir().unwrap();
         let places = Places::under(folder.path(), HostEnvironment::new([]));
-        assert_eq!(take(&places), None, "nothing is there yet");
+        let taken = |places: &Places, config: &Config| -> Vec<&str> {
+            take(places, config).into_iter().map(|notice| notice.code).collect()
+        };
+        let plain = Config::default();
+        let mut hooked = Config::default();
+        hooked.hooks.insert(haft_types::HookPoint::Stop, Vec::new());
+        assert!(taken(&places, &plain).is_empty(), "nothing is there yet");
         drop(crate::store::open_store(&places, &Config::default(), &[]).unwrap());
-        assert_eq!(take(&places), None, "begun with this version");
+        assert!(taken(&places, &hooked).is_empty(), "begun with this version");
         std::fs::remove_file(places.defaults_file()).unwrap();
         drop(crate::store::open_store(&places, &Config::default(), &[]).unwrap());
-        let told = take(&places).expect("an older version left it");
+        assert_eq!(taken(&places, &plain), ["defaults_changed"], "an older version left it");
         for key in
             ["context.reminders", "context.compress", "context.prune_to", "context.compact_at", "context.compact_of"]
         {
-            assert!(told.message.contains(key), "{}", told.message);
+            assert!(CHANGED.contains(key), "{key}");
         }
-        assert_eq!(take(&places), None, "once");
+        assert!(taken(&places, &hooked).is_empty(), "once");
+        for (left, told) in [("", vec!["defaults_changed", "hooks_confined"]), ("2\n", vec!["hooks_confined"])] {
+            std::fs::write(places.defaults_file(), left).unwrap();
+            assert_eq!(taken(&places, &hooked), told, "{left:?}");
+            assert!(taken(&places, &hooked).is_empty(), "once");
+        }
     }
 }

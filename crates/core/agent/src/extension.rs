@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use haft_engine::{Approver, Callback, Notice};
+use haft_engine::{Approver, Callback, Notice, StartGuard};
 use haft_permission::PermissionRule;
-use haft_project::TrustState;
+use haft_project::{TrustRecord, TrustState};
 use haft_sandbox::Supervisor;
 use haft_store::{Store, StoreConfig, StoreError};
 use haft_tool::{Tool, ToolCatalogue};
 use haft_tools::Readers;
-use haft_types::{Clock, Decision, ModelSpec, TokenCounter};
+use haft_types::{Clock, Decision, ModelSpec, PermissionMode, TokenCounter};
 
 use crate::config::{Config, Section};
 use crate::places::Places;
@@ -52,6 +52,12 @@ pub struct ExtensionContext<'a> {
     pub project: &'a Project,
     /// Whether the project's own files may be obeyed.
     pub standing: &'a TrustState,
+    /// What the project held when it was trusted, and what was given to its servers.
+    pub record: &'a TrustRecord,
+    /// How much may happen without asking.
+    pub mode: PermissionMode,
+    /// Decides on programs that start without a call.
+    pub guard: &'a Arc<StartGuard>,
     /// Starts and ends child processes.
     pub supervisor: &'a Arc<Supervisor>,
     /// What child processes are given of the environment.

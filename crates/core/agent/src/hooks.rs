@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use haft_engine::{Callback, CommandHook, Notice};
+use haft_engine::{Callback, CommandHook, HookHost, Notice};
 use haft_project::KnowledgePaths;
 use haft_project::hooks::{self, Hook, HooksConfig};
-use haft_sandbox::Supervisor;
 
 use crate::places::Places;
 
@@ -18,11 +17,7 @@ pub(crate) fn found(places: &Places, config: &HooksConfig, ground: &KnowledgePat
 }
 
 /// Hooks as callbacks, in the same order.
-pub(crate) fn callbacks(
-    found: Vec<Hook>,
-    supervisor: &Arc<Supervisor>,
-    environment: &Arc<Vec<(String, String)>>,
-) -> Vec<Arc<dyn Callback>> {
-    let callback = |hook| Arc::new(CommandHook::new(hook, Arc::clone(supervisor), Arc::clone(environment))) as _;
-    found.into_iter().map(callback).collect()
+pub(crate) fn callbacks(found: Vec<Hook>, host: HookHost) -> Vec<Arc<dyn Callback>> {
+    let host = Arc::new(host);
+    found.into_iter().map(|hook| Arc::new(CommandHook::new(hook, Arc::clone(&host))) as _).collect()
 }

@@ -28,6 +28,10 @@ pub(crate) fn untrusted(standing: &TrustState, root: &Path) -> Option<Notice> {
         TrustState::Trusted => return None,
         TrustState::Untrusted => "is not trusted".to_owned(),
         TrustState::Changed { files } => format!("is no longer trusted, because {} changed", files.join(", ")),
+        TrustState::Outdated { files } => {
+            let files = files.join(", ");
+            format!("has to be trusted again, because trust covers the files that hooks and servers run now ({files})")
+        }
     };
     let folder = root.display();
     let message = format!(

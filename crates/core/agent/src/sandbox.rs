@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_permission::Confinement;
+use haft_project::{TrustList, footprint};
 use haft_sandbox::{Hosts, Network, Proxy, Sandbox, SandboxConfig, SandboxPolicy};
 use haft_types::{Clock as _, PermissionMode, SandboxLayer};
 use tempfile::TempDir;
@@ -92,8 +93,12 @@ fn policy(
     let writable = writable
         .iter()
         .map(|path| path.canonicalize().map_err(|error| SandboxSetupError::Missing { path: path.clone(), error }));
+    let trusted = TrustList::at(places.trust_file());
+    let is_trusted = |root: &PathBuf| trusted.state(root).is_ok_and(|state| state.is_trusted());
+    let protected = projects.iter().filter(|root| is_trusted(root)).flat_map(|root| footprint::named(root)).collect();
     Ok(SandboxPolicy {
         projects,
+        protected,
         writable: writable.collect::<Result<_, _>>()?,
         hidden,
         // What the model is pointed to, or told to run.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use haft_engine::hub::Hub;
 use haft_engine::{
-    Delegation, KnowledgeSettings, ModelServices, Notice, ProjectRules, PromptSettings, SafetySettings, Services,
-    SessionConfig, SessionFolders, SharedBudget, TaskSettings, ToolHelp, ToolSettings,
+    Delegation, HookHost, KnowledgeSettings, ModelServices, Notice, ProjectRules, PromptSettings, SafetySettings,
+    Services, SessionConfig, SessionFolders, SharedBudget, StartGuard, TaskSettings, ToolHelp, ToolSettings,
 };
 use haft_model::{Client, Declared, O200k, Secret};
 use haft_permission::{Confinement, PermissionRule, PermissionRules, Permissions, PermissionsConfig};
+use haft_project::TrustList;
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_sandbox::{Sandbox, SandboxConfig};
@@ -50,6 +51,8 @@ pub(crate) fn prepare(
     let child_environment = Arc::new(host.child_environment());
     let counter: Arc<dyn TokenCounter> = Arc::new(O200k);
     let (found, problems) = hooks::found(places, &config.hooks, &ground);
+    let record = TrustList::at(places.trust_file()).record(&plan.project.root).map_err(SetupError::Trust)?;
+    let guard = Arc::new(StartGuard::new(plan.approver.clone(), record.runs.clone()));
     let given = contributions(
         agent,
         &ExtensionContext {
@@ -57,6 +60,9 @@ pub(crate) fn prepare(
             config: &config,
             project: &plan.project,
             standing: &standing,
+            record: &record,
+            mode: plan.mode,
+            guard: &guard,
             supervisor: &supervisor,
             child_environment: &child_environment,
             approver: plan.approver.as_ref(),
@@ -77,6 +83,12 @@ pub(crate) fn prepare(
     };
     let code_models = config.models_of(ModelRole::Code);
     let fallbacks = code_models.iter().filter(|name| **name != plan.model);
+    let hook_host = HookHost {
+        supervisor: Arc::clone(&supervisor),
+        environment: Arc::clone(&child_environment),
+        sandbox: sandbox.clone(),
+        guard,
+    };
     let services = Services {
         store,
         versions: agent.file_versions.clone().unwrap_or_else(|| store::versions(places, &config)),
@@ -95,7 +107,7 @@ pub(crate) fn prepare(
         clock: Arc::clone(&agent.clock),
         ids: Arc::clone(&agent.ids),
     };
-    let callbacks = hooks::callbacks(found, &supervisor, &child_environment);
+    let callbacks = hooks::callbacks(found, hook_host);
     let untrusted = knowledge::untrusted(&standing, &plan.project.root);
     let session = SessionConfig {
         agent: name,

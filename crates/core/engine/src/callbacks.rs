@@ -5,6 +5,7 @@
 
 mod answer;
 mod command;
+mod guard;
 mod moment;
 #[cfg(test)]
 mod tests;
@@ -19,7 +20,8 @@ use haft_types::{Decision, HookPoint, PermissionMode};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-pub use command::CommandHook;
+pub use command::{CommandHook, HookHost};
+pub use guard::{StartGuard, StartRefusal, StartRequest};
 pub use moment::{Moment, ToolName, ToolResponse};
 
 /// What happens, and where.

@@ -39,7 +39,10 @@ mod turn_io;
 pub use answer::{AnswerSchema, SchemaError};
 pub use approval::{Answer, Approval, Approver};
 pub use base::BaseLoop;
-pub use callbacks::{Callback, CommandHook, Moment, Occasion, Reaction, ToolName, ToolResponse, on};
+pub use callbacks::{
+    Callback, CommandHook, HookHost, Moment, Occasion, Reaction, StartGuard, StartRefusal, StartRequest, ToolName,
+    ToolResponse, on,
+};
 pub use external::{Asking, HelpCell, ToolHelp};
 pub use names::MAIN;
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};

@@ -1,20 +1,23 @@
 //! What of a project would run or steer a run, once it is trusted.
 //!
-//! Invariant: looking changes nothing and waits for nothing. Links are not followed (what they point to is part of the
-//! footprint), pipes and devices are not opened, and the walk is bounded.
+//! That is configuration that names commands, the folders of programs, and every file of the project that a hook or a server of
+//! its names. Invariant: looking changes nothing and waits for nothing. Links are not followed (what they point to is part of the
+//! footprint), pipes and devices are not opened, and the walk is bounded; a file counts whole, whatever its size.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use haft_types::{ContentHash, Hasher};
 use rustix::fs::OFlags;
+use serde_json::Value;
 
-use crate::compat;
-use crate::knowledge::KnowledgeKind;
+use crate::knowledge::{KnowledgeKind, KnowledgePaths};
+use crate::named_files::named_files;
+use crate::{compat, hooks};
 
 /// What would run: configuration that names commands, servers and hooks, and the programs themselves.
 const RUNS: &[&str] = &[
@@ -26,12 +29,6 @@ const RUNS: &[&str] = &[
 const RUNNING_KINDS: [KnowledgeKind; 4] =
     [KnowledgeKind::Tools, KnowledgeKind::Commands, KnowledgeKind::Agents, KnowledgeKind::Skills];
 
-/// What would be followed: the names of files and folders of text for the model.
-pub fn instructions() -> impl Iterator<Item = &'static str> {
-    let files = ["AGENTS.md", "CLAUDE.md", "CODE_LAW.md", ".haft/rules"];
-    files.into_iter().chain(compat::in_project(KnowledgeKind::Rules))
-}
-
 /// The files and folders that would run.
 fn runs() -> impl Iterator<Item = String> {
     let own = |kind: KnowledgeKind| std::iter::once(format!(".haft/{}", kind.folder()));
@@ -42,8 +39,10 @@ fn runs() -> impl Iterator<Item = String> {
 
 /// More files than any project has; what is beyond makes the footprint one that is never trusted.
 const MOST_FILES: usize = 5_000;
-/// How much of a file is looked at; a larger one counts by its size too.
-const MOST_BYTES: u64 = 16 * 1024 * 1024;
+/// How much of a file is in memory at a time.
+const CHUNK: u64 = 16 * 1024 * 1024;
+/// The declaration of servers, and the most that is read of it.
+const SERVERS: (&str, u64) = (".mcp.json", 1 << 20);
 /// How deep folders are walked.
 const DEEPEST: usize = 16;
 
@@ -62,6 +61,16 @@ impl Footprint {
         for name in runs() {
             found.look(root, &name, 0);
         }
+        for lines in declared(root) {
+            found.look_named(root, root, &lines);
+        }
+        found
+    }
+
+    /// The files of a project that these lines name, when they are run in this folder.
+    pub fn of_lines(root: &Path, cwd: &Path, lines: &[String]) -> Self {
+        let mut found = Self { files: BTreeMap::new(), whole: true };
+        found.look_named(root, cwd, lines);
         found
     }
 
@@ -82,6 +91,15 @@ impl Footprint {
         let mut changed: Vec<_> = now.chain(gone).cloned().collect();
         changed.sort();
         changed
+    }
+
+    fn look_named(&mut self, root: &Path, cwd: &Path, lines: &[String]) {
+        let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+        let named = named_files(root, cwd, &lines);
+        self.whole &= named.is_some();
+        for name in named.into_iter().flatten().filter(|name| !self.files.contains_key(name)).collect::<Vec<_>>() {
+            self.look(root, &name, 0);
+        }
     }
 
     fn look(&mut self, root: &Path, name: &str, depth: usize) {
@@ -128,8 +146,10 @@ impl Footprint {
     }
 
     fn file(&mut self, path: &Path, name: &str, size: u64) {
-        match read(path) {
-            Ok(bytes) => self.add(name, &size.to_le_bytes(), &bytes),
+        let mut hasher = Hasher::default();
+        hasher.update(&size.to_le_bytes());
+        match add_content(path, &mut hasher) {
+            Ok(()) => drop(self.files.insert(name.to_owned(), hasher.finish())),
             // It can't be read now, but it may be when it runs.
             Err(_) => self.whole = false,
         }
@@ -143,12 +163,60 @@ impl Footprint {
     }
 }
 
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
-    let file: File = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
-    Ok(bytes)
+/// The files that hooks and servers of a project name, links as they are and where they lead: what no command may change.
+pub fn named(root: &Path) -> Vec<PathBuf> {
+    let names = declared(root).into_iter().flat_map(|lines| {
+        let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+        named_files(root, root, &lines).unwrap_or_default()
+    });
+    let paths = names.map(|name| root.join(name)).flat_map(|path| path.canonicalize().into_iter().chain([path]));
+    paths.filter(|path| path.starts_with(root)).collect()
+}
+
+/// The lines that would run: those of each hook, as the hooks are loaded, and everything that is said of each server.
+fn declared(root: &Path) -> Vec<Vec<String>> {
+    let (root, user) = (root.to_owned(), PathBuf::from("/"));
+    let knowledge = KnowledgePaths { cwd: root.clone(), root, trusted: true, user, home: None };
+    let hooks = hooks::of_project(&knowledge, &mut Vec::new());
+    let text = open(&knowledge.root.join(SERVERS.0), OFlags::NONBLOCK).and_then(|file| {
+        let mut text = String::new();
+        file.take(SERVERS.1).read_to_string(&mut text).map(|_| text)
+    });
+    let servers: Value = text.ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    let servers = servers["mcpServers"].as_object().into_iter().flat_map(|servers| servers.values());
+    hooks.into_iter().map(|hook| vec![hook.command]).chain(servers.map(strings)).collect()
+}
+
+/// Every text in a value, the command before its arguments.
+fn strings(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(items) => items.iter().flat_map(strings).collect(),
+        Value::Object(fields) => {
+            let command = fields.get("command").into_iter();
+            command
+                .chain(fields.iter().filter(|(key, _)| *key != "command").map(|(_, value)| value))
+                .flat_map(strings)
+                .collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
+}
+
+fn open(path: &Path, flags: OFlags) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
+}
+
+fn add_content(path: &Path, hasher: &mut Hasher) -> io::Result<()> {
+    let mut file = open(path, OFlags::NONBLOCK | OFlags::NOFOLLOW)?;
+    loop {
+        let mut bytes = Vec::new();
+        let read = (&mut file).take(CHUNK).read_to_end(&mut bytes)? as u64;
+        hasher.update(&bytes);
+        if read < CHUNK {
+            return Ok(());
+        }
+    }
 }
 
 #[cfg(test)]

@@ -49,6 +49,9 @@ pub struct HookCommand {
     /// The seconds it may take.
     #[serde(default = "timeout")]
     pub timeout: u64,
+    /// Whether it runs in the sandbox that commands run in. Only the user may say no.
+    #[serde(default = "sandbox")]
+    pub sandbox: bool,
 }
 
 /// What a hook is.
@@ -64,6 +67,10 @@ fn timeout() -> u64 {
     TIMEOUT
 }
 
+fn sandbox() -> bool {
+    true
+}
+
 /// A hook that was found.
 #[derive(Clone, Debug)]
 pub struct Hook {
@@ -75,6 +82,8 @@ pub struct Hook {
     pub command: String,
     /// How long it may take.
     pub timeout: Duration,
+    /// Whether it runs in the sandbox that commands run in.
+    pub sandboxed: bool,
     /// Whose it is.
     pub level: Level,
     /// The file it stands in.
@@ -127,7 +136,7 @@ pub fn load(
     user_file: &Path,
     problems: &mut Vec<FileProblem>,
 ) -> Vec<Hook> {
-    let place = HookSource { level: Level::User, path: user_file, words: HookDialect::Haft };
+    let place = HookSource { level: Level::User, path: user_file, text: "", words: HookDialect::Haft };
     let mut found = gathered(user, place, problems);
     if knowledge.trusted {
         found.extend(of_project(knowledge, problems));
@@ -140,7 +149,7 @@ pub fn of_project(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -
     let mut found = Vec::new();
     let own = knowledge.root.join(".haft/config.toml");
     if let Some(text) = present(knowledge, &own, problems) {
-        let place = HookSource { level: Level::Project, path: &own, words: HookDialect::Haft };
+        let place = HookSource { level: Level::Project, path: &own, text: &text, words: HookDialect::Haft };
         match toml::from_str::<OwnFile>(&text) {
             Ok(file) => found.extend(gathered(&file.hooks, place, problems)),
             Err(error) => {
@@ -153,7 +162,7 @@ pub fn of_project(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -
         let Some(text) = present(knowledge, &path, problems) else { continue };
         match serde_json::from_str::<Value>(&text) {
             Ok(settings) => {
-                let place = HookSource { level: Level::Project, path: &path, words: HookDialect::Claude };
+                let place = HookSource { level: Level::Project, path: &path, text: &text, words: HookDialect::Claude };
                 found.extend(foreign(&settings["hooks"], place, problems));
             }
             Err(error) => problems.push(FileProblem::new(&path, format!("its hooks are left out: {error}"))),
@@ -174,7 +183,26 @@ struct OwnFile {
 struct HookSource<'a> {
     level: Level,
     path: &'a Path,
+    text: &'a str,
     words: HookDialect,
+}
+
+impl HookSource<'_> {
+    /// A hook that stands here. What a project says against the sandbox is told and does not count.
+    fn hook(self, point: HookPoint, matcher: &Matcher, hook: HookCommand, problems: &mut Vec<FileProblem>) -> Hook {
+        let Self { level, path, text, words } = self;
+        let HookCommand { command, timeout, sandbox, .. } = hook;
+        if level == Level::Project && !sandbox {
+            let is_it = |line: &str| line.contains("sandbox") && line.contains("false");
+            let what =
+                format!("`sandbox = false` counts in your own configuration only: the hook `{command}` is confined");
+            let line = text.lines().position(is_it).unwrap_or_default() + 1;
+            problems.push(FileProblem::new(path, what).at(line));
+        }
+        let timeout = Duration::from_secs(timeout.clamp(1, LONGEST));
+        let sandboxed = sandbox || level == Level::Project;
+        Hook { point, matcher: matcher.clone(), command, timeout, sandboxed, level, path: path.to_owned(), words }
+    }
 }
 
 fn present(knowledge: &KnowledgePaths, path: &Path, problems: &mut Vec<FileProblem>) -> Option<String> {
@@ -187,15 +215,8 @@ fn gathered(config: &HooksConfig, place: HookSource<'_>, problems: &mut Vec<File
     for (point, groups) in config {
         for group in groups {
             let Some(matcher) = matcher(&group.matcher, place, problems) else { continue };
-            found.extend(group.hooks.iter().map(|hook| Hook {
-                point: *point,
-                matcher: matcher.clone(),
-                command: hook.command.clone(),
-                timeout: Duration::from_secs(hook.timeout.clamp(1, LONGEST)),
-                level: place.level,
-                path: place.path.to_owned(),
-                words: place.words,
-            }));
+            let made = |hook: &HookCommand| place.hook(*point, &matcher, hook.clone(), problems);
+            found.extend(group.hooks.iter().map(made));
         }
     }
     found
@@ -216,15 +237,12 @@ fn foreign(hooks: &Value, place: HookSource<'_>, problems: &mut Vec<FileProblem>
             };
             for hook in group["hooks"].as_array().into_iter().flatten() {
                 match (hook["type"].as_str().unwrap_or("command"), hook["command"].as_str()) {
-                    ("command", Some(command)) => found.push(Hook {
-                        point,
-                        matcher: matcher.clone(),
-                        command: command.to_owned(),
-                        timeout: Duration::from_secs(hook["timeout"].as_u64().unwrap_or(TIMEOUT).clamp(1, LONGEST)),
-                        level: place.level,
-                        path: place.path.to_owned(),
-                        words: place.words,
-                    }),
+                    ("command", Some(command)) => {
+                        let timeout = hook["timeout"].as_u64().unwrap_or(TIMEOUT);
+                        let (command, sandbox) = (command.to_owned(), hook["sandbox"] != false);
+                        let hook = HookCommand { kind: HookKind::Command, command, timeout, sandbox };
+                        found.push(place.hook(point, &matcher, hook, problems));
+                    }
                     (kind, _) => {
                         let what = format!("a `{name}` hook of type `{kind}` is left out: only commands are run");
                         problems.push(FileProblem::new(place.path, what));

@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 use crate::Footprint;
 use crate::replace::replace;
 
+/// What is looked at when a folder is trusted. Since 2 the files that hooks and servers name are.
+const EDITION: u32 = 2;
+
 const HEADING: &str = "# Folders you trust, written by `haft trust`. Remove an entry to take the trust back.\n\n";
 
 /// Whether a folder is trusted.
@@ -28,6 +31,11 @@ pub enum TrustState {
         /// The files that are new, gone or different.
         files: Vec<String>,
     },
+    /// It was, by a version that did not look at all that would run.
+    Outdated {
+        /// The files that are new, gone or different since.
+        files: Vec<String>,
+    },
 }
 
 impl TrustState {
@@ -35,7 +43,7 @@ impl TrustState {
     pub fn is_trusted(&self) -> bool {
         match self {
             Self::Trusted => true,
-            Self::Untrusted | Self::Changed { .. } => false,
+            Self::Untrusted | Self::Changed { .. } | Self::Outdated { .. } => false,
         }
     }
 }
@@ -81,16 +89,33 @@ pub struct TrustList {
 #[serde(deny_unknown_fields)]
 struct TrustFile {
     #[serde(default)]
-    folder: Vec<TrustedFolder>,
+    folder: Vec<TrustRecord>,
 }
 
-#[derive(Serialize, Deserialize)]
+/// What was found in a folder when it was trusted, and what was given to its servers.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TrustedFolder {
+pub struct TrustRecord {
     path: PathBuf,
     trusted_at: Timestamp,
     #[serde(default)]
-    runs: BTreeMap<String, ContentHash>,
+    edition: u32,
+    /// The files that would run.
+    #[serde(default)]
+    pub runs: BTreeMap<String, ContentHash>,
+    /// What was given to servers, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub servers: BTreeMap<String, ServerGrant>,
+}
+
+/// What a server of a project asks for beside the project and what commands have, or was given when the folder was trusted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerGrant {
+    /// Hosts it may reach, as in `[sandbox] network`.
+    pub network: Vec<String>,
+    /// Folders it may write, as in `[sandbox] writable`.
+    pub writable: Vec<PathBuf>,
 }
 
 impl TrustList {
@@ -110,18 +135,39 @@ impl TrustList {
         if !now.is_whole() {
             files.push("(something that could not be looked at)".to_owned());
         }
-        Ok(if files.is_empty() { TrustState::Trusted } else { TrustState::Changed { files } })
+        let is_known = files.iter().any(|name| entry.runs.contains_key(name));
+        Ok(match (files.is_empty(), entry.edition < EDITION && !is_known) {
+            (true, _) => TrustState::Trusted,
+            (false, true) => TrustState::Outdated { files },
+            (false, false) => TrustState::Changed { files },
+        })
     }
 
-    /// Trusts a folder as it is now. `root` is its real path.
+    /// What is known of a folder since it was trusted; nothing of one that was not.
+    pub fn record(&self, root: &Path) -> Result<TrustRecord, TrustError> {
+        Ok(self.read()?.folder.into_iter().find(|entry| entry.path == root).unwrap_or_default())
+    }
+
+    /// Trusts a folder as it is now, and gives its servers no more than they were given before. `root` is its real path.
     pub fn trust(&self, root: &Path, now: Timestamp) -> Result<Footprint, TrustError> {
+        self.trust_and_grant(root, now, self.record(root)?.servers)
+    }
+
+    /// The same, and gives this to its servers.
+    pub fn trust_and_grant(
+        &self,
+        root: &Path,
+        now: Timestamp,
+        servers: BTreeMap<String, ServerGrant>,
+    ) -> Result<Footprint, TrustError> {
         let footprint = Footprint::of(root);
         if !footprint.is_whole() {
             return Err(TrustError::NotWhole { path: root.to_owned() });
         }
         let mut stored = self.read()?;
         stored.folder.retain(|entry| entry.path != root);
-        stored.folder.push(TrustedFolder { path: root.to_owned(), trusted_at: now, runs: footprint.files().clone() });
+        let (path, runs) = (root.to_owned(), footprint.files().clone());
+        stored.folder.push(TrustRecord { path, trusted_at: now, edition: EDITION, runs, servers });
         self.write(&stored)?;
         Ok(footprint)
     }
@@ -182,6 +228,60 @@ mod tests {
         assert!(list.revoke(&root).unwrap());
         assert!(!list.revoke(&root).unwrap());
         assert_eq!(list.state(&root).unwrap(), TrustState::Untrusted);
+    }
+
+    #[test]
+    fn what_hooks_and_servers_name_is_part_of_it_however_large() {
+        let (state, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = project.path().canonicalize().unwrap();
+        let list = TrustList::at(state.path().join("trust.toml"));
+        for folder in [".haft", "tools", "scripts"] {
+            fs::create_dir(root.join(folder)).unwrap();
+        }
+        fs::write(
+            root.join(".mcp.json"),
+            r#"{"mcpServers": {"s": {"command": "python3", "args": ["tools/server.py"]}}}"#,
+        )
+        .unwrap();
+        fs::write(root.join(".haft/config.toml"), "[[hooks.stop]]\nhooks = [{ command = \"./scripts/fmt.sh\" }]\n")
+            .unwrap();
+        fs::write(root.join("scripts/fmt.sh"), "true").unwrap();
+        let mut large = vec![b'x'; 20 << 20];
+        fs::write(root.join("tools/server.py"), &large).unwrap();
+        let grant = ServerGrant { network: vec!["example.com".into()], writable: vec!["/x".into()] };
+        list.trust_and_grant(&root, now(), BTreeMap::from([("s".to_owned(), grant.clone())])).unwrap();
+        assert_eq!(list.state(&root).unwrap(), TrustState::Trusted);
+        for (name, content) in [("scripts/fmt.sh", &b"false"[..]), ("tools/server.py", &[])] {
+            let before = fs::read(root.join(name)).unwrap();
+            if content.is_empty() {
+                // Past what was looked at once.
+                *large.last_mut().unwrap() = b'y';
+            }
+            fs::write(root.join(name), if content.is_empty() { &large } else { content }).unwrap();
+            assert_eq!(list.state(&root).unwrap(), TrustState::Changed { files: vec![name.into()] });
+            fs::write(root.join(name), before).unwrap();
+        }
+        fs::remove_file(root.join("scripts/fmt.sh")).unwrap();
+        assert!(!list.state(&root).unwrap().is_trusted(), "gone");
+        list.trust(&root, now()).unwrap();
+        assert_eq!(list.record(&root).unwrap().servers["s"], grant, "kept");
+        fs::write(root.join("scripts/fmt.sh"), "new").unwrap();
+        assert!(!list.state(&root).unwrap().is_trusted(), "made since");
+    }
+
+    #[test]
+    fn a_list_of_an_older_version_is_outdated_where_more_would_run() {
+        let (state, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = project.path().canonicalize().unwrap();
+        let path = state.path().join("trust.toml");
+        let list = TrustList::at(&path);
+        fs::write(root.join(".mcp.json"), r#"{"mcpServers": {"s": {"command": "./s.sh"}}}"#).unwrap();
+        list.trust(&root, now()).unwrap();
+        let older = fs::read_to_string(&path).unwrap().replace("edition = 2\n", "");
+        fs::write(&path, &older).unwrap();
+        assert_eq!(list.state(&root).unwrap(), TrustState::Trusted, "nothing more would run");
+        fs::write(root.join("s.sh"), "").unwrap();
+        assert_eq!(list.state(&root).unwrap(), TrustState::Outdated { files: vec!["s.sh".into()] });
     }
 
     #[test]

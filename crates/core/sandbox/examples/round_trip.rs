@@ -66,6 +66,7 @@ fn policy(folder: &Path) -> std::io::Result<SandboxPolicy> {
     Ok(SandboxPolicy {
         projects: vec![inside("project")],
         writable: Vec::new(),
+        protected: Vec::new(),
         hidden: secret_places(Some(folder)),
         readable: Vec::new(),
         tmp: inside("tmp"),

@@ -47,7 +47,8 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         name: "suite".into(),
         origin: ServerOrigin::User,
         reach: ServerEndpoint::Http { url, headers: Vec::new(), bearer: None },
-        sandboxed: false,
+        confinement: haft_mcp::ServerConfinement::Default,
+        asks: haft_mcp::ServerReach::default(),
         timeout: Duration::from_secs(20),
         startup: Duration::from_secs(20),
         protocol: match variable("MCP_CONFORMANCE_PROTOCOL_VERSION").as_str() {

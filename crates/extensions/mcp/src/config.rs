@@ -1,6 +1,7 @@
 //! The `[mcp_servers.NAME]` sections of the user's configuration.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use haft_types::Decision;
 use serde::{Deserialize, Serialize, Serializer};
@@ -32,8 +33,9 @@ pub struct ServerConfig {
     pub bearer_token_env: Option<String>,
     /// Whether it is used.
     pub enabled: bool,
-    /// Whether the program runs in the sandbox that commands run in.
-    pub sandbox: bool,
+    /// Whether the program runs in the sandbox that commands run in, and what it may reach beside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<ServerSandbox>,
     /// Seconds a call may be silent.
     pub timeout: u64,
     /// Seconds it may take to start.
@@ -86,7 +88,7 @@ impl Default for ServerConfig {
             headers: BTreeMap::new(),
             bearer_token_env: None,
             enabled: true,
-            sandbox: false,
+            sandbox: None,
             timeout: 120,
             startup_timeout: 30,
             protocol: Protocol::default(),
@@ -95,6 +97,26 @@ impl Default for ServerConfig {
             oauth: OauthConfig::default(),
         }
     }
+}
+
+/// What `sandbox` says of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "`sandbox` is true, false, or a table of `network` and `writable`")]
+pub enum ServerSandbox {
+    /// That it runs in one, or that it does not.
+    Switch(bool),
+    /// That it does, and may reach this.
+    With(ServerReach),
+}
+
+/// What a confined server may reach beside the project and what commands reach.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerReach {
+    /// Hosts.
+    pub network: Vec<String>,
+    /// Folders it may write: absolute, or below the home folder with `~/`.
+    pub writable: Vec<PathBuf>,
 }
 
 /// Which revision of the protocol is spoken with a server.

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use haft_text::NameRule;
 
-use crate::config::ServerConfig;
+use crate::config::{ServerConfig, ServerReach, ServerSandbox};
 use crate::project;
-use crate::server::{Oauth, ServerDefinition, ServerEndpoint, ServerOrigin, ServerProblem};
+use crate::server::{Oauth, ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin, ServerProblem};
 
 /// The `.mcp.json` of a project that is trusted.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,8 @@ pub struct Gathered {
     pub disabled: Vec<String>,
     /// What is wrong with the others.
     pub problems: Vec<ServerProblem>,
+    /// What is passed over in declarations that are used, in words for people.
+    pub warnings: Vec<String>,
 }
 
 /// Brings the declarations together. The user's win by name; `root` is where programs run that name no folder, and where
@@ -106,12 +108,18 @@ impl Gathered {
             let words = "a name has at most 64 letters, digits, `-`, `.` and single `_`; choose another";
             Err((String::new(), words.to_owned()))
         };
+        let (confinement, asks) = confinement(config.sandbox.as_ref(), origin);
+        if config.sandbox == Some(ServerSandbox::Switch(false)) && confinement != ServerConfinement::Never {
+            let place = place.key("sandbox");
+            self.warnings.push(format!("{place}: only your own configuration can say `false`; `{name}` runs confined"));
+        }
         match made {
             Ok((reach, oauth)) => self.servers.push(ServerDefinition {
                 name: name.to_owned(),
                 origin,
                 reach,
-                sandboxed: config.sandbox,
+                confinement,
+                asks,
                 timeout: Duration::from_secs(config.timeout.max(1)),
                 startup: Duration::from_secs(config.startup_timeout.max(1)),
                 protocol: config.protocol,
@@ -124,6 +132,20 @@ impl Gathered {
             }
         }
     }
+}
+
+/// Whether a program is confined, and what it asks for. A project can ask, and never refuse.
+fn confinement(said: Option<&ServerSandbox>, origin: ServerOrigin) -> (ServerConfinement, ServerReach) {
+    let asks = match said {
+        Some(ServerSandbox::With(reach)) => reach.clone(),
+        Some(ServerSandbox::Switch(_)) | None => ServerReach::default(),
+    };
+    let confinement = match (origin, said) {
+        (ServerOrigin::Project, _) | (ServerOrigin::User, None) => ServerConfinement::Default,
+        (ServerOrigin::User, Some(ServerSandbox::Switch(false))) => ServerConfinement::Never,
+        (ServerOrigin::User, Some(ServerSandbox::Switch(true) | ServerSandbox::With(_))) => ServerConfinement::Always,
+    };
+    (confinement, asks)
 }
 
 fn oauth(config: &ServerConfig, variable: &dyn Fn(&str) -> Option<String>) -> Result<Oauth, (String, String)> {
@@ -172,7 +194,7 @@ fn reach(
             Ok(ServerEndpoint::Command { program, args: config.args.clone(), env, cwd })
         }
         (None, Some(url)) => {
-            if config.sandbox {
+            if !matches!(config.sandbox, None | Some(ServerSandbox::Switch(false))) {
                 return wrong("sandbox", "a sandbox is for servers with a `command`; take it out");
             }
             if !url.starts_with("http://") && !url.starts_with("https://") {

@@ -42,7 +42,7 @@ mod use_mcp_tool;
 
 pub use cache::Cache;
 pub use catalogue::ServerCatalogue;
-pub use config::{OauthConfig, Protocol, ServerConfig, ToolFilter};
+pub use config::{OauthConfig, Protocol, ServerConfig, ServerReach, ServerSandbox, ToolFilter};
 pub use document::ServerDocument;
 pub use error::McpError;
 pub use gather::{Gathered, ProjectFile, gather};
@@ -50,6 +50,6 @@ pub use listing::{PromptArgument, PromptInfo, ResourceInfo, ServerListing, ToolI
 pub use login::{Login, login};
 pub use output::{AnswerContent, ServerAnswer};
 pub use sdk::Elicitor;
-pub use server::{Oauth, ServerDefinition, ServerEndpoint, ServerOrigin, ServerProblem};
+pub use server::{Oauth, ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin, ServerProblem};
 pub use servers::{Confines, ServerHost, ServerState, Servers};
 pub use use_mcp_tool::UseMcpTool;

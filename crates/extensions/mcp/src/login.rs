@@ -1,16 +1,28 @@
 //! Logging in to a server: the user visits a page, and comes back to an address of this machine.
+//!
+//! Everybody on this machine can visit that address. Invariant: only who brings the state that this login was begun with ends it,
+//! and nobody holds it up, however many come and however little they say.
 
+use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 
 use crate::sdk::{Authorization, TokenStore};
 use crate::server::ServerDefinition;
 
 /// The longest request that is looked at.
 const LONGEST: usize = 16 * 1024;
+/// How long a visitor may take to say what it wants, and to be answered.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How many visitors may be there at once; one more, and the first of them is sent away.
+const VISITORS: usize = 64;
+const STRANGER: &str = "This is not the login haft waits for. Go back to the page haft named.";
 const DONE: &str = "haft has logged in. You can close this page.";
 const REFUSED: &str = "haft could not log in. The terminal says why.";
 
@@ -43,18 +55,31 @@ impl Login {
 
     /// Waits until the user comes back, and keeps the tokens. The error is a reason in words.
     pub async fn finish(self) -> Result<(), String> {
+        let (came, mut callbacks) = mpsc::channel(VISITORS);
+        let mut visits = Visits::default();
         loop {
-            let (mut visitor, _) = self.listener.accept().await.map_err(|error| error.to_string())?;
-            let Ok(Some(query)) = callback(&mut visitor).await else {
-                // A browser asks for pictures and the like.
-                let _ = answer(&mut visitor, "404 Not Found", "").await;
-                continue;
-            };
-            let outcome = self.came_back(&query).await;
-            let words = if outcome.is_ok() { DONE } else { REFUSED };
-            let _ = answer(&mut visitor, "200 OK", words).await;
-            return outcome;
+            tokio::select! {
+                accepted = self.listener.accept() => {
+                    let (visitor, _) = accepted.map_err(|error| error.to_string())?;
+                    visits.add(visitor, came.clone());
+                }
+                Some((mut visitor, query)) = callbacks.recv() => {
+                    if !self.authorization.began(&self.callback(&query)) {
+                        visits.answer(visitor, "400 Bad Request", STRANGER);
+                        continue;
+                    }
+                    let outcome = self.came_back(&query).await;
+                    let words = if outcome.is_ok() { DONE } else { REFUSED };
+                    let _ = tokio::time::timeout(PATIENCE, answer(&mut visitor, "200 OK", words)).await;
+                    return outcome;
+                }
+            }
         }
+    }
+
+    /// The address of this machine with what a visitor brings.
+    fn callback(&self, query: &str) -> String {
+        format!("{}?{query}", self.redirect)
     }
 
     async fn came_back(&self, query: &str) -> Result<(), String> {
@@ -62,7 +87,45 @@ impl Login {
         if let Some(error) = given("error") {
             return Err(format!("the server refused: {}", haft_text::sanitise(error)));
         }
-        self.authorization.finish(&format!("{}?{query}", self.redirect)).await
+        self.authorization.finish(&self.callback(query)).await
+    }
+}
+
+/// Those who are listened to or answered, the first who came first. Dropping it ends them.
+#[derive(Default)]
+struct Visits(VecDeque<AbortHandle>);
+
+impl Visits {
+    /// Listens to a visitor, who is passed on with the query of the callback; others are sent away.
+    fn add(&mut self, mut visitor: TcpStream, came: mpsc::Sender<(TcpStream, String)>) {
+        self.keep(async move {
+            match callback(&mut visitor).await {
+                Ok(Some(query)) => drop(came.send((visitor, query)).await),
+                // A browser asks for pictures and the like.
+                Ok(None) | Err(_) => drop(answer(&mut visitor, "404 Not Found", "").await),
+            }
+        });
+    }
+
+    fn answer(&mut self, mut visitor: TcpStream, status: &'static str, words: &'static str) {
+        self.keep(async move { drop(answer(&mut visitor, status, words).await) });
+    }
+
+    fn keep(&mut self, visit: impl Future<Output = ()> + Send + 'static) {
+        self.0.retain(|visit| !visit.is_finished());
+        if self.0.len() >= VISITORS
+            && let Some(first) = self.0.pop_front()
+        {
+            first.abort();
+        }
+        let timed = async { drop(tokio::time::timeout(PATIENCE, visit).await) };
+        self.0.push_back(tokio::spawn(timed).abort_handle());
+    }
+}
+
+impl Drop for Visits {
+    fn drop(&mut self) {
+        self.0.iter().for_each(AbortHandle::abort);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::config::ServerConfig;
+use crate::config::{ServerConfig, ServerSandbox};
 use crate::expand::{Unset, expand};
 
 /// One entry that could be read, or what is wrong with it: the key within the entry and the words.
@@ -26,6 +26,7 @@ struct Fields {
     headers: BTreeMap<String, String>,
     #[serde(default)]
     disabled: bool,
+    sandbox: Option<ServerSandbox>,
 }
 
 /// The entries of the file in its order, each on its own; the error is about the whole file.
@@ -74,6 +75,7 @@ fn read_entry(entry: Value, variable: &dyn Fn(&str) -> Option<String>) -> Entry 
         url: optional("url", fields.url)?,
         headers: map("headers", fields.headers)?,
         enabled: !fields.disabled,
+        sandbox: fields.sandbox,
         ..ServerConfig::default()
     })
 }

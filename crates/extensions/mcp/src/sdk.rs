@@ -31,7 +31,7 @@ use crate::config::Protocol;
 use crate::error::McpError;
 use crate::listing::ServerListing;
 use crate::output::ServerAnswer;
-use crate::server::{ServerDefinition, ServerEndpoint};
+use crate::server::{ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin};
 use crate::servers::Confines;
 
 pub(crate) use auth::{Authorization, TokenStore};
@@ -235,13 +235,10 @@ async fn start(
     let ServerEndpoint::Command { program, args, env, cwd } = &server.reach else {
         return Err(failed("it is not a program".into()));
     };
-    let confined = match (server.sandboxed, launch.sandbox) {
-        (false, _) => None,
-        (true, None) => return Err(failed("it is to run in a sandbox, and there is none here".into())),
-        (true, Some(sandbox)) => {
-            let none = |why| failed(format!("it is to run in a sandbox, and there is none: {why}"));
-            Some(sandbox.confined().await.map_err(none)?)
-        }
+    let confined = match (launch.sandbox, server.confinement, server.origin) {
+        (Some(sandbox), _, _) => sandbox.confined(server).await.map_err(failed)?,
+        (None, ServerConfinement::Never, _) | (None, ServerConfinement::Default, ServerOrigin::User) => None,
+        (None, _, _) => return Err(failed("it is to run in a sandbox, and there is none here".into())),
     };
     let mut environment: Vec<_> = launch.environment.to_vec();
     environment.retain(|(name, _)| !env.iter().any(|(own, _)| own == name));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use haft_types::Decision;
 
-use crate::config::{Protocol, ToolFilter};
+use crate::config::{Protocol, ServerReach, ToolFilter};
 
 /// A server with everything that is needed to reach it.
 #[derive(Clone, PartialEq, Eq)]
@@ -18,7 +18,9 @@ pub struct ServerDefinition {
     /// How it is reached.
     pub reach: ServerEndpoint,
     /// Whether it runs in a sandbox, where it is a program.
-    pub sandboxed: bool,
+    pub confinement: ServerConfinement,
+    /// What it asks to reach from in there; what the user's own ask for is theirs.
+    pub asks: ServerReach,
     /// How long a call may be silent.
     pub timeout: Duration,
     /// How long it may take to start.
@@ -63,6 +65,17 @@ impl ServerOrigin {
             Self::Project => "project",
         }
     }
+}
+
+/// Whether a program runs in a sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerConfinement {
+    /// It does, whatever the permission mode.
+    Always,
+    /// Nothing was said: one of a project does, one of the user where the folder is not trusted.
+    Default,
+    /// It does not; only the user can say so.
+    Never,
 }
 
 /// How a server is reached.

@@ -41,15 +41,15 @@ pub struct ServerHost {
     pub tokens: std::path::PathBuf,
     /// Who answers their questions; without one they are declined.
     pub elicitor: Option<Arc<dyn Elicitor>>,
-    /// Holds in those that are to be held in; without it they are not started.
+    /// Decides what holds them in. Without it only those of the user start that need not be held.
     pub sandbox: Option<Arc<dyn Confines>>,
 }
 
-/// Holds servers in.
+/// Decides on the start of servers that are programs.
 #[async_trait]
 pub trait Confines: Send + Sync {
-    /// What is put on each of them. The error says why there is nothing.
-    async fn confined(&self) -> Result<Arc<ConfinementSpec>, String>;
+    /// What holds this one in; nothing where it may run without. The error says why it must not start.
+    async fn confined(&self, server: &ServerDefinition) -> Result<Option<Arc<ConfinementSpec>>, String>;
 }
 
 /// All servers of a session. Dropping it ends them.

@@ -5,6 +5,7 @@
 pub(crate) mod log;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
+mod policy;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod prompts;
@@ -32,6 +33,9 @@ use haft_types::Message;
 
 use log::LogLevel;
 
+#[cfg(feature = "mcp")]
+pub(crate) use mcp::asked as asked_by_servers;
+pub(crate) use policy::ProjectPolicy;
 pub(crate) use prompts::{OfferedPrompt, PromptSources};
 pub(crate) use readers::readers;
 
@@ -95,6 +99,7 @@ pub(crate) fn key_state(provider: &ProviderConfig) -> KeyState {
 /// The extensions of this build, in the order their tools are offered.
 pub(crate) fn extensions() -> Vec<Arc<dyn Extension>> {
     vec![
+        Arc::new(policy::PolicyExtension),
         Arc::new(readers::ReaderExtension),
         #[cfg(feature = "mcp")]
         Arc::new(mcp::McpExtension),
@@ -124,6 +129,12 @@ fn prompt_sources(places: &Places, config: &Config, project: &Project) -> anyhow
 #[cfg(not(feature = "mcp"))]
 fn prompt_sources(_: &Places, _: &Config, _: &Project) -> anyhow::Result<Vec<Box<dyn PromptSource>>> {
     Ok(Vec::new())
+}
+
+/// Without servers nobody asks.
+#[cfg(not(feature = "mcp"))]
+pub(crate) fn asked_by_servers(_: &Places, _: &Path) -> std::collections::BTreeMap<String, haft_project::ServerGrant> {
+    std::collections::BTreeMap::new()
 }
 
 /// The sections of the configuration in addition to those of the core: the extensions', the terminal's, and the log's.
@@ -163,7 +174,14 @@ pub(crate) fn open_store(places: &Places, config: &Config) -> Result<Arc<dyn Sto
 }
 
 /// Opens the session a run works in.
-pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan) -> Result<Session, SetupError> {
+pub(crate) async fn open_session(
+    places: &Places,
+    mut config: Config,
+    mut plan: RunPlan,
+) -> Result<Session, SetupError> {
+    if haft_agent::knowledge(places, &plan.project)?.1.is_trusted() {
+        ProjectPolicy::of(&plan.project.root).apply(&mut config, &mut plan);
+    }
     Box::pin(agent(places, config).open(plan)).await
 }
 

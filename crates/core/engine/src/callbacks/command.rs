@@ -1,37 +1,86 @@
 //! A hook: a command that reads JSON and answers by its exit code and output.
 //!
-//! Invariant: it gets no key, no process it starts outlives it, and however much it prints and however long it takes, haft goes on.
+//! It runs in the sandbox that commands run in, unless its user says otherwise. Invariant: it gets no key, no process it starts outlives it, and however much it prints and however long it takes, haft goes on.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_project::Level;
 use haft_project::hooks::{Hook, HookDialect};
-use haft_sandbox::{Capture, CapturedOutput, CommandExit, CommandSpec, Stdin, Supervisor};
+use haft_sandbox::{Capture, CapturedOutput, CommandExit, CommandSpec, ConfinementSpec, Sandbox, Stdin, Supervisor};
 use haft_text::CutLimits;
-use haft_types::{Decision, HookPoint};
+use haft_types::{Decision, HookPoint, PermissionMode};
 use serde_json::{Value, json};
 
-use super::{Callback, Moment, Occasion, Reaction, answer};
+use super::{Callback, Moment, Occasion, Reaction, StartGuard, StartRefusal, StartRequest, answer};
 
 /// How much of an output is kept.
 const OUTPUT: CutLimits = CutLimits { lines: 20_000, bytes: 256 * 1024 };
 
+/// Where a person can be asked about a hook: in a turn, while nothing else is asked.
+const ASKING: [HookPoint; 9] = [
+    HookPoint::ConversationStart,
+    HookPoint::UserPromptSubmit,
+    HookPoint::ApiRequestStart,
+    HookPoint::ApiRequestEnd,
+    HookPoint::PreToolCall,
+    HookPoint::PostToolCall,
+    HookPoint::PreCompact,
+    HookPoint::Stop,
+    HookPoint::SubagentStop,
+];
+
 /// A command that is called at a point.
 pub struct CommandHook {
     hook: Hook,
-    supervisor: Arc<Supervisor>,
-    environment: Arc<Vec<(String, String)>>,
+    host: Arc<HookHost>,
+}
+
+/// What the hooks of a session are run with.
+pub struct HookHost {
+    /// Starts and ends them.
+    pub supervisor: Arc<Supervisor>,
+    /// What they are given of the environment.
+    pub environment: Arc<Vec<(String, String)>>,
+    /// What holds commands in.
+    pub sandbox: Sandbox,
+    /// Whether they may start where it cannot hold them, or their files changed.
+    pub guard: Arc<StartGuard>,
 }
 
 impl CommandHook {
-    /// Runs the command of this hook, with this environment.
-    pub fn new(hook: Hook, supervisor: Arc<Supervisor>, environment: Arc<Vec<(String, String)>>) -> Self {
-        Self { hook, supervisor, environment }
+    /// Runs the command of this hook.
+    pub fn new(hook: Hook, host: Arc<HookHost>) -> Self {
+        Self { hook, host }
+    }
+
+    /// What holds it in at this moment, if it may run at all.
+    async fn confined(&self, occasion: &Occasion<'_>) -> Result<Option<Arc<ConfinementSpec>>, StartRefusal> {
+        if !self.hook.sandboxed || occasion.mode == PermissionMode::Yolo {
+            return Ok(None);
+        }
+        let sandbox = &self.host.sandbox;
+        let request = StartRequest {
+            name: "hook",
+            lines: vec![self.hook.command.clone()],
+            level: self.hook.level,
+            root: occasion.root,
+            cwd: occasion.cwd,
+            layer: sandbox.status().layer,
+            can_ask: ASKING.contains(&self.hook.point),
+        };
+        self.host.guard.check(&request).await?;
+        let confined = sandbox.confined();
+        let is_there = |confined: &ConfinementSpec| confined.policy.projects.iter().any(|root| root == occasion.root);
+        Ok(match confined {
+            // A sub-agent may work in a copy of the project.
+            Some(confined) if !is_there(&confined) => sandbox.for_work_in(vec![occasion.root.to_owned()]).confined(),
+            confined => confined,
+        })
     }
 
     fn command(&self, occasion: &Occasion<'_>) -> CommandSpec {
-        let mut env = self.environment.as_ref().clone();
+        let mut env = self.host.environment.as_ref().clone();
         let root = occasion.root.display().to_string();
         env.extend([("HAFT_PROJECT_DIR".to_owned(), root.clone()), ("CLAUDE_PROJECT_DIR".to_owned(), root)]);
         let told = told(occasion, self.hook.words).to_string();
@@ -72,8 +121,21 @@ impl Callback for CommandHook {
     }
 
     async fn call(&self, occasion: &Occasion<'_>) -> Result<Reaction, String> {
+        let confined = match self.confined(occasion).await {
+            Ok(confined) => confined,
+            // It is said once.
+            Err(StartRefusal { again: true, .. }) => return Ok(Reaction::default()),
+            Err(StartRefusal { reason, .. }) => {
+                let hint = match self.hook.level {
+                    Level::Project => "",
+                    Level::User | Level::Repository => "; with `sandbox = false` it runs outside of one",
+                };
+                return Err(format!("it was not started: {reason}{hint}"));
+            }
+        };
         let capture = Capture { limits: OUTPUT, ..Capture::default() };
-        let ran = self.supervisor.run(&self.command(occasion), &capture, occasion.cancel).await;
+        let command = self.command(occasion).confined(confined);
+        let ran = self.host.supervisor.run(&command, &capture, occasion.cancel).await;
         let finished = ran.map_err(|error| error.to_string())?;
         let point = self.hook.point;
         match finished.exit {

@@ -1,14 +1,17 @@
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use haft_project::KnowledgePaths;
 use haft_project::hooks::{self, HooksConfig};
-use haft_sandbox::Supervisor;
+use haft_project::{Footprint, KnowledgePaths, Level};
+use haft_sandbox::{Sandbox, Supervisor};
+use haft_types::SandboxLayer;
 use serde_json::json;
 
 use super::moment::{ToolName, ToolResponse};
 use super::*;
+use crate::approval::{Answer, Approval, Approver};
 
 fn call(input: Value) -> Moment {
     Moment::PreToolCall {
@@ -40,16 +43,16 @@ fn commands(config: &str) -> Vec<Arc<dyn Callback>> {
     let found = hooks::load(&ground, &config, "/u/config.toml".as_ref(), &mut Vec::new());
     let supervisor = Arc::new(Supervisor::for_tests().unwrap());
     let environment = Arc::new(vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
-    let hook =
-        |hook| Arc::new(CommandHook::new(hook, Arc::clone(&supervisor), Arc::clone(&environment))) as Arc<dyn Callback>;
-    found.into_iter().map(hook).collect()
+    let guard = Arc::new(StartGuard::new(None, BTreeMap::new()));
+    let host = Arc::new(HookHost { supervisor, environment, sandbox: Sandbox::off("a test"), guard });
+    found.into_iter().map(|hook| Arc::new(CommandHook::new(hook, Arc::clone(&host))) as Arc<dyn Callback>).collect()
 }
 
 /// One hook of the user's at this point.
 fn command(point: HookPoint, line: &str) -> Vec<Arc<dyn Callback>> {
     // Only what never ends by itself is to run out of time.
     let timeout = if line.contains("sleep") { 2 } else { 60 };
-    commands(&format!("[[{point}]]\nhooks = [{{ command = '''{line}''', timeout = {timeout} }}]\n"))
+    commands(&format!("[[{point}]]\nhooks = [{{ command = '''{line}''', timeout = {timeout}, sandbox = false }}]\n"))
 }
 
 #[tokio::test]
@@ -192,7 +195,8 @@ async fn a_matcher_knows_a_tool_by_all_its_names() {
     for (matcher, fits) in
         [("execute_command", true), ("Bash", true), ("Bas", false), ("Edit|Write", false), ("*", true)]
     {
-        let config = format!("[[PreToolUse]]\nmatcher = \"{matcher}\"\nhooks = [{{ command = \"exit 2\" }}]\n");
+        let config =
+            format!("[[PreToolUse]]\nmatcher = \"{matcher}\"\nhooks = [{{ command = \"exit 2\", sandbox = false }}]\n");
         let (reaction, _) = called(commands(&config), &call(json!({}))).await;
         assert_eq!(reaction.block.is_some(), fits, "{matcher}");
     }
@@ -214,4 +218,73 @@ async fn a_cancelled_run_does_not_wait() {
     let hooks = Callbacks::new(command(HookPoint::PreToolCall, "sleep 60"));
     let called = tokio::time::timeout(Duration::from_secs(1), hooks.call(&occasion)).await;
     assert_eq!(called.unwrap(), (Reaction::default(), vec![]));
+}
+
+/// Says yes as often as it is asked, and counts.
+struct Agreeing(Mutex<Vec<String>>);
+
+#[async_trait]
+impl Approver for Agreeing {
+    async fn ask(&self, approval: &Approval) -> Answer {
+        self.0.lock().unwrap().push(approval.reason.clone());
+        Answer::Once
+    }
+
+    async fn remember(&self, _rules: &[String]) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn what_starts_by_itself_is_asked_where_nothing_holds_it_or_it_changed() {
+    let project = tempfile::tempdir().unwrap();
+    let root = project.path().canonicalize().unwrap();
+    std::fs::write(root.join("fmt.sh"), "one").unwrap();
+    let lines = vec!["sh fmt.sh".to_owned()];
+    let trusted = Footprint::of_lines(&root, &root, &lines).files().clone();
+    let request = |level, layer, can_ask| StartRequest {
+        name: "hook",
+        lines: lines.clone(),
+        level,
+        root: &root,
+        cwd: &root,
+        layer,
+        can_ask,
+    };
+    for (level, layer, asked) in [
+        (Level::Project, SandboxLayer::Namespace, 0),
+        (Level::User, SandboxLayer::Namespace, 0),
+        (Level::Project, SandboxLayer::Landlock, 1),
+        (Level::User, SandboxLayer::Landlock, 0),
+        (Level::Project, SandboxLayer::None, 1),
+        (Level::User, SandboxLayer::None, 1),
+    ] {
+        let person = Arc::new(Agreeing(Mutex::default()));
+        let guard = StartGuard::new(Some(Arc::clone(&person) as _), trusted.clone());
+        for _ in 0..2 {
+            assert_eq!(guard.check(&request(level, layer, true)).await, Ok(()));
+        }
+        assert_eq!(person.0.lock().unwrap().len(), asked, "once: {level:?} {layer:?}");
+        let alone = StartGuard::new(None, trusted.clone());
+        let refused = |checked: Result<(), StartRefusal>| checked.map_err(|refusal| refusal.again);
+        let expected = |again| if asked == 0 { Ok(()) } else { Err(again) };
+        assert_eq!(refused(alone.check(&request(level, layer, true)).await), expected(false), "{level:?} {layer:?}");
+        assert_eq!(refused(alone.check(&request(level, layer, true)).await), expected(true), "{level:?} {layer:?}");
+    }
+    let person = Arc::new(Agreeing(Mutex::default()));
+    let guard = StartGuard::new(Some(Arc::clone(&person) as _), trusted);
+    for content in ["two", "three"] {
+        std::fs::write(root.join("fmt.sh"), content).unwrap();
+        assert!(guard.check(&request(Level::Project, SandboxLayer::Namespace, false)).await.is_err(), "not now");
+        for _ in 0..2 {
+            assert_eq!(guard.check(&request(Level::Project, SandboxLayer::Namespace, true)).await, Ok(()));
+        }
+        assert_eq!(
+            guard.check(&request(Level::User, SandboxLayer::Namespace, true)).await,
+            Ok(()),
+            "the user's own word"
+        );
+    }
+    let asked = person.0.lock().unwrap().clone();
+    assert_eq!(asked, ["`fmt.sh` changed since the folder was trusted"; 2], "for each content once");
 }

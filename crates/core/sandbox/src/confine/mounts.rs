@@ -54,6 +54,10 @@ pub(crate) fn build(policy: &SandboxPolicy, around: &HostState) -> Result<(), Co
     put_in_place(pieces).at(ConfinementStep::Places)?;
     for project in &policy.projects {
         seal(project, &around.covers).at(ConfinementStep::Protected)?;
+        let further = policy.protected.iter().filter(|path| path.starts_with(project) && path.as_path() != project);
+        for path in further {
+            seal_further(project, path).at(ConfinementStep::Protected)?;
+        }
     }
     cover_sockets(policy, &around.sockets).at(ConfinementStep::Places)
 }
@@ -265,6 +269,19 @@ fn seal(project: &Path, covers: &[PathBuf]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Makes one more file of a project unwritable, if it is there and is not in a folder that is unwritable already.
+fn seal_further(project: &Path, path: &Path) -> io::Result<()> {
+    let mut way: Vec<_> = path.ancestors().skip(1).take_while(|folder| *folder != project).collect();
+    way.reverse();
+    if path.symlink_metadata().is_err() || way.iter().any(|folder| !is_real_folder(folder)) {
+        return Ok(());
+    }
+    for folder in way {
+        Mount::copy_of(folder)?.attach(folder)?;
+    }
+    seal_one(path)
 }
 
 fn seal_one(path: &Path) -> io::Result<()> {

@@ -13,6 +13,8 @@ pub struct SandboxPolicy {
     pub projects: Vec<PathBuf>,
     /// Further writable folders, in which nothing is protected.
     pub writable: Vec<PathBuf>,
+    /// Files in the projects that cannot be written beside the protected ones; those that are not there are passed over.
+    pub protected: Vec<PathBuf>,
     /// Folders and files that cannot be read.
     pub hidden: Vec<PathBuf>,
     /// Folders that can be read although they lie in a hidden one.
@@ -45,7 +47,7 @@ pub(crate) const PROXY_PORT: u16 = 3128;
 impl SandboxPolicy {
     /// Every path it names.
     fn paths(&self) -> impl Iterator<Item = &Path> {
-        let lists = [&self.projects, &self.writable, &self.hidden, &self.readable];
+        let lists = [&self.projects, &self.writable, &self.protected, &self.hidden, &self.readable];
         let socket = match &self.network {
             Network::Through(socket) => Some(socket),
             Network::None | Network::All => None,
@@ -68,7 +70,7 @@ impl SandboxPolicy {
         };
         let home = self.home.as_ref().map(OsString::from).unwrap_or_default();
         let mut fields = vec![network.into(), socket, home, (&self.tmp).into(), (&self.notes).into()];
-        for list in [&self.projects, &self.writable, &self.hidden, &self.readable] {
+        for list in [&self.projects, &self.writable, &self.protected, &self.hidden, &self.readable] {
             fields.push(list.len().to_string().into());
             fields.extend(list.iter().map(OsString::from));
         }
@@ -92,8 +94,8 @@ impl SandboxPolicy {
             let list: Vec<_> = fields.by_ref().take(count).map(path).collect();
             (list.len() == count).then_some(list)
         };
-        let (projects, writable, hidden, readable) = (list()?, list()?, list()?, list()?);
-        Some(Self { projects, writable, hidden, readable, tmp, notes, home, network })
+        let (projects, writable, protected, hidden, readable) = (list()?, list()?, list()?, list()?, list()?);
+        Some(Self { projects, writable, protected, hidden, readable, tmp, notes, home, network })
     }
 }
 
@@ -151,6 +153,7 @@ mod tests {
         let policy = SandboxPolicy {
             projects: vec!["/p".into()],
             writable: Vec::new(),
+            protected: Vec::new(),
             hidden: Vec::new(),
             readable: Vec::new(),
             tmp: "/private".into(),

@@ -36,6 +36,7 @@ fn what_is_read_cannot_be_written() {
     let policy = SandboxPolicy {
         projects: Vec::new(),
         writable: Vec::new(),
+        protected: Vec::new(),
         hidden: vec![at.join("scratch")],
         readable: Vec::new(),
         tmp,

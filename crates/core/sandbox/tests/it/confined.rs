@@ -67,6 +67,7 @@ impl World {
         SandboxPolicy {
             projects: vec![self.path("project")],
             writable: Vec::new(),
+            protected: Vec::new(),
             hidden: haft_sandbox::secret_places(Some(&self.path("home"))),
             readable: Vec::new(),
             tmp: self.path("tmp"),
@@ -511,4 +512,54 @@ fn without_privilege_the_same_holds() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
     eprintln!("{text}");
+}
+
+#[test]
+fn files_that_the_policy_protects_are_neither_written_nor_moved_nor_replaced() {
+    let world = World::new();
+    if !can_confine(&world) {
+        return;
+    }
+    fs::create_dir_all(world.path("project/tools/deep")).unwrap();
+    for name in ["run.sh", "tools/deep/server.py", "tools/deep/other.py", "real.sh"] {
+        fs::write(world.path("project").join(name), "as it was").unwrap();
+    }
+    std::os::unix::fs::symlink("real.sh", world.path("project/link.sh")).unwrap();
+    let named = ["run.sh", "tools/deep/server.py", "tools/deep/gone.py", "link.sh", "real.sh", ".git/config"];
+    let protected = named.map(|name| world.path("project").join(name)).to_vec();
+    let policy = SandboxPolicy { protected, ..world.policy() };
+    let line = |line: &str| {
+        told(
+            &run(PidNamespace::Privileged, &confined(&policy, ConfinementMethod::Namespace, line), &Capture::default())
+                .unwrap(),
+        )
+    };
+    for refused in [
+        "echo x > run.sh",
+        "echo x >> tools/deep/server.py",
+        "rm -f run.sh",
+        "mv run.sh away",
+        "cp tools/deep/other.py tools/deep/server.py",
+        "mv tools/deep/other.py tools/deep/server.py",
+        "ln -f tools/deep/other.py run.sh",
+        "mv tools tools.old",
+        "mv tools/deep tools/deeper",
+        "rm -rf tools",
+        "echo x > link.sh",
+        "ln -sf other link.sh",
+        "echo x > real.sh",
+        "chmod 777 run.sh",
+        "truncate -s 0 tools/deep/server.py",
+        "sed -i s/as/is/ tools/deep/server.py",
+        "umount run.sh",
+    ] {
+        let (exit, text) = line(refused);
+        assert_ne!(exit, CommandExit::Code(0), "{refused}: {text}");
+        for name in ["run.sh", "tools/deep/server.py", "link.sh", "real.sh"] {
+            let path = world.path("project").join(name);
+            assert_eq!(fs::read_to_string(&path).unwrap(), "as it was", "{refused}: {name}");
+        }
+    }
+    let (exit, text) = line("cat run.sh link.sh && touch tools/new.py && echo y > new && mkdir tools/more");
+    assert_eq!((exit, text.as_str()), (CommandExit::Code(0), "as it wasas it was"), "everything else goes on");
 }

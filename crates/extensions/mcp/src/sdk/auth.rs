@@ -114,6 +114,17 @@ impl Authorization {
         self.session.get_authorization_url()
     }
 
+    /// Whether somebody who comes back to this address was sent there by this login: the state must be its own.
+    pub(crate) fn began(&self, callback: &str) -> bool {
+        let states = |url: &str| -> Vec<String> {
+            let url = reqwest::Url::parse(url).ok();
+            let pairs = url.iter().flat_map(reqwest::Url::query_pairs);
+            pairs.filter(|(name, _)| name == "state").map(|(_, value)| value.into_owned()).collect()
+        };
+        let own = states(self.url());
+        own.len() == 1 && own == states(callback)
+    }
+
     /// Takes the address the user was sent back to, and keeps the tokens.
     pub(crate) async fn finish(&self, callback: &str) -> Result<(), String> {
         self.session.handle_callback_url(callback).await.map(drop).map_err(|error| error.to_string())

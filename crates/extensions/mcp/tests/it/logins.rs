@@ -79,19 +79,64 @@ fn a_token_that_is_over_is_renewed_and_the_new_one_is_kept() {
     assert!(matches!(kept.as_slice(), [(_, 0o600)]), "{kept:?}");
 }
 
+/// The value of a parameter of a page's address.
+fn parameter<'a>(page: &'a str, name: &str) -> &'a str {
+    page.split(name).nth(1).unwrap().split('&').next().unwrap()
+}
+
+/// The address of this machine that a page sends back to.
+fn callback(page: &str) -> String {
+    parameter(page, "redirect_uri=").replace("%3A", ":").replace("%2F", "/")
+}
+
 #[test]
-fn a_login_that_somebody_else_began_or_that_is_refused_gives_nothing() {
-    let foreign: fn(&str) -> String = |page| page.replacen("state=", "state=other", 1);
-    let refused: fn(&str) -> String = |page| {
-        let redirect = page.split("redirect_uri=").nth(1).unwrap().split('&').next().unwrap();
-        format!("{}?error=access_denied", redirect.replace("%3A", ":").replace("%2F", "/"))
-    };
-    for (back, words) in [(foreign, ""), (refused, "the server refused: access_denied")] {
-        let (state, there) =
-            (tempfile::tempdir().unwrap(), McpServer::start_with_login(Revision::Previous, 3_600).unwrap());
-        let server = http("s", &there.url());
-        let error = block_on(log_in(state.path(), &server, back)).unwrap_err();
-        assert!(error.contains(words), "{error}");
-        assert!(files(state.path()).is_empty() && there.grants().is_empty(), "{error}");
-    }
+fn a_login_that_is_refused_gives_nothing() {
+    let refused: fn(&str) -> String =
+        |page| format!("{}?error=access_denied&state={}", callback(page), parameter(page, "state="));
+    let (state, there) =
+        (tempfile::tempdir().unwrap(), McpServer::start_with_login(Revision::Previous, 3_600).unwrap());
+    let server = http("s", &there.url());
+    let error = block_on(log_in(state.path(), &server, refused)).unwrap_err();
+    assert!(error.contains("the server refused: access_denied"), "{error}");
+    assert!(files(state.path()).is_empty() && there.grants().is_empty(), "{error}");
+}
+
+#[test]
+fn strangers_and_silent_visitors_neither_end_a_login_nor_hold_it_up() {
+    let (state, there) =
+        (tempfile::tempdir().unwrap(), McpServer::start_with_login(Revision::Previous, 3_600).unwrap());
+    let server = http("s", &there.url());
+    block_on(async {
+        let challenge = challenge(state.path(), &server).await;
+        let begun = login(&server, state.path().join("tokens"), Some(&challenge)).await.unwrap();
+        let page = begun.url().to_owned();
+        let visiting = tokio::task::spawn_blocking(move || {
+            let address = callback(&page);
+            let host = address.strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned();
+            // More than may be there at once, and none says a word.
+            let silent: Vec<_> = (0..100).map(|_| std::net::TcpStream::connect(&host).unwrap()).collect();
+            let own = parameter(&page, "state=");
+            let wrong = [
+                "code=x".to_owned(),
+                "code=x&state=".to_owned(),
+                "code=x&state=other".to_owned(),
+                format!("code=x&state={own}x"),
+                format!("code=x&state=other&state={own}"),
+                format!("code=x&state={own}&state=other"),
+                "error=access_denied".to_owned(),
+                "error=access_denied&state=other".to_owned(),
+            ];
+            for query in wrong {
+                let words = visit(&format!("{address}?{query}")).unwrap();
+                assert!(words.contains("not the login haft waits for"), "{query}: {words}");
+            }
+            assert_eq!(visit(&address.replace("/callback", "/favicon.ico")).unwrap(), "");
+            let words = visit(&page).unwrap();
+            drop(silent);
+            words
+        });
+        begun.finish().await.unwrap();
+        assert!(visiting.await.unwrap().contains("has logged in"));
+    });
+    assert_eq!(there.grants(), ["authorization_code"]);
 }

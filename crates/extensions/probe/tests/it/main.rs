@@ -141,6 +141,7 @@ fn confined(root: &Path, method: ConfinementMethod) -> Option<(Vec<Finding>, Vec
     let policy = SandboxPolicy {
         projects: vec![targets.project.clone()],
         writable: Vec::new(),
+        protected: Vec::new(),
         hidden,
         readable: Vec::new(),
         tmp: own.join("tmp"),

@@ -60,13 +60,14 @@ fn list(args: &HookListArgs) -> anyhow::Result<()> {
     if found.is_empty() {
         return output::print("There are no hooks. `docs/hooks.md` says how to add one.\n");
     }
-    let mut table = TextTable::new(&["POINT", "MATCHER", "COMMAND", "SECONDS", "SOURCE", "RUNS"]);
+    let mut table = TextTable::new(&["POINT", "MATCHER", "COMMAND", "SECONDS", "SANDBOX", "SOURCE", "RUNS"]);
     for hook in &found {
         table.row(vec![
             hook.point.name().to_owned(),
             Some(hook.matcher.text()).filter(|text| !text.is_empty()).unwrap_or("*").to_owned(),
             hook.command.replace('\n', " "),
             hook.timeout.as_secs().to_string(),
+            if hook.sandboxed { "yes" } else { "no" }.to_owned(),
             ground.shown(&hook.path),
             if runs(hook) { "yes" } else { "no, not trusted" }.to_owned(),
         ]);
@@ -80,6 +81,7 @@ fn as_json(hook: &Hook, runs: bool) -> Value {
         "matcher": hook.matcher.text(),
         "command": hook.command,
         "timeout": hook.timeout.as_secs(),
+        "sandbox": hook.sandboxed,
         "level": hook.level.name(),
         "source": hook.path,
         "runs": runs,

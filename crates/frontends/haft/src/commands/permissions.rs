@@ -6,7 +6,8 @@ mod explain;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use haft_permission::Confinement;
+use haft_agent::{Places, Project};
+use haft_permission::{Confinement, Permissions};
 use haft_types::Decision;
 use haft_types::PermissionMode;
 use serde_json::json;
@@ -99,10 +100,20 @@ pub(crate) fn run(command: PermissionsCommand) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
+/// The permissions with the rules of the project, where it is trusted.
+fn tightened(mut permissions: Permissions, places: &Places, project: &Project) -> anyhow::Result<Permissions> {
+    if haft_agent::knowledge(places, project)?.1.is_trusted() {
+        let policy = wiring::ProjectPolicy::of(&project.root);
+        permissions.rules = permissions.rules.tightened_by(&policy.rules, wiring::environment().home().as_deref())?;
+    }
+    Ok(permissions)
+}
+
 fn list(as_json: bool, common: &Common) -> anyhow::Result<()> {
-    let (_, loaded) = super::configuration(common)?;
+    let (places, loaded) = super::configuration(common)?;
     let config = loaded.config.permissions;
     let permissions = haft_agent::permissions(wiring::environment(), &config, config.mode, Confinement::None)?;
+    let permissions = tightened(permissions, &places, &wiring::project(None)?)?;
     let rules: Vec<_> = permissions.rules.iter().collect();
     let source = |of_project: bool| if of_project { "project" } else { "user" };
     if as_json {

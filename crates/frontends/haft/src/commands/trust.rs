@@ -1,15 +1,19 @@
 //! `haft trust`: whether the files of a folder are trusted.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use haft_agent::{Project, WallClock};
-use haft_project::{Footprint, TrustList, TrustState, footprint};
+use haft_agent::{Places, Project, WallClock};
+use haft_project::{
+    Footprint, KnowledgePaths, Level, ServerGrant, TrustList, TrustState, instructions, modules, rules,
+};
 use haft_types::Clock as _;
 use serde_json::json;
 
 use crate::exit::ProcessExit;
+use crate::wiring::ProjectPolicy;
 use crate::{output, wiring};
 
 #[derive(Debug, Args)]
@@ -37,30 +41,50 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<ProcessExit> {
         let said = if had { "is no longer trusted" } else { "was not trusted" };
         output::print(&format!("{} {said}.\n", project.root.display()))?;
     } else if args.show {
-        show(&project, &list.state(&project.root)?, args.json)?;
+        show(&places, &project, &list.state(&project.root)?, args.json)?;
     } else {
-        let footprint = list.trust(&project.root, WallClock.now())?;
+        let asked = wiring::asked_by_servers(&places, &project.root);
+        let footprint = list.trust_and_grant(&project.root, WallClock.now(), asked.clone())?;
         let files = footprint.files().len();
-        output::print(&format!(
-            "{} is trusted. {}\n",
-            project.root.display(),
-            match files {
-                0 => "Nothing in it would run.".to_owned(),
-                1 => "One file in it would run; when it changes, the trust ends.".to_owned(),
-                files => format!("{files} files in it would run; when one of them changes, the trust ends."),
-            }
-        ))?;
+        let runs = match files {
+            0 => "Nothing in it would run.".to_owned(),
+            1 => "One file in it would run; when it changes, the trust ends.".to_owned(),
+            files => format!("{files} files in it would run; when one of them changes, the trust ends."),
+        };
+        let mut text = format!("{} is trusted. {runs}\n", project.root.display());
+        if project.cwd != project.root {
+            let _ = writeln!(text, "{} is part of that project: trust is for all of it.", project.cwd.display());
+        }
+        text.extend(asked.iter().map(|(name, grant)| format!("{}\n", described(name, grant))));
+        output::print(&haft_text::sanitise(&text))?;
     }
     Ok(ProcessExit::Completed)
 }
 
-fn show(project: &Project, standing: &TrustState, json: bool) -> anyhow::Result<()> {
-    let found = TrustFootprint::of(project);
+/// What a server may reach once the folder is trusted.
+fn described(name: &str, grant: &ServerGrant) -> String {
+    let or_none = |all: Vec<String>| if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+    let folders = grant.writable.iter().map(|folder| folder.display().to_string()).collect();
+    format!("MCP server {name}: hosts {}; writable folders {}", or_none(grant.network.clone()), or_none(folders))
+}
+
+fn show(places: &Places, project: &Project, standing: &TrustState, json: bool) -> anyhow::Result<()> {
+    let found = TrustFootprint::of(places, project);
     if json {
         let (word, changed) = told(standing);
-        return output::print_json(&json!({
+        let mut shown = json!({
             "path": project.root, "standing": word, "changed": changed, "would_run": found.runs(), "would_obey": found.obeyed,
-        }));
+        });
+        for (key, value) in [
+            ("would_reach", json!(found.asked)),
+            ("would_tighten", json!(found.policy.shown)),
+            ("would_not_count", json!(found.policy.warnings)),
+        ] {
+            if value != json!([]) && value != json!({}) {
+                shown[key] = value;
+            }
+        }
+        return output::print_json(&shown);
     }
     output::print(&found.described(project, standing))
 }
@@ -70,25 +94,85 @@ fn told(standing: &TrustState) -> (&'static str, &[String]) {
         TrustState::Trusted => ("trusted", &[]),
         TrustState::Untrusted => ("untrusted", &[]),
         TrustState::Changed { files } => ("changed", files),
+        TrustState::Outdated { files } => ("outdated", files),
     }
+}
+
+/// The most folders of a project that are looked through for instructions.
+const MOST_FOLDERS: usize = 20_000;
+
+/// The files whose text the model would be sent, as those find them who load them: in any case, nested, imported.
+fn obeyed(places: &Places, project: &Project) -> Vec<String> {
+    let knowledge = KnowledgePaths {
+        root: project.root.clone(),
+        cwd: project.root.clone(),
+        trusted: true,
+        user: places.config.clone(),
+        home: places.environment.absolute_home(),
+    };
+    let (folders, more) = folders(&project.root);
+    let mut problems = Vec::new();
+    let named = instructions::files(&knowledge, &folders).into_iter().filter(|path| path.is_file());
+    let read = instructions::load(&knowledge, &folders, &mut problems).into_iter().map(|one| one.path);
+    let law = instructions::code_law(&knowledge, &mut problems).map(|one| one.path);
+    let rules = rules::load(&knowledge, &mut problems).into_iter().filter(|rule| rule.level == Level::Project);
+    let modules = folders.iter().map(|folder| folder.join(modules::DOCUMENT)).filter(|path| path.is_file());
+    let all = named.chain(read).chain(law).chain(rules.map(|rule| rule.path)).chain(modules);
+    let mut names: Vec<_> =
+        all.filter(|path| path.starts_with(&project.root)).map(|path| knowledge.shown(&normal(&path))).collect();
+    names.sort();
+    names.dedup();
+    names.extend(more.then(|| "(and perhaps more: not all folders were looked through)".to_owned()));
+    names
+}
+
+/// A path without the detours of an import.
+fn normal(path: &Path) -> PathBuf {
+    match (path.parent().and_then(|folder| folder.canonicalize().ok()), path.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => path.to_owned(),
+    }
+}
+
+/// The folders of a project, outermost first, and whether there are more.
+fn folders(root: &Path) -> (Vec<PathBuf>, bool) {
+    let mut all = vec![root.to_owned()];
+    let mut at = 0;
+    while let Some(folder) = all.get(at).cloned() {
+        at += 1;
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let inner = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        all.extend(inner.filter(|entry| entry.file_name() != ".git").map(|entry| entry.path()));
+        if all.len() > MOST_FOLDERS {
+            return (all, true);
+        }
+    }
+    (all, false)
 }
 
 /// What of a folder would run, and which instruction files would be sent, once it is trusted.
 pub(super) struct TrustFootprint {
     /// What would run.
     pub(super) footprint: Footprint,
-    obeyed: Vec<&'static str>,
+    /// The files that would be sent to the model: at once, or when one beside them is touched.
+    obeyed: Vec<String>,
+    /// What it would tighten.
+    policy: ProjectPolicy,
+    /// What servers would be given.
+    pub(super) asked: BTreeMap<String, ServerGrant>,
 }
 
 impl TrustFootprint {
-    pub(super) fn of(project: &Project) -> Self {
-        let obeyed = footprint::instructions().filter(|name| project.root.join(name).exists()).collect();
-        Self { footprint: Footprint::of(&project.root), obeyed }
+    pub(super) fn of(places: &Places, project: &Project) -> Self {
+        let obeyed = obeyed(places, project);
+        let policy = ProjectPolicy::of(&project.root);
+        let asked = wiring::asked_by_servers(places, &project.root);
+        Self { footprint: Footprint::of(&project.root), obeyed, policy, asked }
     }
 
     /// Whether trust would make no difference.
     pub(super) fn is_nothing(&self) -> bool {
-        self.footprint.files().is_empty() && self.obeyed.is_empty()
+        self.footprint.files().is_empty() && self.obeyed.is_empty() && self.policy.shown.is_empty()
     }
 
     fn runs(&self) -> Vec<String> {
@@ -102,7 +186,10 @@ impl TrustFootprint {
         for (heading, names) in [
             ("Changed since it was trusted", changed.to_vec()),
             ("Would run", self.runs()),
-            ("Would be obeyed", self.obeyed.iter().map(|name| (*name).to_owned()).collect()),
+            ("Would be obeyed", self.obeyed.clone()),
+            ("Would be tightened", self.policy.shown.clone()),
+            ("Would not count", self.policy.warnings.clone()),
+            ("Would be granted", self.asked.iter().map(|(name, grant)| described(name, grant)).collect()),
         ] {
             if names.is_empty() {
                 continue;

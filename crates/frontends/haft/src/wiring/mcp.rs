@@ -13,23 +13,23 @@ use std::{fs, io};
 use async_trait::async_trait;
 use haft_agent::config::{Config, Section};
 use haft_agent::{Contribution, Extension, ExtensionContext, Places, Project, knowledge};
-use haft_engine::{Approver, Notice};
+use haft_engine::{Approver, Callback, Notice};
 use haft_mcp::{
     Cache, Gathered, ProjectFile, ServerCatalogue, ServerConfig, ServerDefinition, ServerEndpoint, ServerHost,
-    ServerProblem, Servers, UseMcpTool, gather,
+    ServerProblem, ServerReach, Servers, UseMcpTool, gather,
 };
 use haft_permission::PermissionRule;
-use haft_project::TrustState;
-use haft_sandbox::{SandboxConfig, Supervisor};
+use haft_project::{ServerGrant, TrustList, TrustState};
+use haft_sandbox::Supervisor;
 use haft_tool::{Tool, ToolCatalogue};
-use haft_types::{Decision, ModelSpec, TokenCounter};
-use tokio::sync::OnceCell;
+use haft_types::{Decision, ModelSpec, PermissionMode, TokenCounter};
+use tokio::sync::Mutex;
 
 use crate::exit::usage_error;
 use crate::wiring::OfferedPrompt;
 use crate::wiring::prompts::PromptSource;
 
-use confine::OwnSandbox;
+use confine::{ServerSandboxes, StartNotices};
 use people::Person;
 
 /// How the names begin by which rules and people know what servers offer: `mcp__server__tool`.
@@ -56,14 +56,19 @@ impl Extension for McpExtension {
         let ExtensionContext { places, config, project, standing, supervisor, child_environment, .. } = *context;
         let gathered = gathered(places, config, &project.root, standing);
         let (secrets, rules) = (secrets(&gathered.servers), rules(&gathered.servers));
-        let host = host(
-            places,
-            &config.sandbox,
-            &project.root,
-            Arc::clone(supervisor),
-            Arc::clone(child_environment),
-            context.approver.cloned(),
-        );
+        let told = Arc::new(StartNotices::default());
+        let sandboxes = ServerSandboxes {
+            places: places.clone(),
+            config: config.sandbox.clone(),
+            project: project.root.clone(),
+            record: context.record.clone(),
+            trusted: standing.is_trusted(),
+            mode: context.mode,
+            guard: Some(Arc::clone(context.guard)),
+            notices: Arc::clone(&told),
+            set_up: Mutex::default(),
+        };
+        let host = host(sandboxes, Arc::clone(supervisor), Arc::clone(child_environment), context.approver.cloned());
         let mcp = Mcp::new(gathered, host);
         let notices = mcp.notices();
         if mcp.servers.iter().next().is_none() {
@@ -71,7 +76,8 @@ impl Extension for McpExtension {
         }
         let tools = vec![mcp.tool(context.model, context.counter)];
         let catalogues: Vec<Arc<dyn ToolCatalogue>> = vec![Arc::new(ServerCatalogue::new(Arc::clone(&mcp.servers)))];
-        Contribution { tools, catalogues, rules, secrets, notices, ..Contribution::default() }
+        let callbacks: Vec<Arc<dyn Callback>> = vec![told];
+        Contribution { tools, catalogues, callbacks, rules, secrets, notices, ..Contribution::default() }
     }
 }
 
@@ -79,22 +85,37 @@ impl Extension for McpExtension {
 pub(crate) struct Mcp {
     pub(crate) servers: Arc<Servers>,
     pub(crate) problems: Vec<ServerProblem>,
+    /// What is passed over in the declarations of those that are used.
+    warnings: Vec<String>,
 }
 
 impl Mcp {
     /// These servers; none of them is started.
     fn new(gathered: Gathered, host: ServerHost) -> Self {
-        Self { servers: Arc::new(Servers::new(gathered.servers, host)), problems: gathered.problems }
+        let Gathered { servers, problems, warnings, .. } = gathered;
+        Self { servers: Arc::new(Servers::new(servers, host)), problems, warnings }
     }
 
     /// Those of this project and the user, for a command of the user's own, and the names of those that are switched off.
     pub(crate) fn open(places: &Places, config: &Config, project: &Project) -> anyhow::Result<(Self, Vec<String>)> {
         let (_, standing) = knowledge(places, project)?;
+        let record = TrustList::at(places.trust_file()).record(&project.root)?;
         let gathered = gathered(places, config, &project.root, &standing);
         let supervisor = Arc::new(places.environment.supervisor());
         let environment = Arc::new(places.environment.child_environment());
         let disabled = gathered.disabled.clone();
-        let host = host(places, &config.sandbox, &project.root, supervisor, environment, None);
+        let sandboxes = ServerSandboxes {
+            places: places.clone(),
+            config: config.sandbox.clone(),
+            project: project.root.clone(),
+            record,
+            trusted: standing.is_trusted(),
+            mode: PermissionMode::Ask,
+            guard: None,
+            notices: Arc::default(),
+            set_up: Mutex::default(),
+        };
+        let host = host(sandboxes, supervisor, environment, None);
         Ok((Self::new(gathered, host), disabled))
     }
 
@@ -104,9 +125,10 @@ impl Mcp {
         Arc::new(UseMcpTool::new(Arc::clone(&self.servers), budget, Arc::clone(counter)))
     }
 
-    /// A line for each declaration that cannot be used.
+    /// A line for each declaration that cannot be used, or not as it is.
     fn notices(&self) -> Vec<Notice> {
-        self.problems.iter().map(|problem| Notice { code: "mcp_server", message: problem.to_string() }).collect()
+        let problems = self.problems.iter().map(ToString::to_string).chain(self.warnings.iter().cloned());
+        problems.map(|message| Notice { code: "mcp_server", message }).collect()
     }
 }
 
@@ -146,7 +168,7 @@ pub(crate) fn gathered(places: &Places, config: &Config, root: &Path, standing: 
     let path = root.join(PROJECT_FILE);
     let text = match standing {
         TrustState::Trusted => read(&path),
-        TrustState::Untrusted | TrustState::Changed { .. } => Ok(None),
+        TrustState::Untrusted | TrustState::Changed { .. } | TrustState::Outdated { .. } => Ok(None),
     };
     let (text, problem) = match text {
         Ok(text) => (text, None),
@@ -190,27 +212,30 @@ pub(crate) fn named_tool(name: &str) -> anyhow::Result<(&str, &str)> {
 
 /// What servers are given on this machine. Who approves calls also fills in forms.
 fn host(
-    places: &Places,
-    config: &SandboxConfig,
-    root: &Path,
+    sandboxes: ServerSandboxes,
     supervisor: Arc<Supervisor>,
     environment: Arc<Vec<(String, String)>>,
     approver: Option<Arc<dyn Approver>>,
 ) -> ServerHost {
-    let sandbox = OwnSandbox {
-        places: places.clone(),
-        config: config.clone(),
-        project: root.to_owned(),
-        set_up: OnceCell::new(),
-    };
+    let places = &sandboxes.places;
     ServerHost {
         supervisor,
         environment,
         cache: Cache::at(places.mcp_lists()),
         tokens: places.mcp_tokens(),
         elicitor: approver.map(|approver| Arc::new(Person(approver)) as _),
-        sandbox: Some(Arc::new(sandbox)),
+        sandbox: Some(Arc::new(sandboxes)),
     }
+}
+
+/// What the servers of a project ask to reach beside the project, whether or not it is trusted.
+pub(crate) fn asked(places: &Places, root: &Path) -> BTreeMap<String, ServerGrant> {
+    let of_project = gathered(places, &Config::default(), root, &TrustState::Trusted).servers.into_iter();
+    let asks = of_project.map(|server| {
+        let ServerReach { network, writable } = server.asks;
+        (server.name, ServerGrant { network, writable })
+    });
+    asks.filter(|(_, asks)| *asks != ServerGrant::default()).collect()
 }
 
 /// What the configuration says of whole servers, as permission rules. Asking is the default.

@@ -12,6 +12,7 @@ mod broken;
 mod budgets;
 mod catalogue;
 mod circles;
+mod confined_starts;
 mod context;
 mod context_edit;
 mod context_tests;
@@ -45,6 +46,7 @@ mod modes;
 mod modules;
 mod needles;
 mod permissions;
+mod project_policy;
 mod prompts;
 mod protocols;
 #[cfg(feature = "rag")]

@@ -3,12 +3,13 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-use haft_testkit::test::{McpServer, Revision};
+use haft_testkit::test::{McpServer, Revision, SHELL_MCP_SERVER};
 use haft_testkit::{Reply, Script};
 use haft_types::{Api, Usage};
 use serde_json::{Value, json};
 
 use crate::rig::Rig;
+use crate::sandbox::has_namespaces;
 
 /// A run that is driven line by line.
 struct Driven {
@@ -161,6 +162,42 @@ fn whoever_drives_fills_in_the_forms_of_servers() {
         let (code, lines) = driven.end();
         let result = lines.iter().find(|line| line["type"] == "tool_result").unwrap();
         assert_eq!((code, &result["text"]), (0, &json!(wanted)));
+    }
+}
+
+/// The server and the hook run a file that the model has just written.
+#[test]
+fn whoever_drives_is_asked_before_something_changed_starts() {
+    for (decision, runs) in [("allow", true), ("deny", false)] {
+        let call = json!({"server_name": "s", "tool_name": "show", "arguments": {}});
+        let rig = rig([
+            Reply::call("write_to_file", json!({"path": "server.sh", "content": SHELL_MCP_SERVER})),
+            Reply::call("use_mcp_tool", call),
+            Reply::text("Done."),
+        ]);
+        if !has_namespaces(&rig) {
+            return;
+        }
+        rig.write(".mcp.json", r#"{"mcpServers": {"s": {"command": "sh", "args": ["server.sh"]}}}"#);
+        std::fs::create_dir(rig.project().join(".haft")).unwrap();
+        let hook = "[[hooks.stop]]\nhooks = [{ command = \"sh server.sh </dev/null; touch hooked\" }]\n";
+        rig.write(".haft/config.toml", hook);
+        rig.run(&["trust"]);
+        let file = rig.home().join("config.toml");
+        let more = "[permissions]\nallow = [\"mcp__s\", \"write_to_file\"]\n";
+        std::fs::write(&file, format!("{}{more}", std::fs::read_to_string(&file).unwrap())).unwrap();
+        let mut driven = Driven::start(&rig, &["--ask", "go"]);
+        for tool in ["mcp__s", "hook"] {
+            let asked = driven.until_type("approval_request");
+            assert_eq!(asked["tool"], tool, "{asked}");
+            assert!(asked["reason"].as_str().unwrap().contains("`server.sh` changed"), "{asked}");
+            assert!(asked["arguments"]["command"].as_str().unwrap().contains("server.sh"), "{asked}");
+            driven.say(&json!({"type": "approval", "id": asked["id"], "decision": decision}));
+        }
+        driven.until_type("result");
+        assert_eq!(driven.end().0, 0);
+        assert_eq!(rig.project().join("starts").exists(), runs);
+        assert_eq!(rig.project().join("hooked").exists(), runs);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::output;
 pub(super) fn settle(places: &Places, project: &Project, answers: &mut impl BufRead) -> anyhow::Result<()> {
     let list = TrustList::at(places.trust_file());
     let standing = list.state(&project.root)?;
-    let found = TrustFootprint::of(project);
+    let found = TrustFootprint::of(places, project);
     if standing == TrustState::Trusted || found.is_nothing() {
         return Ok(());
     }
@@ -27,7 +27,7 @@ pub(super) fn settle(places: &Places, project: &Project, answers: &mut impl BufR
     if !matches!(answer.trim(), "y" | "Y" | "yes") {
         return Ok(());
     }
-    let trusted = list.trust(&project.root, WallClock.now())?;
+    let trusted = list.trust_and_grant(&project.root, WallClock.now(), found.asked.clone())?;
     // What is trusted must be what was shown.
     if trusted.files() != found.footprint.files() {
         list.revoke(&project.root)?;

@@ -32,6 +32,7 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
         Confinement::None
     };
     let permissions = haft_agent::permissions(wiring::environment(), &config, mode, confinement)?;
+    let permissions = super::tightened(permissions, &places, &project)?;
     #[cfg(feature = "mcp")]
     let permissions = haft_agent::with_rules(permissions, mcp::rules(&servers));
     let workspace = Workspace {

@@ -1,30 +1,169 @@
-//! The sandbox of servers that are to run in one. It is set up when the first of them starts, and is their own: they share no
-//! `/tmp` with the model's commands, and have it in every permission mode.
+//! What holds servers in, and whether they may start. Each has a sandbox of its own, set up when it starts: servers share no
+//! `/tmp` with the model's commands, and what one of them was given is no other's.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use haft_agent::{Places, set_up_sandbox};
-use haft_mcp::Confines;
+use haft_engine::{Callback, Moment, Occasion, Reaction, StartGuard, StartRequest};
+use haft_mcp::{Confines, ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin, ServerReach};
+use haft_project::{Level, TrustRecord};
 use haft_sandbox::{ConfinementSpec, Sandbox, SandboxConfig};
-use haft_types::PermissionMode;
-use tokio::sync::OnceCell;
+use haft_types::{HookPoint, PermissionMode};
+use tokio::sync::Mutex;
 
-pub(super) struct OwnSandbox {
+pub(super) struct ServerSandboxes {
     pub(super) places: Places,
     pub(super) config: SandboxConfig,
     pub(super) project: PathBuf,
-    pub(super) set_up: OnceCell<Sandbox>,
+    pub(super) record: TrustRecord,
+    /// Whether the project's own files may be obeyed.
+    pub(super) trusted: bool,
+    pub(super) mode: PermissionMode,
+    /// Decides on those of a project; where there is none, its user has just named the server to be started.
+    pub(super) guard: Option<Arc<StartGuard>>,
+    pub(super) notices: Arc<StartNotices>,
+    pub(super) set_up: Mutex<HashMap<String, Sandbox>>,
 }
 
 #[async_trait]
-impl Confines for OwnSandbox {
-    async fn confined(&self) -> Result<Arc<ConfinementSpec>, String> {
-        let projects = || vec![self.project.clone()];
-        // Only `yolo` makes a difference, and what the user says of a server counts more.
-        let set_up = || set_up_sandbox(&self.places, &self.config, PermissionMode::Ask, projects());
-        let sandbox = self.set_up.get_or_try_init(set_up).await.map_err(|error| error.to_string())?;
-        sandbox.confined().ok_or_else(|| sandbox.status().reasons.join("; "))
+impl Confines for ServerSandboxes {
+    async fn confined(&self, server: &ServerDefinition) -> Result<Option<Arc<ConfinementSpec>>, String> {
+        let yolo = self.mode == PermissionMode::Yolo;
+        match (server.confinement, server.origin) {
+            (ServerConfinement::Never, _) => return Ok(None),
+            (ServerConfinement::Default, ServerOrigin::Project) if yolo => return Ok(None),
+            (ServerConfinement::Default, ServerOrigin::User) if yolo || self.trusted => return Ok(None),
+            (ServerConfinement::Default | ServerConfinement::Always, _) => {}
+        }
+        let mut set_up = self.set_up.lock().await;
+        let is_new = !set_up.contains_key(&server.name);
+        if is_new {
+            set_up.insert(server.name.clone(), self.sandbox(server).await?);
+        }
+        let Some(sandbox) = set_up.get(&server.name).cloned() else { return Ok(None) };
+        drop(set_up);
+        self.admit(server, &sandbox).await.inspect_err(|why| self.tell(server, &format!("was not started: {why}")))?;
+        if is_new {
+            self.tell_of_limits(server);
+        }
+        Ok(sandbox.confined())
+    }
+}
+
+impl ServerSandboxes {
+    /// What a server may reach beside what commands may: what its user wrote, or gave when the folder was trusted.
+    fn granted(&self, server: &ServerDefinition) -> ServerReach {
+        match server.origin {
+            ServerOrigin::User => server.asks.clone(),
+            ServerOrigin::Project => {
+                let granted = self.record.servers.get(&server.name).cloned().unwrap_or_default();
+                ServerReach { network: granted.network, writable: granted.writable }
+            }
+        }
+    }
+
+    async fn sandbox(&self, server: &ServerDefinition) -> Result<Sandbox, String> {
+        let ServerReach { network, writable } = self.granted(server);
+        let mut config = self.config.clone();
+        config.network.extend(network);
+        if config.network.iter().any(|host| host == "*") {
+            config.network = vec!["*".to_owned()];
+        }
+        config.writable.extend(writable);
+        // Only `yolo` makes a difference, and what holds there was decided.
+        let set_up = set_up_sandbox(&self.places, &config, PermissionMode::Ask, vec![self.project.clone()]);
+        set_up.await.map_err(|error| error.to_string())
+    }
+
+    async fn admit(&self, server: &ServerDefinition, sandbox: &Sandbox) -> Result<(), String> {
+        let none = || format!("it is to run in a sandbox, and there is none: {}", sandbox.status().reasons.join("; "));
+        let ServerEndpoint::Command { program, args, env, cwd } = &server.reach else { return Ok(()) };
+        let guard = match (&self.guard, server.confinement) {
+            (Some(guard), ServerConfinement::Default) => guard,
+            (None, _) | (_, ServerConfinement::Always | ServerConfinement::Never) => {
+                return sandbox.confined().map(drop).ok_or_else(none);
+            }
+        };
+        let values = env.iter().map(|(_, value)| value);
+        let request = StartRequest {
+            name: &format!("{}{}", super::PREFIX, server.name),
+            lines: std::iter::once(program).chain(args).chain(values).cloned().collect(),
+            level: match server.origin {
+                ServerOrigin::Project => Level::Project,
+                ServerOrigin::User => Level::User,
+            },
+            root: &self.project,
+            cwd,
+            layer: sandbox.status().layer,
+            can_ask: true,
+        };
+        guard.check(&request).await.map_err(|refusal| refusal.reason)
+    }
+
+    /// Says what a server does without that it may have counted on.
+    fn tell_of_limits(&self, server: &ServerDefinition) {
+        let granted = self.granted(server);
+        if !granted.network.is_empty() || !self.config.network.is_empty() {
+            return;
+        }
+        let asked = &server.asks.network;
+        match server.origin {
+            ServerOrigin::User if server.confinement == ServerConfinement::Default => {
+                self.tell(server, "runs confined and without network, because the folder is not trusted; `sandbox = false` in its entry lets it run outside");
+            }
+            ServerOrigin::User => {}
+            ServerOrigin::Project if asked.is_empty() => {
+                self.tell(server, "of this project runs confined and without network; an entry of that name in your own configuration can give it more");
+            }
+            ServerOrigin::Project => {
+                let asked = asked.join(", ");
+                self.tell(
+                    server,
+                    &format!("of this project runs without network: it asks for {asked}, which `haft trust` grants"),
+                );
+            }
+        }
+    }
+
+    fn tell(&self, server: &ServerDefinition, what: &str) {
+        let message = format!("MCP server `{}` {what}", server.name);
+        let mut all = self.notices.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !all.said.contains(&message) {
+            all.said.push(message.clone());
+            all.waiting.push(message);
+        }
+    }
+}
+
+/// What the user is told of servers once the call that started them is over.
+#[derive(Default)]
+pub(super) struct StartNotices(std::sync::Mutex<Spoken>);
+
+#[derive(Default)]
+struct Spoken {
+    said: Vec<String>,
+    waiting: Vec<String>,
+}
+
+#[async_trait]
+impl Callback for StartNotices {
+    fn name(&self) -> &'static str {
+        "MCP servers"
+    }
+
+    fn listens_to(&self, point: HookPoint) -> bool {
+        point == HookPoint::PostToolCall
+    }
+
+    fn wants(&self, _moment: &Moment) -> bool {
+        !self.0.lock().unwrap_or_else(PoisonError::into_inner).waiting.is_empty()
+    }
+
+    async fn call(&self, _occasion: &Occasion<'_>) -> Result<Reaction, String> {
+        let messages = std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).waiting);
+        Ok(Reaction { messages, ..Reaction::default() })
     }
 }

@@ -1,0 +1,171 @@
+//! What a trusted project says of safety tightens what is allowed, and does nothing else.
+
+use std::fs;
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+use serde_json::{Value, json};
+
+use crate::rig::{Ran, Rig};
+use crate::sandbox::has_namespaces;
+
+const OWN: &str = r#"
+[permissions]
+deny = ["execute_command(touch:*)", "read_file(secret/**)"]
+ask = ["write_to_file(docs/**)"]
+allow = ["execute_command(:*)"]
+mode = "yolo"
+[sandbox]
+hidden = ["private"]
+writable = ["/"]
+[providers.mock]
+base_url = "http://127.0.0.1:9"
+"#;
+
+fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
+    Rig::untrusted(Api::OpenaiChat, Script::replies(replies).unwrap())
+}
+
+fn plant(rig: &Rig, name: &str, text: &str) {
+    fs::create_dir_all(rig.project().join(name).parent().unwrap()).unwrap();
+    rig.write(name, text);
+}
+
+fn line(command: &str) -> Reply {
+    Reply::call("execute_command", json!({ "command": command, "requires_approval": false }))
+}
+
+fn results(ran: &Ran) -> Vec<Value> {
+    ran.events().into_iter().filter(|event| event["type"] == "tool_result").collect()
+}
+
+fn warnings(ran: &Ran) -> Vec<String> {
+    let told = ran.events().into_iter().filter(|event| event["code"] == "project_policy");
+    told.map(|event| event["message"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_project_denies_and_asks_once_it_is_trusted() {
+    let replies = || [line("touch made"), line("echo fine > other"), Reply::text("Done.")];
+    let rig = rig(replies().into_iter().chain(replies()));
+    plant(&rig, ".haft/config.toml", OWN);
+    let before = rig.task(&["go"]);
+    assert!(rig.project().join("made").exists(), "nothing of it counts before");
+    assert!(warnings(&before).is_empty());
+    fs::remove_file(rig.project().join("made")).unwrap();
+    rig.run(&["trust"]);
+    let ran = rig.task(&["go"]);
+    assert!(!rig.project().join("made").exists(), "even in `yolo`");
+    let results = results(&ran);
+    assert_eq!((&results[0]["status"], &results[1]["status"]), (&json!("error"), &json!("success")), "{results:?}");
+    let told = warnings(&ran);
+    for (key, line) in
+        [("permissions.allow", 5), ("permissions.mode", 6), ("sandbox.writable", 9), ("providers.mock", 10)]
+    {
+        let place = format!(".haft/config.toml, line {line}: `{key}`");
+        assert!(told.iter().any(|text| text.contains(&place)), "{key}: {told:?}");
+    }
+    assert_eq!(told.len(), 4, "{told:?}");
+    let listed = rig.run(&["permissions", "list", "--json"]).json();
+    let of_project = |rule: &&Value| rule["source"] == "project";
+    assert_eq!(listed["rules"].as_array().unwrap().iter().filter(of_project).count(), 3, "{listed}");
+    let explained = rig.run(&["permissions", "explain", "touch x", "--permission-mode", "yolo"]).stdout();
+    assert!(explained.contains("deny"), "{explained}");
+    let shown = rig.run(&["trust", "--show"]).stdout();
+    assert!(shown.contains("deny execute_command(touch:*) (.haft/config.toml, line 3)"), "{shown}");
+    assert!(shown.contains("hide private (.haft/config.toml, line 8)"), "{shown}");
+}
+
+#[test]
+fn what_a_project_hides_cannot_be_read_in_the_sandbox() {
+    let rig = rig([line("cat private/key"), Reply::text("Done.")]);
+    if !has_namespaces(&rig) {
+        return;
+    }
+    plant(&rig, ".haft/config.toml", OWN);
+    plant(&rig, "private/key", "hush");
+    rig.run(&["trust"]);
+    let ran = rig.run(&["run", "--output-format", "stream-json", "--permission-mode", "auto", "go"]);
+    assert!(!results(&ran)[0].to_string().contains("hush"), "{}", ran.stdout());
+}
+
+#[test]
+fn settings_of_claude_code_deny_and_ask_and_never_allow() {
+    let rig = rig([
+        Reply::call("read_file", json!({"path": ".env"})),
+        line("curl https://example.com"),
+        line("touch made"),
+        Reply::text("Done."),
+    ]);
+    let settings = r#"{
+  "env": {"A": "1"},
+  "permissions": {
+    "allow": ["Bash(touch:*)"],
+    "deny": ["Read(./.env)", "Bash(curl:*)", "Bash(("],
+    "ask": ["WebFetch"]
+  }
+}"#;
+    plant(&rig, ".claude/settings.json", settings);
+    rig.write(".env", "KEY=hush");
+    rig.run(&["trust"]);
+    let ran = rig.run(&["run", "--output-format", "stream-json", "--permission-mode", "accept-edits", "go"]);
+    let results = results(&ran);
+    assert!(results.iter().take(2).all(|result| result["status"] == "error"), "{results:?}");
+    assert!(!results[0].to_string().contains("hush"));
+    assert!(!rig.project().join("made").exists(), "its allow rule does not count");
+    let told = warnings(&ran);
+    assert!(
+        told.iter().any(|text| text.contains("`env` (line 2)") && text.contains("`permissions.allow` (line 4)")),
+        "{told:?}"
+    );
+    assert!(told.iter().any(|text| text.contains("line 5") && text.contains("Bash((")), "{told:?}");
+}
+
+#[test]
+fn a_project_narrows_the_tools_and_never_widens_them() {
+    let offered = |offer: &str, further: &[&str]| -> Vec<String> {
+        let rig = rig([Reply::text("Done.")]);
+        plant(&rig, ".haft/config.toml", &format!("[tools]\noffer = {offer}\n"));
+        rig.run(&["trust"]);
+        let mut all = vec!["go"];
+        all.splice(0..0, further.iter().copied());
+        assert_eq!(rig.task(&all).code(), 0);
+        let seen = rig.server.generations()[0].seen().unwrap();
+        let mut names: Vec<_> = seen.tools.iter().map(|tool| tool.name.clone()).collect();
+        names.sort();
+        names
+    };
+    let few = offered("[\"read_file\", \"list_files\"]", &[]);
+    assert!(few.contains(&"read_file".to_owned()) && !few.contains(&"execute_command".to_owned()), "{few:?}");
+    let both = offered("[\"read_file\", \"list_files\"]", &["--allowed-tools", "read_file,execute_command"]);
+    assert!(both.contains(&"read_file".to_owned()), "{both:?}");
+    let wide = offered("[\"*\"]", &["--allowed-tools", "read_file"]);
+    assert!(wide.contains(&"read_file".to_owned()) && !wide.contains(&"list_files".to_owned()), "{wide:?}");
+    assert!(!both.contains(&"list_files".to_owned()) && !both.contains(&"execute_command".to_owned()), "{both:?}");
+}
+
+#[test]
+fn trust_shows_every_file_that_would_be_obeyed() {
+    let rig = rig([]);
+    for (name, text) in [
+        ("AGENTS.md", "See @docs/style.md"),
+        ("docs/style.md", "Style. @deep/more.md"),
+        ("docs/deep/more.md", "More."),
+        ("code_law.md", "Law."),
+        ("src/inner/AGENTS.md", "Inner."),
+        ("src/CLAUDE.md", "See @../notes.md"),
+        ("notes.md", "Notes."),
+        (".haft/rules/all.md", "---\nalwaysApply: true\n---\nRule."),
+        ("README.md", "Not obeyed."),
+    ] {
+        plant(&rig, name, text);
+    }
+    let shown = rig.run(&["trust", "--show", "--json"]).json();
+    assert_eq!(
+        shown["would_obey"],
+        json!([
+            ".haft/rules/all.md", "AGENTS.md", "code_law.md", "docs/deep/more.md", "docs/style.md", "notes.md",
+            "src/CLAUDE.md", "src/inner/AGENTS.md"
+        ])
+    );
+}
