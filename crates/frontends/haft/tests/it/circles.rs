@@ -16,14 +16,12 @@ type ModulePath = Vec<String>;
 fn expand(before: &[String], tree: &str, found: &mut Vec<ModulePath>) {
     let names =
         |text: &str| text.split("::").map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
-    let (head, inside) = match tree.split_once('{') {
-        Some((head, inside)) => (head, inside.rsplit_once('}').map_or(inside, |(inside, _)| inside)),
-        None => {
-            let plain: ModulePath = names(tree.split(" as ").next().unwrap_or_default());
-            found.push(before.iter().cloned().chain(plain).collect());
-            return;
-        }
+    let Some((head, inside)) = tree.split_once('{') else {
+        let plain: ModulePath = names(tree.split(" as ").next().unwrap_or_default());
+        found.push(before.iter().cloned().chain(plain).collect());
+        return;
     };
+    let inside = inside.rsplit_once('}').map_or(inside, |(inside, _)| inside);
     let head: ModulePath = names(head);
     let before: ModulePath = before.iter().cloned().chain(head).collect();
     let (mut depth, mut start) = (0, 0);
