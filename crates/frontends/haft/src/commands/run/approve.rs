@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn the_whole_is_shown_and_nothing_in_it_moves_the_cursor() {
         let text = question(&approval(&[]));
-        assert!(text.contains("    ls; make\n    clean ␛[2K\n"), "{text}");
+        assert!(text.contains("    ls; make␍\n    clean ␛[2K\n"), "{text}");
         assert!(text.contains("Not allowed yet:\n    make\n"), "{text}");
         assert!(!text.contains('\u{1b}'));
         let of_another = Approval { agent: "tester".into(), ..approval(&[]) };
