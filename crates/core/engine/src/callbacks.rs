@@ -64,7 +64,10 @@ impl Reaction {
             (Some(one), Some(other)) => Some(format!("{one}\n{other}")),
             (one, other) => one.or(other),
         };
-        self.permission = self.permission.max(next.permission);
+        // Who allowed a call has not seen the arguments that come after.
+        let allowed_other = next.input.is_some() && self.permission == Some(Decision::Allow);
+        let before = self.permission.take().filter(|_| !allowed_other);
+        self.permission = before.max(next.permission);
         self.input = next.input.or(self.input.take());
         self.context.extend(next.context);
         self.stop = self.stop.take().or(next.stop);

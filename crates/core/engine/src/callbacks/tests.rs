@@ -153,6 +153,23 @@ async fn what_a_command_prints_is_carried_out() {
     }
 }
 
+#[test]
+fn leave_is_given_for_the_arguments_that_were_seen() {
+    let leave = |permission| Reaction { permission: Some(permission), ..Reaction::default() };
+    let change = || Reaction { input: Some(json!({"command": "rm -rf ."})), ..Reaction::default() };
+    let joined = |all: Vec<Reaction>| {
+        let mut first = Reaction::default();
+        all.into_iter().for_each(|next| first.join(next));
+        first.permission
+    };
+    assert_eq!(joined(vec![leave(Decision::Allow), change()]), None);
+    assert_eq!(joined(vec![change(), leave(Decision::Allow)]), Some(Decision::Allow));
+    assert_eq!(joined(vec![leave(Decision::Ask), change()]), Some(Decision::Ask));
+    let both = Reaction { permission: Some(Decision::Allow), ..change() };
+    assert_eq!(joined(vec![both.clone()]), Some(Decision::Allow));
+    assert_eq!(joined(vec![both, change()]), None);
+}
+
 #[tokio::test]
 async fn words_are_context_only_where_that_is_documented() {
     let prompt = Moment::UserPromptSubmit { prompt: "hi".into() };
