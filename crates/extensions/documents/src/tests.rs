@@ -148,6 +148,9 @@ async fn tables_in_tables_fallbacks_and_deletions_are_read_once_or_not_at_all() 
     assert_eq!(text, "| outer \\| in \\| ner \\| |  |\n\nonce here\n");
 }
 
+/// Makes a document of a part's content.
+type Make<'a> = &'a dyn Fn(&str) -> Vec<u8>;
+
 fn nested(depth: usize, open: &str, inside: &str, close: &str) -> String {
     format!("<d>{}{inside}{}</d>", open.repeat(depth), close.repeat(depth))
 }
@@ -172,7 +175,6 @@ async fn what_is_nested_too_deep_is_refused() {
         ])
     };
     let word = |content: &str| word(content.as_bytes());
-    type Make<'a> = &'a dyn Fn(&str) -> Vec<u8>;
     let cases: [(&str, Make<'_>, &str, &str, &str); 6] = [
         ("tables.docx", &word, "<w:tbl><w:tr><w:tc>", "<w:p><w:t>deep | text</w:t></w:p>", "</w:tc></w:tr></w:tbl>"),
         ("controls.docx", &word, "<w:sdt><w:sdtContent>", "<w:p><w:t>deep</w:t></w:p>", "</w:sdtContent></w:sdt>"),
