@@ -257,7 +257,7 @@ mod tests {
         for (key, value) in serde_json::to_value(Policy::default()).unwrap().as_object().unwrap() {
             match value.as_object() {
                 Some(inner) => {
-                    keys.extend(inner.iter().map(|(inner, value)| format!("| `{key}.{inner}` | `{value}` |")))
+                    keys.extend(inner.iter().map(|(inner, value)| format!("| `{key}.{inner}` | `{value}` |")));
                 }
                 None => keys.push(format!("| `{key}` | `{value}` |")),
             }

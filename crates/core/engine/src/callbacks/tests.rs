@@ -159,7 +159,9 @@ fn leave_is_given_for_the_arguments_that_were_seen() {
     let change = || Reaction { input: Some(json!({"command": "rm -rf ."})), ..Reaction::default() };
     let joined = |all: Vec<Reaction>| {
         let mut first = Reaction::default();
-        all.into_iter().for_each(|next| first.join(next));
+        for next in all {
+            first.join(next);
+        }
         first.permission
     };
     assert_eq!(joined(vec![leave(Decision::Allow), change()]), None);
