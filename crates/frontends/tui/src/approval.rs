@@ -89,7 +89,7 @@ impl ApprovalDialog {
 
     fn changed(&self, text: &str) -> Result<Value, String> {
         if self.command().is_none() {
-            return serde_json::from_str(text).map_err(|error| format!("the arguments are not JSON: {error}"));
+            return serde_json::from_str(text).map_err(|error| text!("approval-not-json", error));
         }
         let mut arguments = self.approval.arguments.clone();
         if let Some(command) = arguments.get_mut("command") {
@@ -101,7 +101,7 @@ impl ApprovalDialog {
     /// What it is about, whole.
     pub(crate) fn subject(&self, columns: usize) -> Vec<StyledLine> {
         let Approval { agent, tool, subject, parts, .. } = &self.approval;
-        let whose = if agent == MAIN { String::new() } else { format!(" of the sub-agent {agent}") };
+        let whose = if agent == MAIN { String::new() } else { format!(" {}", text!("approval-of-subagent", agent)) };
         let title = StyledLine::of("? ", TextStyle::Warning)
             .and(reveal(tool), TextStyle::Strong)
             .and(reveal(&whose), TextStyle::Plain);
@@ -118,14 +118,14 @@ impl ApprovalDialog {
         rows.extend(shown.into_iter().map(inset));
         let asked: Vec<_> = parts.iter().filter(|part| part.decision == Decision::Ask).collect();
         if parts.len() > 1 && asked.len() < parts.len() {
-            rows.push(StyledLine::of("  not allowed yet:", TextStyle::Dim));
+            rows.push(StyledLine::of(format!("  {}", text!("approval-not-allowed-yet")), TextStyle::Dim));
             for part in asked {
                 rows.extend(chop(&StyledLine::of(format!("    {}", reveal(&part.command)), TextStyle::Plain), columns));
             }
         }
         let rules = self.rules();
         if rules.len() > LONG_RULES {
-            rows.push(StyledLine::of("  always would allow:", TextStyle::Dim));
+            rows.push(StyledLine::of(format!("  {}", text!("approval-always-allows")), TextStyle::Dim));
             rows.extend(chop(&StyledLine::of(format!("    {rules}"), TextStyle::Plain), columns));
         }
         rows
@@ -138,7 +138,8 @@ impl ApprovalDialog {
 
     /// The question.
     pub(crate) fn question(&self, columns: usize) -> Vec<StyledLine> {
-        let reason = StyledLine::of(format!("Allow this? {}", reveal(&self.approval.reason)), TextStyle::Warning);
+        let reason =
+            StyledLine::of(text!("approval-question", reason = reveal(&self.approval.reason)), TextStyle::Warning);
         let mut rows = few(wrap(&reason, columns));
         let key = if self.armed { TextStyle::Accent } else { TextStyle::Dim };
         let choice = |rows: &mut Vec<StyledLine>, c: &str, meaning: String| {
@@ -152,19 +153,19 @@ impl ApprovalDialog {
         };
         match self.stage {
             ApprovalStage::Choose => {
-                choice(&mut rows, "y", "yes, this once".into());
+                choice(&mut rows, "y", text!("approval-yes").into());
                 if !self.approval.remember.is_empty() {
-                    choice(&mut rows, "a", format!("always: {}", self.rules()));
+                    choice(&mut rows, "a", text!("approval-always", rules = self.rules()));
                 }
-                choice(&mut rows, "n", "no".into());
-                choice(&mut rows, "w", "no, with words for the model".into());
-                choice(&mut rows, "e", "change it first".into());
+                choice(&mut rows, "n", text!("approval-no").into());
+                choice(&mut rows, "w", text!("approval-no-reason").into());
+                choice(&mut rows, "e", text!("approval-edit").into());
             }
             ApprovalStage::Reason => {
-                rows.push(StyledLine::of("Enter says no with these words, Esc goes back", TextStyle::Dim).cut(columns));
+                rows.push(StyledLine::of(text!("approval-reason-keys"), TextStyle::Dim).cut(columns));
             }
             ApprovalStage::Change => {
-                rows.push(StyledLine::of("Enter runs it like this, Esc goes back", TextStyle::Dim).cut(columns));
+                rows.push(StyledLine::of(text!("approval-edit-keys"), TextStyle::Dim).cut(columns));
             }
         }
         rows

@@ -133,7 +133,7 @@ enum OmittedEnd {
 
 fn cut(rows: &[StyledLine], at_most: usize, left_out: OmittedEnd) -> Vec<StyledLine> {
     let Some(extra) = rows.len().checked_sub(at_most).filter(|extra| *extra > 0) else { return rows.to_vec() };
-    let note = StyledLine::of(format!("  … {extra} more rows; Ctrl-O shows all"), TextStyle::Dim);
+    let note = StyledLine::of(format!("  {}", text!("app-more-rows", extra)), TextStyle::Dim);
     match left_out {
         OmittedEnd::Last => rows[..at_most].iter().cloned().chain([note]).collect(),
         OmittedEnd::First => [note].into_iter().chain(rows[extra..].iter().cloned()).collect(),

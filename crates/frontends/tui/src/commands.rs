@@ -1,12 +1,12 @@
 //! What can be typed after a slash.
 
 /// A command of haft's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct SlashCommand {
     /// Its name, without the slash.
     pub name: &'static str,
-    /// What it does, in a few words.
-    pub help: &'static str,
+    /// What it does, in one line.
+    pub help: fn() -> &'static str,
     /// Who does it.
     pub(crate) by: CommandHandler,
 }
@@ -46,67 +46,63 @@ pub(crate) enum SessionCommand {
 
 /// Every command of haft's own, in the order help shows them. Any other name is looked for among the user's commands.
 pub const COMMANDS: &[SlashCommand] = &[
-    SlashCommand { name: "help", help: "keys and commands", by: CommandHandler::Own(InterfaceCommand::Help) },
+    SlashCommand { name: "help", help: || text!("commands-help"), by: CommandHandler::Own(InterfaceCommand::Help) },
     SlashCommand {
         name: "context",
-        help: "where the tokens went; /context edit",
+        help: || text!("commands-context"),
         by: CommandHandler::Own(InterfaceCommand::Context),
     },
-    SlashCommand { name: "cost", help: "tokens and money so far", by: CommandHandler::Own(InterfaceCommand::Cost) },
+    SlashCommand { name: "cost", help: || text!("commands-cost"), by: CommandHandler::Own(InterfaceCommand::Cost) },
     SlashCommand {
         name: "compact",
-        help: "archive older rounds now: /compact [what to keep]",
+        help: || text!("commands-compact"),
         by: CommandHandler::Session(SessionCommand::Compact),
     },
-    SlashCommand { name: "clear", help: "begin a new conversation", by: CommandHandler::Session(SessionCommand::New) },
+    SlashCommand { name: "clear", help: || text!("commands-clear"), by: CommandHandler::Session(SessionCommand::New) },
     SlashCommand {
         name: "resume",
-        help: "go on with another conversation",
+        help: || text!("commands-resume"),
         by: CommandHandler::Session(SessionCommand::Resume),
     },
     SlashCommand {
         name: "rewind",
-        help: "back to something you said",
+        help: || text!("commands-rewind"),
         by: CommandHandler::Session(SessionCommand::Rewind),
     },
+    SlashCommand { name: "undo", help: || text!("commands-undo"), by: CommandHandler::Session(SessionCommand::Undo) },
+    SlashCommand { name: "redo", help: || text!("commands-redo"), by: CommandHandler::Session(SessionCommand::Redo) },
+    SlashCommand { name: "diff", help: || text!("commands-diff"), by: CommandHandler::Diff },
     SlashCommand {
-        name: "undo",
-        help: "take back the last change of files",
-        by: CommandHandler::Session(SessionCommand::Undo),
+        name: "model",
+        help: || text!("commands-model"),
+        by: CommandHandler::Session(SessionCommand::Model),
     },
-    SlashCommand {
-        name: "redo",
-        help: "bring back what was taken back",
-        by: CommandHandler::Session(SessionCommand::Redo),
-    },
-    SlashCommand { name: "diff", help: "what this conversation changed in files", by: CommandHandler::Diff },
-    SlashCommand { name: "model", help: "ask another model", by: CommandHandler::Session(SessionCommand::Model) },
-    SlashCommand {
-        name: "mode",
-        help: "what may happen without asking: /mode plan",
-        by: CommandHandler::Own(InterfaceCommand::Mode),
-    },
+    SlashCommand { name: "mode", help: || text!("commands-mode"), by: CommandHandler::Own(InterfaceCommand::Mode) },
     SlashCommand {
         name: "files",
-        help: "what the model is told of files; /files add, remove, clear",
+        help: || text!("commands-files"),
         by: CommandHandler::Session(SessionCommand::Files),
     },
     SlashCommand {
         name: "conversations",
-        help: "list conversations",
+        help: || text!("commands-conversations"),
         by: CommandHandler::Haft(&["conversations", "list"]),
     },
-    SlashCommand { name: "agents", help: "roles for sub-agents", by: CommandHandler::Haft(&["agents", "list"]) },
-    SlashCommand { name: "commands", help: "your own commands", by: CommandHandler::Haft(&["commands", "list"]) },
-    SlashCommand { name: "rules", help: "words the model works by", by: CommandHandler::Haft(&["rules", "list"]) },
-    SlashCommand { name: "mcp", help: "MCP servers", by: CommandHandler::Haft(&["mcp", "list"]) },
-    SlashCommand { name: "models", help: "models that are declared", by: CommandHandler::Haft(&["models", "list"]) },
+    SlashCommand { name: "agents", help: || text!("commands-agents"), by: CommandHandler::Haft(&["agents", "list"]) },
+    SlashCommand {
+        name: "commands",
+        help: || text!("commands-commands"),
+        by: CommandHandler::Haft(&["commands", "list"]),
+    },
+    SlashCommand { name: "rules", help: || text!("commands-rules"), by: CommandHandler::Haft(&["rules", "list"]) },
+    SlashCommand { name: "mcp", help: || text!("commands-mcp"), by: CommandHandler::Haft(&["mcp", "list"]) },
+    SlashCommand { name: "models", help: || text!("commands-models"), by: CommandHandler::Haft(&["models", "list"]) },
     SlashCommand {
         name: "permissions",
-        help: "what may happen without asking",
+        help: || text!("commands-permissions"),
         by: CommandHandler::Haft(&["permissions", "list"]),
     },
-    SlashCommand { name: "quit", help: "leave", by: CommandHandler::Own(InterfaceCommand::Quit) },
+    SlashCommand { name: "quit", help: || text!("commands-quit"), by: CommandHandler::Own(InterfaceCommand::Quit) },
 ];
 
 /// The command that was typed, with what stands after it; none if it is not one of haft's own.
@@ -119,24 +115,26 @@ pub(crate) fn find(typed: &str) -> Option<(SlashCommand, &str)> {
 }
 
 /// Keys, in the order help shows them.
-pub(crate) const KEYS: &[(&str, &str)] = &[
-    ("Enter", "send"),
-    ("Alt-Enter, Ctrl-J", "new line"),
-    ("Esc", "interrupt"),
-    ("Esc Esc", "back to something you said"),
-    ("Shift-Tab", "another mode: what may happen without asking"),
-    ("Ctrl-C", "interrupt, clear, or leave"),
-    ("Ctrl-D", "leave, when nothing is typed"),
-    ("Up, Down", "what was sent before"),
-    ("Ctrl-R", "search what was sent before"),
-    ("Tab", "complete a command or an @file"),
-    ("Ctrl-O", "all of the last result"),
-    ("Ctrl-T", "show or hide the TODO list"),
-    ("Ctrl-G", "write in your editor"),
-    ("Ctrl-A E U K W Y", "move and cut as in a shell"),
-    ("Ctrl-L", "draw again"),
-    ("Ctrl-Z", "to the shell; `fg` comes back"),
-];
+pub(crate) fn keys() -> Vec<(&'static str, &'static str)> {
+    vec![
+        ("Enter", text!("commands-key-enter")),
+        ("Alt-Enter, Ctrl-J", text!("commands-key-alt-enter")),
+        ("Esc", text!("commands-key-esc")),
+        ("Esc Esc", text!("commands-key-esc-esc")),
+        ("Shift-Tab", text!("commands-key-shift-tab")),
+        ("Ctrl-C", text!("commands-key-ctrl-c")),
+        ("Ctrl-D", text!("commands-key-ctrl-d")),
+        ("Up, Down", text!("commands-key-up-down")),
+        ("Ctrl-R", text!("commands-key-ctrl-r")),
+        ("Tab", text!("commands-key-tab")),
+        ("Ctrl-O", text!("commands-key-ctrl-o")),
+        ("Ctrl-T", text!("commands-key-ctrl-t")),
+        ("Ctrl-G", text!("commands-key-ctrl-g")),
+        ("Ctrl-A E U K W Y", text!("commands-key-readline")),
+        ("Ctrl-L", text!("commands-key-ctrl-l")),
+        ("Ctrl-Z", text!("commands-key-ctrl-z")),
+    ]
+}
 
 #[cfg(test)]
 mod tests {

@@ -289,8 +289,8 @@ impl Editor {
         let Some(c) = piece.chars().next() else { return String::new() };
         match self.paste_of(c) {
             Some(paste) => match paste.lines().count() {
-                0 | 1 => format!("[pasted {} characters]", paste.chars().count()),
-                lines => format!("[pasted {lines} lines]"),
+                0 | 1 => text!("app-pasted-characters", count = paste.chars().count()),
+                lines => text!("app-pasted-lines", lines),
             },
             // Drawing cleans: the width must be that of what is drawn.
             None => StyledLine::of(piece, TextStyle::Plain).plain(),

@@ -54,7 +54,7 @@ impl FormDialog {
 
     /// Who asks for what, to be printed.
     pub(crate) fn subject(&self, columns: usize) -> Vec<StyledLine> {
-        let title = format!("{} asks you. It will get what you type; give no password.", self.form.from);
+        let title = text!("form-subject", from = self.form.from);
         let mut rows = wrap(&StyledLine::of("? ", TextStyle::Warning).and(reveal(&title), TextStyle::Strong), columns);
         for line in reveal(&self.form.message).lines() {
             rows.extend(wrap(&StyledLine::of(format!("  {line}"), TextStyle::Plain), columns));
@@ -66,7 +66,7 @@ impl FormDialog {
     pub(crate) fn wanted(&self) -> String {
         match self.form.fields.get(self.at) {
             Some(field) => format!("{}{}", field.label(), field.notes()),
-            None => "nothing but a yes is wanted: an empty line".to_owned(),
+            None => text!("form-confirm").to_owned(),
         }
     }
 
@@ -74,15 +74,13 @@ impl FormDialog {
     pub(crate) fn question(&self, columns: usize) -> Vec<StyledLine> {
         let style = if self.armed { TextStyle::Accent } else { TextStyle::Dim };
         let Some(field) = self.form.fields.get(self.at) else {
-            return vec![StyledLine::of("Enter says yes, Esc declines, Ctrl-C ends the call", style).cut(columns)];
+            return vec![StyledLine::of(text!("form-confirm-keys"), style).cut(columns)];
         };
         let label =
             StyledLine::of(reveal(field.label()), TextStyle::Warning).and(reveal(&field.notes()), TextStyle::Plain);
         let mut rows = wrap(&label, columns);
-        let place = format!("{} of {}", self.at + 1, self.form.fields.len());
-        rows.push(
-            StyledLine::of(format!("{place}: Enter answers, Esc declines, Ctrl-C ends the call"), style).cut(columns),
-        );
+        let keys = text!("form-field-keys", at = self.at + 1, count = self.form.fields.len());
+        rows.push(StyledLine::of(keys, style).cut(columns));
         rows
     }
 }

@@ -13,6 +13,11 @@
 //!
 //! Read first: [`App`] (what happens), [`TerminalScreen`] (how it is drawn), [`link()`] (who is at the other end).
 
+/// A message of `messages/LANGUAGE`, by its key: `text!("app-retry", attempt, reason = error)`.
+macro_rules! text {
+    ($($message:tt)+) => { haft_text::message!(&crate::MESSAGES, $($message)+) };
+}
+
 mod app;
 mod approval;
 mod ask;
@@ -35,6 +40,8 @@ mod status;
 mod terminal;
 mod wrap;
 
+use haft_text::MessageFile;
+
 pub use app::{App, AppInput, Effect, LiveRegion, Setup};
 pub use ask::{InputEcho, ask};
 pub use commands::{COMMANDS, SlashCommand};
@@ -48,3 +55,12 @@ pub use picker::{PickerAction, PickerList, PickerRow};
 pub use plain::run_plain;
 pub use run::{EditText, Ended, HostActions, TuiError, run};
 pub use screen::{Palette, TerminalScreen};
+
+/// What people read here. Every key begins with the name of its file.
+static MESSAGES: [MessageFile; 5] = [
+    MessageFile::new("app", include_str!("../messages/en/app.ftl")),
+    MessageFile::new("approval", include_str!("../messages/en/approval.ftl")),
+    MessageFile::new("commands", include_str!("../messages/en/commands.ftl")),
+    MessageFile::new("form", include_str!("../messages/en/form.ftl")),
+    MessageFile::new("plain", include_str!("../messages/en/plain.ftl")),
+];

@@ -183,14 +183,15 @@ impl OpenList {
         let layout = Layout::of(&shown.iter().map(|(_, row)| **row), columns);
         rows.extend(shown.iter().map(|(at, row)| layout.line(row, *at == self.chosen)));
         if fitting.is_empty() {
-            rows.push(StyledLine::of("  nothing fits", TextStyle::Dim).cut(columns));
+            rows.push(StyledLine::of(format!("  {}", text!("app-picker-empty")), TextStyle::Dim).cut(columns));
         }
-        let place = if fitting.len() > shown.len() {
-            format!("{} of {} · ", self.chosen + 1, fitting.len())
+        let keys = text!("app-picker-keys");
+        let keys = if fitting.len() > shown.len() {
+            text!("app-picker-place", at = self.chosen + 1, count = fitting.len(), keys)
         } else {
-            String::new()
+            keys.to_owned()
         };
-        rows.push(StyledLine::of(format!("{place}Enter takes, Esc leaves"), TextStyle::Dim).cut(columns));
+        rows.push(StyledLine::of(keys, TextStyle::Dim).cut(columns));
         rows.truncate(at_most.max(1));
         (rows, cursor)
     }
@@ -260,7 +261,7 @@ mod tests {
         );
         "zzz".chars().for_each(|c| drop(press(&mut picker, KeyCode::Char(c))));
         assert_eq!(press(&mut picker, KeyCode::Enter), PickerOutcome::Stay, "there is nothing to take");
-        assert!(shown(&picker, 40, 9).contains("nothing fits"));
+        assert!(shown(&picker, 40, 9).contains("no match"));
     }
 
     #[test]

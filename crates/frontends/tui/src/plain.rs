@@ -98,7 +98,7 @@ impl PlainDriver {
                 },
                 () = withdrawn(&mut self.asking) => {
                     self.asking = None;
-                    self.say("the question is withdrawn")?;
+                    self.say(text!("plain-withdrawn"))?;
                 }
                 message = self.side.messages.recv() => match message {
                     Some(message) => self.message(message)?,
@@ -119,13 +119,13 @@ impl PlainDriver {
     fn interrupt(&mut self) -> io::Result<()> {
         if self.busy {
             drop(self.side.operations.send(Operation::Interrupt));
-            return self.say("interrupting");
+            return self.say(text!("plain-interrupting"));
         }
         if std::mem::replace(&mut self.leaving, true) {
             self.ended = Some(Ended::Left);
             return Ok(());
         }
-        self.say("Ctrl-C again leaves")?;
+        self.say(text!("plain-quit-again"))?;
         self.prompt()
     }
 
@@ -146,7 +146,7 @@ impl PlainDriver {
                 }
                 self.say(&text::question(&asking))?;
                 self.asking = Some((asking, answer, Instant::now()));
-                self.ask("answer: ")
+                self.ask(text!("plain-answer"))
             }
             UiMessage::Idle => {
                 self.busy = false;
@@ -174,7 +174,7 @@ impl PlainDriver {
             UiMessage::Joined => self.take(AppInput::Joined),
             UiMessage::Pick(list) => self.offer(list),
             UiMessage::Typed { text } => {
-                self.say(&text::clean(&format!("you had said: {}", text.replace('\n', " "))))?;
+                self.say(&text::clean(&text!("plain-typed", text = text.replace('\n', " "))))?;
                 self.prompt()
             }
             UiMessage::Model { name } => self.take(AppInput::Model(name)),
@@ -227,7 +227,7 @@ impl PlainDriver {
             self.say(&text::clean(&format!("{}: {}{about}", at + 1, row.text)))?;
         }
         self.picking = Some(list);
-        self.ask("number, or nothing to leave it: ")
+        self.ask(text!("plain-number"))
     }
 
     fn choose(&mut self, list: PickerList, typed: &str) -> io::Result<()> {
@@ -238,7 +238,7 @@ impl PlainDriver {
         match chosen.map(|row| row.then.clone()) {
             None => {
                 self.picking = Some(list);
-                self.ask("number, or nothing to leave it: ")
+                self.ask(text!("plain-number"))
             }
             Some(PickerAction::Open(inner)) => self.offer(*inner),
             Some(PickerAction::Do(operation)) => {
@@ -261,7 +261,7 @@ impl PlainDriver {
     fn fill(&mut self, filling: FormDialog, answer: oneshot::Sender<Filled>) -> io::Result<()> {
         self.say(&text::clean(&filling.wanted()))?;
         self.filling = Some((filling, answer));
-        self.ask("answer, or - to decline: ")
+        self.ask(text!("plain-field"))
     }
 
     fn answer(
@@ -272,9 +272,9 @@ impl PlainDriver {
         line: &str,
     ) -> io::Result<()> {
         if since.elapsed() < READING {
-            self.say("that came before the question could be heard")?;
+            self.say(text!("plain-too-early"))?;
             self.asking = Some((asking, answer, since));
-            return self.ask("answer: ");
+            return self.ask(text!("plain-answer"));
         }
         let line = line.trim();
         let given = match asking.stage {
@@ -290,25 +290,25 @@ impl PlainDriver {
                     }
                     Some(ApprovalChoice::Reason) if rest.is_empty() => {
                         asking.stage = ApprovalStage::Reason;
-                        Err("words for the model: ".to_owned())
+                        Err(text!("plain-reason").to_owned())
                     }
                     Some(ApprovalChoice::Change(text)) if rest.is_empty() => {
                         asking.stage = ApprovalStage::Change;
-                        self.say(&format!("it is: {}", text.replace('\n', " ")))?;
-                        Err("what it should be: ".to_owned())
+                        self.say(&text!("plain-call-is", text = text.replace('\n', " ")))?;
+                        Err(text!("plain-change").to_owned())
                     }
-                    _ => Err("answer: ".to_owned()),
+                    _ => Err(text!("plain-answer").to_owned()),
                 }
             }
             ApprovalStage::Reason | ApprovalStage::Change if line.is_empty() => {
                 asking.stage = ApprovalStage::Choose;
-                Err("answer: ".to_owned())
+                Err(text!("plain-answer").to_owned())
             }
             ApprovalStage::Reason | ApprovalStage::Change => match asking.typed(line) {
                 Ok(given) => Ok(given),
                 Err(why) => {
                     self.say(&why)?;
-                    Err("what it should be: ".to_owned())
+                    Err(text!("plain-change").to_owned())
                 }
             },
         };
@@ -371,7 +371,7 @@ impl PlainDriver {
         if self.busy || self.asking.is_some() || self.picking.is_some() || self.ended.is_some() {
             Ok(())
         } else {
-            self.ask("you: ")
+            self.ask(text!("plain-prompt"))
         }
     }
 
@@ -379,7 +379,7 @@ impl PlainDriver {
         if std::mem::replace(&mut self.prompted, true) {
             return Ok(());
         }
-        put(question)
+        put(&format!("{question} "))
     }
 }
 
@@ -395,11 +395,11 @@ fn told(event: &Event) -> Vec<String> {
         return Vec::new();
     };
     if event.agent != haft_agent::MAIN {
-        return vec![text::clean(&format!("{} calls: {name} {}", event.agent, about(arguments)))];
+        return vec![text::clean(&text!("plain-call-of", agent = event.agent, name, about = about(arguments)))];
     }
     match name.as_str() {
         "todo_write" => text::todo(arguments),
-        _ => vec![text::clean(&format!("call: {name} {}", about(arguments)))],
+        _ => vec![text::clean(&text!("plain-call", name, about = about(arguments)))],
     }
 }
 

@@ -60,12 +60,18 @@ impl StatusLine {
             parts.push((1, self.window_line()));
         }
         match self.sandbox {
-            Some(SandboxLayer::None) => parts.push((2, StyledLine::of("no sandbox", TextStyle::Warning))),
-            Some(layer) => parts.push((4, StyledLine::of(format!("sandbox {layer}"), TextStyle::Dim))),
+            Some(SandboxLayer::None) => parts.push((2, StyledLine::of(text!("app-no-sandbox"), TextStyle::Warning))),
+            Some(layer) => parts.push((4, StyledLine::of(text!("app-sandbox", layer), TextStyle::Dim))),
             None => {}
         }
         if let Some(usage) = self.usage.filter(|usage| usage.all_input() > 0) {
-            parts.push((3, StyledLine::of(format!("cache {:.0}%", usage.cached_share() * 100.0), TextStyle::Dim)));
+            parts.push((
+                3,
+                StyledLine::of(
+                    text!("app-cache", percent = format_args!("{:.0}", usage.cached_share() * 100.0)),
+                    TextStyle::Dim,
+                ),
+            ));
         }
         if let Some(money) = self.money() {
             parts.push((1, StyledLine::of(money, TextStyle::Dim)));
@@ -91,12 +97,12 @@ impl StatusLine {
     /// The budget picture of the last request, for `/context`.
     pub(crate) fn picture(&self) -> Vec<StyledLine> {
         if self.window == 0 {
-            return vec![StyledLine::of("nothing was sent yet", TextStyle::Dim)];
+            return vec![StyledLine::of(text!("app-nothing-sent"), TextStyle::Dim)];
         }
-        let mut lines = vec![
-            self.window_line()
-                .and(format!("  {} of {} tokens", grouped(self.tokens), grouped(self.window)), TextStyle::Plain),
-        ];
+        let mut lines = vec![self.window_line().and(
+            format!("  {}", text!("app-tokens", used = grouped(self.tokens), window = grouped(self.window))),
+            TextStyle::Plain,
+        )];
         for BudgetLayer { layer, tokens, share } in &self.layers {
             let (glyph, style) = glyph(*layer);
             let cells = (share * 40.0).round() as usize;
@@ -149,11 +155,11 @@ fn glyph(layer: Layer) -> (char, TextStyle) {
 
 fn name(layer: Layer) -> &'static str {
     match layer {
-        Layer::System => "system",
-        Layer::Documents => "documents",
-        Layer::History => "history",
-        Layer::Reminders => "reminders",
-        Layer::Current => "current",
+        Layer::System => text!("app-layer-system"),
+        Layer::Documents => text!("app-layer-documents"),
+        Layer::History => text!("app-layer-history"),
+        Layer::Reminders => text!("app-layer-reminders"),
+        Layer::Current => text!("app-layer-current"),
     }
 }
 

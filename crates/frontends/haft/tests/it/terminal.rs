@@ -177,14 +177,14 @@ fn no_means_no_and_the_model_hears_why() {
     let mut terminal = Terminal::start(&rig, &["write a file"], (60, 20));
     terminal.until_armed();
     terminal.press("w");
-    terminal.until_text("Enter says no");
+    terminal.until_text("Enter refuses");
     terminal.press("not in this folder\r");
     terminal.until_text("not allowed: not in this folder");
     terminal.until_text("I will not.");
     terminal.until_idle();
     assert!(!rig.project().join("a.txt").exists());
     terminal.press("\u{3}");
-    terminal.until_text("Ctrl-C again leaves");
+    terminal.until_text("Press Ctrl-C again to exit");
     terminal.press("\u{3}");
     assert_eq!(terminal.ended().0, 0);
 }

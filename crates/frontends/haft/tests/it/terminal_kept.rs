@@ -13,7 +13,7 @@ fn what_was_sent_is_there_in_the_next_session() {
     terminal.until_text("One.");
     terminal.until_idle();
     terminal.press("/cost\r");
-    terminal.until_text("1 requests");
+    terminal.until_text("1 request:");
     terminal.press("\u{4}");
     assert_eq!(terminal.ended().0, 0);
 

@@ -64,7 +64,7 @@ fn ctrl_c_interrupts_and_then_leaves() {
     terminal.until_text("aborted");
     terminal.until_text("you: ");
     terminal.press("\u{3}");
-    terminal.until_text("Ctrl-C again leaves");
+    terminal.until_text("Press Ctrl-C again to exit");
     terminal.press("\u{3}");
     assert!(!terminal.written().contains('\u{1b}'));
     assert_eq!(terminal.ended().0, 0);
@@ -79,7 +79,7 @@ fn no_with_words_and_another_command() {
     terminal.until_text("answer: ");
     hear();
     terminal.press("w\r");
-    terminal.until_text("words for the model: ");
+    terminal.until_text("reason for the model: ");
     terminal.press("not that one\r");
     terminal.until("the next question", |screen| screen.contents().matches("answer: ").count() == 2);
     hear();

@@ -60,7 +60,7 @@ impl App {
             EventBody::Window { tokens, window, .. } => (self.status.tokens, self.status.window) = (*tokens, *window),
             EventBody::Budget { layers, .. } => self.status.layers.clone_from(layers),
             EventBody::PrefixBreak { message, tokens, .. } => {
-                self.last_break = Some(format!("{message} ({} tokens sent anew)", grouped(*tokens)));
+                self.last_break = Some(text!("app-prefix-break", message, tokens = grouped(*tokens)));
             }
             EventBody::Pruning { message, .. } => self.note(message, TextStyle::Dim),
             EventBody::Compaction { phase, message, .. } => {
@@ -73,7 +73,7 @@ impl App {
             EventBody::Retry { attempt, delay_ms, reason, .. } => {
                 self.finish_text();
                 let wait = *delay_ms as f64 / 1000.0;
-                self.note(&format!("retry {attempt} in {wait:.1} s: {reason}"), TextStyle::Warning);
+                self.note(&text!("app-retry", attempt, wait = format_args!("{wait:.1}"), reason), TextStyle::Warning);
             }
             EventBody::Error { message, .. } => {
                 self.finish_text();
@@ -85,7 +85,7 @@ impl App {
                 self.finish_text();
                 self.print_apart(markdown::render(result, self.columns));
                 if let Some(command) = command {
-                    self.note(&format!("to see it: {command}"), TextStyle::Dim);
+                    self.note(&text!("app-see-result", command), TextStyle::Dim);
                 }
             }
             EventBody::BackgroundTask { id, phase, command, message, .. } => {
@@ -110,8 +110,12 @@ impl App {
             }
             EventBody::Subagent { phase: SubagentPhase::Finished, result, .. } => {
                 self.panes.agent_ends(&event.agent);
-                let how = result.as_ref().map_or("is over", |result| result.outcome.name());
-                self.note(&format!("{} {how}", event.agent), TextStyle::Dim);
+                let agent = &event.agent;
+                let text = match result {
+                    Some(result) => text!("app-subagent-outcome", agent, outcome = result.outcome.name()),
+                    None => text!("app-subagent-ended", agent),
+                };
+                self.note(&text, TextStyle::Dim);
             }
             EventBody::ToolCall { name, phase: CallPhase::Finished, arguments, .. } => {
                 let about = arguments.as_ref().map(about).unwrap_or_default();
@@ -217,8 +221,8 @@ impl App {
             return;
         }
         let query = thought.split_whitespace().count() as u64;
-        self.note(&format!("thought {} words; Ctrl-O shows them", grouped(query)), TextStyle::Dim);
-        self.last = Some((ToolCallView::new("", "thoughts"), thought));
+        self.note(&text!("app-thought", words = grouped(query)), TextStyle::Dim);
+        self.last = Some((ToolCallView::new("", text!("app-thoughts")), thought));
     }
 
     pub(super) fn note(&mut self, text: &str, style: TextStyle) {

@@ -189,11 +189,11 @@ impl App {
 
     fn filled(&mut self, filled: Filled, effects: &mut Vec<Effect>) {
         let (said, style) = match &filled {
-            Filled::Accepted(_) => ("  sent", TextStyle::Good),
-            Filled::Declined => ("  declined", TextStyle::Bad),
-            Filled::Cancelled => ("  ended", TextStyle::Bad),
+            Filled::Accepted(_) => (text!("app-form-sent"), TextStyle::Good),
+            Filled::Declined => (text!("app-form-declined"), TextStyle::Bad),
+            Filled::Cancelled => (text!("app-form-cancelled"), TextStyle::Bad),
         };
-        self.note(said, style);
+        self.note(&format!("  {said}"), style);
         self.end_question();
         effects.push(Effect::Fill(filled));
     }
@@ -247,11 +247,13 @@ impl App {
 
     fn answer(&mut self, answer: Answer, effects: &mut Vec<Effect>) {
         let (said, style) = match &answer {
-            Answer::Once => ("allowed".to_owned(), TextStyle::Good),
-            Answer::Changed { arguments } => (format!("allowed as {}", crate::call::about(arguments)), TextStyle::Good),
-            Answer::Always => ("always allowed".to_owned(), TextStyle::Good),
-            Answer::No { words } if words.is_empty() => ("not allowed".to_owned(), TextStyle::Bad),
-            Answer::No { words } => (format!("not allowed: {words}"), TextStyle::Bad),
+            Answer::Once => (text!("app-allowed").to_owned(), TextStyle::Good),
+            Answer::Changed { arguments } => {
+                (text!("app-allowed-as", call = crate::call::about(arguments)), TextStyle::Good)
+            }
+            Answer::Always => (text!("app-always-allowed").to_owned(), TextStyle::Good),
+            Answer::No { words } if words.is_empty() => (text!("app-not-allowed").to_owned(), TextStyle::Bad),
+            Answer::No { words } => (text!("app-not-allowed-because", reason = words), TextStyle::Bad),
         };
         self.note(&format!("  {said}"), style);
         self.end_question();
@@ -353,7 +355,7 @@ impl App {
         let chosen = self.menu.take().map_or(0, |menu| menu.chosen);
         let word = self.editor.word();
         let items: Vec<_> = if let Some(name) = word.strip_prefix('/').filter(|_| self.editor.text() == word) {
-            let own = COMMANDS.iter().map(|command| (command.name, command.help));
+            let own = COMMANDS.iter().map(|command| (command.name, (command.help)()));
             let all: Vec<_> = own.chain(self.commands.iter().map(|(name, help)| (&**name, &**help))).collect();
             let found = matches(name, all.iter().map(|command| command.0));
             let help = |name: &str| all.iter().find(|command| command.0 == name).map_or("", |command| command.1);

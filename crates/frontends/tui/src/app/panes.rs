@@ -77,7 +77,7 @@ impl Panes {
     /// What is being done and what comes after it; what is done only as a number.
     fn todo_rows(&self) -> Vec<StyledLine> {
         let done = self.todo.iter().filter(|item| item.0 == "completed").count();
-        let mut rows = vec![StyledLine::of(format!("TODO {done} of {} done", self.todo.len()), TextStyle::Dim)];
+        let mut rows = vec![StyledLine::of(text!("app-todo-done", done, all = self.todo.len()), TextStyle::Dim)];
         let open = self.todo.iter().filter(|item| item.0 != "completed");
         rows.extend(open.take(SHOWN - 1).map(|(status, content)| match status.as_str() {
             "in_progress" => StyledLine::of("▸ ", TextStyle::Accent).and(content, TextStyle::Strong),

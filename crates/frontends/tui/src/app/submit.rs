@@ -22,7 +22,7 @@ impl App {
         match command.by {
             CommandHandler::Own(InterfaceCommand::Help) => self.help(),
             CommandHandler::Own(InterfaceCommand::Context) if arguments == "edit" && self.busy => {
-                self.note("a turn is running; Esc ends it", TextStyle::Warning);
+                self.note(text!("app-turn-running"), TextStyle::Warning);
             }
             CommandHandler::Own(InterfaceCommand::Context) if arguments == "edit" => {
                 effects.push(Effect::Do(Operation::Offer(ListRequest::Context)));
@@ -31,7 +31,7 @@ impl App {
             CommandHandler::Own(InterfaceCommand::Cost) => self.cost(),
             CommandHandler::Own(InterfaceCommand::Mode) => self.choose_mode(arguments, effects),
             CommandHandler::Own(InterfaceCommand::Quit) => effects.push(Effect::Quit),
-            CommandHandler::Session(_) if self.busy => self.note("a turn is running; Esc ends it", TextStyle::Warning),
+            CommandHandler::Session(_) if self.busy => self.note(text!("app-turn-running"), TextStyle::Warning),
             CommandHandler::Session(wanted) => self.want(wanted, arguments, effects),
             CommandHandler::Haft(first) => {
                 let arguments = first.iter().copied().chain(arguments.split_whitespace());
@@ -68,8 +68,7 @@ impl App {
             "remove" if !paths.is_empty() => ListRequest::Focus(Focus::Remove(paths)),
             "clear" => ListRequest::Focus(Focus::Clear),
             _ => {
-                return self
-                    .note("`/files`, `/files add PATH…`, `/files remove PATH…` or `/files clear`", TextStyle::Warning);
+                return self.note(text!("app-files-usage"), TextStyle::Warning);
             }
         };
         effects.push(Effect::Do(Operation::Offer(offer)));
@@ -78,7 +77,7 @@ impl App {
     fn choose_mode(&mut self, name: &str, effects: &mut Vec<Effect>) {
         match name.parse::<PermissionMode>() {
             Ok(PermissionMode::Yolo) if self.began_with != PermissionMode::Yolo => {
-                self.note("`yolo` has no sandbox: start haft with `--permission-mode yolo`", TextStyle::Warning);
+                self.note(text!("app-yolo-refused"), TextStyle::Warning);
             }
             Ok(mode) => {
                 self.set_mode(mode, effects);
@@ -128,10 +127,10 @@ impl App {
         let row = |name: String, help: &str| {
             StyledLine::of(format!("  {name:<18}"), TextStyle::Accent).and(help, TextStyle::Plain)
         };
-        let mut rows: Vec<_> = commands::KEYS.iter().map(|(key, help)| row((*key).to_owned(), help)).collect();
-        rows.push(StyledLine::of("  @path names a file, !command runs in your shell", TextStyle::Dim));
+        let mut rows: Vec<_> = commands::keys().into_iter().map(|(key, help)| row(key.to_owned(), help)).collect();
+        rows.push(StyledLine::of(format!("  {}", text!("app-help-input")), TextStyle::Dim));
         rows.push(StyledLine::empty());
-        rows.extend(COMMANDS.iter().map(|command| row(format!("/{}", command.name), command.help)));
+        rows.extend(COMMANDS.iter().map(|command| row(format!("/{}", command.name), (command.help)())));
         rows.extend(self.commands.iter().map(|(name, help)| row(format!("/{name}"), help)));
         let columns = self.columns;
         self.print(rows.into_iter().map(|row| row.cut(columns)).collect());
@@ -142,22 +141,23 @@ impl App {
         let rows = self.status.picture().into_iter().map(|row| row.cut(columns)).collect();
         self.print(rows);
         let last = match &self.last_break {
-            Some(last) => format!("last prefix break: {last}"),
-            None => "no prefix break so far".to_owned(),
+            Some(last) => text!("app-last-prefix-break", last),
+            None => text!("app-no-prefix-break").to_owned(),
         };
         self.note(&last, TextStyle::Dim);
     }
 
     fn cost(&mut self) {
         let total = self.status.total;
-        let money = self.status.money().unwrap_or_else(|| "no price is known".into());
-        let text = format!(
-            "{} requests: {} tokens new, {} from the cache, {} written to it, {} out; {money}",
-            self.status.requests,
-            grouped(total.input),
-            grouped(total.cached_input),
-            grouped(total.cache_write),
-            grouped(total.output),
+        let money = self.status.money().unwrap_or_else(|| text!("app-no-price").into());
+        let text = text!(
+            "app-cost",
+            requests = self.status.requests,
+            input = grouped(total.input),
+            cached = grouped(total.cached_input),
+            written = grouped(total.cache_write),
+            output = grouped(total.output),
+            money
         );
         self.note(&text, TextStyle::Plain);
     }

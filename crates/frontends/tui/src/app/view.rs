@@ -29,8 +29,9 @@ impl App {
             below.extend(rows);
             cursor
         } else if let Some(search) = &self.search {
-            let found = self.editor.search(&search.query, search.skip).unwrap_or("nothing found");
-            let line = StyledLine::of("search: ", TextStyle::Accent).and(&search.query, TextStyle::Strong);
+            let found = self.editor.search(&search.query, search.skip).unwrap_or(text!("app-nothing-found"));
+            let line = StyledLine::of(format!("{} ", text!("app-search")), TextStyle::Accent)
+                .and(&search.query, TextStyle::Strong);
             let column = line.width().min(columns - 1);
             below.push(line.and("  ", TextStyle::Plain).and(found.replace('\n', " "), TextStyle::Dim).cut(columns));
             (0, column)
@@ -81,7 +82,8 @@ impl App {
         }
         for Queued { text, .. } in &self.queue {
             rows.push(
-                StyledLine::of("  next: ", TextStyle::Dim).and(text.replace('\n', " "), TextStyle::Dim).cut(columns),
+                StyledLine::of(format!("  {} {}", text!("app-queued"), text.replace('\n', " ")), TextStyle::Dim)
+                    .cut(columns),
             );
         }
         rows.push(StyledLine::empty());
@@ -108,16 +110,16 @@ impl App {
 
     fn last_row(&self, columns: usize) -> StyledLine {
         let hint = match self.hint {
-            Some(Hint::QuitAgain) => "Ctrl-C again leaves",
-            Some(Hint::RewindAgain) => "Esc again goes back to something you said",
+            Some(Hint::QuitAgain) => text!("app-quit-again"),
+            Some(Hint::RewindAgain) => text!("app-rewind-again"),
             Some(Hint::Mode(mode)) => {
                 let front = StyledLine::of(mode.name(), TextStyle::Warning);
                 return front.and(format!(": {}", meaning(mode)), TextStyle::Plain).cut(columns);
             }
-            Some(Hint::Interrupting) => "interrupting…",
-            Some(Hint::NothingToOpen) => "there is nothing to open yet",
+            Some(Hint::Interrupting) => text!("app-interrupting"),
+            Some(Hint::NothingToOpen) => text!("app-nothing-to-open"),
             None if self.busy && self.asking.is_none() && self.form.is_none() => {
-                let line = StyledLine::of("working, Esc interrupts", TextStyle::Accent).and(" · ", TextStyle::Dim);
+                let line = StyledLine::of(text!("app-working"), TextStyle::Accent).and(" · ", TextStyle::Dim);
                 let room = columns.saturating_sub(line.width());
                 let status = self.status.line(room);
                 return line.spans().iter().chain(status.spans()).cloned().collect::<StyledLine>().cut(columns);
@@ -131,11 +133,11 @@ impl App {
 /// What a mode means, in one row.
 pub(super) fn meaning(mode: PermissionMode) -> &'static str {
     match mode {
-        PermissionMode::Plan => "the model reads and plans, nothing changes",
-        PermissionMode::Ask => "asks before it changes or runs anything",
-        PermissionMode::AcceptEdits => "changes files unasked, asks before it runs anything",
-        PermissionMode::Auto => "asks nothing inside the sandbox",
-        PermissionMode::Yolo => "asks nothing, and there is no sandbox",
+        PermissionMode::Plan => text!("app-mode-plan"),
+        PermissionMode::Ask => text!("app-mode-ask"),
+        PermissionMode::AcceptEdits => text!("app-mode-accept-edits"),
+        PermissionMode::Auto => text!("app-mode-auto"),
+        PermissionMode::Yolo => text!("app-mode-yolo"),
     }
 }
 
@@ -150,7 +152,7 @@ pub(super) fn said(text: &str, columns: usize) -> Vec<StyledLine> {
     }
     let more = text.lines().count().saturating_sub(shown.len());
     if more > 0 {
-        rows.push(StyledLine::of(format!("  … {more} more lines"), TextStyle::Dim).cut(columns));
+        rows.push(StyledLine::of(format!("  {}", text!("app-more-lines", more)), TextStyle::Dim).cut(columns));
     }
     rows
 }

@@ -7,17 +7,22 @@ use serde_json::Value;
 use crate::approval::ApprovalDialog;
 use crate::line::{StyledLine, TextStyle};
 
-/// The symbols that start a row, and the text that replaces each.
-const SIGNS: &[(&str, &str)] = &[
-    ("✓ ", "done: "),
-    ("~ ", "partly done: "),
-    ("✗ ", "failed: "),
-    ("? ", "approval: "),
-    ("▾ ", "all of: "),
-    ("▸ ", "chosen: "),
-    ("• ", "- "),
-    ("│ ", "quote: "),
-];
+/// What replaces the symbol that starts a row, and the rest of the row.
+fn spelled_sign(row: &str) -> Option<(&'static str, &str)> {
+    let (sign, rest) = row.split_once(' ')?;
+    let text = match sign {
+        "✓" => text!("plain-done"),
+        "~" => text!("plain-partly-done"),
+        "✗" => text!("plain-failed"),
+        "?" => text!("plain-asked"),
+        "▾" => text!("plain-opened"),
+        "▸" => text!("plain-chosen"),
+        "•" => "-",
+        "│" => text!("plain-quote"),
+        _ => return None,
+    };
+    Some((text, rest))
+}
 
 /// A row as text; empty where it only separates others.
 pub(super) fn of(row: &StyledLine) -> String {
@@ -28,15 +33,14 @@ pub(super) fn of(row: &StyledLine) -> String {
     }
     let indent = text.len() - text.trim_start().len();
     let (blanks, rest) = text.split_at(indent);
-    let said = SIGNS.iter().find_map(|(sign, word)| Some(format!("{word}{}", rest.strip_prefix(sign)?)));
-    let said = said.unwrap_or_else(|| rest.to_owned());
+    let said = spelled_sign(rest).map_or_else(|| rest.to_owned(), |(text, rest)| format!("{text} {rest}"));
     let drawn = |c: char| matches!(c, '─' | '█' | '▓' | '▒' | '░' | '▪');
     let said = if said.contains(drawn) { without_bars(&said.replace(drawn, "")) } else { said };
     // A row of nothing but blanks is one of code.
     if said.is_empty() && text.chars().any(drawn) {
         return String::new();
     }
-    format!("{blanks}{said}").replace("Ctrl-O shows", "/open shows")
+    format!("{blanks}{said}").replace(text!("plain-open-key"), text!("plain-open-command"))
 }
 
 /// A bar without its drawing is two brackets.
@@ -55,23 +59,24 @@ pub(super) fn clean(text: &str) -> String {
 /// The question and the keys that answer it.
 pub(super) fn question(asking: &ApprovalDialog) -> String {
     let approval = &asking.approval;
-    let always = match approval.remember.as_slice() {
-        [] => String::new(),
-        rules => format!("a for always, which allows {}, ", rules.join(" and ")),
+    let (tool, reason) = (&approval.tool, &approval.reason);
+    let text = match approval.remember.as_slice() {
+        [] => text!("plain-approval", tool, reason),
+        rules => {
+            let rules = rules.join(&format!(" {} ", text!("plain-rules-and")));
+            text!("plain-approval-always", tool, reason, rules)
+        }
     };
-    clean(&reveal(&format!(
-        "approval: {} may run? {}; answer y for this once, {always}n for no, w for no with words, or e to change it first",
-        approval.tool, approval.reason
-    )))
+    clean(&reveal(&text))
 }
 
 /// What an answer was taken for.
 pub(super) fn answered(answer: &Answer) -> &'static str {
     match answer {
-        Answer::Once => "allowed",
-        Answer::Changed { .. } => "allowed as changed",
-        Answer::Always => "always allowed",
-        Answer::No { .. } => "not allowed",
+        Answer::Once => text!("plain-allowed"),
+        Answer::Changed { .. } => text!("plain-allowed-changed"),
+        Answer::Always => text!("plain-always-allowed"),
+        Answer::No { .. } => text!("plain-not-allowed"),
     }
 }
 
@@ -79,7 +84,9 @@ pub(super) fn answered(answer: &Answer) -> &'static str {
 pub(super) fn todo(arguments: &Value) -> Vec<String> {
     let items = arguments.get("todos").and_then(Value::as_array).into_iter().flatten();
     let text = |item: &Value, name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default().replace('_', " ");
-    items.map(|item| clean(&format!("todo, {}: {}", text(item, "status"), text(item, "content")))).collect()
+    items
+        .map(|item| clean(&text!("plain-todo", status = text(item, "status"), content = text(item, "content"))))
+        .collect()
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ fn shift_tab_goes_round_the_modes_without_the_one_that_asks_nothing() {
         PermissionMode::AcceptEdits,
     ];
     assert_eq!(seen, modes.map(|mode| Effect::Do(Operation::Mode(mode))));
-    assert!(terminal.live().contains("accept-edits: changes files unasked"), "{}", terminal.live());
+    assert!(terminal.live().contains("accept-edits: edits files without asking"), "{}", terminal.live());
     terminal.write("x");
     assert!(terminal.live().contains("accept-edits · mock/model"), "{}", terminal.live());
     let setup = Setup { mode: PermissionMode::Yolo, ..Setup::default() };

@@ -1,0 +1,70 @@
+# The terminal interface: input, status line, calls, lists.
+
+app-working = working, Esc interrupts
+app-interrupting = interrupting…
+app-quit-again = Press Ctrl-C again to exit
+app-rewind-again = Press Esc again to go back to an earlier message
+app-nothing-to-open = nothing to open yet
+app-turn-running = a turn is running; Esc interrupts it
+app-search = search:
+app-nothing-found = no match
+app-queued = next:
+app-more-lines = … { $more } more lines
+app-more-rows = … { $extra } more rows; Ctrl-O shows all
+app-pasted-characters = [pasted { $count } characters]
+app-pasted-lines = [pasted { $lines } lines]
+app-files-usage = `/files`, `/files add PATH…`, `/files remove PATH…` or `/files clear`
+app-yolo-refused = `yolo` has no sandbox: start haft with `--permission-mode yolo`
+app-help-input = @path names a file, !command runs in your shell
+
+## What a permission mode means
+app-mode-plan = the model reads and plans, nothing is changed
+app-mode-ask = asks before it changes files or runs commands
+app-mode-accept-edits = edits files without asking, asks before it runs commands
+app-mode-auto = asks nothing inside the sandbox
+app-mode-yolo = asks nothing, and there is no sandbox
+
+## What happens in a turn
+app-retry = retry { $attempt } in { $wait } s: { $reason }
+app-see-result = to see it: { $command }
+app-subagent-ended = { $agent } ended
+app-subagent-outcome = { $agent } { $outcome }
+app-thought = thought { $words } words; Ctrl-O shows them
+app-thoughts = thoughts
+app-todo-done = TODO { $done } of { $all } done
+
+## Answers that were given
+app-form-sent = sent
+app-form-declined = declined
+app-form-cancelled = cancelled
+app-allowed = allowed
+app-allowed-as = allowed as { $call }
+app-always-allowed = always allowed
+app-not-allowed = not allowed
+app-not-allowed-because = not allowed: { $reason }
+
+## Tokens and cost
+app-nothing-sent = no request was sent yet
+app-tokens = { $used } of { $window } tokens
+app-prefix-break = { $message } ({ $tokens } tokens sent again)
+app-last-prefix-break = last prefix break: { $last }
+app-no-prefix-break = no prefix break so far
+app-no-price = no price is known
+app-cost =
+    { $requests ->
+        [one] 1 request
+       *[other] { $requests } requests
+    }: { $input } tokens new, { $cached } from the cache, { $written } written to it, { $output } out; { $money }
+app-no-sandbox = no sandbox
+app-sandbox = sandbox { $layer }
+app-cache = cache { $percent }%
+app-layer-system = system
+app-layer-documents = documents
+app-layer-history = history
+app-layer-reminders = reminders
+app-layer-current = current
+
+## Lists to choose from
+app-picker-empty = no match
+app-picker-place = { $at } of { $count } · { $keys }
+app-picker-keys = Enter selects, Esc cancels

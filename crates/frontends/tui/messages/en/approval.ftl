@@ -1,0 +1,14 @@
+# The question before a tool call runs.
+
+approval-of-subagent = of the sub-agent { $agent }
+approval-question = Allow this? { $reason }
+approval-not-allowed-yet = not allowed yet:
+approval-always-allows = always would allow:
+approval-yes = yes, this once
+approval-always = always: { $rules }
+approval-no = no
+approval-no-reason = no, and tell the model why
+approval-edit = edit it first
+approval-reason-keys = Enter refuses with this reason, Esc goes back
+approval-edit-keys = Enter runs it as edited, Esc goes back
+approval-not-json = the arguments are not JSON: { $error }

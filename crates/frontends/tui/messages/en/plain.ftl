@@ -1,0 +1,37 @@
+# The interface in lines, for screen readers (`haft --plain`).
+
+plain-prompt = you:
+plain-answer = answer:
+plain-number = number, or Enter to cancel:
+plain-field = answer, or - to decline:
+plain-reason = reason for the model:
+plain-change = what it should be:
+plain-call-is = it is: { $text }
+plain-typed = you had said: { $text }
+plain-withdrawn = the question is withdrawn
+plain-too-early = ignored: this was typed before the question was shown
+plain-interrupting = interrupting
+plain-quit-again = Press Ctrl-C again to exit
+plain-call = call: { $name } { $about }
+plain-call-of = { $agent } calls: { $name } { $about }
+plain-todo = todo, { $status }: { $content }
+plain-approval = approval: { $tool } may run? { $reason }; answer y for this once, n for no, w for no with a reason, or e to edit it first
+plain-approval-always = approval: { $tool } may run? { $reason }; answer y for this once, a for always, which allows { $rules }, n for no, w for no with a reason, or e to edit it first
+plain-rules-and = and
+plain-allowed = allowed
+plain-allowed-changed = allowed as changed
+plain-always-allowed = always allowed
+plain-not-allowed = not allowed
+
+## What stands for a symbol at the beginning of a row
+plain-done = done:
+plain-partly-done = partly done:
+plain-failed = failed:
+plain-asked = approval:
+plain-opened = all of:
+plain-chosen = chosen:
+plain-quote = quote:
+
+## How everything of a folded result is shown: the key elsewhere, and the command here
+plain-open-key = Ctrl-O shows
+plain-open-command = /open shows
