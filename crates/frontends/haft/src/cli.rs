@@ -55,7 +55,7 @@ fn absent_command(args: &[OsString]) -> Option<String> {
         |command: &[&str]| args.len() >= command.len() && command.iter().zip(args).all(|(one, arg)| arg == one);
     let (command, feature, _) =
         EXTENSION_COMMANDS.iter().find(|(command, _, is_here)| !is_here && is_named(command))?;
-    Some(format!("`haft {}` is not in this build; build it with `--features {feature}`\n", command.join(" ")))
+    Some(format!("{}\n", text!("cli-not-in-build", command = command.join(" "), feature)))
 }
 
 /// A coding agent for the terminal, built around a context engine.

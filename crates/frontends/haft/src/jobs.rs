@@ -81,7 +81,7 @@ impl JobFolder {
     pub(crate) fn all(&self) -> anyhow::Result<Vec<BackgroundJob>> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.with_context(|| format!("cannot list `{}`", self.folder.display()))?,
+            entries => entries.with_context(|| text!("jobs-unreadable-folder", folder = self.folder.display()))?,
         };
         let mut jobs: Vec<_> = entries.flatten().filter_map(|entry| BackgroundJob::at(entry.path())).collect();
         jobs.sort_by(|one, other| {
@@ -95,10 +95,8 @@ impl JobFolder {
         let mut fitting = self.all()?.into_iter().filter(|job| job.told.id.starts_with(text));
         match (fitting.next(), fitting.next()) {
             (Some(job), None) if !text.is_empty() => Ok(job),
-            (Some(_), Some(_)) => Err(usage_error(format!("`{text}` could be several jobs; give more of the id"))),
-            (Some(_), None) | (None, _) => {
-                Err(usage_error(format!("there is no job `{text}`; `haft jobs list` shows them")))
-            }
+            (Some(_), Some(_)) => Err(usage_error(text!("jobs-ambiguous", text))),
+            (Some(_), None) | (None, _) => Err(usage_error(text!("jobs-unknown", text))),
         }
     }
 

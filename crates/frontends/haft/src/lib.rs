@@ -4,6 +4,11 @@
 //! nothing else; `cli` is the literal command line, `commands` does what it says, `wiring` registers the
 //! extensions. It is a library only so that the workspace can build the binary with every feature.
 
+/// A message of `messages/LANGUAGE`, by its key: `text!("jobs-unknown", text = id)`.
+macro_rules! text {
+    ($($message:tt)+) => { haft_text::message!(&crate::output::MESSAGES, $($message)+) };
+}
+
 mod cli;
 mod commands;
 mod exit;

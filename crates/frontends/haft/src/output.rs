@@ -7,6 +7,7 @@ mod agents;
 pub(crate) mod claude;
 mod events;
 pub(crate) mod hints;
+mod messages;
 mod table;
 
 use std::io::{ErrorKind, Write};
@@ -16,11 +17,17 @@ use haft_types::{SandboxLayer, SandboxStatus};
 use serde::Serialize;
 
 pub(crate) use events::Printer;
+pub(crate) use messages::MESSAGES;
 pub(crate) use table::TextTable;
 
 /// Prints text for people to stdout. Names of files and folders are as untrusted as anything else in it.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     print_exact(&haft_text::sanitise(text))
+}
+
+/// Prints a line, or several, for people to stdout.
+pub(crate) fn say(text: &str) -> anyhow::Result<()> {
+    print(&format!("{text}\n"))
 }
 
 /// Prints to stdout as it is: for programs, or what is sanitised already.
@@ -55,9 +62,9 @@ pub(crate) fn tell(line: &str) {
 /// What holds commands in, in one line.
 pub(crate) fn sandbox(status: &SandboxStatus) -> String {
     let what = match status.layer {
-        SandboxLayer::Namespace => "commands run in namespaces of their own",
-        SandboxLayer::Landlock => "commands are held in by Landlock only",
-        SandboxLayer::None => "commands run without a sandbox",
+        SandboxLayer::Namespace => text!("output-sandbox-namespace"),
+        SandboxLayer::Landlock => text!("output-sandbox-landlock"),
+        SandboxLayer::None => text!("output-sandbox-none"),
     };
     let reasons = status.reasons.join("; ");
     if reasons.is_empty() { format!("sandbox: {what}") } else { format!("sandbox: {what}: {reasons}") }

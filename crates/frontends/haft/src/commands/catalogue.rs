@@ -132,10 +132,7 @@ pub(crate) fn run(kind: KnowledgeKind, command: Option<CatalogueCommand>) -> any
 /// What is wrong with files, and why those of the project are missing.
 pub(super) fn warn(place: &CatalogueContext, problems: &[FileProblem]) {
     if !place.standing.is_trusted() {
-        output::tell(&format!(
-            "{} is not trusted: nothing of it is listed; `haft trust` trusts it",
-            place.project.root.display()
-        ));
+        output::tell(&text!("catalogue-untrusted", project = place.project.root.display()));
     }
     for problem in problems {
         output::tell(&haft_text::sanitise(&format!("warning: {problem}")));
@@ -156,9 +153,10 @@ fn list(kind: KnowledgeKind, verbose: bool, json: bool, place: &CatalogueContext
     let mut text = String::new();
     if found.list.is_empty() && prompts.is_empty() {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "No {0} yet. Add one with `haft {0} add NAME FILE`.", kind.folder());
+        let _ = writeln!(text, "{}", text!("catalogue-empty", folder = kind.folder()));
     } else {
-        let mut table = TextTable::new(&["NAME", kind_column(kind), "FROM", "FILE"]);
+        let mut table =
+            TextTable::new(&[text!("table-name"), kind_column(kind), text!("table-from"), text!("table-file")]);
         for item in &found.list {
             table.row(vec![
                 item.name.clone(),
@@ -193,14 +191,15 @@ pub(super) fn details(kind: KnowledgeKind, shadowed: &[Shadowed], place: &Catalo
     for one in shadowed {
         let by = match &one.by {
             ShadowedBy::File(path) => place.ground.shown(path),
-            ShadowedBy::BuiltIn => "built in".to_owned(),
+            ShadowedBy::BuiltIn => text!("catalogue-built-in").to_owned(),
         };
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "not used: {} (`{}` is {by})", place.ground.shown(&one.path), one.name);
+        let _ =
+            writeln!(text, "{}", text!("catalogue-unused", path = place.ground.shown(&one.path), name = one.name, by));
     }
-    text.push_str("looked through:\n");
+    text.push_str(&format!("{}\n", text!("catalogue-folders")));
     for folder in place.ground.folders(kind) {
-        let there = if folder.path.is_dir() { "" } else { " (not there)" };
+        let there = if folder.path.is_dir() { "" } else { text!("catalogue-folder-missing") };
         let _ = writeln!(text, "  {}{there}", place.ground.shown(&folder.path));
     }
     text
@@ -208,12 +207,12 @@ pub(super) fn details(kind: KnowledgeKind, shadowed: &[Shadowed], place: &Catalo
 
 fn kind_column(kind: KnowledgeKind) -> &'static str {
     match kind {
-        KnowledgeKind::Rules => "SENT",
+        KnowledgeKind::Rules => text!("table-sent"),
         KnowledgeKind::Agents
         | KnowledgeKind::Skills
         | KnowledgeKind::Commands
         | KnowledgeKind::Tools
-        | KnowledgeKind::Workflows => "DESCRIPTION",
+        | KnowledgeKind::Workflows => text!("table-description"),
     }
 }
 
@@ -252,9 +251,12 @@ impl CatalogueListing {
     fn get(&self, kind: KnowledgeKind, name: &str) -> anyhow::Result<&CatalogueItem> {
         self.list.iter().find(|item| item.name == name).ok_or_else(|| {
             let names: Vec<_> = self.list.iter().map(|item| item.name.as_str()).collect();
-            let there =
-                if names.is_empty() { "there are none".to_owned() } else { format!("there are {}", names.join(", ")) };
-            usage_error(format!("no `{name}` among the {}; {there}", kind.folder()))
+            let there = if names.is_empty() {
+                text!("catalogue-there-are-none").to_owned()
+            } else {
+                text!("catalogue-there-are", names = names.join(", "))
+            };
+            usage_error(text!("catalogue-unknown", name, folder = kind.folder(), there))
         })
     }
 }

@@ -375,16 +375,14 @@ pub(super) async fn find(store: &dyn Store, text: &str) -> anyhow::Result<Conver
 async fn find_in(store: &dyn Store, text: &str, scope: ConversationScope<'_>) -> anyhow::Result<Conversation> {
     let (place, list) = match scope {
         ConversationScope::Namespace(_) | ConversationScope::Everywhere => ("", "list --all"),
-        ConversationScope::Trash => (" in the trash", "list --trash"),
+        ConversationScope::Trash => (text!("conversations-in-trash"), "list --trash"),
     };
     match store.find(text, scope).await? {
         ConversationMatch::One(conversation) => Ok(*conversation),
-        ConversationMatch::Nothing => Err(usage_error(format!(
-            "there is no conversation `{text}`{place}; `haft conversations {list}` shows them"
-        ))),
+        ConversationMatch::Nothing => Err(usage_error(text!("conversations-unknown", text, place, list))),
         ConversationMatch::Several(several) => {
             let ids: Vec<_> = several.iter().map(|one| one.id.to_string()).collect();
-            Err(usage_error(format!("`{text}` could be any of {}; give more of the id", ids.join(", "))))
+            Err(usage_error(text!("conversations-ambiguous", text, ids = ids.join(", "))))
         }
     }
 }
@@ -394,7 +392,7 @@ pub(super) async fn current(store: &dyn Store) -> anyhow::Result<Conversation> {
 }
 
 async fn current_of(store: &dyn Store, namespace: &str) -> anyhow::Result<Conversation> {
-    let none = || usage_error("there is no current conversation in this project; give an id");
+    let none = || usage_error(text!("conversations-no-current"));
     let id = store.current(namespace).await?.ok_or_else(none)?;
     store.get(&id).await?.ok_or_else(none)
 }

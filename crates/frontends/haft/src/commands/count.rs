@@ -48,7 +48,7 @@ pub(crate) fn run(args: &CountArgs) -> anyhow::Result<ProcessExit> {
             counted.iter().map(|one| json!({"file": one.name, "bytes": one.bytes, "tokens": one.tokens})).collect();
         output::print_json(&json!({"files": files, "total": total, "model": args.model, "factor": factor}))?;
     } else {
-        let mut table = TextTable::new(&["TOKENS", "BYTES", "FILE"]);
+        let mut table = TextTable::new(&[text!("table-tokens"), text!("table-bytes"), text!("table-file")]);
         for one in &counted {
             table.row(vec![one.tokens.to_string(), one.bytes.to_string(), one.name.clone()]);
         }
@@ -76,6 +76,6 @@ fn read(file: &Path) -> anyhow::Result<String> {
     } else {
         std::fs::read(file).map(|read| bytes = read)
     };
-    read.map_err(|error| usage_error(format!("cannot read `{}`: {error}", file.display())))?;
+    read.map_err(|error| usage_error(text!("count-unreadable", file = file.display(), error)))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -55,17 +55,17 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ProcessExit> {
     let folder = tempfile::Builder::new().prefix("haft-demo-").tempdir()?;
     let project = folder.path().join("greet");
     write_sample(&project)?;
-    output::print(&format!("A small project with a bug, in {}. Its test says:\n\n", project.display()))?;
+    output::print(&format!("{}\n\n", text!("demo-project", project = project.display())))?;
     let failed_before = !run_test(&project)?;
-    output::print(&format!("\nThe task: {TASK}\n\n"))?;
+    output::print(&format!("\n{}\n\n", text!("demo-task", task = TASK)))?;
 
     let (result, budget) = wiring::runtime()?.block_on(drive(args, folder.path(), &project))?;
-    output::print("\nThe test now says:\n\n")?;
+    output::print(&format!("\n{}\n\n", text!("demo-test-after")))?;
     let passes_after = run_test(&project)?;
     output::print(&report(&result, budget.as_ref()))?;
     if args.keep {
         let kept = folder.keep();
-        output::print(&format!("\nThe sample project and its conversation are kept in {}.\n", kept.display()))?;
+        output::print(&format!("\n{}\n", text!("demo-kept", folder = kept.display())))?;
     }
     let fixed = failed_before && passes_after && result.outcome == Outcome::Completed;
     Ok(if fixed { ProcessExit::Completed } else { ProcessExit::Failed })
@@ -138,7 +138,7 @@ impl EventSink for DemoListener {
 }
 
 fn report(result: &TurnResult, budget: Option<&Budget>) -> String {
-    let mut text = String::from("\nWhere the tokens of the last request went:\n\n");
+    let mut text = String::from(&format!("\n{}\n\n", text!("demo-tokens")));
     if let Some(budget) = budget {
         text.push_str(&budget.table());
     }
@@ -146,14 +146,17 @@ fn report(result: &TurnResult, budget: Option<&Budget>) -> String {
     // Writing to a String cannot fail.
     let _ = write!(
         text,
-        "\n{} requests: {} tokens in, {:.0} % of them from the cache, {} out",
-        result.turns,
-        usage.all_input(),
-        usage.cached_share() * 100.0,
-        usage.output
+        "\n{}",
+        text!(
+            "demo-usage",
+            requests = result.turns,
+            input = usage.all_input(),
+            cached = format_args!("{:.0}", usage.cached_share() * 100.0),
+            output = usage.output
+        )
     );
     if let Some(cost) = result.cost {
-        let _ = write!(text, ", ${:.4} at the demo's made-up prices", cost.total);
+        let _ = write!(text, "{}", text!("demo-cost", cost = format_args!("{:.4}", cost.total)));
     }
     text.push_str(".\n");
     text

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ProcessExit> {
     let places = wiring::places()?;
     let (mut checks, config) = match super::configuration(&args.common) {
         Ok((places, loaded)) => {
-            let message = format!("{} is read without complaint", places.config_file().display());
+            let message = text!("doctor-config", file = places.config_file().display());
             (vec![Check::new("configuration", CheckHealth::Ok, message)], loaded.config)
         }
         // The store is looked at all the same.
@@ -79,13 +79,9 @@ fn patient(places: &Places, config: &Config) -> Patient {
 /// Which command helps with what was found.
 fn hint(check: &Check) -> Option<&'static str> {
     match (check.name, check.health) {
-        ("database", CheckHealth::Damaged) => Some(
-            "`haft doctor --salvage` exports what can still be read, `haft conversations backup list` shows the backups",
-        ),
-        ("log", CheckHealth::Damaged) => {
-            Some("`haft doctor --salvage` exports what can still be read of them; after that they can be removed")
-        }
-        ("backups", CheckHealth::Warning) => Some("`haft conversations backup` makes one now"),
+        ("database", CheckHealth::Damaged) => Some(text!("doctor-hint-damaged")),
+        ("log", CheckHealth::Damaged) => Some(text!("doctor-hint-unreadable")),
+        ("backups", CheckHealth::Warning) => Some(text!("doctor-hint-backup")),
         _ => None,
     }
 }

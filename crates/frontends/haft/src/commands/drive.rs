@@ -13,9 +13,7 @@ use crate::wiring;
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     if args.output_format != OutputFormat::StreamJson {
-        return Err(usage_error(
-            "`--input-format stream-json` needs `--output-format stream-json`: answers go to who asks",
-        ));
+        return Err(usage_error(text!("run-stream-formats")));
     }
     let (places, loaded) = super::configuration(&args.common)?;
     let dialect = match args.compat {
@@ -35,7 +33,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
             }
         }
         let Some(first) = first else {
-            return Err(usage_error("standard input ended without a message of type `user`"));
+            return Err(usage_error(text!("run-stream-no-message")));
         };
         let mut plan = lower(args, &loaded.config, Some(&first))?;
         take_role(&mut plan, args, &places)?;

@@ -58,9 +58,17 @@ fn list(args: &HookListArgs) -> anyhow::Result<()> {
         return output::print_json(&rows.into());
     }
     if found.is_empty() {
-        return output::print("There are no hooks. `docs/hooks.md` says how to add one.\n");
+        return output::say(text!("hooks-none"));
     }
-    let mut table = TextTable::new(&["POINT", "MATCHER", "COMMAND", "SECONDS", "SANDBOX", "SOURCE", "RUNS"]);
+    let mut table = TextTable::new(&[
+        text!("table-point"),
+        text!("table-matcher"),
+        text!("table-command"),
+        text!("table-seconds"),
+        text!("table-sandbox"),
+        text!("table-source"),
+        text!("table-runs"),
+    ]);
     for hook in &found {
         table.row(vec![
             hook.point.name().to_owned(),
@@ -69,7 +77,7 @@ fn list(args: &HookListArgs) -> anyhow::Result<()> {
             hook.timeout.as_secs().to_string(),
             if hook.sandboxed { "yes" } else { "no" }.to_owned(),
             ground.shown(&hook.path),
-            if runs(hook) { "yes" } else { "no, not trusted" }.to_owned(),
+            if runs(hook) { "yes" } else { text!("hooks-untrusted") }.to_owned(),
         ]);
     }
     output::print(&table.to_string())

@@ -47,7 +47,7 @@ pub(crate) enum InterfaceStyle {
 
 pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<ProcessExit> {
     if !at_a_terminal() {
-        return Err(usage_error("talking to the model needs a terminal; use `haft run \"…\"` or `haft -p \"…\"`"));
+        return Err(usage_error(text!("interactive-no-terminal")));
     }
     let (places, mut loaded) = super::configuration(&args.common)?;
     if args.model.is_none() && haft_agent::configured_model(&loaded.config).is_none() {
@@ -203,7 +203,7 @@ impl TuiSession<'_> {
                 }
                 Operation::New => {
                     self.close().await;
-                    self.ui.tell(UiMessage::Opened { text: "the next words begin a new conversation".into() });
+                    self.ui.tell(UiMessage::Opened { text: text!("interactive-cleared").into() });
                     Ok(())
                 }
                 Operation::Resume(name) => {
@@ -256,7 +256,7 @@ impl TuiSession<'_> {
         };
         match list {
             Some(list) => self.ui.tell(UiMessage::Pick(list)),
-            None => self.tell("there is nothing of that yet"),
+            None => self.tell(text!("interactive-nothing-yet")),
         }
         Ok(())
     }
@@ -265,7 +265,7 @@ impl TuiSession<'_> {
         if let Some(session) = &mut self.session {
             session.use_model(&name)?;
         }
-        self.tell(&format!("`{name}` is asked from the next request on"));
+        self.tell(&text!("interactive-model-switched", name));
         self.ui.tell(UiMessage::Model { name: name.clone() });
         self.chosen.model = Some(name);
         Ok(())

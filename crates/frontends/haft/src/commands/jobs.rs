@@ -149,11 +149,11 @@ fn tell_death(job: &BackgroundJob) {
 /// What became of a job that gave no result, and what can be done.
 fn death(job: &BackgroundJob) -> String {
     let message = job.error_output();
-    let why = if message.is_empty() { "it was killed, or the machine went down".to_owned() } else { message };
+    let why = if message.is_empty() { text!("jobs-why-killed").to_owned() } else { message };
     match job.conversation() {
         Some(id) => {
-            format!("job {} ended without a result ({why}); `haft run -r {}` goes on with it", job.told.id, id.short())
+            text!("jobs-lost", id = job.told.id, why, conversation = id.short())
         }
-        None => format!("job {} ended without a result ({why})", job.told.id),
+        None => text!("jobs-lost-unstarted", id = job.told.id, why),
     }
 }

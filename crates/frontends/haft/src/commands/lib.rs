@@ -75,11 +75,9 @@ pub(crate) fn run(command: Option<LibCommand>) -> anyhow::Result<ProcessExit> {
         LibCommand::Remove { name, common } => {
             let (libraries, project) = place(&common)?;
             let told = match libraries.remove(&project.root, &name).map_err(|error| told(&error))? {
-                LibraryChange::Made => format!("Removed {name}\n"),
+                LibraryChange::Made => format!("{}\n", text!("lib-removed", name)),
                 LibraryChange::None => {
-                    return Err(usage_error(format!(
-                        "this project does not use `{name}`; `haft lib list` shows what it uses"
-                    )));
+                    return Err(usage_error(text!("lib-not-used", name)));
                 }
             };
             output::print(&told)?;
@@ -89,13 +87,13 @@ pub(crate) fn run(command: Option<LibCommand>) -> anyhow::Result<ProcessExit> {
         LibCommand::Refresh { common } => {
             let (libraries, project) = place(&common)?;
             refresh(&libraries, &project, &common)?;
-            output::print("The documentation is the newest there is.\n")?;
+            output::say(text!("lib-refreshed"))?;
         }
         LibCommand::Proxy { source, common } => {
             let (libraries, _) = place(&common)?;
             if let Some(source) = source {
                 if source.trim().is_empty() || source.starts_with('-') {
-                    return Err(usage_error(format!("`{source}` is not the URL or path of a git repository")));
+                    return Err(usage_error(text!("lib-bad-source", source)));
                 }
                 libraries.set_source(&source).map_err(|error| told(&error))?;
             }
@@ -121,8 +119,8 @@ fn add(name: &str, common: &Common) -> anyhow::Result<()> {
     }
     let library = libraries.find(name).map_err(|error| told(&error))?;
     let told = match libraries.add(&project.root, &library).map_err(|error| told(&error))? {
-        LibraryChange::Made => format!("Added {library}; it is sent from the next request on\n"),
-        LibraryChange::None => format!("{library} is added already\n"),
+        LibraryChange::Made => format!("{}\n", text!("lib-added", library)),
+        LibraryChange::None => format!("{}\n", text!("lib-already-added", library)),
     };
     output::print(&told)
 }
@@ -150,9 +148,9 @@ fn list(json: bool, common: &Common) -> anyhow::Result<()> {
         return output::print_json(&json!(counted.iter().map(one).collect::<Vec<_>>()));
     }
     if counted.is_empty() {
-        return output::print("This project uses no libraries yet. Add one with `haft lib add NAME`.\n");
+        return output::say(text!("lib-none"));
     }
-    let mut table = TextTable::new(&["LIBRARY", "FILES", "TOKENS"]);
+    let mut table = TextTable::new(&[text!("table-library"), text!("table-files"), text!("table-tokens")]);
     for (name, files, tokens) in counted {
         table.row(vec![name.clone(), files.to_string(), tokens.to_string()]);
     }
@@ -166,7 +164,7 @@ fn docs(name: &str, common: &Common) -> anyhow::Result<()> {
     let library = libraries.find(name).map_err(|error| told(&error))?;
     let documents = libraries.documents_of(&library, &ground, &mut Vec::new());
     if documents.is_empty() {
-        return Err(usage_error(format!("`{library}` has no Markdown files")));
+        return Err(usage_error(text!("lib-no-documents", library)));
     }
     let texts: Vec<_> = documents.iter().map(|one| format!("# {}\n\n{}\n", one.heading, one.text.trim())).collect();
     output::print(&texts.join("\n"))
@@ -193,7 +191,7 @@ fn fetch(libraries: &Libraries, project: &Project, common: &Common) -> anyhow::R
     let half = tempfile::Builder::new().prefix("fetching-").tempdir_in(above.canonicalize()?)?;
     let target = half.path().join("repository");
     fs::create_dir(&target)?;
-    output::tell(&format!("haft: fetching {source}"));
+    output::tell(&format!("haft: {}", text!("lib-fetching", source)));
     let git = LibraryGit::open(&target, &source, project, common)?;
     git.run(GitReach::Local, &["init", "--quiet", "--template="])?;
     git.run(GitReach::Network(&source), &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"])?;
@@ -216,7 +214,7 @@ impl<'a> LibraryGit<'a> {
         let (host, root) = (wiring::environment(), project.root.as_path());
         // The whole environment: of it git gets what leads to the network, an agent for keys included.
         let program = GitProgram::find(&host.supervisor(), &sandbox, &host.text_variables(), &[root]);
-        let program = program.map_err(|error| usage_error(format!("git is needed to fetch libraries: {error}")))?;
+        let program = program.map_err(|error| usage_error(text!("lib-no-git", error)))?;
         // Nobody can be asked for a key from inside.
         Ok(Self { program: if is_ssh(source) { program.unconfined() } else { program }, folder })
     }
@@ -226,11 +224,9 @@ impl<'a> LibraryGit<'a> {
         let folder = self.folder.display();
         let (dir, tree) = (format!("--git-dir={folder}/.git"), format!("--work-tree={folder}"));
         let all: Vec<_> = [dir.as_str(), tree.as_str()].into_iter().chain(arguments.iter().copied()).collect();
-        self.program.run_own(self.folder, reach, &all).map_err(|error: GitError| {
-            usage_error(haft_text::sanitise(&format!(
-                "git could not fetch the libraries: {error}; `haft lib proxy` shows where they come from"
-            )))
-        })
+        self.program
+            .run_own(self.folder, reach, &all)
+            .map_err(|error: GitError| usage_error(haft_text::sanitise(&text!("lib-fetch-failed", error))))
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ProcessExit> {
     let wanted = |line: &str| parse(line).is_some_and(|line| line.level <= args.level);
     let lines = newest_lines(&folder, args.lines, wanted);
     if lines.is_empty() && !args.follow {
-        output::tell(&format!("haft: nothing is logged in {}", folder.display()));
+        output::tell(&format!("haft: {}", text!("logs-none", folder = folder.display())));
     }
     show(args, &lines)?;
     let Some(mut follower) = follower else { return Ok(ProcessExit::Completed) };

@@ -100,7 +100,7 @@ fn decision(text: &str) -> Result<Decision, String> {
     [Decision::Allow, Decision::Ask, Decision::Deny]
         .into_iter()
         .find(|decision| decision.name() == text)
-        .ok_or_else(|| "expected allow, ask or deny".to_owned())
+        .ok_or_else(|| text!("mcp-bad-permission").to_owned())
 }
 
 #[derive(Debug, Args)]
@@ -150,7 +150,10 @@ fn named<'a>(mcp: &'a Mcp, name: &str) -> anyhow::Result<&'a haft_mcp::ServerDef
         return Err(usage_error(problem.to_string()));
     }
     let names: Vec<_> = mcp.servers.iter().map(|server| format!("`{}`", server.name)).collect();
-    let known =
-        if names.is_empty() { "there are none yet".to_owned() } else { format!("there are {}", names.join(", ")) };
-    Err(usage_error(format!("there is no MCP server `{name}`; {known}")))
+    let known = if names.is_empty() {
+        text!("mcp-no-servers").to_owned()
+    } else {
+        text!("mcp-there-are", names = names.join(", "))
+    };
+    Err(usage_error(text!("mcp-unknown", name, known)))
 }

@@ -71,7 +71,7 @@ pub(crate) fn run(command: Option<NotesCommand>) -> anyhow::Result<ProcessExit> 
             NotesCommand::Remove { id, common } => {
                 let (_, notes) = open(&common).await?;
                 let note = notes.delete(&id).await.map_err(told)?;
-                output::print(&format!("Deleted note {}", line(&note)))
+                output::print(&text!("notes-deleted", note = line(&note)))
             }
         }
     })?;
@@ -93,9 +93,10 @@ async fn list(json: bool, common: &Common) -> anyhow::Result<()> {
         return output::print_json(&serde_json::to_value(&notes)?);
     }
     if notes.is_empty() {
-        return output::print("No notes yet. Add one with `haft notes add PATH TEXT`.\n");
+        return output::say(text!("notes-none"));
     }
-    let mut table = TextTable::new(&["ID", "PATH", "NOTE", "UPDATED"]);
+    let mut table =
+        TextTable::new(&[text!("table-id"), text!("table-path"), text!("table-note"), text!("table-updated")]);
     for Note { id, path, note, updated_at } in notes {
         table.row(vec![id, path, note, updated_at.strftime("%Y-%m-%d %H:%M").to_string()]);
     }
@@ -117,7 +118,7 @@ async fn show(given: &str, json: bool, common: &Common) -> anyhow::Result<()> {
     }
     if notes.is_empty() {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "There are no notes about `{path}`.");
+        let _ = writeln!(text, "{}", text!("notes-none-about", path));
     }
     output::print(&text)
 }
@@ -125,16 +126,16 @@ async fn show(given: &str, json: bool, common: &Common) -> anyhow::Result<()> {
 async fn add(given: &str, text: &str, json: bool, common: &Common) -> anyhow::Result<()> {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if text.is_empty() {
-        return Err(usage_error("the note is empty; say what is worth knowing"));
+        return Err(usage_error(text!("notes-empty")));
     }
     let (project, notes) = open(common).await?;
-    let missing = || usage_error(format!("`{given}` does not exist; name a folder or file of the project"));
+    let missing = || usage_error(text!("notes-no-path", given));
     let path = inside(&project, given)?.ok_or_else(missing)?;
     let note = notes.add(&path, &text).await.map_err(told)?;
     if json {
         return output::print_json(&serde_json::to_value(&note)?);
     }
-    output::print(&format!("Added note {}", line(&note)))
+    output::print(&text!("notes-added", note = line(&note)))
 }
 
 /// A folder or file as notes name it; none when it does not exist.
@@ -142,9 +143,9 @@ fn inside(project: &Project, given: &str) -> anyhow::Result<Option<String>> {
     let path = match project.cwd.join(given).canonicalize() {
         Ok(path) => path,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(usage_error(format!("cannot look at `{given}`: {error}"))),
+        Err(error) => return Err(usage_error(text!("notes-unreadable", given, error))),
     };
-    let outside = |_| usage_error(format!("`{given}` is not part of the project `{}`", project.root.display()));
+    let outside = |_| usage_error(text!("notes-outside", given, project = project.root.display()));
     let relative = path.strip_prefix(&project.root).map_err(outside)?;
     Ok(Some(if relative.as_os_str().is_empty() { ".".to_owned() } else { relative.display().to_string() }))
 }
@@ -156,7 +157,7 @@ fn line(note: &Note) -> String {
 /// An unknown name is a usage error; the rest is a failure.
 pub(super) fn told(error: PortError) -> anyhow::Error {
     match error {
-        PortError::Unknown { .. } => usage_error(format!("{error}; `list` shows what there is")),
+        PortError::Unknown { .. } => usage_error(text!("notes-unknown", error)),
         PortError::Store(_) => error.into(),
     }
 }

@@ -167,7 +167,7 @@ pub(crate) fn positive(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
         .filter(|number: &f64| number.is_finite() && *number > 0.0)
-        .ok_or_else(|| "expected a number above 0".into())
+        .ok_or_else(|| text!("cli-not-positive").into())
 }
 
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {

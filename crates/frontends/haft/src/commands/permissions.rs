@@ -124,14 +124,11 @@ fn list(as_json: bool, common: &Common) -> anyhow::Result<()> {
         return output::print_json(&json!({ "mode": config.mode, "rules": rules }));
     }
     if rules.is_empty() {
-        return output::print(&format!(
-            "The mode is `{}` and there are no rules. `haft permissions add 'execute_command(git status:*)'` adds one.\n",
-            config.mode
-        ));
+        return output::say(&text!("permissions-none", mode = config.mode));
     }
-    let mut table = TextTable::new(&["DECISION", "FROM", "RULE"]);
+    let mut table = TextTable::new(&[text!("table-decision"), text!("table-from"), text!("table-rule")]);
     for rule in &rules {
         table.row(vec![rule.decision.to_string(), source(rule.of_project).to_owned(), rule.rule.to_owned()]);
     }
-    output::print(&format!("The mode is `{}`.\n\n{table}", config.mode))
+    output::print(&format!("{}\n\n{table}", text!("permissions-mode", mode = config.mode)))
 }

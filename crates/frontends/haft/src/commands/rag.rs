@@ -121,8 +121,11 @@ fn named<'a>(rag: &'a Rag, name: &str) -> anyhow::Result<&'a Collection> {
             return usage_error(problem.clone());
         }
         let names: Vec<_> = rag.collections.iter().map(|one| format!("`{}`", one.name)).collect();
-        let there =
-            if names.is_empty() { "there are none".to_owned() } else { format!("there are {}", names.join(", ")) };
-        usage_error(format!("there is no collection `{name}`; {there}; `haft rag add` makes one"))
+        let there = if names.is_empty() {
+            text!("rag-there-are-none").to_owned()
+        } else {
+            text!("rag-there-are", names = names.join(", "))
+        };
+        usage_error(text!("rag-unknown", name, there))
     })
 }

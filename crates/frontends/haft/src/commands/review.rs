@@ -69,7 +69,7 @@ pub(crate) fn run(args: ReviewArgs) -> anyhow::Result<ProcessExit> {
     let (_, standing) = knowledge(&places, &project)?;
     if !standing.is_trusted() {
         let root = project.root.display();
-        return Err(usage_error(format!("`{root}` is not trusted, and git is not run in it; `haft trust` trusts it")));
+        return Err(usage_error(text!("review-untrusted", root)));
     }
     let mode = PermissionMode::Plan;
     let sandbox = wiring::runtime()?.block_on(set_up_sandbox(&places, &loaded.config.sandbox, mode, Vec::new()))?;

@@ -64,9 +64,7 @@ fn in_background(
     match args.output_format {
         OutputFormat::Text => {
             output::print(&format!("{id}\n"))?;
-            output::tell(&format!(
-                "haft: runs in the background; `haft jobs attach {id}` watches it, `haft jobs kill {id}` ends it"
-            ));
+            output::tell(&format!("haft: {}", text!("run-in-background", id)));
         }
         OutputFormat::Json | OutputFormat::StreamJson => {
             output::print_json(&json!({ "job": id, "conversation_id": job.conversation() }))?;
@@ -104,20 +102,14 @@ pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyh
     let project = wiring::project(args.cwd.as_deref())?;
     let which = match (&args.resume, args.resume_current) {
         (Some(id), _) if id.is_empty() => {
-            return Err(usage_error(
-                "which conversation? Give `-r ID` (`haft conversations list` shows them), or `-c`",
-            ));
+            return Err(usage_error(text!("run-which-conversation")));
         }
         (Some(id), _) => Which::Named(id.clone()),
         (None, true) => Which::Current { or_new: task.map(str::to_owned) },
         (None, false) if args.fork_session => {
-            return Err(usage_error("`--fork-session` copies a conversation; say which one with `-c` or `-r ID`"));
+            return Err(usage_error(text!("run-fork-which")));
         }
-        (None, false) => Which::New {
-            title: task
-                .ok_or_else(|| usage_error("what should the model do? Give a prompt, or pipe one in"))?
-                .to_owned(),
-        },
+        (None, false) => Which::New { title: task.ok_or_else(|| usage_error(text!("run-no-prompt")))?.to_owned() },
     };
     let which = if args.fork_session { Which::Fork(Box::new(which)) } else { which };
     let model = main_model(args, config)?;
@@ -152,12 +144,10 @@ pub(super) fn take_role(plan: &mut RunPlan, args: &RunArgs, places: &Places) -> 
 fn goal(args: &RunArgs) -> anyhow::Result<bool> {
     let limited = args.max_turns.is_some() || args.max_budget_usd.is_some() || args.max_wall_time.is_some();
     if args.goal && !limited {
-        return Err(usage_error("`--goal` needs a limit: `--max-budget-usd`, `--max-turns` or `--max-wall-time`"));
+        return Err(usage_error(text!("run-goal-limit")));
     }
     if args.goal && args.permission_mode == Some(PermissionMode::Plan) {
-        return Err(usage_error(
-            "a goal cannot be reached in plan mode, where nothing may change; leave out one of the two",
-        ));
+        return Err(usage_error(text!("run-goal-plan")));
     }
     Ok(args.goal)
 }
@@ -174,11 +164,10 @@ fn answer_schema(given: &str) -> anyhow::Result<AnswerSchema> {
 }
 
 fn main_model(args: &RunArgs, config: &Config) -> anyhow::Result<String> {
-    args.model.clone().or_else(|| haft_agent::configured_model(config)).ok_or_else(|| {
-        usage_error(
-            "no model is chosen; use `-m provider/model`, or set `model` in config.toml (`haft demo` needs none)",
-        )
-    })
+    args.model
+        .clone()
+        .or_else(|| haft_agent::configured_model(config))
+        .ok_or_else(|| usage_error(text!("run-no-model")))
 }
 
 fn added_folder(folder: &Path) -> anyhow::Result<PathBuf> {
@@ -199,7 +188,7 @@ fn roles(args: &RunArgs, config: &RolesConfig) -> anyhow::Result<Roles> {
 fn task(args: &RunArgs, places: &Places, config: &Config, piped: Option<&str>) -> anyhow::Result<Option<String>> {
     let mut prompt = args.prompt.clone().filter(|prompt| !prompt.trim().is_empty());
     if args.prompt.is_some() && prompt.is_none() {
-        return Err(usage_error("the prompt is empty"));
+        return Err(usage_error(text!("run-empty-prompt")));
     }
     if let Some(called) = prompt.take_if(|prompt| prompt.starts_with('/')) {
         let project = wiring::project(args.cwd.as_deref())?;
@@ -239,11 +228,8 @@ fn piped_input() -> anyhow::Result<Option<String>> {
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    stdin
-        .lock()
-        .read_to_end(&mut bytes)
-        .map_err(|error| usage_error(format!("cannot read standard input: {error}")))?;
-    let text = String::from_utf8(bytes).map_err(|_| usage_error("standard input is not UTF-8 text"))?;
+    stdin.lock().read_to_end(&mut bytes).map_err(|error| usage_error(text!("run-stdin-unreadable", error)))?;
+    let text = String::from_utf8(bytes).map_err(|_| usage_error(text!("run-stdin-not-text")))?;
     Ok(Some(text).filter(|text| !text.trim().is_empty()))
 }
 
@@ -254,7 +240,7 @@ fn input_is_ready(stdin: &std::io::Stdin) -> bool {
     let patience = Timespec { tv_sec: 3, tv_nsec: 0 };
     match poll(&mut polled, Some(&patience)) {
         Ok(0) => {
-            output::tell("haft: nothing came from standard input within 3 s; going on without it");
+            output::tell(&format!("haft: {}", text!("run-stdin-silent")));
             false
         }
         // Whatever else is wrong with it, reading says so.

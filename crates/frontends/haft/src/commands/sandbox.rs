@@ -83,13 +83,13 @@ fn as_text(found: &Sandbox, confined: Option<&ConfinementSpec>) -> String {
         let shown =
             |paths: &[&PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
         let writable: Vec<_> = policy.projects.iter().chain(&policy.writable).collect();
-        lines.push(format!("writable: {}, and a private /tmp", shown(&writable)));
+        lines.push(text!("sandbox-writable", folders = shown(&writable)));
         let hidden: Vec<_> = policy.hidden.iter().filter(|path| path.exists()).collect();
         lines.push(format!("hidden: {}", shown(&hidden)));
         lines.push(match policy.network {
-            Network::None => "network: none".to_owned(),
-            Network::Through(_) => "network: the hosts of `[sandbox] network`, through a proxy".to_owned(),
-            Network::All => "network: all of it".to_owned(),
+            Network::None => text!("sandbox-network-none").to_owned(),
+            Network::Through(_) => text!("sandbox-network-hosts").to_owned(),
+            Network::All => text!("sandbox-network-all").to_owned(),
         });
     }
     lines.join("\n") + "\n"

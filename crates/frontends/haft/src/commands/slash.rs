@@ -36,9 +36,9 @@ pub(crate) fn expand_and_tell(prompt: String, ground: &KnowledgePaths) -> anyhow
     }
     let names: Vec<_> = found.items.iter().map(|command| format!("/{}", command.name)).collect();
     let there = match names.as_slice() {
-        [] if ground.trusted => "there are none (`haft commands add` adds one)".to_owned(),
-        [] => "those of a project count once it is trusted (`haft trust`)".to_owned(),
-        names => format!("there are {}", names.join(", ")),
+        [] if ground.trusted => text!("slash-none").to_owned(),
+        [] => text!("slash-untrusted").to_owned(),
+        names => text!("slash-there-are", names = names.join(", ")),
     };
-    Err(usage_error(format!("there is no command `/{name}`; {there}")))
+    Err(usage_error(text!("slash-unknown", name, there)))
 }

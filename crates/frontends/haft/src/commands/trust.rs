@@ -38,22 +38,18 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<ProcessExit> {
     let list = TrustList::at(places.trust_file());
     if args.revoke {
         let had = list.revoke(&project.root)?;
-        let said = if had { "is no longer trusted" } else { "was not trusted" };
-        output::print(&format!("{} {said}.\n", project.root.display()))?;
+        let folder = project.root.display();
+        let said = if had { text!("trust-revoked", folder) } else { text!("trust-was-not-trusted", folder) };
+        output::say(&said)?;
     } else if args.show {
         show(&places, &project, &list.state(&project.root)?, args.json)?;
     } else {
         let asked = wiring::asked_by_servers(&places, &project.root);
         let footprint = list.trust_and_grant(&project.root, WallClock.now(), asked.clone())?;
         let files = footprint.files().len();
-        let runs = match files {
-            0 => "Nothing in it would run.".to_owned(),
-            1 => "One file in it would run; when it changes, the trust ends.".to_owned(),
-            files => format!("{files} files in it would run; when one of them changes, the trust ends."),
-        };
-        let mut text = format!("{} is trusted. {runs}\n", project.root.display());
+        let mut text = format!("{}\n", text!("trust-granted", folder = project.root.display(), files));
         if project.cwd != project.root {
-            let _ = writeln!(text, "{} is part of that project: trust is for all of it.", project.cwd.display());
+            let _ = writeln!(text, "{}", text!("trust-whole-project", folder = project.cwd.display()));
         }
         text.extend(asked.iter().map(|(name, grant)| format!("{}\n", described(name, grant))));
         output::print(&haft_text::sanitise(&text))?;
@@ -63,9 +59,10 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<ProcessExit> {
 
 /// What a server may reach once the folder is trusted.
 fn described(name: &str, grant: &ServerGrant) -> String {
-    let or_none = |all: Vec<String>| if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+    let or_none =
+        |all: Vec<String>| if all.is_empty() { text!("trust-server-none").to_owned() } else { all.join(", ") };
     let folders = grant.writable.iter().map(|folder| folder.display().to_string()).collect();
-    format!("MCP server {name}: hosts {}; writable folders {}", or_none(grant.network.clone()), or_none(folders))
+    text!("trust-server", name, network = or_none(grant.network.clone()), folders = or_none(folders))
 }
 
 fn show(places: &Places, project: &Project, standing: &TrustState, json: bool) -> anyhow::Result<()> {
@@ -122,7 +119,7 @@ fn obeyed(places: &Places, project: &Project) -> Vec<String> {
         all.filter(|path| path.starts_with(&project.root)).map(|path| knowledge.shown(&normal(&path))).collect();
     names.sort();
     names.dedup();
-    names.extend(more.then(|| "(and perhaps more: not all folders were looked through)".to_owned()));
+    names.extend(more.then(|| "(there may be more: not all folders were searched)".to_owned()));
     names
 }
 
@@ -184,12 +181,12 @@ impl TrustFootprint {
         let (word, changed) = told(standing);
         let mut text = format!("{}: {word}\n", project.root.display());
         for (heading, names) in [
-            ("Changed since it was trusted", changed.to_vec()),
-            ("Would run", self.runs()),
-            ("Would be obeyed", self.obeyed.clone()),
-            ("Would be tightened", self.policy.shown.clone()),
-            ("Would not count", self.policy.warnings.clone()),
-            ("Would be granted", self.asked.iter().map(|(name, grant)| described(name, grant)).collect()),
+            (text!("trust-heading-changed"), changed.to_vec()),
+            (text!("trust-heading-run"), self.runs()),
+            (text!("trust-heading-instructions"), self.obeyed.clone()),
+            (text!("trust-heading-tighten"), self.policy.shown.clone()),
+            (text!("trust-heading-ignored"), self.policy.warnings.clone()),
+            (text!("trust-heading-grants"), self.asked.iter().map(|(name, grant)| described(name, grant)).collect()),
         ] {
             if names.is_empty() {
                 continue;

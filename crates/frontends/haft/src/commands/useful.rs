@@ -92,7 +92,7 @@ impl FromStr for LineSpan {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "expected lines from 1, such as `10-20` or `7`".to_owned();
+        let wrong = || text!("useful-bad-lines").to_owned();
         let (start, end) = text.split_once('-').unwrap_or((text, text));
         let number = |text: &str| text.trim().parse::<u32>().map_err(|_| wrong());
         let (start, end) = (number(start)?, number(end)?);
@@ -116,7 +116,7 @@ pub(crate) fn run(command: Option<UsefulCommand>) -> anyhow::Result<ProcessExit>
             UsefulCommand::Remove { number, of, common } => {
                 let (_, useful) = open(&of, &common).await?;
                 let item = useful.delete(number).await.map_err(told)?;
-                output::print(&sanitised(&format!("No longer in view: {}\n", line(&item))))
+                output::print(&sanitised(&format!("{}\n", text!("useful-removed", item = line(&item)))))
             }
         }
     })?;
@@ -141,9 +141,10 @@ async fn list(of: &OfConversation, json: bool, common: &Common) -> anyhow::Resul
         return output::print_json(&serde_json::to_value(&items)?);
     }
     if items.is_empty() {
-        return output::print("Nothing is kept in view. Add a range with `haft useful add PATH LINES DESCRIPTION`.\n");
+        return output::say(text!("useful-none"));
     }
-    let mut table = TextTable::new(&["NUMBER", "FILE", "LINES", "DESCRIPTION"]);
+    let mut table =
+        TextTable::new(&[text!("table-number"), text!("table-file"), text!("table-lines"), text!("table-description")]);
     for UsefulItem { number, path, start_line, end_line, description } in items {
         table.row(vec![number.to_string(), path, format!("{start_line}-{end_line}"), description]);
     }
@@ -154,8 +155,7 @@ async fn show(number: u32, of: &OfConversation, json: bool, common: &Common) -> 
     let (conversation, useful) = open(of, common).await?;
     let items = useful.list().await.map_err(told)?;
     let found = items.into_iter().find(|item| item.number == number);
-    let item = found
-        .ok_or_else(|| usage_error(format!("nothing in view has the number {number}; `haft useful list` shows all")))?;
+    let item = found.ok_or_else(|| usage_error(text!("useful-unknown", number)))?;
     let path = Path::new(&conversation.namespace).join(&item.path);
     let range = item.start_line as usize..=item.end_line as usize;
     let text = haft_tools::excerpt(&path, range, OutputLimits::default());
@@ -164,7 +164,7 @@ async fn show(number: u32, of: &OfConversation, json: bool, common: &Common) -> 
         value["text"] = text.ok().into();
         return output::print_json(&value);
     }
-    let text = text.unwrap_or_else(|error| format!("(cannot be read now: {error})"));
+    let text = text.unwrap_or_else(|error| text!("useful-unreadable", error));
     output::print(&sanitised(&format!("{}\n\n{}\n", line(&item), text.trim_end())))
 }
 
@@ -172,13 +172,13 @@ async fn show(number: u32, of: &OfConversation, json: bool, common: &Common) -> 
 fn locate(conversation: &Conversation, given: &str, lines: LineSpan, description: &str) -> anyhow::Result<NewUseful> {
     let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
     if description.is_empty() {
-        return Err(usage_error("the description is empty; say why the range matters"));
+        return Err(usage_error(text!("useful-no-description")));
     }
     let project = wiring::project(None)?;
     let path = project.cwd.join(given).canonicalize().map_err(|error| usage_error(format!("`{given}`: {error}")))?;
     let range = lines.start as usize..=lines.end as usize;
     let text = haft_tools::excerpt(&path, range, OutputLimits::default())
-        .map_err(|error| usage_error(format!("lines of `{given}` cannot be kept in view: {error}")))?;
+        .map_err(|error| usage_error(text!("useful-refused", given, error)))?;
     // Fewer lines than asked for: the file ends before.
     let shown = u32::try_from(text.lines().count())?;
     Ok(NewUseful {
@@ -191,12 +191,12 @@ fn locate(conversation: &Conversation, given: &str, lines: LineSpan, description
 
 fn as_text(added: &Added) -> String {
     let Added { item, merged, dropped } = added;
-    let mut text = format!("In view: {}\n", line(item));
+    let mut text = format!("{}\n", text!("useful-added", item = line(item)));
     if *merged > 0 {
-        text.push_str("It touched a known range and is one range with it now.\n");
+        text.push_str(&format!("{}\n", text!("useful-merged")));
     }
     if !dropped.is_empty() {
-        text.push_str("There were too many ranges; the oldest one is no longer in view.\n");
+        text.push_str(&format!("{}\n", text!("useful-evicted")));
     }
     sanitised(&text)
 }

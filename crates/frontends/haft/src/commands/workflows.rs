@@ -91,7 +91,7 @@ pub(crate) struct WorkflowRunArgs {
 }
 
 fn input(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    let (name, value) = text.split_once('=').ok_or(text!("workflows-bad-input"))?;
     Ok((name.trim().to_owned(), value.to_owned()))
 }
 
@@ -107,9 +107,7 @@ fn run_one(args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
     let (places, loaded) = super::configuration(&args.common)?;
     let project = wiring::project(args.cwd.as_deref())?;
     let (ground, standing) = knowledge(&places, &project)?;
-    let untrusted = (!standing.is_trusted()).then(|| {
-        format!("; `{}` is not trusted, so that nothing of it is used (`haft trust`)", project.root.display())
-    });
+    let untrusted = (!standing.is_trusted()).then(|| text!("workflows-untrusted", project = project.root.display()));
     let (workflow, agents) = find(&ground, &args.name, untrusted.as_deref().unwrap_or_default())?;
     check_models(&workflow, &agents, &args, &loaded.config)?;
     let runs = WorkflowRuns::at(places.workflows());
@@ -153,10 +151,8 @@ fn run_one(args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
 /// What a person can mend is told with what to do.
 fn run_error(error: WorkflowError, name: &str) -> anyhow::Error {
     match error {
-        WorkflowError::NoRun(_) => usage_error(format!("{error}; start one with `haft workflows run {name}`")),
-        WorkflowError::Changed { .. } => {
-            usage_error(format!("{error}; start a new one with `haft workflows run {name}`"))
-        }
+        WorkflowError::NoRun(_) => usage_error(text!("workflows-none-to-continue", error, name)),
+        WorkflowError::Changed { .. } => usage_error(text!("workflows-cannot-continue", error, name)),
         WorkflowError::Busy(_) => usage_error(error.to_string()),
         WorkflowError::File { .. } | WorkflowError::Panicked(_) => error.into(),
     }
@@ -178,7 +174,7 @@ fn find(
         }
         let names: Vec<_> = found.items.iter().map(|workflow| workflow.name.as_str()).collect();
         let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        return Err(usage_error(format!("there is no workflow `{name}`; there are: {there}{untrusted}")));
+        return Err(usage_error(text!("workflows-unknown", name, there, untrusted)));
     };
     let agents = agents::load(ground, &mut Vec::new());
     let wrong = workflow.wrong_agents(&agents);
@@ -199,11 +195,9 @@ fn check_models(
         let named = step.model(agents, args.model.as_deref()).or_else(|| haft_agent::configured_model(config));
         let known = match named {
             Some(name) => wiring::declared(config, &name).map(drop).map_err(anyhow::Error::from),
-            None => Err(usage_error("no model is chosen; use `-m provider/model`, or set `model` in config.toml")),
+            None => Err(usage_error(text!("workflows-no-model"))),
         };
-        known.map_err(|error| {
-            usage_error(format!("the step `{}` cannot be run: {error}; nothing was started", step.name))
-        })?;
+        known.map_err(|error| usage_error(text!("workflows-bad-step", step = step.name, error)))?;
     }
     Ok(())
 }
@@ -214,7 +208,7 @@ fn refused(ground: &KnowledgePaths, name: &str, problems: &[&FileProblem]) -> an
         let line = problem.line.map_or_else(String::new, |line| format!(", line {line}"));
         output::tell(&format!("haft: {}{line}: {}", ground.shown(&problem.path), problem.what));
     }
-    usage_error(format!("the workflow `{name}` cannot be run; nothing was started"))
+    usage_error(text!("workflows-bad", name))
 }
 
 /// What was told, and for the rest what the file says.
@@ -222,12 +216,12 @@ fn inputs(workflow: &Workflow, told: &[(String, String)]) -> anyhow::Result<BTre
     let declared = || workflow.inputs.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     if let Some((name, _)) = told.iter().find(|(name, _)| !workflow.inputs.contains_key(name)) {
         let there = if workflow.inputs.is_empty() { "none".to_owned() } else { declared() };
-        return Err(usage_error(format!("`{}` has no input `{name}`; there are: {there}", workflow.name)));
+        return Err(usage_error(text!("workflows-unknown-input", workflow = workflow.name, name, there)));
     }
     let told: BTreeMap<_, _> = told.iter().cloned().collect();
     let value = |(name, otherwise): (&String, &Option<String>)| match told.get(name).or(otherwise.as_ref()) {
         Some(value) => Ok((name.clone(), value.clone())),
-        None => Err(usage_error(format!("`{}` must be told `--input {name}=VALUE`", workflow.name))),
+        None => Err(usage_error(text!("workflows-missing-input", workflow = workflow.name, name))),
     };
     workflow.inputs.iter().map(value).collect()
 }

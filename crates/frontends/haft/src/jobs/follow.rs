@@ -15,7 +15,7 @@ pub(crate) fn follow(
     mut show: impl FnMut(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let path = job.events();
-    let file = File::open(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    let file = File::open(&path).with_context(|| text!("jobs-unreadable", path = path.display()))?;
     let mut lines = BufReader::new(file);
     let mut line = String::new();
     loop {

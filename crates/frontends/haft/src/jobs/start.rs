@@ -35,7 +35,7 @@ pub(crate) fn start(jobs: &JobFolder, task: Option<&str>, piped: Option<&str>) -
         .stdout(private(&job.events())?)
         .stderr(private(&job.file("stderr"))?)
         .spawn()
-        .context("the job cannot be started")?;
+        .context(text!("jobs-cannot-start"))?;
     let begun = Instant::now();
     loop {
         if job.events().metadata()?.len() > 0 {
@@ -56,7 +56,7 @@ pub(crate) fn start(jobs: &JobFolder, task: Option<&str>, piped: Option<&str>) -
 fn prepare(jobs: &JobFolder, task: Option<&str>) -> anyhow::Result<BackgroundJob> {
     let id = RandomIds.uuid().simple().to_string()[..8].to_owned();
     let folder = jobs.folder.join(&id);
-    let within = || format!("cannot prepare `{}`", folder.display());
+    let within = || text!("jobs-cannot-prepare", folder = folder.display());
     DirBuilder::new().recursive(true).mode(0o700).create(&jobs.folder).with_context(within)?;
     DirBuilder::new().mode(0o700).create(&folder).with_context(within)?;
     let told = JobRequest {
@@ -86,9 +86,9 @@ fn as_job(arguments: impl Iterator<Item = OsString>, id: &str) -> Vec<OsString> 
 /// Makes this process the job: it leaves the terminal it was started from, and holds the job's lock until it ends.
 pub(crate) fn become_job(jobs: &JobFolder, id: &str) -> anyhow::Result<File> {
     // Fails only where it is the leader of its group, which no child just started is.
-    rustix::process::setsid().context("cannot leave the terminal")?;
+    rustix::process::setsid().context(text!("jobs-cannot-leave-terminal"))?;
     let path = jobs.folder.join(id).join("lock");
-    let mut lock = private(&path).with_context(|| format!("cannot open `{}`", path.display()))?;
+    let mut lock = private(&path).with_context(|| text!("jobs-cannot-open", path = path.display()))?;
     lock.lock()?;
     write!(lock, "{}", std::process::id())?;
     Ok(lock)

@@ -76,7 +76,13 @@ impl Printer {
             EventBody::Retry { attempt, limit, delay_ms, reason } => {
                 self.text.clear();
                 let limit = limit.map_or_else(String::new, |limit| format!(" of {limit}"));
-                format!("retry {attempt}{limit} in {:.1} s: {reason}", *delay_ms as f64 / 1000.0)
+                text!(
+                    "output-retry",
+                    attempt,
+                    limit,
+                    seconds = format_args!("{:.1}", *delay_ms as f64 / 1000.0),
+                    reason
+                )
             }
             EventBody::Error { message, code, .. } => {
                 // Text of a reply that failed is void.
@@ -85,10 +91,10 @@ impl Printer {
             }
             EventBody::Compaction { message, .. } | EventBody::Pruning { message, .. } => format!("haft: {message}"),
             EventBody::BackgroundTask { phase, message, .. } if self.verbose || *phase != TaskPhase::Started => {
-                format!("haft: background task {message}")
+                format!("haft: {}", text!("output-background-task", message))
             }
             EventBody::PrefixBreak { message, tokens, .. } if self.verbose => {
-                format!("prefix break: {message}, {tokens} tokens are sent anew")
+                text!("output-prefix-break", message, tokens)
             }
             EventBody::Question { question, options } => {
                 let options: Vec<_> = options.iter().map(|option| format!("\n  - {option}")).collect();
@@ -96,7 +102,7 @@ impl Printer {
             }
             EventBody::Plan { options, .. } if !options.is_empty() => {
                 let options: Vec<_> = options.iter().map(|option| format!("\n  - {option}")).collect();
-                format!("? The plan is below{}", options.concat())
+                text!("output-plan", options = options.concat())
             }
             EventBody::Result(result) => {
                 if !result.text.is_empty() {
@@ -106,7 +112,9 @@ impl Printer {
                     // A failure was printed with its error event.
                     Outcome::Completed | Outcome::Failed => return,
                     // Why it was denied was printed with the call.
-                    Outcome::Waiting if result.code == "denied" => "haft: stopped, because an action was denied".into(),
+                    Outcome::Waiting if result.code == "denied" => {
+                        format!("haft: {}", text!("output-denied"))
+                    }
                     Outcome::Waiting | Outcome::Aborted | Outcome::Exhausted => {
                         format!("haft: {}", super::hints::hinted(&result.message, &result.code))
                     }
@@ -154,7 +162,7 @@ pub(super) fn result_lines(text: &str, most: usize) -> String {
     let total = text.lines().count();
     let mut lines: Vec<_> = text.lines().take(most).map(|line| format!("  {line}")).collect();
     if total > most {
-        lines.push(format!("  … {} more lines", total - most));
+        lines.push(format!("  {}", text!("output-more-lines", most = total - most)));
     }
     lines.join("\n")
 }

@@ -13,14 +13,13 @@ use haft_project::library::LibraryError;
 /// What to run after a turn that ended with this code, or after a notice of it.
 pub(crate) fn after(code: &str) -> Option<&'static str> {
     Some(match code {
-        "cancelled" => "`haft run --continue` resumes it.",
-        "question" => "Answer it with `haft run --continue \"…\"`.",
+        "cancelled" => text!("hints-cancelled"),
+        "question" => text!("hints-question"),
         "plan" => {
-            "`haft run --continue --permission-mode accept-edits \"go ahead\"` carries it out; \
-             `haft run --continue --permission-mode plan \"…\"` changes it."
+            text!("hints-plan")
         }
-        "goal_not_reached" => "`haft run --continue --goal \"…\"` continues with your answer.",
-        "untrusted" => "`haft trust` trusts it.",
+        "goal_not_reached" => text!("hints-goal"),
+        "untrusted" => text!("hints-untrusted"),
         _ => return None,
     })
 }
@@ -49,21 +48,21 @@ pub(crate) fn for_error(error: &(dyn Error + 'static)) -> Option<&'static str> {
         Some(_) | None => error.downcast_ref(),
     };
     match inner {
-        Some(OpenError::NothingToContinue) => return Some("start one with `haft run \"…\"`"),
-        Some(OpenError::Unknown(_)) => return Some("`haft conversations list --all` shows them"),
+        Some(OpenError::NothingToContinue) => return Some(text!("hints-start")),
+        Some(OpenError::Unknown(_)) => return Some(text!("hints-conversations")),
         Some(_) | None => {}
     }
     if let Some(SetupError::UnknownAgent { .. }) = error.downcast_ref() {
-        return Some("`haft agents list` shows them");
+        return Some(text!("hints-agents"));
     }
     if let Some(UndoError::UnknownCall(_)) = error.downcast_ref() {
-        return Some("`haft changes` lists those that did");
+        return Some(text!("hints-changes"));
     }
     if let Some(EditError::Unknown(_)) = error.downcast_ref() {
-        return Some("`haft context edit list` shows them");
+        return Some(text!("hints-edits"));
     }
     if let Some(LibraryError::Unknown(_)) = error.downcast_ref() {
-        return Some("`haft lib refresh` fetches the newest list");
+        return Some(text!("hints-libraries"));
     }
     None
 }

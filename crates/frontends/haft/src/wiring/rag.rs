@@ -112,9 +112,5 @@ fn index_of(folder: &Path, name: &str) -> PathBuf {
 }
 
 fn key(environment: &HostEnvironment, name: &str, variable: &str) -> anyhow::Result<String> {
-    environment.word(variable).ok_or_else(|| {
-        usage_error(format!(
-            "no key for the collection `{name}`: the environment variable `{variable}` is not set; export it, or change `rag.{name}.api_key_env`"
-        ))
-    })
+    environment.word(variable).ok_or_else(|| usage_error(text!("rag-no-key", name, variable)))
 }

@@ -487,7 +487,7 @@ fn wrong_questions_get_clear_answers() {
     ask(&["report", "--request", "0"], "0");
     ask(&["render", "--request", "2"], "there is no request 2");
     ask(&["why", "--request", "2"], "there is no request 2");
-    ask(&["diff"], "none before it");
+    ask(&["diff"], "no request before it");
     ask(&["diff", "1", "x"], "`x` is not the number of a request");
     ask(&["show", "--api", "gemini"], "--next");
     ask(&["render", "--api", "smtp"], "smtp");

@@ -143,7 +143,10 @@ fn a_summary_passes_the_gate_or_is_made_without_a_model() {
     assert!(text.contains("Two files were read.") && text.contains("never touch alpha.txt"), "{text}");
     edit(&rig, &["undo"]);
     let refused = rig.run(&["context", "edit", "summarise", &all]).stdout();
-    assert!(refused.contains("No model's words are used") && refused.contains("never touch alpha.txt"), "{refused}");
+    assert!(
+        refused.contains("No summary of a model is used") && refused.contains("never touch alpha.txt"),
+        "{refused}"
+    );
     assert!(!refused.contains("tool_call>"), "{refused}");
     edit(&rig, &["undo"]);
     let asked = rig.server.generations().len();
@@ -238,6 +241,6 @@ fn another_server_is_quoted_before_it_is_declared() {
     let (rig, _) = worked(Api::Anthropic, []);
     let added = rig.run(&["mcp", "add", "--no-test", "notes", "--", "true"]);
     assert_eq!(added.code(), 0, "{}", added.stderr());
-    assert!(added.stderr().contains("tools stand before everything else") && added.stderr().contains("≈"));
+    assert!(added.stderr().contains("tools come first in a request") && added.stderr().contains("≈"));
     assert!(!added.stdout().contains("≈"));
 }

@@ -208,9 +208,7 @@ fn tools_are_added_listed_and_removed() {
     let mode = fs::metadata(rig.project().join(".haft/tools/prog")).unwrap().permissions().mode();
     assert_eq!(mode & 0o111, 0o111);
     assert_eq!(rig.run(&["tools", "add", "prog", "prog", "--user"]).code(), 0);
-    for (name, why) in
-        [("read_file", "built-in tool"), ("words.md", "a name without an ending"), ("../x", "not a name")]
-    {
+    for (name, why) in [("read_file", "built-in tool"), ("words.md", "has no extension"), ("../x", "not a name")] {
         let added = rig.run(&["tools", "add", name, "prog"]);
         assert_eq!(added.code(), 2, "{name}");
         assert!(added.stderr().contains(why), "{name}: {}", added.stderr());

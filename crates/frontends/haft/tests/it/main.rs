@@ -41,6 +41,7 @@ mod mcp;
 mod mcp_scope;
 mod mentions;
 mod message_ids;
+mod messages;
 mod models;
 mod modes;
 mod modules;

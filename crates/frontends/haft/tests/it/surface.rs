@@ -108,7 +108,7 @@ fn tools_are_listed_with_their_source_and_their_price() {
     let offered = minimal.as_array().unwrap().iter().filter(|tool| tool["offered"] == true).count();
     assert_eq!(offered, 7);
     let shown = rig.run(&["tools", "show", "Bash"]).stdout();
-    assert!(shown.starts_with("execute_command (running, runs, built-in)\nAnswers to Bash too"), "{shown}");
+    assert!(shown.starts_with("execute_command (running, runs, built-in)\nAlso called Bash"), "{shown}");
     let unknown = rig.run(&["tools", "show", "nothing"]);
     assert_eq!(unknown.code(), 2);
 }

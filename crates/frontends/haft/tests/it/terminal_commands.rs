@@ -49,7 +49,7 @@ fn a_conversation_is_chosen_from_a_list() {
         assert_eq!(rig.task(&["fix the bug"]).code(), 0);
         assert_eq!(rig.task(&["write the page"]).code(), 0);
         let mut terminal = Terminal::start(&rig, &["-r"], (columns, 20));
-        terminal.until_text("Go on with which");
+        terminal.until_text("Continue which");
         let shown = terminal.text();
         let (page, bug) = (shown.find("write the page").unwrap(), shown.find("fix the bug").unwrap());
         assert!(page < bug && shown.contains("just now, 2"), "the newest first: {shown}");
@@ -63,7 +63,7 @@ fn a_conversation_is_chosen_from_a_list() {
         terminal.press("/resume\r");
         terminal.until_text("open now");
         terminal.press(ESC);
-        terminal.until("the input again", |screen| !screen.contents().contains("Esc leaves"));
+        terminal.until("the input again", |screen| !screen.contents().contains("Esc cancels"));
         leave(terminal);
     }
 }
@@ -79,14 +79,14 @@ fn esc_esc_goes_back_with_the_files() {
     terminal.press(ESC);
     terminal.until_text("Esc again");
     terminal.press(ESC);
-    terminal.until_text("Back to before which");
+    terminal.until_text("Go back to before which");
     assert!(terminal.text().contains("▸ write a file"), "{}", terminal.text());
     terminal.press("\r");
     terminal.until_text("Back to: write a file");
     terminal.press(DOWN);
-    terminal.until_text("▸ what was said, and files");
+    terminal.until_text("▸ messages and files");
     terminal.press("\r");
-    terminal.until_text("Took back");
+    terminal.until_text("Undid");
     terminal.until_text("(rewound)");
     terminal.until("the words in the input", |screen| screen.contents().contains("\n> write a file\n"));
     assert!(!rig.project().join("a.txt").exists());
@@ -107,9 +107,9 @@ fn going_back_may_leave_files_as_they_are() {
     terminal.until_text("> ");
     say(&mut terminal, "write a file", "Written.");
     terminal.press("/rewind\r");
-    terminal.until_text("Back to before which");
+    terminal.until_text("Go back to before which");
     terminal.press("\r");
-    terminal.until_text("▸ what was said");
+    terminal.until_text("▸ messages");
     terminal.press("\r");
     terminal.until_text("(rewound)");
     terminal.until("the words in the input", |screen| screen.contents().contains("\n> write a file\n"));
@@ -126,7 +126,7 @@ fn shift_tab_changes_what_is_asked_and_the_model_hears_of_plan_mode() {
     let mut terminal = Terminal::start(&rig, &["--set", "context.compress=\"never\""], (90, 24));
     terminal.until_text("> ");
     terminal.press(SHIFT_TAB);
-    terminal.until_text("accept-edits: changes files unasked");
+    terminal.until_text("accept-edits: edits files without asking");
     say(&mut terminal, "write a", "One.");
     assert!(rig.project().join("a.txt").exists(), "nobody was asked");
     terminal.press(SHIFT_TAB);
@@ -388,7 +388,7 @@ fn what_the_model_is_told_of_files() {
     terminal.until_text("Hello.");
     terminal.until_idle();
     terminal.press("/files\r");
-    terminal.until_text("What the model is told of files");
+    terminal.until_text("Documents and focus files");
     let shown = terminal.text();
     assert!(
         shown.contains("AGENTS.md") && shown.contains("in every request") && shown.contains("src/main.rs"),

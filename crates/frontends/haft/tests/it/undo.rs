@@ -101,7 +101,7 @@ fn edits_and_commands_are_shown_taken_back_and_brought_back() {
 
     let undone = rig.run(&["undo"]);
     assert_eq!(undone.code(), 0, "{}", undone.stderr());
-    assert!(undone.stdout().starts_with("Took back the changes of `execute_command` ("), "{}", undone.stdout());
+    assert!(undone.stdout().starts_with("Undid the changes of `execute_command` ("), "{}", undone.stdout());
     assert_eq!(
         (read(&rig, "b.txt"), read(&rig, "c.txt"), mode(&rig, "script")),
         ("two\n".into(), "three\n".into(), 0o644)
@@ -113,7 +113,7 @@ fn edits_and_commands_are_shown_taken_back_and_brought_back() {
     assert_eq!(read(&rig, "a.txt"), "one\n");
     let nothing = rig.run(&["undo"]);
     assert!(nothing.code() == 0 && nothing.stderr().contains("nothing to undo"), "{}", nothing.stderr());
-    assert_eq!(rig.run(&["changes"]).stdout(), "Everything this conversation changed was taken back.\n");
+    assert_eq!(rig.run(&["changes"]).stdout(), "Everything this conversation changed was undone.\n");
 
     assert_eq!(actions(&rig.run(&["redo", "--json"]).json()), ["restored a.txt"]);
     assert_eq!(rig.run(&["redo"]).code(), 0);

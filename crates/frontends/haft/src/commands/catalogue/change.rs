@@ -29,14 +29,14 @@ pub(super) fn add(
     place: &CatalogueContext,
 ) -> anyhow::Result<()> {
     if !is_name(kind, name) {
-        return Err(usage_error(format!("`{name}` is not a name: use letters, digits, `-` and `_`")));
+        return Err(usage_error(text!("catalogue-bad-name", name)));
     }
     let content = content(kind, file)?;
     let folder = if user { place.ground.users(kind) } else { place.ground.own(kind) };
     let path = file_of(kind, &folder, name);
     let was_trusted = place.standing.is_trusted();
     let existed = folder.is_dir();
-    let failed = |error: std::io::Error| usage_error(format!("cannot write {}: {error}", path.display()));
+    let failed = |error: std::io::Error| usage_error(text!("catalogue-cannot-write", path = path.display(), error));
     fs::create_dir_all(path.parent().unwrap_or(&folder)).map_err(failed)?;
     let mut out = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
     out.write_all(&content).and_then(|()| out.sync_all()).map_err(failed)?;
@@ -49,18 +49,18 @@ pub(super) fn add(
     let checked = items::of(kind, &KnowledgePaths { trusted: true, ..place.ground.clone() }, place);
     if let Some(what) = unusable(&checked, &path) {
         take_away(kind, &path, existed);
-        let given = file.unwrap_or(Path::new("standard input"));
-        return Err(usage_error(format!("{}: {what}; nothing was added", given.display())));
+        let given = file.unwrap_or(Path::new(text!("catalogue-standard-input")));
+        return Err(usage_error(text!("catalogue-refused", given = given.display(), what)));
     }
     if !user && was_trusted {
         trust_again(place)?;
     }
-    output::print(&format!("Added {}\n", haft_text::sanitise(&place.ground.shown(&path))))?;
+    output::say(&text!("catalogue-added", file = haft_text::sanitise(&place.ground.shown(&path))))?;
     if !user && !was_trusted {
-        output::tell("the project is not trusted, so it is not used yet; `haft trust` trusts it");
+        output::tell(text!("catalogue-added-untrusted"));
     }
     if let Some(Shadowed { by: ShadowedBy::File(first), .. }) = checked.shadowed.iter().find(|one| one.path == path) {
-        output::tell(&format!("it is not used: {} comes first", place.ground.shown(first)));
+        output::tell(&text!("catalogue-shadowed", shown = place.ground.shown(first)));
     }
     Ok(())
 }
@@ -72,15 +72,10 @@ fn unusable(checked: &CatalogueListing, path: &Path) -> Option<String> {
     }
     let shadowed = checked.shadowed.iter().find(|one| one.path == path);
     match shadowed {
-        Some(Shadowed { by: ShadowedBy::BuiltIn, name, .. }) => {
-            Some(format!("`{name}` is the name of a built-in tool"))
-        }
+        Some(Shadowed { by: ShadowedBy::BuiltIn, name, .. }) => Some(text!("catalogue-built-in-name", name)),
         Some(Shadowed { by: ShadowedBy::File(_), .. }) => None,
         None if checked.list.iter().any(|item| item.path == path) => None,
-        None => Some(
-            "a tool has a name without an ending, or one that ends in .py, .sh, .js, .rb, .pl, .php, .go or .rs"
-                .to_owned(),
-        ),
+        None => Some(text!("catalogue-bad-ending").to_owned()),
     }
 }
 
@@ -90,18 +85,16 @@ pub(super) fn remove(kind: KnowledgeKind, name: &str, place: &CatalogueContext) 
     let own = [place.ground.own(kind), place.ground.users(kind)];
     let shown = place.ground.shown(&item.path);
     if !own.iter().any(|folder| item.path.starts_with(folder)) {
-        return Err(usage_error(format!(
-            "`{name}` is {shown}, which belongs to another program; remove that file yourself"
-        )));
+        return Err(usage_error(text!("catalogue-foreign", name, shown)));
     }
     if kind == KnowledgeKind::Skills {
         let folder = item.path.parent().unwrap_or(&item.path);
         if fs::read_dir(folder)?.count() > 1 {
             let folder = place.ground.shown(folder);
-            return Err(usage_error(format!("`{name}` is more than one file; remove the folder {folder} yourself")));
+            return Err(usage_error(text!("catalogue-folder", name, folder)));
         }
     }
-    fs::remove_file(&item.path).map_err(|error| usage_error(format!("cannot remove {shown}: {error}")))?;
+    fs::remove_file(&item.path).map_err(|error| usage_error(text!("catalogue-cannot-remove", shown, error)))?;
     if kind == KnowledgeKind::Skills {
         // Empty by now.
         let _ = fs::remove_dir(item.path.parent().unwrap_or(&item.path));
@@ -109,7 +102,7 @@ pub(super) fn remove(kind: KnowledgeKind, name: &str, place: &CatalogueContext) 
     if item.path.starts_with(&place.ground.root) && place.standing.is_trusted() {
         trust_again(place)?;
     }
-    output::print(&format!("Removed {}\n", haft_text::sanitise(&shown)))
+    output::say(&text!("catalogue-removed", file = haft_text::sanitise(&shown)))
 }
 
 /// The user made the change, so the trust stays.
@@ -161,7 +154,7 @@ fn content(kind: KnowledgeKind, file: Option<&Path>) -> anyhow::Result<Vec<u8>> 
     let mut bytes = Vec::new();
     match file {
         Some(path) => {
-            let failed = |error| usage_error(format!("cannot read {}: {error}", path.display()));
+            let failed = |error| usage_error(text!("catalogue-cannot-read", path = path.display(), error));
             fs::File::open(path).and_then(|file| file.take(largest + 1).read_to_end(&mut bytes)).map_err(failed)?;
         }
         None => {
@@ -169,13 +162,13 @@ fn content(kind: KnowledgeKind, file: Option<&Path>) -> anyhow::Result<Vec<u8>> 
         }
     }
     if bytes.len() as u64 > largest {
-        return Err(usage_error(format!("that is more than {} KB; make it shorter", largest / 1024)));
+        return Err(usage_error(text!("catalogue-too-large", largest = largest / 1024)));
     }
     if kind != KnowledgeKind::Tools && std::str::from_utf8(&bytes).is_err() {
-        return Err(usage_error("that is not UTF-8 text"));
+        return Err(usage_error(text!("catalogue-not-text")));
     }
     if bytes.trim_ascii().is_empty() {
-        return Err(usage_error("there is nothing in it; give a file, or its text on standard input"));
+        return Err(usage_error(text!("catalogue-no-text")));
     }
     Ok(bytes)
 }

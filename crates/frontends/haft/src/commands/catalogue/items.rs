@@ -118,8 +118,19 @@ fn rules(ground: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<Catalo
             }
             Applies::OnDemand => ("when the model reads it".to_owned(), Vec::new()),
         };
+        let about = sent_text(&rule.applies);
         let more = json!({"description": rule.description, "sent": sent, "globs": globs});
-        CatalogueItem { name: rule.name, about: sent, level: rule.level, path: rule.path, text: rule.text, more }
+        CatalogueItem { name: rule.name, about, level: rule.level, path: rule.path, text: rule.text, more }
     };
     rules::load(ground, problems).into_iter().map(item).collect()
+}
+
+/// When a rule is sent, for people; JSON has the same in words that never change.
+fn sent_text(applies: &Applies) -> String {
+    match applies {
+        Applies::Always => text!("catalogue-sent-always").to_owned(),
+        Applies::Index => text!("catalogue-sent-index").to_owned(),
+        Applies::To(globs) => text!("catalogue-sent-touched", patterns = globs.patterns().join(", ")),
+        Applies::OnDemand => text!("catalogue-sent-read").to_owned(),
+    }
 }

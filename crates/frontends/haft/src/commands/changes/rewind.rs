@@ -81,12 +81,14 @@ pub(super) async fn rewind(args: &RewindArgs) -> anyhow::Result<ProcessExit> {
         output::print_json(&told)?;
     } else {
         let mut text = match rewound {
-            Some(conversation) => format!("rewound to {}  {}\n", conversation.id, conversation.name),
-            None => format!("Would keep {kept} of {all} messages.\n"),
+            Some(conversation) => {
+                format!("{}\n", text!("changes-rewound", id = conversation.id, name = conversation.name))
+            }
+            None => format!("{}\n", text!("changes-would-keep", kept, all)),
         };
         text.extend(gone.files(&opened));
         if let Some(prompt) = prompt {
-            text.extend(["You had said:\n", prompt, "\n"]);
+            text.extend([text!("changes-prompt"), "\n", prompt, "\n"]);
         }
         output::print(&text)?;
     }
@@ -101,9 +103,7 @@ fn kept(messages: &[Message], wanted: MessageId) -> anyhow::Result<usize> {
         Some(Role::User) => Ok(at),
         Some(Role::Assistant) => Ok(at + 1 + results(at + 1)),
         Some(Role::Tool) => Ok(at + results(at)),
-        Some(Role::System | Role::Summary) | None => {
-            Err(usage_error("give one of your messages or of the model's; `haft conversations show` names them"))
-        }
+        Some(Role::System | Role::Summary) | None => Err(usage_error(text!("changes-rewind-which"))),
     }
 }
 

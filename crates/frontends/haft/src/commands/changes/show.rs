@@ -29,14 +29,14 @@ pub(super) async fn show(args: &ChangesArgs) -> anyhow::Result<()> {
         }));
     }
     if summary.steps.is_empty() {
-        return output::print("This conversation has changed no files.\n");
+        return output::say(text!("changes-none"));
     }
     if args.diff {
         let steps = summary.steps.iter().map(|step| step_as_text(&opened, step));
         let text = steps.collect::<anyhow::Result<Vec<_>>>()?.join("\n");
         return output::print(&text);
     }
-    let mut table = TextTable::new(&["CHANGE", "FILE", "LINES"]);
+    let mut table = TextTable::new(&[text!("table-change"), text!("table-file"), text!("table-lines")]);
     for file in &summary.files {
         let difference = difference(&opened, file)?;
         let lines = difference.count().map_or_else(String::new, |(added, removed)| format!("+{added} -{removed}"));
@@ -44,7 +44,7 @@ pub(super) async fn show(args: &ChangesArgs) -> anyhow::Result<()> {
     }
     let mut text = table.to_string();
     if summary.files.is_empty() {
-        "Everything this conversation changed was taken back.\n".clone_into(&mut text);
+        text = format!("{}\n", text!("changes-all-undone"));
     }
     output::print(&text)
 }
@@ -153,12 +153,14 @@ fn step_as_text(opened: &ConversationChanges, step: &StepSummary) -> anyhow::Res
 fn headline(step: &StepSummary) -> String {
     let who = match (&step.call, step.kind) {
         (Some(call), StepKind::Call) => format!("{} ({})", call.tool, call.call_id),
-        (Some(call), StepKind::Undo | StepKind::Redo) => format!("undo by {} ({})", call.tool, call.call_id),
+        (Some(call), StepKind::Undo | StepKind::Redo) => {
+            text!("changes-step-undo", tool = call.tool, call_id = call.call_id)
+        }
         (None, StepKind::Undo) => "undo".to_owned(),
         (None, StepKind::Redo) => "redo".to_owned(),
         (None, StepKind::Call) => "a call".to_owned(),
     };
-    let taken_back = if step.taken_back { ", taken back" } else { "" };
+    let taken_back = if step.taken_back { text!("changes-undone") } else { "" };
     format!("== {who}, {}{taken_back}\n", step.at.strftime("%Y-%m-%d %H:%M:%S"))
 }
 

@@ -68,8 +68,7 @@ pub(super) fn mode(how: &ChangeOptions) -> Mode {
 fn replies_to(messages: &[Message], id: &str) -> anyhow::Result<Vec<MessageId>> {
     let is_it =
         |message: &Message| message.message_id.to_string() == id || message.message_id.short().to_string() == id;
-    let unknown =
-        || usage_error(format!("this conversation has no message `{id}`; `haft conversations show` lists them"));
+    let unknown = || usage_error(text!("changes-unknown-message", id));
     let at = messages.iter().position(is_it).ok_or_else(unknown)?;
     let reply = |message: &Message| (message.role == Role::Assistant).then_some(message.message_id);
     match messages[at].role {
@@ -78,9 +77,7 @@ fn replies_to(messages: &[Message], id: &str) -> anyhow::Result<Vec<MessageId>> 
             let rest = messages.iter().skip(at + 1).take_while(|message| !message.opens_round());
             Ok(rest.filter_map(reply).collect())
         }
-        Role::System | Role::Tool | Role::Summary => Err(usage_error(format!(
-            "message `{id}` is neither the model's nor yours; give the message that holds the call, or `--call`"
-        ))),
+        Role::System | Role::Tool | Role::Summary => Err(usage_error(text!("changes-wrong-message", id))),
     }
 }
 
@@ -131,14 +128,15 @@ pub(super) fn as_json(opened: &ConversationChanges, report: &Report, how: &Chang
 }
 
 pub(super) fn as_text(opened: &ConversationChanges, report: &Report, mode: Mode, direction: Direction) -> String {
-    let verb = match (direction, mode) {
-        (Direction::Back, Mode::Apply) => "Took back",
-        (Direction::Back, Mode::DryRun) => "Would take back",
-        (Direction::Forth, Mode::Apply) => "Brought back",
-        (Direction::Forth, Mode::DryRun) => "Would bring back",
-    };
     let calls: Vec<_> = report.calls.iter().map(|call| format!("`{}` ({})", call.tool, call.call_id)).collect();
-    let mut text = format!("{verb} the changes of {}:\n", calls.join(", "));
+    let calls = calls.join(", ");
+    let mut text = match (direction, mode) {
+        (Direction::Back, Mode::Apply) => text!("changes-did-undo", calls),
+        (Direction::Back, Mode::DryRun) => text!("changes-would-undo", calls),
+        (Direction::Forth, Mode::Apply) => text!("changes-did-redo", calls),
+        (Direction::Forth, Mode::DryRun) => text!("changes-would-redo", calls),
+    };
+    text.push('\n');
     for taken in &report.paths {
         // Writing to a String cannot fail.
         let _ = write!(text, "  {:<9}  {}", action(taken), opened.name(&taken.path));
@@ -148,7 +146,7 @@ pub(super) fn as_text(opened: &ConversationChanges, report: &Report, mode: Mode,
         };
     }
     if !report.is_clean() {
-        text.push_str("What was left is as it was. Change it by hand, or take back other calls first.\n");
+        text.push_str(&format!("{}\n", text!("changes-conflicts")));
     }
     text
 }

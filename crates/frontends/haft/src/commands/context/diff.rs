@@ -13,7 +13,7 @@ use similar::{Algorithm, DiffOp, TextDiff, capture_diff_slices};
 
 use super::logged::RequestLogReader;
 use super::segments::{RequestView, SegmentView, TextExtent};
-use super::text::{count, opening, whole_text};
+use super::text::{Countable, count, opening, whole_text};
 use crate::commands::context::DiffArgs;
 use crate::exit::usage_error;
 use crate::output;
@@ -49,11 +49,11 @@ impl<'a> DiffTarget<'a> {
         };
         let number = |text: &String| {
             let number = text.parse().ok().filter(|number| *number > 0);
-            number.ok_or_else(|| usage_error(format!("`{text}` is not the number of a request")))
+            number.ok_or_else(|| usage_error(text!("context-not-a-number", text)))
         };
         let mut numbers = numbers.iter().map(number).collect::<Result<Vec<u64>, _>>()?;
         match args.request {
-            Some(_) if !numbers.is_empty() => return Err(usage_error("give `--request` or numbers, not both")),
+            Some(_) if !numbers.is_empty() => return Err(usage_error(text!("context-request-twice"))),
             Some(number) => numbers.push(number),
             None => {}
         }
@@ -61,7 +61,7 @@ impl<'a> DiffTarget<'a> {
     }
 
     fn pair(&self, requests: u64) -> anyhow::Result<(u64, u64)> {
-        let first = || usage_error("request 1 has none before it to be compared with");
+        let first = || usage_error(text!("context-first-request"));
         match self.numbers.as_slice() {
             [from, to, ..] => Ok((*from, *to)),
             [to] if *to > 1 => Ok((to - 1, *to)),
@@ -136,26 +136,41 @@ impl<'a> RequestDiff<'a> {
     fn text(&self, full: bool) -> String {
         let (old, new) = (&self.old.summary, &self.new.summary);
         let mut text = format!(
-            "request {} → {}: {} → {} tokens\n",
-            old.number,
-            new.number,
-            grouped(old.tokens),
-            grouped(new.tokens)
+            "{}\n",
+            text!(
+                "context-requests-compared",
+                before = old.number,
+                after = new.number,
+                before_tokens = grouped(old.tokens),
+                after_tokens = grouped(new.tokens)
+            )
         );
         if old.model != new.model || old.api != new.api {
             // Here and below: writing to a String cannot fail.
-            let _ = writeln!(text, "model: {} in {} → {} in {}", old.model, old.api, new.model, new.api);
+            let _ = writeln!(
+                text,
+                "{}",
+                text!(
+                    "context-model-changed",
+                    old_model = old.model,
+                    old_api = old.api,
+                    new_model = new.model,
+                    new_api = new.api
+                )
+            );
         }
         let tools = self.tools();
         if !tools.is_empty() {
             let _ = writeln!(text, "tools: {}", tools.join(", "));
         } else if self.old.tools != self.new.tools {
-            text.push_str("tools: in another order\n");
+            text.push_str(&format!("{}\n", text!("context-tools-reordered")));
         }
         let _ = writeln!(text, "= {}", tally(&self.new.segments[..self.kept], "kept"));
         for step in &self.steps {
             match step {
-                SegmentChange::Again(same) => drop(writeln!(text, "  {}", tally(same, "unchanged but sent again"))),
+                SegmentChange::Again(same) => {
+                    let _ = writeln!(text, "  {}", tally(same, text!("context-sent-again-unchanged")));
+                }
                 SegmentChange::Gone(index, segment) => line(&mut text, '-', *index, segment),
                 SegmentChange::Came(index, segment) => {
                     line(&mut text, '+', *index, segment);
@@ -166,7 +181,7 @@ impl<'a> RequestDiff<'a> {
             }
         }
         if self.steps.is_empty() {
-            text.push_str("Nothing else changed.\n");
+            text.push_str(&format!("{}\n", text!("context-no-other-change")));
         }
         text
     }
@@ -223,7 +238,7 @@ fn tokens(segments: &[LoggedSegment]) -> u64 {
 }
 
 fn tally(segments: &[LoggedSegment], how: &str) -> String {
-    format!("{}, {} tokens {how}", count(segments.len(), "segment"), grouped(tokens(segments)))
+    format!("{}, {} tokens {how}", count(segments.len(), Countable::Segment), grouped(tokens(segments)))
 }
 
 fn line(text: &mut String, sign: char, index: usize, segment: &LoggedSegment) {

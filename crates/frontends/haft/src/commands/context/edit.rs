@@ -15,7 +15,7 @@ use haft_types::{Clock, MessageId, ModelSpec, Role, Timestamp};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::text::{count, money};
+use super::text::{Countable, count, money};
 use crate::commands::options::{Common, OutputFormat, RunArgs};
 use crate::commands::{configuration, conversations, run};
 use crate::exit::usage_error;
@@ -167,9 +167,9 @@ async fn summarise(args: &SummariseArgs) -> anyhow::Result<()> {
         };
         let made = made.map_err(refused)?;
         if args.how.dry_run && !args.no_model {
-            notes.push("No model was asked: the price is that of what has to be kept, word for word.".to_owned());
+            notes.push(text!("edits-no-model").to_owned());
         } else if let Some(why) = made.without_model.filter(|_| !args.no_model) {
-            notes.push(format!("No model's words are used ({why}): what has to be kept stands there, word for word."));
+            notes.push(text!("edits-no-model-because", why));
         }
         made.text
     };
@@ -263,12 +263,12 @@ impl EditedConversation {
                 "notes": notes,
             }));
         }
-        output::print(if how.dry_run {
-            "Nothing was changed.\n"
+        output::say(if how.dry_run {
+            text!("edits-nothing-changed")
         } else if matches!(edit, ContextEdit::Undo { .. }) {
-            "Done.\n"
+            text!("edits-done")
         } else {
-            "Done. `haft context edit undo` takes it back.\n"
+            text!("edits-done-undo")
         })
     }
 }
@@ -290,14 +290,14 @@ fn quote_json(quote: &Quote, model: &ModelSpec) -> Value {
 }
 
 fn as_text(edit: &ContextEdit, chosen: &EditTargets, notes: &[String], news: &EditNews, model: &ModelSpec) -> String {
-    let messages = count(chosen.ids.len(), "message");
+    let messages = count(chosen.ids.len(), Countable::Message);
     let mut text = match edit {
-        ContextEdit::Drop { .. } => format!("Drops {messages}"),
-        ContextEdit::Pin { .. } => format!("Pins {messages}"),
-        ContextEdit::Mask { .. } => format!("Masks {messages}"),
-        ContextEdit::Restore { .. } => format!("Restores {messages}"),
-        ContextEdit::Summarise { .. } => format!("Summarises {messages}"),
-        ContextEdit::Undo { edits } => format!("Takes back {}", count(*edits as usize, "edit")),
+        ContextEdit::Drop { .. } => text!("edits-drops", messages),
+        ContextEdit::Pin { .. } => text!("edits-pins", messages),
+        ContextEdit::Mask { .. } => text!("edits-masks", messages),
+        ContextEdit::Restore { .. } => text!("edits-restores", messages),
+        ContextEdit::Summarise { .. } => text!("edits-summarises", messages),
+        ContextEdit::Undo { edits } => text!("edits-takes-back", edits = count(*edits as usize, Countable::Edit)),
     };
     // Here and below: writing to a String cannot fail.
     if !chosen.ids.is_empty() {
@@ -309,7 +309,7 @@ fn as_text(edit: &ContextEdit, chosen: &EditTargets, notes: &[String], news: &Ed
     text.push_str(".\n");
     if !chosen.along.is_empty() {
         let along = shorts(&chosen.along).join(" ");
-        let _ = writeln!(text, "A call and its results are one block, so these come along: {along}.");
+        let _ = writeln!(text, "{}", text!("edits-along", along));
     }
     if let ContextEdit::Summarise { text: summary, .. } = edit {
         let _ = writeln!(text, "\n{}\n", summary.trim());
@@ -323,18 +323,15 @@ fn as_text(edit: &ContextEdit, chosen: &EditTargets, notes: &[String], news: &Ed
 
 /// What the next request costs for it, and what later ones save.
 fn price(quote: &Quote, model: &ModelSpec) -> String {
-    let mut text = if quote.tokens == 0 {
-        "The next request writes nothing again for it.".to_owned()
-    } else {
-        format!("The next request has {quote} to write again.")
-    };
+    let mut text =
+        if quote.tokens == 0 { text!("edits-nothing-to-write").to_owned() } else { text!("edits-to-write", quote) };
     match (quote.saved(), quote.usage.all_input().saturating_sub(quote.otherwise.all_input())) {
         (0, 0) => {}
-        (0, longer) => drop(write!(text, " Every request is {} tokens longer.", grouped(longer))),
+        (0, longer) => drop(write!(text, " {}", text!("edits-longer", tokens = grouped(longer)))),
         (saved, _) => {
             let cost = quote.saved_cost(model).filter(|cost| *cost >= SMALLEST);
             let cost = cost.map_or_else(String::new, |cost| format!(", {}", money(cost)));
-            let _ = write!(text, " Every request is {} tokens{cost} shorter.", grouped(saved));
+            let _ = write!(text, " {}", text!("edits-shorter", tokens = grouped(saved), cost));
         }
     }
     text.push('\n');
@@ -354,7 +351,18 @@ async fn list(how: &EditHow) -> anyhow::Result<()> {
             "messages": messages,
         }));
     }
-    let headings = ["ID", "ROLE", "LAYER", "TOKENS", "AGE", "CACHE", "REMOVING", "SAVES", "EDITED", "TEXT"];
+    let headings = [
+        text!("table-id"),
+        text!("table-role"),
+        text!("table-layer"),
+        text!("table-tokens"),
+        text!("table-age"),
+        text!("table-cache"),
+        text!("table-removing"),
+        text!("table-saves"),
+        text!("table-edited"),
+        text!("table-text"),
+    ];
     let mut table = TextTable::new(&headings);
     for line in &lines {
         let removal = line.removal.as_ref();
@@ -372,11 +380,8 @@ async fn list(how: &EditHow) -> anyhow::Result<()> {
         ]);
     }
     let edits = open.session.edits().in_force().len();
-    output::print(&format!(
-        "{table}\nREMOVING is what the next request costs more (+) or less (-) if the message and its block are dropped now; SAVES is \
-         by how many tokens every request is shorter then. {} in force.\n",
-        count(edits, "edit")
-    ))
+    let note = text!("edits-list-note", edits = count(edits, Countable::Edit));
+    output::print(&format!("{table}\n{note}\n"))
 }
 
 /// Less than this is not worth telling.

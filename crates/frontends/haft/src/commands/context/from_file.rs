@@ -29,15 +29,15 @@ pub(super) fn read(path: &Path) -> anyhow::Result<ConversationFile> {
     } else {
         std::fs::read_to_string(path)
     };
-    let text = text.map_err(|error| usage_error(format!("cannot read the conversation `{shown}`: {error}")))?;
-    parse(&text).map_err(|problem| usage_error(format!("`{shown}` is not a conversation: {problem}")))
+    let text = text.map_err(|error| usage_error(text!("context-file-unreadable", shown, error)))?;
+    parse(&text).map_err(|problem| usage_error(text!("context-file-not-conversation", shown, problem)))
 }
 
 fn parse(text: &str) -> Result<ConversationFile, String> {
     let text = text.trim_start_matches('\u{feff}').trim();
     let first = text.lines().next().map(serde_json::from_str::<Value>);
     let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
-    let several = || format!("it holds {lines} lines of JSON; give one of them");
+    let several = || text!("context-file-many-lines", lines);
     let read = read_conversations(SourceText { text, now: Timestamp::UNIX_EPOCH }, None);
     let mut read = read.map_err(|error| match first {
         Some(Ok(Value::Object(_))) if lines > 1 => several(),
@@ -46,7 +46,7 @@ fn parse(text: &str) -> Result<ConversationFile, String> {
     let document = match (read.pop(), read.is_empty()) {
         (Some(one), true) => one.document,
         (Some(_), false) => return Err(several()),
-        (None, _) => return Err("it holds no messages".to_owned()),
+        (None, _) => return Err(text!("context-file-empty").to_owned()),
     };
     // An id made from all the messages would be another one for a longer file.
     let without_id = serde_json::from_str::<Value>(text)

@@ -34,7 +34,7 @@ impl RequestLogReader {
         };
         let requests = store.requests(&conversation.id).await?.last().map_or(0, |last| last.number);
         if requests == 0 {
-            return Err(usage_error(format!("conversation `{}` has no requests yet", conversation.id)));
+            return Err(usage_error(text!("context-no-requests", id = conversation.id)));
         }
         Ok(Self { store, config: loaded.config, conversation, requests })
     }
@@ -57,7 +57,7 @@ impl RequestLogReader {
 
     pub(super) fn beyond(&self, number: u64) -> anyhow::Error {
         let requests = self.requests;
-        usage_error(format!("there is no request {number}; conversation `{}` has {requests}", self.conversation.id))
+        usage_error(text!("context-unknown-request", number, id = self.conversation.id, requests))
     }
 
     /// How a request was encoded: as noted when it was sent, else as the model is declared now.
@@ -65,9 +65,7 @@ impl RequestLogReader {
         if let Some(encoding) = noted.and_then(|text| serde_json::from_str(text).ok()) {
             return Ok(encoding);
         }
-        output::tell(&format!(
-            "haft: how requests to `{model}` were encoded was not noted; the present configuration is used"
-        ));
+        output::tell(&format!("haft: {}", text!("context-encoding-unknown", model)));
         Ok(wiring::declared(&self.config, model)?.encoding())
     }
 

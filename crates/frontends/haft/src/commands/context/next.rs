@@ -31,7 +31,7 @@ pub(super) struct NextRequest {
 pub(super) fn is_meant(look: &LookArgs, next: bool) -> anyhow::Result<bool> {
     let next = next || look.from_file.is_some() || look.input.is_some();
     if !next && (look.model.is_some() || look.api.is_some()) {
-        return Err(usage_error("`--model` and `--api` are for requests not sent yet; add `--next`, or use `render`"));
+        return Err(usage_error(text!("context-only-next")));
     }
     Ok(next)
 }
@@ -72,16 +72,14 @@ fn read_file(path: &Path) -> anyhow::Result<(ConversationId, Option<String>, Vec
 
 #[cfg(not(feature = "imports"))]
 fn read_file(_: &Path) -> anyhow::Result<(ConversationId, Option<String>, Vec<Message>)> {
-    Err(usage_error("`--from-file` is not in this build; build it with `--features imports`"))
+    Err(usage_error(text!("context-no-imports")))
 }
 
 /// The model to ask. Over an API that its provider does not speak it is as another provider would serve it.
 fn choose(config: &mut Config, look: &LookArgs) -> anyhow::Result<String> {
     let name = look.model.clone().or_else(|| config.model.clone());
     let Some(api) = look.api else {
-        return name.ok_or_else(|| {
-            usage_error("no model is chosen; use `-m provider/model` or `--api NAME`, or set `model` in config.toml")
-        });
+        return name.ok_or_else(|| usage_error(text!("context-no-model")));
     };
     let name = name.unwrap_or_else(|| format!("{api}/model"));
     let Some((provider, model)) = name.split_once('/') else { return Ok(name) };
@@ -136,9 +134,7 @@ fn input(look: &LookArgs, config: &Config, project: &Project, messages: &[Messag
             treat_input(text, config.context.mentions as usize, &|path| mention_kind(&project.cwd.join(path)))
         }
         None if waits_for_user(messages) => {
-            output::tell(&format!(
-                "haft: the conversation waits for the user; `{UNSAID}` stands for the next words, `--input TEXT` gives them"
-            ));
+            output::tell(&format!("haft: {}", text!("context-waits-for-user", placeholder = UNSAID)));
             UNSAID.to_owned()
         }
         None => return None,

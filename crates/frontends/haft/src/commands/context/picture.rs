@@ -9,7 +9,7 @@ use haft_store::RequestOutline;
 use haft_text::{Anchor, Svg, grouped};
 use haft_types::{Layer, LlmMetadata, ModelSpec};
 
-use super::text::{count, percent};
+use super::text::{Countable, count, percent};
 use super::why::PrefixBreakReport;
 
 /// One request.
@@ -110,7 +110,7 @@ text { fill: #e6edf3 } .faint { fill: #9198a1 } .ground { fill: #0d1117 } .grid 
 /// Draws the columns.
 pub(super) fn draw(name: &str, columns: &[RequestColumn]) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT, &[("role", "img")]);
-    svg.element("title").text(&format!("{name}: tokens of every request by layer"));
+    svg.element("title").text(&text!("context-picture-title", name));
     svg.style(STYLE);
     let ground = svg.element("rect").attribute("class", "ground");
     ground.number("width", WIDTH).number("height", HEIGHT).number("rx", 6.0).empty();
@@ -137,14 +137,16 @@ fn heading(svg: &mut Svg, name: &str, columns: &[RequestColumn], peak: u64) {
     const LONGEST: usize = 90;
     let broken = columns.iter().filter(|column| column.broken.is_some()).count();
     let window = columns.last().map(|column| column.window).filter(|window| *window > 0);
-    let share =
-        window.map_or_else(String::new, |window| format!(", {} of the window", percent(peak as f64 / window as f64)));
+    let share = window.map_or_else(String::new, |window| {
+        text!("context-picture-window", window = percent(peak as f64 / window as f64))
+    });
     svg.label("title", (LEFT, 32.0), Anchor::Start, &haft_text::truncate_to_width(name, LONGEST));
-    let line = format!(
-        "{}, at most {} tokens{share}, {} of the cached prefix",
-        count(columns.len(), "request"),
-        grouped(peak),
-        count(broken, "break"),
+    let line = text!(
+        "context-picture-summary",
+        requests = count(columns.len(), Countable::Request),
+        peak = grouped(peak),
+        share,
+        breaks = count(broken, Countable::Break)
     );
     svg.label("faint", (LEFT, 54.0), Anchor::Start, &line);
 }
@@ -207,15 +209,19 @@ fn marker(svg: &mut Svg, x: f64, y: f64) {
 }
 
 fn tooltip(column: &RequestColumn) -> String {
-    let mut text = format!("request {}: {} tokens", column.number, grouped(column.tokens));
+    let mut text = text!("context-picture-request", number = column.number, tokens = grouped(column.tokens));
     for (layer, tokens) in Layer::ALL.into_iter().zip(column.layers) {
         if tokens.kept + tokens.new > 0 {
             // Writing to a String cannot fail.
-            let _ = write!(text, "\n{layer}: {} kept, {} new", grouped(tokens.kept), grouped(tokens.new));
+            let _ = write!(
+                text,
+                "\n{}",
+                text!("context-picture-layer", layer, kept = grouped(tokens.kept), new = grouped(tokens.new))
+            );
         }
     }
     if let Some(share) = column.cached_share {
-        let _ = write!(text, "\n{} read from the cache", percent(share));
+        let _ = write!(text, "\n{}", text!("context-picture-cached", share = percent(share)));
     }
     if let Some(told) = &column.broken {
         let _ = write!(text, "\n{told}");
@@ -224,7 +230,7 @@ fn tooltip(column: &RequestColumn) -> String {
 }
 
 fn told(broken: &PrefixBreakReport) -> String {
-    broken.cause.map_or_else(|| "break without a cause".to_owned(), |cause| format!("break: {cause}"))
+    broken.cause.map_or_else(|| text!("context-picture-no-cause").to_owned(), |cause| format!("break: {cause}"))
 }
 
 fn legend(svg: &mut Svg) {
@@ -236,14 +242,14 @@ fn legend(svg: &mut Svg) {
         svg.label("", (x + 18.0, y), Anchor::Start, layer.name());
         x += 36.0 + 7.2 * layer.name().len() as f64;
     }
-    svg.rect("history kept", (x, y - 11.0), BOX);
-    svg.label("", (x + 18.0, y), Anchor::Start, "faint: sent before");
+    svg.rect(text!("context-picture-legend-kept"), (x, y - 11.0), BOX);
+    svg.label("", (x + 18.0, y), Anchor::Start, text!("context-picture-legend-faint"));
     x += 138.0;
     svg.line("cached", (x, y - 5.0), (x + 14.0, y - 5.0));
-    svg.label("", (x + 20.0, y), Anchor::Start, "read from the cache");
+    svg.label("", (x + 20.0, y), Anchor::Start, text!("context-picture-legend-cached"));
     x += 166.0;
     marker(svg, x + 5.0, y);
-    svg.label("", (x + 16.0, y), Anchor::Start, "prefix break");
+    svg.label("", (x + 16.0, y), Anchor::Start, text!("context-picture-legend-break"));
 }
 
 #[cfg(test)]

@@ -22,6 +22,5 @@ pub(in crate::commands) async fn other_tools(common: &Common) -> Option<String> 
     let idle = WallClock.now().duration_since(outlines.last()?.summary.sent_at);
     let quote = cache.change(ContextChange::Everything, Duration::try_from(idle).unwrap_or_default(), &model);
     let name = &log.conversation.name;
-    (quote.tokens > 0)
-        .then(|| format!("tools stand before everything else: the next request of `{name}` has {quote} to write again"))
+    (quote.tokens > 0).then(|| text!("context-tools-price", name, quote))
 }

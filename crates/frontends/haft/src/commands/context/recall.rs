@@ -44,13 +44,13 @@ fn heading(message: &Message) -> String {
     let mut results = message.tool_results().map(|result| {
         let how = match result.envelope.status {
             ToolStatus::Success => "",
-            ToolStatus::Partial => ", done in part",
-            ToolStatus::Error => ", which failed",
+            ToolStatus::Partial => text!("context-recall-partial"),
+            ToolStatus::Error => text!("context-recall-failed"),
         };
-        format!("the result of {}{how}", result.name)
+        text!("context-recall-result", tool = result.name, how)
     });
     let what = results.next().unwrap_or_else(|| message.role.to_string());
-    format!("haft: message {id} of {at}: {what}")
+    format!("haft: {}", text!("context-recall-heading", id, at, what))
 }
 
 /// Everything in it that can be read, and nothing else.

@@ -36,7 +36,7 @@ pub(super) async fn next(look: &LookArgs) -> anyhow::Result<Vec<u8>> {
 pub(super) fn print(body: Vec<u8>) -> anyhow::Result<()> {
     let body = match std::str::from_utf8(&body).map(masked) {
         Ok(Cow::Owned(text)) => {
-            output::tell("haft: the body holds secrets; they are masked here");
+            output::tell(&format!("haft: {}", text!("context-secrets-masked")));
             text.into_bytes()
         }
         Ok(Cow::Borrowed(_)) | Err(_) => body,

@@ -106,20 +106,20 @@ impl FromStr for ReminderScenario {
         let tokens = tokens.parse().ok().filter(|tokens| *tokens <= MOST);
         let changes = changes.parse().ok().filter(|share| (0.0..=1.0).contains(share));
         let read = tokens.zip(changes).map(|(tokens, changes)| Self { tokens, changes });
-        read.ok_or_else(|| format!("use up to {MOST} tokens and a share from 0 to 1, such as `1000:0.05`"))
+        read.ok_or_else(|| text!("replay-bad-tail", most = MOST))
     }
 }
 
 fn prices(text: &str) -> Result<(f64, f64), String> {
     let number = |text: &str| text.trim().parse().ok().filter(|price: &f64| price.is_finite() && *price >= 0.0);
     let read = text.split_once('/').and_then(|(read, write)| number(read).zip(number(write)));
-    read.ok_or_else(|| "use two numbers in times of the input price, such as `0.1/1.25`".to_owned())
+    read.ok_or_else(|| text!("replay-bad-prices").to_owned())
 }
 
 fn plot(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let known = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("svg") || end.eq_ignore_ascii_case("html"));
-    if known { Ok(path) } else { Err("use a name that ends in .svg or .html".to_owned()) }
+    if known { Ok(path) } else { Err(text!("replay-bad-plot").to_owned()) }
 }
 
 pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
@@ -164,9 +164,9 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
         let html = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
         let text =
             if html { haft_lab::outcome_page(&title, &outcomes, &encoding.spec, source, &picture) } else { picture };
-        let wrong = || usage_error(format!("cannot write `{}`", path.display()));
+        let wrong = || usage_error(text!("replay-unwritable", path = path.display()));
         std::fs::write(path, text).with_context(wrong)?;
-        output::tell(&format!("haft: wrote {}", path.display()));
+        output::tell(&format!("haft: {}", text!("replay-written", path = path.display())));
     }
     if args.json {
         let told = haft_lab::outcome_json(&title, conversations.len(), &outcomes, &encoding.spec, source);
@@ -252,14 +252,10 @@ fn leave_out_uncounted(conversations: &mut Vec<RecordedConversation>) -> anyhow:
     conversations.retain(RecordedConversation::is_counted);
     let left_out = all - conversations.len();
     if conversations.is_empty() {
-        return Err(usage_error(format!(
-            "`{RECORDED}` needs the provider's counts, and no conversation there has them"
-        )));
+        return Err(usage_error(text!("replay-no-counts", recorded = RECORDED)));
     }
     if left_out > 0 {
-        output::tell(&format!(
-            "haft: {left_out} of {all} conversations are left out of every row: `{RECORDED}` needs the provider's counts, and they have none"
-        ));
+        output::tell(&format!("haft: {}", text!("replay-left-out-all", left_out, all, recorded = RECORDED)));
     }
     Ok(())
 }
@@ -281,12 +277,7 @@ fn imagined(mut encoding: BodyEncoding, cache: Option<CacheRule>, prices: Option
 
 /// A cache by the name of its rule, with what its provider documents.
 fn rule(name: &str) -> anyhow::Result<CacheRule> {
-    let unknown = |_| {
-        usage_error(format!(
-            "`{name}` is no rule of a cache; use anthropic, openai, openai-breakpoints, gemini, deepseek, vllm, llama-cpp, \
-             automatic or none"
-        ))
-    };
+    let unknown = |_| usage_error(text!("replay-unknown-cache", name));
     let rule: CacheKind = serde_json::from_value(json!(name)).map_err(unknown)?;
     Ok(haft_lab::usual_cache(rule))
 }
@@ -303,7 +294,7 @@ impl BodyWriter {
         let folder = folder.map(|folder| folder.join(policy));
         if let Some(folder) = &folder {
             std::fs::create_dir_all(folder)
-                .with_context(|| usage_error(format!("cannot make `{}`", folder.display())))?;
+                .with_context(|| usage_error(text!("replay-cannot-create", folder = folder.display())))?;
         }
         Ok(Self { folder, written: 0, failed: None })
     }
@@ -317,7 +308,7 @@ impl BodyWriter {
     fn finish(self) -> anyhow::Result<()> {
         match (self.failed, self.folder) {
             (Some(error), Some(folder)) => {
-                Err(usage_error(format!("cannot write into `{}`: {error}", folder.display())))
+                Err(usage_error(text!("replay-unwritable-folder", folder = folder.display(), error)))
             }
             _ => Ok(()),
         }
@@ -333,15 +324,13 @@ fn table(title: &str, outcomes: &[PolicyOutcome], model: &ModelSpec, source: Mod
     let (about, prices) = (haft_lab::model_line(model, source), haft_lab::pricing_line(model));
     let mut text = format!("{title}: {prices}\n{about}\n\n{table}");
     if outcomes.iter().any(|outcome| outcome.archives > 0) {
-        text.push_str(
-            "\nNo model is called: an archive holds what must be kept, word for word, and no summary by a model.\n",
-        );
+        text.push_str(&format!("\n{}\n", text!("replay-no-model")));
     }
     for outcome in outcomes {
         if let Some(same) = outcome.same_bytes.filter(|same| *same > 0) {
             let all = outcome.requests.len();
             // Writing to a String cannot fail.
-            let _ = writeln!(text, "\n{}: {same} of {all} bodies are those that were sent", outcome.name);
+            let _ = writeln!(text, "\n{}", text!("replay-same-bodies", name = outcome.name, same, all));
         }
     }
     text

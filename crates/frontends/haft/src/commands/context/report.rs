@@ -31,7 +31,7 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
     if next::is_meant(look, args.next)? {
         let next = next::next(look).await?;
         let (model, budget) = (next.encoding.spec, next.assembly.account.budget);
-        let title = "the next request".to_owned();
+        let title = text!("context-next-request").to_owned();
         return print(&BudgetReport { title, number: None, model, budget, reply: None }, None, args);
     }
     let log = RequestLogReader::open(look.conversation.as_deref(), &look.common).await?;
@@ -45,13 +45,16 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let replies = replies(&outlines, &messages);
     let reply = outlines.iter().zip(&replies).find(|(outline, _)| outline.summary.number == number);
     let reply = reply.and_then(|(_, reply)| *reply).cloned();
-    let title = format!("request {number} of {} in `{}`", log.requests, log.conversation.id);
+    let title = text!("context-request-of", number, requests = log.requests, conversation = log.conversation.id);
     if let Some(path) = &args.svg {
         let models = log.models(&outlines)?;
         let columns = RequestColumn::of(&outlines, &replies, &models, &breaks(&outlines, &models, &messages));
         std::fs::write(path, picture::draw(&log.conversation.name, &columns))
-            .map_err(|error| usage_error(format!("cannot write `{}`: {error}", path.display())))?;
-        output::tell(&format!("haft: wrote a picture of {} requests to {}", columns.len(), path.display()));
+            .map_err(|error| usage_error(text!("context-picture-unwritable", path = path.display(), error)))?;
+        output::tell(&format!(
+            "haft: {}",
+            text!("context-picture-written", count = columns.len(), path = path.display())
+        ));
     }
     print(&BudgetReport { title, number: Some(number), model, budget, reply }, Some(&log), args)
 }
@@ -84,7 +87,7 @@ fn as_text(report: &BudgetReport) -> String {
     let mut text = format!("{}: {} in {}\n\n", report.title, report.model.full_name(), report.model.api);
     let share = |tokens: u64| tokens as f64 / budget.window.max(1) as f64;
     let layers = budget.layers.iter().map(|layer| (layer.layer.name(), layer.tokens));
-    for (name, tokens) in layers.chain([("output reserve", budget.output_reserve)]) {
+    for (name, tokens) in layers.chain([(text!("context-report-reserve"), budget.output_reserve)]) {
         line(&mut text, name, &grouped(tokens), share(tokens));
     }
     // What is missing is shown as such: a bar cannot be negative.
@@ -96,10 +99,10 @@ fn as_text(report: &BudgetReport) -> String {
     }
     line(&mut text, "window", &grouped(budget.window), 1.0);
     // Writing to a String cannot fail.
-    let _ = write!(text, "\nThe request takes {} tokens by estimate", grouped(budget.used()));
+    let _ = write!(text, "\n{}", text!("context-report-estimate", used = grouped(budget.used())));
     text.push_str(&match &report.reply {
         Some(reply) => told(reply, &report.model),
-        None if report.number.is_some() => "; its reply is not known.\n".to_owned(),
+        None if report.number.is_some() => format!("{}\n", text!("context-report-no-reply")),
         None => ".\n".to_owned(),
     });
     text
@@ -110,13 +113,17 @@ fn told(reply: &LlmMetadata, model: &ModelSpec) -> String {
     let usage = reply.usage();
     let cost = model.price.map_or_else(String::new, |price| format!(", {}", money(price.cost(usage).total)));
     format!(
-        ", {} by the provider's count:\n{} read from the cache ({}), {} written to it, {} neither; {} of output{cost}.\n",
-        grouped(usage.all_input()),
-        grouped(usage.cached_input),
-        percent(usage.cached_share()),
-        grouped(usage.cache_write),
-        grouped(usage.input),
-        grouped(usage.output),
+        "{}\n",
+        text!(
+            "context-report-reply",
+            all_input = grouped(usage.all_input()),
+            cached_input = grouped(usage.cached_input),
+            cached_share = percent(usage.cached_share()),
+            cache_write = grouped(usage.cache_write),
+            input = grouped(usage.input),
+            output = grouped(usage.output),
+            cost
+        )
     )
 }
 

@@ -80,8 +80,8 @@ impl<'a> RequestView<'a> {
     /// What it is called in headings.
     pub(super) fn title(&self) -> String {
         match self.number {
-            Some(number) => format!("request {number}"),
-            None => "the next request".to_owned(),
+            Some(number) => text!("context-request-number", number),
+            None => text!("context-next-request").to_owned(),
         }
     }
 }

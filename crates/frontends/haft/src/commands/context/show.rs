@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::logged::RequestLogReader;
 use super::segments::{RequestView, TextExtent};
-use super::text::{count, opening, whole_text};
+use super::text::{Countable, count, opening, whole_text};
 use super::{next, render};
 use crate::commands::context::ShowArgs;
 use crate::output::{self, TextTable};
@@ -42,16 +42,19 @@ fn print(shown: &RequestView<'_>, log: Option<&RequestLogReader>, args: &ShowArg
             "segments": shown.segments.iter().map(|segment| segment.json(extent)).collect::<Vec<_>>(),
         }));
     }
-    let of = log.map_or_else(String::new, |log| format!(" of {} in `{}`", log.requests, log.conversation.id));
-    let mut text = format!(
-        "{}{of}: {} in {}, {} tokens, {} with {} tokens\n\n",
-        shown.title(),
-        shown.model,
-        shown.api,
-        grouped(shown.tokens),
-        count(shown.tools.len(), "tool"),
-        grouped(shown.tool_tokens()),
+    let of = log.map_or_else(String::new, |log| {
+        format!(" {}", text!("context-request-place", requests = log.requests, conversation = log.conversation.id))
+    });
+    let heading = text!(
+        "context-show-heading",
+        request = format_args!("{}{of}", shown.title()),
+        model = shown.model,
+        api = shown.api,
+        tokens = grouped(shown.tokens),
+        tools = count(shown.tools.len(), Countable::Tool),
+        tool_tokens = grouped(shown.tool_tokens()),
     );
+    let mut text = format!("{heading}\n\n");
     if args.full {
         whole(shown, &mut text);
     } else {
@@ -64,7 +67,16 @@ fn print(shown: &RequestView<'_>, log: Option<&RequestLogReader>, args: &ShowArg
 const BOUNDARY: &str = "|";
 
 fn table(shown: &RequestView<'_>) -> String {
-    let mut table = TextTable::new(&["#", "LAYER", "OWNER", "ID", "ROLE", "TOKENS", "CACHE", "TEXT"]);
+    let mut table = TextTable::new(&[
+        "#",
+        text!("table-layer"),
+        text!("table-owner"),
+        text!("table-id"),
+        text!("table-role"),
+        text!("table-tokens"),
+        text!("table-cache"),
+        text!("table-text"),
+    ]);
     for (index, segment) in shown.segments.iter().enumerate() {
         table.row(vec![
             (index + 1).to_string(),
@@ -82,7 +94,7 @@ fn table(shown: &RequestView<'_>) -> String {
 
 fn whole(shown: &RequestView<'_>, text: &mut String) {
     for (index, segment) in shown.segments.iter().enumerate() {
-        let boundary = if segment.boundary { ", cache boundary" } else { "" };
+        let boundary = if segment.boundary { text!("context-cache-boundary") } else { "" };
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,

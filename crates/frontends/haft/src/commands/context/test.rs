@@ -133,20 +133,17 @@ fn as_text(outcomes: &[CheckOutcome]) -> String {
 fn read_all(root: &Path) -> anyhow::Result<Vec<(PathBuf, ContextTestFile)>> {
     let folder = root.join(FOLDER);
     let entries = std::fs::read_dir(&folder)
-        .map_err(|error| usage_error(format!("there are no context tests: `{}`: {error}", folder.display())))?;
+        .map_err(|error| usage_error(text!("context-test-no-folder", folder = folder.display(), error)))?;
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
     paths.retain(|path| path.extension().is_some_and(|end| end == "toml"));
     paths.sort();
     if paths.is_empty() {
-        return Err(usage_error(format!(
-            "there are no context tests in `{}`: no file ends in .toml",
-            folder.display()
-        )));
+        return Err(usage_error(text!("context-test-no-files", folder = folder.display())));
     }
     let mut files = Vec::with_capacity(paths.len());
     for path in paths {
         let text = std::fs::read_to_string(&path)
-            .map_err(|error| usage_error(format!("cannot read `{}`: {error}", path.display())))?;
+            .map_err(|error| usage_error(text!("context-test-unreadable", path = path.display(), error)))?;
         let file = toml::from_str(&text).map_err(|error| in_file(&path, &text, &error))?;
         files.push((path, file));
     }
@@ -164,10 +161,10 @@ impl ContextTestBench {
     async fn rule(&self, file: &Path, check: &RuleCheck) -> anyhow::Result<Vec<(String, bool, String)>> {
         let wrong = |problem: &str| Err(usage_error(format!("{}: {problem}", file.display())));
         if check.sends.is_none() && check.not_sends.is_none() {
-            return wrong(&format!("the rule for `{}` says neither `sends` nor `not_sends`", check.touched));
+            return wrong(&text!("context-test-no-claim", touched = check.touched));
         }
         if check.touched.contains(char::is_whitespace) {
-            return wrong(&format!("`touched = \"{}\"`: a path with blanks cannot be checked", check.touched));
+            return wrong(&text!("context-test-blanks", touched = check.touched));
         }
         let touched = check.touched.trim_start_matches("./");
         // A word with a slash is taken as a path, whatever its name.
@@ -185,12 +182,12 @@ impl ContextTestBench {
         };
         let outcome = |document: &String, wanted: bool| {
             let sent = is_sent(document);
-            let verb = if wanted { "sends" } else { "does not send" };
+            let verb = if wanted { "sends" } else { text!("context-test-does-not-send") };
             let missing = !self.project.root.join(document).is_file();
             let found = match (sent, missing) {
-                (true, _) => "it is sent",
-                (false, true) => "there is no such file",
-                (false, false) => "it is not sent",
+                (true, _) => text!("context-test-sent"),
+                (false, true) => text!("context-test-no-file"),
+                (false, false) => text!("context-test-not-sent"),
             };
             (format!("{touched} {verb} {document}"), sent == wanted, found.to_owned())
         };
@@ -213,9 +210,9 @@ impl ContextTestBench {
             ToolProtocol::React => "react",
         };
         Ok((
-            format!("the fixed prefix takes at most {} tokens ({protocol})", grouped(check.max_tokens)),
+            text!("context-test-prefix", limit = grouped(check.max_tokens), protocol),
             tokens <= check.max_tokens,
-            format!("{}: {system} system, {tools} tools, {documents} documents", grouped(tokens)),
+            text!("context-test-prefix-parts", tokens = grouped(tokens), system, tools, documents),
         ))
     }
 
@@ -250,12 +247,13 @@ impl ContextTestBench {
             names.dedup();
             names.join(", ")
         };
-        let limit = most.map_or_else(String::new, |most| format!("at most {most} times "));
-        let only =
-            check.causes.as_deref().map_or_else(String::new, |causes| format!("only because {} ", names(causes)));
-        let stated = format!("{shown} breaks the prefix {limit}{only}");
+        let limit = most.map_or_else(String::new, |most| format!("{} ", text!("context-test-breaks-at-most", most)));
+        let only = check.causes.as_deref().map_or_else(String::new, |causes| {
+            format!("{} ", text!("context-test-breaks-causes", causes = names(causes)))
+        });
+        let stated = text!("context-test-breaks", shown, limit, only);
         let found = match causes.as_slice() {
-            [] => "no break".to_owned(),
+            [] => text!("context-test-no-break").to_owned(),
             causes => format!("{} breaks: {}", causes.len(), names(causes)),
         };
         Ok((stated.trim_end().to_owned(), holds, found))
@@ -265,6 +263,6 @@ impl ContextTestBench {
     fn replay(&self, check: &ReplayCheck) -> anyhow::Result<(String, bool, String)> {
         let ReplayCheck { conversation, breaks: _breaks, causes: _causes } = check;
         let (root, shown) = (self.project.root.display(), conversation.display());
-        Err(usage_error(format!("`{root}`: replays such as `{shown}` are not in this build; use `--features lab`")))
+        Err(usage_error(text!("context-test-no-lab", root, shown)))
     }
 }

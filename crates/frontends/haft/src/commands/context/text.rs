@@ -38,11 +38,27 @@ pub(super) fn whole_text(message: &Message) -> String {
     }
 }
 
+/// What is counted in sentences about a context.
+#[derive(Clone, Copy)]
+pub(super) enum Countable {
+    Break,
+    Edit,
+    Message,
+    Request,
+    Segment,
+    Tool,
+}
+
 /// `n things`, or `1 thing`.
-pub(super) fn count(number: usize, thing: &str) -> String {
-    match number {
-        1 => format!("1 {thing}"),
-        number => format!("{} {thing}s", grouped(number as u64)),
+pub(super) fn count(number: usize, thing: Countable) -> String {
+    let number = grouped(number as u64);
+    match thing {
+        Countable::Break => text!("context-breaks", number),
+        Countable::Edit => text!("context-edits", number),
+        Countable::Message => text!("context-messages", number),
+        Countable::Request => text!("context-requests", number),
+        Countable::Segment => text!("context-segments", number),
+        Countable::Tool => text!("context-tools", number),
     }
 }
 
@@ -75,6 +91,9 @@ mod tests {
     fn small_amounts_are_not_rounded_away() {
         assert_eq!((money(0.00042), money(12.345)), ("$0.0004".into(), "$12.35".into()));
         assert_eq!((grouped(0), grouped(1_234_567)), ("0".into(), "1,234,567".into()));
-        assert_eq!((count(1, "segment"), count(1_000, "segment")), ("1 segment".into(), "1,000 segments".into()));
+        assert_eq!(
+            (count(1, Countable::Segment), count(1_000, Countable::Segment)),
+            ("1 segment".into(), "1,000 segments".into())
+        );
     }
 }

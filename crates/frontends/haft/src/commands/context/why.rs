@@ -16,7 +16,7 @@ use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde_json::{Value, json};
 
 use super::logged::RequestLogReader;
-use super::text::{count, money};
+use super::text::{Countable, count, money};
 use crate::commands::context::WhyArgs;
 use crate::output::{self, TextTable};
 
@@ -130,37 +130,37 @@ fn as_json(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> Value {
 }
 
 fn as_text(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> String {
-    let requests = count(log.requests as usize, "request");
+    let requests = count(log.requests as usize, Countable::Request);
     if breaks.is_empty() {
-        return format!("No breaks: each of the {requests} of `{}` begins with the one before.\n", log.conversation.id);
+        return format!("{}\n", text!("context-why-none", requests, conversation = log.conversation.id));
     }
-    let mut table = TextTable::new(&["REQUEST", "CAUSE", "FIRST DIFFERENCE", "SENT AGAIN", "COST"]);
+    let mut table = TextTable::new(&[
+        text!("table-request"),
+        text!("table-cause"),
+        text!("table-first-difference"),
+        text!("table-sent-again"),
+        text!("table-cost"),
+    ]);
     for one in breaks {
         let first = &one.found.first;
         table.row(vec![
             one.request.to_string(),
-            one.cause.map_or_else(|| "NO CAUSE".to_owned(), |cause| cause.to_string()),
+            one.cause.map_or_else(|| text!("context-why-no-cause").to_owned(), |cause| cause.to_string()),
             format!("segment {}, {} {}", one.kept + 1, first.owner, first.message.short()),
             format!("{} tokens", grouped(one.found.tokens)),
             one.found.cost.map_or_else(|| "-".to_owned(), money),
         ]);
     }
     let (tokens, cost) = total(breaks);
-    let cost = cost.map_or_else(String::new, |cost| format!(", {} more than from the cache", money(cost)));
-    let mut text = format!(
-        "{table}\n{} in {requests}: {} tokens were sent again{cost}.\n",
-        count(breaks.len(), "break"),
-        grouped(tokens)
-    );
+    let cost = cost.map_or_else(String::new, |cost| text!("context-why-cost", cost = money(cost)));
+    let breaks_counted = count(breaks.len(), Countable::Break);
+    let sum = text!("context-why-sum", breaks = breaks_counted, requests, tokens = grouped(tokens), cost);
+    let mut text = format!("{table}\n{sum}\n");
     let unexplained: Vec<_> =
         breaks.iter().filter(|one| one.cause.is_none()).map(|one| one.request.to_string()).collect();
     if !unexplained.is_empty() {
         // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "Nothing explains the break at request {}: that is a bug in haft. `haft context diff` shows what changed.",
-            unexplained.join(", ")
-        );
+        let _ = writeln!(text, "{}", text!("context-why-unexplained", number = unexplained.join(", ")));
     }
     text
 }

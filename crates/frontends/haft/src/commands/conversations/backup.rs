@@ -22,9 +22,7 @@ pub(super) fn run(args: &BackupArgs) -> anyhow::Result<()> {
 fn backups(common: &Common) -> anyhow::Result<Backups> {
     let (places, loaded) = super::super::configuration(common)?;
     if loaded.config.store.url.is_some() {
-        return Err(usage_error(
-            "conversations are kept on a server (`store.url`); back it up by its own means, such as `pg_dump`",
-        ));
+        return Err(usage_error(text!("conversations-on-server")));
     }
     Ok(Backups::new(&places.database(), &places.backups(), &loaded.config.store, Arc::new(WallClock)))
 }
@@ -33,7 +31,7 @@ fn create(common: &Common) -> anyhow::Result<()> {
     let backups = backups(common)?;
     let (places, _) = super::super::configuration(common)?;
     if !places.database().exists() {
-        return Err(usage_error("there are no conversations to back up yet"));
+        return Err(usage_error(text!("conversations-nothing-to-back-up")));
     }
     let backup = backups.create()?;
     output::print(&format!("{} ({})\n", backup.path.display(), output::bytes(backup.bytes)))
@@ -45,11 +43,9 @@ fn list(json: bool, common: &Common) -> anyhow::Result<()> {
         return output::print_json(&serde_json::to_value(backups)?);
     }
     if backups.is_empty() {
-        return output::print(
-            "No backups yet. `haft run` makes one when it starts, `haft conversations backup` now.\n",
-        );
+        return output::say(text!("conversations-no-backups"));
     }
-    let mut table = TextTable::new(&["NAME", "MADE", "SIZE"]);
+    let mut table = TextTable::new(&[text!("table-name"), text!("table-made"), text!("table-size")]);
     for backup in backups {
         let made = backup.made_at.strftime("%Y-%m-%d %H:%M:%S").to_string();
         table.row(vec![backup.name, made, output::bytes(backup.bytes)]);
@@ -65,9 +61,7 @@ fn restore(name: &str, common: &Common) -> anyhow::Result<()> {
         name => all.iter().find(|backup| backup.name == name).map(|backup| backup.path.clone()),
     };
     let path = path.or_else(|| Some(PathBuf::from(name)).filter(|path| path.exists()));
-    let path = path.ok_or_else(|| {
-        usage_error(format!("there is no backup `{name}`; `haft conversations backup list` shows them"))
-    })?;
+    let path = path.ok_or_else(|| usage_error(text!("conversations-unknown-backup", name)))?;
     backups.restore(&path)?;
-    output::print(&format!("restored {}; what was there before is the newest backup now\n", path.display()))
+    output::say(&text!("conversations-restored", path = path.display()))
 }

@@ -30,7 +30,7 @@ fn given_or_fresh(id: Option<String>) -> ConversationId {
 fn metadata(pairs: &[String]) -> anyhow::Result<Metadata> {
     let pair = |pair: &String| {
         let (key, value) =
-            pair.split_once('=').ok_or_else(|| usage_error(format!("`--metadata {pair}`: expected KEY=VALUE")))?;
+            pair.split_once('=').ok_or_else(|| usage_error(text!("conversations-bad-metadata", pair)))?;
         Ok((key.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| Value::from(value))))
     };
     pairs.iter().map(pair).collect()
@@ -108,10 +108,8 @@ pub(crate) fn message(messages: &[Message], text: &str) -> anyhow::Result<Messag
         messages.iter().map(|message| message.message_id).filter(|id| id.to_string().starts_with(&wanted));
     match (fitting.next(), fitting.next()) {
         (Some(id), None) if !wanted.is_empty() => Ok(id),
-        (Some(_), Some(_)) => Err(usage_error(format!("`{text}` could be several messages; give more of the id"))),
-        (Some(_), None) | (None, _) => {
-            Err(usage_error(format!("the conversation has no message `{text}`; `haft conversations show` names them")))
-        }
+        (Some(_), Some(_)) => Err(usage_error(text!("conversations-ambiguous-message", text))),
+        (Some(_), None) | (None, _) => Err(usage_error(text!("conversations-unknown-message", text))),
     }
 }
 

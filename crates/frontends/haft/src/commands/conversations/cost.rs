@@ -56,7 +56,7 @@ pub(super) async fn show(args: ShowConversationArgs) -> anyhow::Result<()> {
         }));
     }
     if asked.is_empty() {
-        return output::print("No request of this conversation was answered yet.\n");
+        return output::say(text!("conversations-cost-none"));
     }
     output::print(&table(&asked, &total))
 }
@@ -74,8 +74,18 @@ fn request_json(one: &PricedRequest<'_>) -> Value {
 
 fn table(asked: &[PricedRequest<'_>], total: &CostTotal) -> String {
     let headings = [
-        "MESSAGE", "ROUND", "MODEL", "INPUT", "CACHED", "WRITTEN", "OUTPUT", "USD IN", "CACHED", "WRITTEN", "OUT",
-        "TOTAL",
+        text!("table-message"),
+        text!("table-round"),
+        text!("table-model"),
+        text!("table-input"),
+        text!("table-cached"),
+        text!("table-written"),
+        text!("table-output"),
+        text!("table-usd-in"),
+        text!("table-cached"),
+        text!("table-written"),
+        text!("table-out"),
+        text!("table-total"),
     ];
     let mut table = TextTable::new(&headings);
     for one in asked {
@@ -90,7 +100,7 @@ fn table(asked: &[PricedRequest<'_>], total: &CostTotal) -> String {
     table.row(row(names, total.usage, Some(total.cost)));
     let unpriced = match total.unpriced {
         0 => String::new(),
-        requests => format!("{requests} requests went to models without a price and are not in the sum of money.\n"),
+        requests => format!("{}\n", text!("conversations-cost-unpriced", requests)),
     };
     format!("{table}{unpriced}")
 }

@@ -34,8 +34,8 @@ impl ImportOutcome {
     fn as_text(&self) -> String {
         match self {
             Self::New => "new".to_owned(),
-            Self::Same => "was there".to_owned(),
-            Self::Grown(added) => format!("{added} messages added"),
+            Self::Same => text!("conversations-import-existing").to_owned(),
+            Self::Grown(added) => text!("conversations-import-added", added),
         }
     }
 }
@@ -89,7 +89,7 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     files.sort();
     if files.is_empty() {
-        return Err(usage_error(format!("there are no JSON files in `{}`", path.display())));
+        return Err(usage_error(text!("conversations-import-no-files", path = path.display())));
     }
     Ok(files)
 }
@@ -155,7 +155,7 @@ fn read(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ImportedConversati
         let modified = std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
         now = modified.and_then(|time| Timestamp::try_from(time).ok()).unwrap_or(now);
     }
-    let text = String::from_utf8(bytes).map_err(|_| usage_error("it is not UTF-8 text"))?;
+    let text = String::from_utf8(bytes).map_err(|_| usage_error(text!("conversations-import-not-text")))?;
     Ok(read_conversations(SourceText { text: &text, now }, args.format)?)
 }
 
@@ -163,14 +163,12 @@ fn read(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ImportedConversati
 async fn import_current(store: &dyn Store, path: &Path) -> anyhow::Result<()> {
     let current: BTreeMap<String, Value> = serde_json::from_slice(&std::fs::read(path)?)?;
     for (namespace, id) in current {
-        let id = id
-            .as_str()
-            .ok_or_else(|| usage_error(format!("`{namespace}` is `{id}`, which is not a conversation id")))?;
+        let id = id.as_str().ok_or_else(|| usage_error(text!("conversations-import-bad-id", namespace, id)))?;
         let id = ConversationId::new(id);
         if store.get(&id).await?.is_some() {
             store.set_current(&namespace, &id).await?;
         } else {
-            output::tell(&format!("haft: there is no conversation `{id}`, which `{namespace}` had as its current one"));
+            output::tell(&format!("haft: {}", text!("conversations-import-no-current", id, namespace)));
         }
     }
     Ok(())
@@ -194,7 +192,13 @@ fn print(report: &ImportReport, as_json: bool) -> anyhow::Result<()> {
     if report.lines.is_empty() {
         return Ok(());
     }
-    let mut table = TextTable::new(&["ID", "NAME", "MESSAGES", "STATE", "SKIPPED"]);
+    let mut table = TextTable::new(&[
+        text!("table-id"),
+        text!("table-name"),
+        text!("table-messages"),
+        text!("table-state"),
+        text!("table-skipped"),
+    ]);
     for line in &report.lines {
         let skipped = if line.skipped == 0 { "-".to_owned() } else { line.skipped.to_string() };
         let id = line.id.short().to_owned();

@@ -10,11 +10,9 @@ pub(super) async fn list(args: &ListConversationsArgs) -> anyhow::Result<()> {
     let store = open(&args.common)?;
     let namespace = namespace(&args.place)?;
     let (scope, none) = match (args.trash, args.all) {
-        (true, _) => (ConversationScope::Trash, "The trash is empty.\n"),
-        (false, true) => (ConversationScope::Everywhere, "No conversations yet. Start one with `haft run \"…\"`.\n"),
-        (false, false) => {
-            (ConversationScope::Namespace(&namespace), "No conversations here yet. Start one with `haft run \"…\"`.\n")
-        }
+        (true, _) => (ConversationScope::Trash, text!("conversations-none-in-trash")),
+        (false, true) => (ConversationScope::Everywhere, text!("conversations-none")),
+        (false, false) => (ConversationScope::Namespace(&namespace), text!("conversations-none-here")),
     };
     let rows = store.list(scope).await?;
     if args.json {
@@ -27,9 +25,9 @@ pub(super) async fn list(args: &ListConversationsArgs) -> anyhow::Result<()> {
 }
 
 fn as_table(rows: &[ConversationRow], of_several_projects: bool) -> String {
-    let mut headings = vec!["ID", "NAME", "MESSAGES", "UPDATED"];
+    let mut headings = vec![text!("table-id"), text!("table-name"), text!("table-messages"), text!("table-updated")];
     if of_several_projects {
-        headings.push("PROJECT");
+        headings.push(text!("table-project"));
     }
     let mut table = TextTable::new(&headings);
     for row in rows {
@@ -68,9 +66,9 @@ pub(super) async fn namespaces(args: &NamespacesArgs) -> anyhow::Result<()> {
         return output::print_json(&serde_json::to_value(namespaces)?);
     }
     if namespaces.is_empty() {
-        return output::print("No namespaces yet. Each project becomes one with its first conversation.\n");
+        return output::say(text!("conversations-no-namespaces"));
     }
-    let mut table = TextTable::new(&["NAMESPACE", "CONVERSATIONS", "CURRENT"]);
+    let mut table = TextTable::new(&[text!("table-namespace"), text!("table-conversations"), text!("table-current")]);
     for Namespace { namespace, conversations, current } in namespaces {
         let current = current.map_or_else(|| "-".to_owned(), |id| id.short().to_owned());
         table.row(vec![namespace, conversations.to_string(), current]);

@@ -23,8 +23,8 @@ pub(super) async fn run(args: &SearchArgs) -> anyhow::Result<()> {
         return output::print_json(&serde_json::to_value(&hits)?);
     }
     if hits.is_empty() {
-        let wider = if args.all || args.trash { "" } else { " in this project; `--all` searches every one" };
-        return output::print(&format!("Nothing found{wider}.\n"));
+        let wider = if args.all || args.trash { "" } else { text!("conversations-search-wider") };
+        return output::say(&text!("conversations-search-none", wider));
     }
     output::print_exact(&as_text(&hits))
 }

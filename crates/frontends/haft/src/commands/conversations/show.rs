@@ -24,7 +24,7 @@ fn as_text(conversation: &Conversation, page: &MessagePage) -> String {
     let mut text = format!("{} ({})\n", conversation.name, conversation.id);
     if page.earlier() > 0 {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "\n… {} earlier messages; `--all` shows them", page.earlier());
+        let _ = writeln!(text, "\n{}", text!("conversations-earlier", earlier = page.earlier()));
     }
     for message in &page.messages {
         let _ = writeln!(

@@ -16,18 +16,18 @@ pub(super) async fn run(args: &StatsArgs) -> anyhow::Result<()> {
         return output::print_json(&all);
     }
     let Totals { conversations, in_trash, namespaces, messages, revisions, requests, bytes } = totals;
-    let mut table = TextTable::new(&["WHAT", "COUNT"]);
+    let mut table = TextTable::new(&[text!("table-what"), text!("table-count")]);
     let counts = [
         ("conversations", conversations),
-        ("in the trash", in_trash),
+        (text!("conversations-stats-trash"), in_trash),
         ("namespaces", namespaces),
         ("messages", messages),
-        ("revisions of messages", revisions),
-        ("logged requests", requests),
+        (text!("conversations-stats-revisions"), revisions),
+        (text!("conversations-stats-requests"), requests),
     ];
     for (what, count) in counts {
         table.row(vec![what.to_owned(), count.to_string()]);
     }
-    table.row(vec!["size of the database".to_owned(), output::bytes(bytes)]);
+    table.row(vec![text!("conversations-stats-size").to_owned(), output::bytes(bytes)]);
     output::print(&table.to_string())
 }

@@ -33,7 +33,7 @@ pub(super) async fn export(args: &ExportArgs) -> anyhow::Result<()> {
             print_document(store.as_ref(), &conversation).await
         }
         // The command line does not let this through.
-        (None, None) => Err(usage_error("which conversation? Give an id, or `--all DIR`")),
+        (None, None) => Err(usage_error(text!("conversations-export-which"))),
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) async fn print_document(store: &dyn Store, conversation: &Conversatio
 }
 
 async fn document(store: &dyn Store, id: &ConversationId) -> anyhow::Result<ConversationDocument> {
-    store.export(id).await?.ok_or_else(|| usage_error(format!("there is no conversation `{id}`")))
+    store.export(id).await?.ok_or_else(|| usage_error(text!("conversations-export-unknown", id)))
 }
 
 async fn export_all(store: &dyn Store, folder: &Path) -> anyhow::Result<()> {
@@ -59,7 +59,7 @@ async fn export_all(store: &dyn Store, folder: &Path) -> anyhow::Result<()> {
     let current: BTreeMap<_, _> =
         store.namespaces().await?.into_iter().filter_map(|one| Some((one.namespace, one.current?))).collect();
     target.write_json(CURRENT, &current)?;
-    output::print(&format!("exported {} conversations to {}\n", listed.len(), folder.display()))
+    output::say(&text!("conversations-exported", count = listed.len(), folder = folder.display()))
 }
 
 /// A folder that conversations are written to.
@@ -95,7 +95,7 @@ impl ExportFolder {
 }
 
 fn failed(path: &Path, error: &io::Error) -> anyhow::Error {
-    usage_error(format!("cannot write `{}`: {error}", path.display()))
+    usage_error(text!("conversations-export-unwritable", path = path.display(), error))
 }
 
 /// The file of a conversation.

@@ -17,7 +17,7 @@ pub(super) fn run(folder: Option<&Path>, as_json: bool) -> anyhow::Result<Proces
     let places = wiring::places()?;
     let database = places.database();
     if !database.exists() {
-        return Err(usage_error(format!("there is nothing to salvage: {} does not exist", database.display())));
+        return Err(usage_error(text!("doctor-salvage-nothing", database = database.display())));
     }
     let folder = folder.map_or_else(|| beside(&places), Path::to_owned);
     let mut all = salvage_into(&database, &folder)?;
@@ -72,20 +72,22 @@ fn salvage_into(database: &Path, folder: &Path) -> anyhow::Result<SalvageOutcome
 
 fn as_text(report: &SalvageReport, database: &Path, folder: &Path, copies: &[PathBuf]) -> String {
     let lost = match report.lost {
-        0 => "nothing is missing".to_owned(),
-        lost => format!("{lost} messages could not be read"),
+        0 => text!("doctor-salvage-complete").to_owned(),
+        lost => text!("doctor-salvage-lost", lost),
     };
     let mut text = format!(
-        "{} conversations with {} messages are in {}; {lost}.\n\
-         To go on with them, move {} away and run `haft conversations import {}`.\n",
-        report.conversations,
-        report.messages,
-        folder.display(),
-        database.display(),
-        folder.display()
+        "{}\n",
+        text!(
+            "doctor-salvage-done",
+            conversations = report.conversations,
+            messages = report.messages,
+            folder = folder.display(),
+            lost,
+            database = database.display()
+        )
     );
     for copy in copies {
-        let _ = writeln!(text, "What was read of a copy with a damaged log is in {}.", copy.display());
+        let _ = writeln!(text, "{}", text!("doctor-salvage-copy", copy = copy.display()));
     }
     text
 }

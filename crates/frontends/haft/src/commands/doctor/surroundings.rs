@@ -21,10 +21,14 @@ pub(super) fn spill(folder: &Path) -> Check {
     const NAME: &str = "outputs";
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Check::new(NAME, CheckHealth::Skipped, "no output was too long yet");
+            return Check::new(NAME, CheckHealth::Skipped, text!("doctor-outputs-none"));
         }
         Err(error) => {
-            return Check::new(NAME, CheckHealth::Warning, format!("cannot read {}: {error}", folder.display()));
+            return Check::new(
+                NAME,
+                CheckHealth::Warning,
+                text!("doctor-outputs-unreadable-folder", folder = folder.display(), error),
+            );
         }
         Ok(entries) => entries,
     };
@@ -42,9 +46,9 @@ pub(super) fn spill(folder: &Path) -> Check {
         }
     }
     if unreadable.is_empty() {
-        return Check::new(NAME, CheckHealth::Ok, format!("{count} long outputs, {}", output::bytes(bytes)));
+        return Check::new(NAME, CheckHealth::Ok, text!("doctor-outputs", count, size = output::bytes(bytes)));
     }
-    Check::new(NAME, CheckHealth::Warning, "some long outputs cannot be read").with_details(unreadable)
+    Check::new(NAME, CheckHealth::Warning, text!("doctor-outputs-unreadable")).with_details(unreadable)
 }
 
 /// Whether the server that keeps the conversations can be used. What it holds is its own to check.
@@ -53,7 +57,7 @@ pub(super) async fn server(places: &Places, config: &Config) -> Check {
     let totals = async { anyhow::Ok(wiring::open_store(places, config)?.totals().await?) };
     match totals.await {
         Ok(totals) => {
-            let message = format!("it answers and holds {} messages", totals.messages);
+            let message = text!("doctor-store", messages = totals.messages);
             Check::new(NAME, CheckHealth::Ok, message)
         }
         Err(error) => Check::new(NAME, CheckHealth::Warning, format!("{error:#}")),
@@ -69,9 +73,15 @@ pub(super) async fn commands() -> Check {
         anyhow::Ok(supervisor.run(&command, &Capture::default(), &CancellationToken::new()).await?.exit)
     };
     match run.await {
-        Ok(CommandExit::Code(7)) => Check::new(NAME, CheckHealth::Ok, "commands run under their supervisor"),
-        Ok(other) => Check::new(NAME, CheckHealth::Warning, format!("a command that exits with 7 ended as {other:?}")),
-        Err(error) => Check::new(NAME, CheckHealth::Warning, format!("commands cannot be run: {error:#}")),
+        Ok(CommandExit::Code(7)) => Check::new(NAME, CheckHealth::Ok, text!("doctor-commands")),
+        Ok(other) => Check::new(
+            NAME,
+            CheckHealth::Warning,
+            text!("doctor-commands-wrong-exit", outcome = format_args!("{other:?}")),
+        ),
+        Err(error) => {
+            Check::new(NAME, CheckHealth::Warning, text!("doctor-commands-failed", error = format_args!("{error:#}")))
+        }
     }
 }
 
@@ -81,7 +91,11 @@ pub(super) async fn sandbox(places: &Places, config: &Config) -> Check {
     let found = match set_up_sandbox(places, &config.sandbox, PermissionMode::Auto, Vec::new()).await {
         Ok(found) => found,
         Err(error) => {
-            return Check::new(NAME, CheckHealth::Warning, format!("the sandbox cannot be set up: {error:#}"));
+            return Check::new(
+                NAME,
+                CheckHealth::Warning,
+                text!("doctor-sandbox-failed", error = format_args!("{error:#}")),
+            );
         }
     };
     let health = match (found.status().layer, config.sandbox.mode) {
@@ -96,14 +110,12 @@ pub(super) async fn sandbox(places: &Places, config: &Config) -> Check {
 pub(super) async fn provider(config: &Config) -> Check {
     const NAME: &str = "model";
     let Some(name) = haft_agent::configured_model(config) else {
-        return Check::new(NAME, CheckHealth::Skipped, "no model is chosen; set `model` in config.toml");
+        return Check::new(NAME, CheckHealth::Skipped, text!("doctor-model-none"));
     };
     match ask(config, &name).await {
-        Ok(models) => {
-            Check::new(NAME, CheckHealth::Ok, format!("the server of `{name}` answers and lists {models} models"))
-        }
+        Ok(models) => Check::new(NAME, CheckHealth::Ok, text!("doctor-model", name, models)),
         Err(error) => {
-            let message = format!("the server of `{name}`: {error:#}; `haft models test` tells more");
+            let message = text!("doctor-model-failed", name, error = format_args!("{error:#}"));
             Check::new(NAME, CheckHealth::Warning, message)
         }
     }
@@ -124,7 +136,9 @@ async fn ask(config: &Config, name: &str) -> anyhow::Result<usize> {
     timer.abort();
     match listed {
         Ok(names) => Ok(names.len()),
-        Err(_) if cancel.is_cancelled() => anyhow::bail!("it does not answer within {} s", PATIENCE.as_secs()),
+        Err(_) if cancel.is_cancelled() => {
+            anyhow::bail!(text!("doctor-model-timeout", seconds = PATIENCE.as_secs()))
+        }
         Err(error) => Err(error.into()),
     }
 }

@@ -14,12 +14,12 @@ impl TuiSession<'_> {
         let mut rows: Vec<_> = lines.iter().rev().map(row).collect();
         let edits = session.edits().in_force().len();
         if edits > 0 {
-            let text = format!("undo the last edit of {edits}");
+            let text = text!("edits-undo-last", edits);
             let then = asked(ContextEditAction::Undo, String::new());
             rows.insert(0, PickerRow { text, about: String::new(), then });
         }
-        let title = "What is sent of this conversation".to_owned();
-        let notes = vec!["Enter says what can be done to a message. What it costs is shown first.".to_owned()];
+        let title = text!("edits-title").to_owned();
+        let notes = vec![text!("edits-title-note").to_owned()];
         Ok(Some(PickerList { title, notes, rows, filter: String::new() }).filter(|list| !list.rows.is_empty()))
     }
 
@@ -28,24 +28,24 @@ impl TuiSession<'_> {
         let Some(session) = &mut self.session else { return Ok(None) };
         let news = session.quote_edit(&kept(session, &edit)?).await?;
         let (title, text) = match edit.deed {
-            ContextEditAction::Drop => ("Leave it out?", "leave it out"),
-            ContextEditAction::Pin => ("Pin it?", "pin it"),
-            ContextEditAction::Mask => ("Mask what it says?", "mask it"),
-            ContextEditAction::Restore => ("Send it as it was?", "restore it"),
-            ContextEditAction::Undo => ("Undo the last edit?", "undo it"),
+            ContextEditAction::Drop => (text!("edits-drop-question"), text!("edits-drop")),
+            ContextEditAction::Pin => (text!("edits-pin-question"), text!("edits-pin")),
+            ContextEditAction::Mask => (text!("edits-mask-question"), text!("edits-mask")),
+            ContextEditAction::Restore => (text!("edits-restore-question"), text!("edits-restore")),
+            ContextEditAction::Undo => (text!("edits-undo-question"), text!("edits-undo")),
         };
         let mut notes = vec![if news.quote.tokens == 0 {
-            "Nothing that is cached has to be written again.".to_owned()
+            text!("edits-nothing-cached").to_owned()
         } else {
-            format!("The next request has {} to write again.", news.quote)
+            text!("edits-to-write", quote = news.quote)
         }];
         if news.quote.saved() > 0 {
-            notes.push(format!("Every request is {} tokens shorter.", news.quote.saved()));
+            notes.push(text!("edits-saves", tokens = news.quote.saved()));
         }
         let row = |text: &str, then| PickerRow { text: text.to_owned(), about: String::new(), then };
         let rows = vec![
             row(text, PickerAction::Do(Operation::EditContext(edit))),
-            row("leave all as it is", PickerAction::Leave),
+            row(text!("edits-cancel"), PickerAction::Leave),
         ];
         Ok(Some(PickerList { title: title.to_owned(), notes, rows, filter: String::new() }))
     }
@@ -54,8 +54,7 @@ impl TuiSession<'_> {
         let Some(session) = &mut self.session else { return Ok(()) };
         let edit = kept(session, edit)?;
         let news = session.edit_context(edit).await?;
-        let edits = if news.in_force == 1 { "1 edit is".to_owned() } else { format!("{} edits are", news.in_force) };
-        self.tell(&format!("done: {edits} in force; `/context edit` undoes the last"));
+        self.tell(&text!("edits-applied", count = news.in_force));
         Ok(())
     }
 }
@@ -65,7 +64,7 @@ fn row(line: &ContextLine) -> PickerRow {
     let cache = match line.cache {
         Some(CacheState::Cached) => ", cached",
         Some(CacheState::Written | CacheState::Not) => "",
-        None => ", not sent",
+        None => text!("edits-not-sent"),
     };
     let edited = line.edited.map_or_else(String::new, |edited| format!(", {}", edited.name()));
     let about = format!("{} tokens{cache}{edited}", line.tokens);
@@ -74,12 +73,12 @@ fn row(line: &ContextLine) -> PickerRow {
         about: about.to_owned(),
         then: asked(deed, line.id.to_string()),
     };
-    let removal = line.removal.as_ref().map_or_else(String::new, |quote| format!("{quote} to write again"));
+    let removal = line.removal.as_ref().map_or_else(String::new, |quote| text!("edits-price", quote));
     let rows = vec![
-        deed("leave it out", &removal, ContextEditAction::Drop),
-        deed("mask it", "only a line is sent that names it", ContextEditAction::Mask),
-        deed("pin it", "it is never pruned or archived", ContextEditAction::Pin),
-        deed("restore it", "it is sent as it was", ContextEditAction::Restore),
+        deed(text!("edits-drop"), &removal, ContextEditAction::Drop),
+        deed(text!("edits-mask"), text!("edits-mask-note"), ContextEditAction::Mask),
+        deed(text!("edits-pin"), text!("edits-pin-note"), ContextEditAction::Pin),
+        deed(text!("edits-restore"), text!("edits-restore-note"), ContextEditAction::Restore),
     ];
     let text = format!("{}: {}", line.role, line.words);
     let list = PickerList { title: text.clone(), notes: vec![about.clone()], rows, filter: String::new() };

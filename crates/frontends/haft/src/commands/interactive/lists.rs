@@ -22,17 +22,21 @@ impl TuiSession<'_> {
         listed.sort_by_key(|one| std::cmp::Reverse(one.updated_at));
         let open = self.open_conversation();
         let row = |one: haft_store::ConversationRow| {
-            let now = if open.as_deref() == Some(one.id.as_str()) { "open now, " } else { "" };
-            let messages = if one.messages == 1 { "message" } else { "messages" };
+            let (age, messages) = (age(one.updated_at), one.messages);
+            let is_open = open.as_deref() == Some(one.id.as_str());
             PickerRow {
                 text: one.name,
-                about: format!("{now}{}, {} {messages}", age(one.updated_at), one.messages),
+                about: if is_open {
+                    text!("interactive-conversation-open", age, messages)
+                } else {
+                    text!("interactive-conversation", age, messages)
+                },
                 then: PickerAction::Do(Operation::Resume(one.id.to_string())),
             }
         };
         let rows: Vec<_> = listed.into_iter().map(row).collect();
-        let notes = if rows.is_empty() { vec!["There are none in this project yet.".to_owned()] } else { Vec::new() };
-        Ok(PickerList { title: "Go on with which conversation?".into(), notes, rows, filter: String::new() })
+        let notes = if rows.is_empty() { vec![text!("interactive-no-conversations").to_owned()] } else { Vec::new() };
+        Ok(PickerList { title: text!("interactive-resume-title").into(), notes, rows, filter: String::new() })
     }
 
     /// What the user said in this conversation, the newest first.
@@ -49,14 +53,13 @@ impl TuiSession<'_> {
             let words = message.joined_text();
             let text = typed_part(&words).split_whitespace().collect::<Vec<_>>().join(" ");
             let goes = history.len() - at;
-            let about =
-                format!("{}, {goes} {} go", age(message.created_at), if goes == 1 { "message" } else { "messages" });
+            let about = text!("interactive-rewind-removes", age = age(message.created_at), messages = goes);
             PickerRow { then: how_far(&message.message_id.to_string(), &text, changed), text, about }
         };
         let messages = history.iter().map(|entry| &entry.message).enumerate();
         let rows: Vec<_> = messages.filter(|(_, message)| said(message)).map(row).collect();
-        let title = "Back to before which of your messages?".to_owned();
-        let notes = vec!["The conversation as it is stays; a copy goes on from there.".to_owned()];
+        let title = text!("interactive-rewind-title").to_owned();
+        let notes = vec![text!("interactive-rewind-note").to_owned()];
         let list = PickerList { title, notes, rows: rows.into_iter().rev().collect(), filter: String::new() };
         Ok(Some(list).filter(|list| !list.rows.is_empty()))
     }
@@ -76,37 +79,33 @@ impl TuiSession<'_> {
             let is_now = now.as_ref() == Some(&name);
             let quote = self.session.as_ref().filter(|_| !is_now).and_then(|session| session.quote_switch(&spec));
             let about = match quote {
-                _ if is_now => "asked now".to_owned(),
-                Some(quote) => format!("{quote} to write"),
+                _ if is_now => text!("interactive-model-current").to_owned(),
+                Some(quote) => text!("interactive-model-price", quote),
                 None => String::new(),
             };
             let then = if is_now { PickerAction::Leave } else { PickerAction::Do(Operation::Model(name.clone())) };
             rows.push(PickerRow { text: name, about, then });
         }
-        let notes = if self.session.is_some() {
-            vec!["Another model has seen nothing yet: the whole conversation is written to its cache anew.".to_owned()]
-        } else {
-            Vec::new()
-        };
-        Ok(PickerList { title: "Which model is asked?".into(), notes, rows, filter })
+        let notes = if self.session.is_some() { vec![text!("interactive-model-note").to_owned()] } else { Vec::new() };
+        Ok(PickerList { title: text!("interactive-model-title").into(), notes, rows, filter })
     }
 
     /// What is sent to the model about files with every request.
     pub(super) fn files(&self) -> Option<PickerList> {
         let document = |(heading, text, tokens): (&str, &str, u32)| PickerRow {
             text: heading.to_owned(),
-            about: format!("{tokens} tokens, in every request"),
+            about: text!("interactive-document", tokens),
             then: PickerAction::Tell(text.to_owned()),
         };
         let focus = |path: &String| PickerRow {
             text: path.clone(),
-            about: "focus: its path is in the system message".to_owned(),
+            about: text!("interactive-focus").to_owned(),
             then: PickerAction::Open(Box::new(what_of(path))),
         };
         let documents = self.session.iter().flat_map(|session| session.documents().map(document));
         let rows: Vec<_> = documents.chain(self.chosen.focus.iter().map(focus)).collect();
-        let notes = vec!["Enter shows a document. `/files add PATH` names a file as the focus.".to_owned()];
-        let list = PickerList { title: "What the model is told of files".into(), notes, rows, filter: String::new() };
+        let notes = vec![text!("interactive-files-note").to_owned()];
+        let list = PickerList { title: text!("interactive-files-title").into(), notes, rows, filter: String::new() };
         Some(list).filter(|list| !list.rows.is_empty())
     }
 
@@ -117,11 +116,11 @@ impl TuiSession<'_> {
         };
         let row = |text: &str, then| PickerRow { text: text.to_owned(), about: String::new(), then };
         let list = PickerList {
-            title: "Change the focus files?".to_owned(),
-            notes: vec![format!("They stand in the system message: the next request has {quote} to write again.")],
+            title: text!("interactive-focus-title").to_owned(),
+            notes: vec![text!("interactive-focus-price", quote)],
             rows: vec![
-                row("change them", PickerAction::Do(Operation::Focus(focus))),
-                row("leave them", PickerAction::Leave),
+                row(text!("interactive-focus-change"), PickerAction::Do(Operation::Focus(focus))),
+                row(text!("interactive-focus-cancel"), PickerAction::Leave),
             ],
             filter: String::new(),
         };
@@ -143,8 +142,11 @@ impl TuiSession<'_> {
             Focus::Clear => files.clear(),
         }
         let files = files.clone();
-        let told =
-            if files.is_empty() { "no file is the focus".to_owned() } else { format!("focus: {}", files.join(", ")) };
+        let told = if files.is_empty() {
+            text!("interactive-focus-none").to_owned()
+        } else {
+            format!("focus: {}", files.join(", "))
+        };
         if let Some(session) = &mut self.session {
             session.set_focus_files(files)?;
         }
@@ -157,8 +159,10 @@ impl TuiSession<'_> {
 fn what_of(path: &str) -> PickerList {
     let row = |text: &str, then| PickerRow { text: text.to_owned(), about: String::new(), then };
     let off = Operation::Offer(ListRequest::Focus(Focus::Remove(vec![path.to_owned()])));
-    let rows =
-        vec![row("mention it", PickerAction::Type(format!("@{path} "))), row("take it off", PickerAction::Do(off))];
+    let rows = vec![
+        row(text!("interactive-file-mention"), PickerAction::Type(format!("@{path} "))),
+        row(text!("interactive-file-remove"), PickerAction::Do(off)),
+    ];
     PickerList { title: path.to_owned(), notes: Vec::new(), rows, filter: String::new() }
 }
 
@@ -170,11 +174,19 @@ fn how_far(message: &str, text: &str, changed: bool) -> PickerAction {
     }
     let row = |text: &str, about: &str, then| PickerRow { text: text.to_owned(), about: about.to_owned(), then };
     PickerAction::Open(Box::new(PickerList {
-        title: format!("Back to: {text}"),
+        title: text!("interactive-rewind-to", text),
         notes: Vec::new(),
         rows: vec![
-            row("what was said", "files stay as they are", back(RewindTarget::Conversation)),
-            row("what was said, and files", "as they were before it", back(RewindTarget::ConversationAndFiles)),
+            row(
+                text!("interactive-rewind-messages"),
+                text!("interactive-rewind-messages-note"),
+                back(RewindTarget::Conversation),
+            ),
+            row(
+                text!("interactive-rewind-files"),
+                text!("interactive-rewind-files-note"),
+                back(RewindTarget::ConversationAndFiles),
+            ),
         ],
         filter: String::new(),
     }))
@@ -184,8 +196,8 @@ fn how_far(message: &str, text: &str, changed: bool) -> PickerAction {
 fn age(then: Timestamp) -> String {
     let passed = Duration::try_from(WallClock.now().duration_since(then)).unwrap_or_default();
     match passed.as_secs() {
-        0..60 => "just now".to_owned(),
-        seconds @ 60..3_600 => format!("{} min ago", seconds / 60),
+        0..60 => text!("interactive-just-now").to_owned(),
+        seconds @ 60..3_600 => text!("interactive-minutes-ago", minutes = seconds / 60),
         seconds @ 3_600..86_400 => format!("{} h ago", seconds / 3_600),
         seconds => format!("{} d ago", seconds / 86_400),
     }

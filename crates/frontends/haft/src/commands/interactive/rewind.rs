@@ -61,14 +61,14 @@ impl TuiSession<'_> {
         let opened = ConversationChanges::of(Some(&id), &self.places, &self.config).await?;
         let Some(would) = changes::described(&opened, direction, Mode::DryRun)? else { return Ok(None) };
         let (title, text, then) = match direction {
-            Direction::Back => ("Take back the last change?", "take it back", Operation::Undo),
-            Direction::Forth => ("Bring back what was taken back?", "bring it back", Operation::Redo),
+            Direction::Back => (text!("interactive-undo-title"), text!("interactive-undo"), Operation::Undo),
+            Direction::Forth => (text!("interactive-redo-title"), text!("interactive-redo"), Operation::Redo),
         };
         let row = |text: &str, then| PickerRow { text: text.to_owned(), about: String::new(), then };
         Ok(Some(PickerList {
             title: title.to_owned(),
             notes: would.lines().map(str::to_owned).collect(),
-            rows: vec![row(text, PickerAction::Do(then)), row("leave it", PickerAction::Leave)],
+            rows: vec![row(text, PickerAction::Do(then)), row(text!("interactive-undo-cancel"), PickerAction::Leave)],
             filter: String::new(),
         }))
     }

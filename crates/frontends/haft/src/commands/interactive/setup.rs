@@ -53,7 +53,7 @@ enum RetryFrom {
 
 /// Asks until a model answers, or the user leaves.
 pub(super) fn run(places: &Places, config: &Config) -> anyhow::Result<SetupOutcome> {
-    output::print("haft has no model yet. Esc leaves; nothing is written before a model has answered.\n")?;
+    output::say(text!("setup-welcome"))?;
     'provider: loop {
         let Some(choice) = choose_provider(config)? else { return Ok(SetupOutcome::Left) };
         let mut config = config.clone();
@@ -76,13 +76,13 @@ pub(super) fn run(places: &Places, config: &Config) -> anyhow::Result<SetupOutco
                     ModelChoice::Failed(failure) => failure,
                     ModelChoice::Named(model) => {
                         let name = format!("{provider}/{model}");
-                        output::print(&format!("Asking {name} for a word.\n"))?;
+                        output::say(&text!("setup-trying", name))?;
                         match ModelTrial(&config).answers(&name, key.secret(&provider, &declared)?)? {
                             Ok(()) => {
                                 write(places, &config, &provider, &name, &key)?;
                                 output::print(&format!(
-                                    "It answers. Written to {}.\n\n",
-                                    places.config_file().display()
+                                    "{}\n\n",
+                                    text!("setup-done", file = places.config_file().display())
                                 ))?;
                                 return Ok(SetupOutcome::Model);
                             }
@@ -90,7 +90,7 @@ pub(super) fn run(places: &Places, config: &Config) -> anyhow::Result<SetupOutco
                         }
                     }
                 };
-                output::print(&format!("That did not work: {failure}.\n"))?;
+                output::say(&text!("setup-failed", failure))?;
                 match mended_by(&failure) {
                     RetryFrom::Provider => continue 'provider,
                     RetryFrom::Key => {
@@ -126,25 +126,23 @@ enum ProviderChoice {
 
 fn choose_provider(config: &Config) -> anyhow::Result<Option<ProviderChoice>> {
     let names: Vec<_> = BuiltIn::get().providers().map(str::to_owned).collect();
-    let mut text = String::from("\nWho serves the model?\n\n");
+    let mut text = String::from(&format!("\n{}\n\n", text!("setup-provider-title")));
     for (at, name) in names.iter().enumerate() {
         let declared = ModelTrial(config).provider(name)?;
         let note = match (wiring::key_state(&declared), &declared.api_key_env) {
-            (KeyState::There, Some(variable)) => format!("{variable} is set"),
-            (KeyState::There, None) => "its key is there".to_owned(),
-            (KeyState::Missing, _) => "needs a key".to_owned(),
-            (KeyState::NotNeeded, _) => format!("a server on this machine, {}", declared.base_url),
-            (KeyState::Command | KeyState::Keyring, _) => "its key is configured".to_owned(),
+            (KeyState::There, Some(variable)) => text!("setup-variable-set", variable),
+            (KeyState::There, None) => text!("setup-key-present").to_owned(),
+            (KeyState::Missing, _) => text!("setup-key-missing").to_owned(),
+            (KeyState::NotNeeded, _) => text!("setup-local", url = declared.base_url),
+            (KeyState::Command | KeyState::Keyring, _) => text!("setup-key-set").to_owned(),
         };
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{:>4}  {name:<12} {note}", at + 1);
     }
-    text.push_str(
-        "   s  a server of your own, by its address\n   d  nobody: watch the demo, with no key and no network\n\n",
-    );
+    text.push_str(&format!("   {}\n\n", text!("setup-other-choices")));
     output::print(&text)?;
     loop {
-        let Some(typed) = ask("Number, name, s or d: ", InputEcho::Visible)? else { return Ok(None) };
+        let Some(typed) = ask(text!("setup-provider-question"), InputEcho::Visible)? else { return Ok(None) };
         let typed = typed.trim();
         let by_number = typed.parse::<usize>().ok().and_then(|number| names.get(number.checked_sub(1)?));
         match typed {
@@ -162,20 +160,20 @@ fn choose_provider(config: &Config) -> anyhow::Result<Option<ProviderChoice>> {
 /// The address of a server, and its API.
 fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
     let url = loop {
-        let Some(typed) = ask("Address, such as http://127.0.0.1:8080/v1: ", InputEcho::Visible)? else {
+        let Some(typed) = ask(text!("setup-url-question"), InputEcho::Visible)? else {
             return Ok(None);
         };
         let url = typed.trim().to_owned();
         if ["http://", "https://"].iter().any(|scheme| url.len() > scheme.len() && url.starts_with(scheme)) {
             break url;
         }
-        output::print("An address begins with http:// or https://.\n")?;
+        output::say(text!("setup-bad-url"))?;
     };
     let known = [Api::OpenaiChat, Api::OpenaiResponses, Api::Anthropic, Api::Gemini];
     let listed = known.map(|api| api.to_string()).join(", ");
-    output::print(&format!("It speaks one of {listed}; most speak {}.\n", Api::OpenaiChat))?;
+    output::say(&text!("setup-apis", listed, api = Api::OpenaiChat))?;
     loop {
-        let Some(typed) = ask("API, Enter for openai-chat: ", InputEcho::Visible)? else { return Ok(None) };
+        let Some(typed) = ask(text!("setup-api-question"), InputEcho::Visible)? else { return Ok(None) };
         match typed.trim() {
             "" => return Ok(Some(ProviderConfig::new(Api::OpenaiChat, url))),
             typed => {
@@ -189,20 +187,19 @@ fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
 
 fn ask_key(places: &Places, name: &str, provider: &ProviderConfig, refused: bool) -> anyhow::Result<Option<KeySource>> {
     let file = key_file(places, name);
-    let kept = format!("It is kept in {}, which only you can read.\n", file.display());
+    let kept = format!("{}\n", text!("setup-key-kept", file = file.display()));
     let state = wiring::key_state(provider);
     match state {
         KeyState::There | KeyState::Command | KeyState::Keyring if !refused => return Ok(Some(KeySource::Declared)),
         KeyState::NotNeeded if name != OWN && !refused => return Ok(Some(KeySource::None)),
-        KeyState::NotNeeded => output::print(&format!("Its key, if it needs one. {kept}"))?,
+        KeyState::NotNeeded => output::print(&text!("setup-key-optional", kept))?,
         KeyState::There | KeyState::Missing | KeyState::Command | KeyState::Keyring => {
             let variable = provider.api_key_env.as_deref().unwrap_or_default();
-            output::print(&format!(
-                "The key of {name}. {kept}Or leave with Esc, set {variable}, and start haft again.\n"
-            ))?;
+            output::say(&text!("setup-key-needed", name, kept, variable))?;
         }
     }
-    let question = if state == KeyState::NotNeeded { "Key, Enter for none: " } else { "Key: " };
+    let question =
+        if state == KeyState::NotNeeded { text!("setup-key-question-optional") } else { text!("setup-key-question") };
     loop {
         let Some(typed) = ask(question, InputEcho::Masked)? else { return Ok(None) };
         match typed.trim() {
@@ -247,19 +244,19 @@ fn ask_model(config: &Config, provider: &str, key: &KeySource) -> anyhow::Result
     } else {
         known
     };
-    let mut text = String::from("\nWhich model?\n\n");
+    let mut text = String::from(&format!("\n{}\n\n", text!("setup-model-title")));
     for (at, name) in names.iter().take(LISTED).enumerate() {
         let price = ModelTrial(config).price(&format!("{front}{name}")).unwrap_or_default();
         let _ = writeln!(text, "{:>4}  {name:<28} {price}", at + 1);
     }
     let more = names.len().saturating_sub(LISTED);
     if more > 0 {
-        let _ = writeln!(text, "      and {more} more");
+        let _ = writeln!(text, "      {}", text!("setup-more", more));
     }
     if !names.is_empty() {
         output::print(&(text + "\n"))?;
     }
-    let question = if names.is_empty() { "The model's name: " } else { "Number or name: " };
+    let question = if names.is_empty() { text!("setup-model-question-name") } else { text!("setup-model-question") };
     loop {
         let Some(typed) = ask(question, InputEcho::Visible)? else { return Ok(ModelChoice::Left) };
         let typed = typed.trim();
@@ -293,7 +290,7 @@ fn write(places: &Places, config: &Config, provider: &str, model: &str, key: &Ke
 }
 
 fn keep_key(file: &Path, key: &str) -> anyhow::Result<PathBuf> {
-    let told = |error: std::io::Error| usage_error(format!("cannot write the key to `{}`: {error}", file.display()));
+    let told = |error: std::io::Error| usage_error(text!("setup-key-unwritable", file = file.display(), error));
     let folder = file.parent().unwrap_or(Path::new("."));
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(told)?;
     // A file with other rights would keep them.
@@ -319,9 +316,8 @@ fn with_model(
     let mut document: DocumentMut = before.parse().map_err(unreadable)?;
     document.insert("model", value(model));
     if own.is_some() || key.is_some() {
-        let table = provider_table(&mut document, provider).ok_or_else(|| {
-            usage_error(format!("`providers` in `{}` is not a table; add the model by hand", file.display()))
-        })?;
+        let table = provider_table(&mut document, provider)
+            .ok_or_else(|| usage_error(text!("setup-not-a-table", file = file.display())))?;
         if let Some(own) = own {
             table.insert("api", value(own.api.to_string()));
             table.insert("base_url", value(&own.base_url));

@@ -47,7 +47,7 @@ impl SideActions {
     pub(super) fn diff(&self, conversation: Option<&str>) {
         match conversation {
             Some(id) => self.start(Operation::Haft(["changes", "--diff", id].map(str::to_owned).into())),
-            None => self.ui.tell(UiMessage::Told { text: "nothing was said yet, and nothing changed".into() }),
+            None => self.ui.tell(UiMessage::Told { text: text!("interactive-no-diff").into() }),
         }
     }
 
@@ -117,7 +117,7 @@ impl SideActions {
                         let told = cut_lines(&text, limits).text;
                         let told = format!("<shell>\n$ {line}\n{}\n</shell>", told.trim_end());
                         overheard.lock().unwrap_or_else(PoisonError::into_inner).push(told);
-                        text = format!("{}\n(the model is told with your next words)", text.trim_end());
+                        text = text!("interactive-shell-output", output = text.trim_end());
                     }
                     cut_lines(&text, SHOWN).text
                 }
@@ -140,14 +140,14 @@ impl SideActions {
 pub(super) fn edit(text: &str) -> Result<String, String> {
     let named = ["VISUAL", "EDITOR"].into_iter().filter_map(std::env::var_os).find(|name| !name.is_empty());
     let editor = named.unwrap_or_else(|| "vi".into());
-    let told = |error: std::io::Error| format!("cannot open the editor `{}`: {error}", editor.display());
+    let told = |error: std::io::Error| text!("interactive-editor-failed", editor = editor.display(), error);
     let file = tempfile::Builder::new().prefix("haft-").suffix(".md").tempfile().map_err(told)?;
     std::fs::write(file.path(), text).map_err(told)?;
     // Editors are named with their options, as in `code --wait`.
     let line = format!("{} \"$1\"", editor.display());
     let status = Command::new("/bin/sh").args(["-c", &line, "sh"]).arg(file.path()).status().map_err(told)?;
     if !status.success() {
-        return Err(format!("the editor `{}` ended with {status}; what you typed is unchanged", editor.display()));
+        return Err(text!("interactive-editor-ended", editor = editor.display(), status));
     }
     std::fs::read_to_string(file.path()).map_err(told)
 }

@@ -19,9 +19,7 @@ pub(super) fn settle(places: &Places, project: &Project, answers: &mut impl BufR
         return Ok(());
     }
     let text = found.described(project, &standing);
-    output::print(&reveal(&format!(
-        "{text}\nHaft can work here without these files. Trust the folder? (y = yes, Enter = no) "
-    )))?;
+    output::print(&reveal(&format!("{text}\n{} ", text!("trust-question"))))?;
     let mut answer = String::new();
     answers.read_line(&mut answer)?;
     if !matches!(answer.trim(), "y" | "Y" | "yes") {
@@ -31,7 +29,7 @@ pub(super) fn settle(places: &Places, project: &Project, answers: &mut impl BufR
     // What is trusted must be what was shown.
     if trusted.files() != found.footprint.files() {
         list.revoke(&project.root)?;
-        output::print("The files changed while you were asked: the folder is not trusted. Look again.\n")?;
+        output::say(text!("trust-changed-meanwhile"))?;
     }
     Ok(())
 }

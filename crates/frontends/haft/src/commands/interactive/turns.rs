@@ -62,7 +62,7 @@ impl TuiSession<'_> {
         quit: &CancellationToken,
     ) -> Continuation {
         let Some(session) = &mut self.session else {
-            self.tell("there is nothing to archive yet");
+            self.tell(text!("interactive-nothing-to-archive"));
             return Continuation::Stay;
         };
         let control = TurnControl {
@@ -83,7 +83,7 @@ impl TuiSession<'_> {
         session.drop_unread().await;
         match (compacted, tokens) {
             (Ok(Compacted::Archived { .. }), Some((before, after))) => {
-                self.tell(&format!("the next request has {after} tokens instead of {before}"));
+                self.tell(&text!("interactive-compacted", after, before));
             }
             // These were reported already.
             (Ok(Compacted::Archived { .. } | Compacted::Failed), _) => {}

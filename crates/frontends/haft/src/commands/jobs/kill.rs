@@ -17,7 +17,7 @@ pub(super) fn kill(args: &KillArgs) -> anyhow::Result<()> {
     // Every one is found before one is ended.
     let found = args.ids.iter().map(|id| jobs.find(id)).collect::<anyhow::Result<Vec<_>>>()?;
     for job in found {
-        let line = if end(&job)? { "ended" } else { "was not running" };
+        let line = if end(&job)? { "ended" } else { text!("jobs-not-running") };
         output::print(&format!("{} {line} ({})\n", job.told.id, job.state().word()))?;
     }
     Ok(())
@@ -42,5 +42,5 @@ fn end(job: &BackgroundJob) -> anyhow::Result<bool> {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
-    anyhow::bail!("job {} does not end; its process is {}", job.told.id, job.process().unwrap_or_default())
+    anyhow::bail!(text!("jobs-does-not-end", id = job.told.id, process = job.process().unwrap_or_default()))
 }

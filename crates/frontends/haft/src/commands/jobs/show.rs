@@ -15,9 +15,17 @@ pub(super) fn list(args: &ListJobsArgs) -> anyhow::Result<()> {
         return output::print_json(&all.iter().map(|job| as_json(job, &job.state())).collect());
     }
     if all.is_empty() {
-        return output::print("No runs in the background yet. Start one with `haft run --bg \"…\"`.\n");
+        return output::say(text!("jobs-none"));
     }
-    let mut table = TextTable::new(&["ID", "STATE", "STARTED", "TIME", "COST", "FOLDER", "TASK"]);
+    let mut table = TextTable::new(&[
+        text!("table-id"),
+        text!("table-state"),
+        text!("table-started"),
+        text!("table-time"),
+        text!("table-cost"),
+        text!("table-folder"),
+        text!("table-task"),
+    ]);
     for job in &all {
         let state = job.state();
         table.row(vec![
@@ -27,7 +35,7 @@ pub(super) fn list(args: &ListJobsArgs) -> anyhow::Result<()> {
             time(seconds(job, &state)),
             cost(&state).map_or_else(String::new, |usd| format!("${usd:.4}")),
             job.told.cwd.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            job.told.task.clone().unwrap_or_else(|| "(goes on)".to_owned()),
+            job.told.task.clone().unwrap_or_else(|| text!("jobs-resumes").to_owned()),
         ]);
     }
     output::print(&table.to_string())
@@ -42,7 +50,7 @@ pub(super) fn show(args: &ShowJobArgs) -> anyhow::Result<()> {
     let mut lines = vec![
         format!("job           {}", job.told.id),
         format!("state         {}", state.word()),
-        format!("task          {}", job.told.task.as_deref().unwrap_or("(goes on with a turn)")),
+        format!("task          {}", job.told.task.as_deref().unwrap_or(text!("jobs-resumes-turn"))),
         format!("folder        {}", job.told.cwd.display()),
         format!("started       {}", job.told.started_at.strftime("%Y-%m-%d %H:%M:%S UTC")),
         format!("time          {}", time(seconds(&job, &state))),
@@ -53,7 +61,7 @@ pub(super) fn show(args: &ShowJobArgs) -> anyhow::Result<()> {
     match &state {
         JobState::Running => {
             lines.push(format!("process       {}", job.process().unwrap_or_default()));
-            lines.push(format!("\n`haft jobs attach {0}` watches it, `haft jobs kill {0}` ends it.", job.told.id));
+            lines.push(format!("\n{}", text!("jobs-keep-watching", id = job.told.id)));
         }
         JobState::Died => lines.push(format!("\n{}", death(&job))),
         JobState::Ended(result) => {

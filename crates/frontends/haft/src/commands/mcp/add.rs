@@ -20,7 +20,7 @@ pub(super) fn run(args: &McpAddArgs) -> anyhow::Result<ProcessExit> {
     let file = wiring::places()?.config_file();
     tell_price(&args.common)?;
     config::edit(&file, |before| with_server(&file, before, args))?;
-    output::print(&format!("Declared `{}` in `{}`.\n", args.name, file.display()))?;
+    output::say(&text!("mcp-declared", name = args.name, file = file.display()))?;
     if !args.no_test {
         // It stays declared whatever comes of it.
         let (mcp, _) = super::servers(&args.common, None)?;
@@ -38,7 +38,7 @@ pub(super) fn run(args: &McpAddArgs) -> anyhow::Result<ProcessExit> {
 pub(super) fn remove(name: &str) -> anyhow::Result<ProcessExit> {
     let file = wiring::places()?.config_file();
     config::edit(&file, |before| without_server(&file, before, name))?;
-    output::print(&format!("Took `{name}` out of `{}`.\n", file.display()))?;
+    output::say(&text!("mcp-removed", name, file = file.display()))?;
     Ok(ProcessExit::Completed)
 }
 
@@ -53,21 +53,13 @@ fn tell_price(common: &Common) -> anyhow::Result<()> {
 /// The text of the file with the server in it. Everything else stays as it is.
 fn with_server(file: &Path, before: &str, args: &McpAddArgs) -> anyhow::Result<String> {
     if !NameRule::Server.allows(&args.name) {
-        return Err(usage_error(format!(
-            "`{}` cannot be the name of a server; use letters, digits, `-`, `.` and single `_`",
-            args.name
-        )));
+        return Err(usage_error(text!("mcp-bad-name", name = args.name)));
     }
     let server = table(args)?;
     let mut document = parse(file, before)?;
     let servers = section(&mut document, file)?;
     if servers.contains_key(&args.name) {
-        return Err(usage_error(format!(
-            "`{}` is declared in `{}` already; `haft mcp remove {}` takes it out",
-            args.name,
-            file.display(),
-            args.name
-        )));
+        return Err(usage_error(text!("mcp-already-declared", name = args.name, file = file.display())));
     }
     servers.insert(&args.name, Item::Table(server));
     let after = document.to_string();
@@ -79,10 +71,7 @@ fn without_server(file: &Path, before: &str, name: &str) -> anyhow::Result<Strin
     let mut document = parse(file, before)?;
     let removed = document.get_mut(SECTION).and_then(Item::as_table_like_mut).and_then(|servers| servers.remove(name));
     if removed.is_none() {
-        return Err(usage_error(format!(
-            "`{}` declares no MCP server `{name}`; `haft mcp list` shows them",
-            file.display()
-        )));
+        return Err(usage_error(text!("mcp-not-declared", file = file.display(), name)));
     }
     Ok(document.to_string())
 }
@@ -99,9 +88,7 @@ fn section<'a>(document: &'a mut DocumentMut, file: &Path) -> anyhow::Result<&'a
         table.set_implicit(true);
         document.insert(SECTION, Item::Table(table));
     }
-    let inline = || {
-        usage_error(format!("`{SECTION}` in `{}` is not a table of its own; add the server by hand", file.display()))
-    };
+    let inline = || usage_error(text!("mcp-not-a-table", section = SECTION, file = file.display()));
     document.get_mut(SECTION).and_then(Item::as_table_mut).ok_or_else(inline)
 }
 
@@ -116,7 +103,7 @@ fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
     match (url, command) {
         (Some(url), []) if args.transport != Some(McpTransport::Stdio) => {
             if !is_address(&url) {
-                return Err(usage_error(format!("`{url}` is not an address; it begins with `http://` or `https://`")));
+                return Err(usage_error(text!("mcp-bad-url", url)));
             }
             refuse("--env", !args.env.is_empty(), "a program")?;
             refuse("--folder", args.folder.is_some(), "a program")?;
@@ -127,8 +114,8 @@ fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
             }
         }
         (None, [program, arguments @ ..]) if args.transport != Some(McpTransport::Http) => {
-            refuse("--header", !args.header.is_empty(), "a service with `--url`")?;
-            refuse("--bearer-token-env", args.bearer_token_env.is_some(), "a service with `--url`")?;
+            refuse("--header", !args.header.is_empty(), text!("mcp-for-url"))?;
+            refuse("--bearer-token-env", args.bearer_token_env.is_some(), text!("mcp-for-url"))?;
             table.insert("command", value(program));
             if !arguments.is_empty() {
                 table.insert("args", value(arguments.iter().collect::<Array>()));
@@ -139,7 +126,7 @@ fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
             }
         }
         _ => {
-            let message = "give either a program, as `haft mcp add NAME -- COMMAND ARGS`, or `--url URL`";
+            let message = text!("mcp-program-or-url");
             return Err(usage_error(message));
         }
     }
@@ -153,7 +140,7 @@ fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
 }
 
 fn refuse(flag: &str, given: bool, of: &str) -> anyhow::Result<()> {
-    if given { Err(usage_error(format!("`{flag}` is for {of}"))) } else { Ok(()) }
+    if given { Err(usage_error(text!("mcp-flag-is-for", flag, of))) } else { Ok(()) }
 }
 
 fn pairs(table: &mut Table, key: &str, given: &[String], between: char) -> anyhow::Result<()> {
@@ -162,7 +149,7 @@ fn pairs(table: &mut Table, key: &str, given: &[String], between: char) -> anyho
         let (name, text) = pair
             .split_once(between)
             .filter(|(name, _)| !name.trim().is_empty())
-            .ok_or_else(|| usage_error(format!("`{pair}` is not a name and a value with `{between}` between them")))?;
+            .ok_or_else(|| usage_error(text!("mcp-bad-pair", pair, between)))?;
         all.insert(name.trim(), Value::from(if between == ':' { text.trim() } else { text }));
     }
     if !all.is_empty() {

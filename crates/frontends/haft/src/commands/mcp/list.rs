@@ -26,22 +26,28 @@ pub(super) fn run(args: &McpListArgs) -> anyhow::Result<ProcessExit> {
         return Ok(ProcessExit::Completed);
     }
     if mcp.servers.iter().next().is_none() && disabled.is_empty() && mcp.problems.is_empty() {
-        output::print("There are no MCP servers. `haft mcp add NAME -- COMMAND` adds one.\n")?;
+        output::say(text!("mcp-list-empty"))?;
         return Ok(ProcessExit::Completed);
     }
-    let mut table = TextTable::new(&["NAME", "FROM", "STATE", "TOOLS", "REACHED BY"]);
+    let mut table = TextTable::new(&[
+        text!("table-name"),
+        text!("table-from"),
+        text!("table-state"),
+        text!("table-tools"),
+        text!("table-reached-by"),
+    ]);
     for server in mcp.servers.iter() {
         let tools = mcp.servers.known(&server.name).map_or("-".to_owned(), |listing| {
             listing.tools.iter().filter(|tool| server.filter.admits(&tool.name)).count().to_string()
         });
-        let (from, state) = (server.origin.name().to_owned(), state(&mcp, server).to_owned());
+        let (from, state) = (server.origin.name().to_owned(), state_text(&mcp, server).to_owned());
         table.row(vec![server.name.clone(), from, state, tools, server.reach.to_string()]);
     }
     for name in disabled {
-        table.row(vec![name, "-".into(), OFF.into(), "-".into(), "-".into()]);
+        table.row(vec![name, "-".into(), text!("mcp-state-off").into(), "-".into(), "-".into()]);
     }
     for problem in mcp.problems.iter().filter(|problem| problem.server != "*") {
-        table.row(vec![problem.server.clone(), "-".into(), BROKEN.into(), "-".into(), "-".into()]);
+        table.row(vec![problem.server.clone(), "-".into(), text!("mcp-state-broken").into(), "-".into(), "-".into()]);
     }
     output::print(&table.to_string())?;
     for problem in &mcp.problems {
@@ -50,13 +56,23 @@ pub(super) fn run(args: &McpListArgs) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// What is known of a server without starting it.
+/// What is known of a server without starting it, as JSON has it.
 fn state(mcp: &Mcp, server: &ServerDefinition) -> &'static str {
     match (mcp.servers.known(&server.name), mcp.servers.has_login(&server.name)) {
         (Some(_), true) => "known, logged in",
         (Some(_), false) => "known",
         (None, true) => "logged in, not asked yet",
         (None, false) => "not asked yet",
+    }
+}
+
+/// The same for people.
+fn state_text(mcp: &Mcp, server: &ServerDefinition) -> &'static str {
+    match (mcp.servers.known(&server.name), mcp.servers.has_login(&server.name)) {
+        (Some(_), true) => text!("mcp-state-known-logged-in"),
+        (Some(_), false) => text!("mcp-state-known"),
+        (None, true) => text!("mcp-state-logged-in"),
+        (None, false) => text!("mcp-state-unknown"),
     }
 }
 

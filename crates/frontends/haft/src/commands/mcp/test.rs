@@ -50,15 +50,17 @@ pub(super) fn as_text(server: &ServerDefinition, answer: &Result<Arc<ServerListi
         Ok(listing) => listing,
         Err(error) => return format!("{}: {error}\n", server.name),
     };
-    let program = if listing.program.is_empty() { "a server without a name" } else { &listing.program };
+    let program = if listing.program.is_empty() { text!("mcp-unnamed") } else { &listing.program };
     let mut text = format!("{}: {program}, protocol {}\n", server.name, listing.protocol);
     for tool in listing.tools.iter().filter(|tool| server.filter.admits(&tool.name)) {
         let about = tool.description.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         let _ = writeln!(text, "  {}  {}", tool.name, haft_text::truncate_to_width(about.trim(), 80));
     }
-    let further = [("resource", listing.resources.len()), ("prompt", listing.prompts.len())];
-    for (what, count) in further.into_iter().filter(|(_, count)| *count > 0) {
-        let _ = writeln!(text, "  and {count} {what}{}", if count == 1 { "" } else { "s" });
+    if !listing.resources.is_empty() {
+        let _ = writeln!(text, "  {}", text!("mcp-resources", count = listing.resources.len()));
+    }
+    if !listing.prompts.is_empty() {
+        let _ = writeln!(text, "  {}", text!("mcp-prompts", count = listing.prompts.len()));
     }
     text
 }

@@ -13,12 +13,7 @@ use crate::{output, wiring};
 pub(super) fn run(args: &AddArgs) -> anyhow::Result<ProcessExit> {
     let file = wiring::places()?.config_file();
     config::edit(&file, |before| with_model(&file, before, args))?;
-    output::print(&format!(
-        "Declared `{}` in `{}`. `haft models test {}` tries it.\n",
-        args.name,
-        file.display(),
-        args.name
-    ))?;
+    output::say(&text!("models-declared", name = args.name, file = file.display()))?;
     Ok(ProcessExit::Completed)
 }
 
@@ -31,16 +26,12 @@ fn with_model(file: &Path, before: &str, args: &AddArgs) -> anyhow::Result<Strin
         .name
         .split_once('/')
         .filter(|(provider, model)| !provider.is_empty() && !model.is_empty())
-        .ok_or_else(|| usage_error(format!("`{}` is not a model name; write `provider/model`", args.name)))?;
+        .ok_or_else(|| usage_error(text!("models-bad-name", name = args.name)))?;
     let _ = model;
     add_provider(&mut document, file, provider, args)?;
     let models = section(&mut document, "models", file)?;
     if models.contains_key(&args.name) {
-        return Err(usage_error(format!(
-            "`{}` is declared in `{}` already; change it there",
-            args.name,
-            file.display()
-        )));
+        return Err(usage_error(text!("models-already-declared", name = args.name, file = file.display())));
     }
     models.insert(&args.name, Item::Table(model_table(args)));
     if args.main {
@@ -68,13 +59,10 @@ fn add_provider(document: &mut DocumentMut, file: &Path, name: &str, args: &AddA
     if known {
         let Some((key, _)) = told.iter().find(|(_, value)| value.is_some()) else { return Ok(()) };
         let flag = key.replace('_', "-");
-        return Err(usage_error(format!(
-            "provider `{name}` exists already; leave `--{flag}` out, or set `providers.{name}.{key}` in `{}`",
-            file.display()
-        )));
+        return Err(usage_error(text!("models-provider-exists", name, flag, key, file = file.display())));
     }
     if args.api.is_none() || args.base_url.is_none() {
-        return Err(usage_error(format!("provider `{name}` is new; give its `--api` and `--base-url`")));
+        return Err(usage_error(text!("models-provider-new", name)));
     }
     let mut table = Table::new();
     for (key, told) in told {
@@ -122,8 +110,7 @@ fn section<'a>(document: &'a mut DocumentMut, name: &str, file: &Path) -> anyhow
         table.set_implicit(true);
         document.insert(name, Item::Table(table));
     }
-    let inline =
-        || usage_error(format!("`{name}` in `{}` is not a table of its own; add the model by hand", file.display()));
+    let inline = || usage_error(text!("models-not-a-table", name, file = file.display()));
     document.get_mut(name).and_then(Item::as_table_mut).ok_or_else(inline)
 }
 

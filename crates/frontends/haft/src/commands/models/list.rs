@@ -34,11 +34,7 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<ProcessExit> {
         let rows: Vec<_> = rows.iter().map(as_json).collect();
         output::print_json(&rows.into())?;
     } else if rows.is_empty() {
-        output::print(&format!(
-            "No models are declared in `{}`, and no key of a built-in provider is in the environment.\n\
-             `haft models list --all` shows what is built in, `haft models add` declares a model.\n",
-            places.config_file().display()
-        ))?;
+        output::say(&text!("models-none", file = places.config_file().display()))?;
     } else {
         output::print(&as_table(&rows))?;
     }
@@ -98,7 +94,16 @@ fn as_json(row: &ModelRow) -> Value {
 const UNKNOWN: &str = "-";
 
 fn as_table(rows: &[ModelRow]) -> String {
-    let headings = ["MODEL", "API", "KEY", "WINDOW", "OUTPUT", "USD/M IN", "CACHED", "OUT"];
+    let headings = [
+        text!("table-model"),
+        text!("table-api"),
+        text!("table-key"),
+        text!("table-window"),
+        text!("table-output"),
+        text!("table-usd-m-in"),
+        text!("table-cached"),
+        text!("table-out"),
+    ];
     let mut table = TextTable::new(&headings);
     for row in rows {
         let model = &row.declared.spec;

@@ -23,11 +23,11 @@ pub(super) fn run(args: &RolesArgs) -> anyhow::Result<ProcessExit> {
         output::print_json(&rows.into())?;
         return Ok(ProcessExit::Completed);
     }
-    let mut table = TextTable::new(&["ROLE", "MODEL", "THEN"]);
+    let mut table = TextTable::new(&[text!("table-role"), text!("table-model"), text!("table-then")]);
     for role in ModelRole::ALL {
         let models = config.models_of(role);
         let (first, rest) = models.split_first().map_or(("-", &[][..]), |(first, rest)| (first.as_str(), rest));
-        let first = if config.is_set(role) { first.to_owned() } else { format!("{first} (as main)") };
+        let first = if config.is_set(role) { first.to_owned() } else { text!("models-role-main", first) };
         table.row(vec![role.name().to_owned(), first, rest.join(", ")]);
     }
     output::print(&table.to_string())?;

@@ -100,7 +100,11 @@ fn as_text(declared: &Declared, lines: &[ModelSetting]) -> String {
     for name in [spec.full_name(), spec.provider.clone()] {
         if let Some(about) = BuiltIn::get().provenance(&name) {
             let note = about.note.as_ref().map_or_else(String::new, |note| format!("; {note}"));
-            let _ = writeln!(text, "{name}: {} as of {}{note}", about.source, about.as_of);
+            let _ = writeln!(
+                text,
+                "{}",
+                text!("models-price-source", name, source = about.source, as_of = about.as_of, note)
+            );
         }
     }
     text

@@ -35,7 +35,7 @@ pub(super) fn run(args: &TestArgs) -> anyhow::Result<ProcessExit> {
     let (_, loaded) = super::super::configuration(&args.common)?;
     let main = || haft_agent::configured_model(&loaded.config);
     let name = args.name.clone().or_else(main);
-    let name = name.ok_or_else(|| usage_error("which model? Give its name as `provider/model`, or set `model`"))?;
+    let name = name.ok_or_else(|| usage_error(text!("models-which")))?;
     let declared = wiring::declared(&loaded.config, &name)?;
     let key = wiring::key_of(&declared)?;
     let (spec, url) = (declared.spec.clone(), declared.provider.base_url.clone());
@@ -169,27 +169,31 @@ fn as_json(outcome: &ModelTest) -> Value {
 
 fn as_text(outcome: &ModelTest) -> String {
     let spec = &outcome.spec;
-    let mut lines = vec![format!("{} over {} at {}", spec.full_name(), spec.api, outcome.url)];
+    let mut lines = vec![text!("models-test-heading", model = spec.full_name(), api = spec.api, url = outcome.url)];
     lines.push(match &outcome.listed {
-        Ok((models, true)) => format!("list     {models} models, this one among them"),
-        Ok((models, false)) => format!("list     {models} models, this one not among them"),
-        Err(problem) => format!("list     none: {problem}"),
+        Ok((models, true)) => text!("models-test-listed", models),
+        Ok((models, false)) => text!("models-test-unlisted", models),
+        Err(problem) => text!("models-test-no-list", problem),
     });
     for reply in &outcome.replies {
         let usage = reply.usage;
-        lines.push(format!(
-            "answer   {:?} after {} ms, first token after {} ms",
-            text_of(reply),
-            reply.duration.as_millis(),
-            reply.time_to_first_token.as_millis()
+        lines.push(text!(
+            "models-test-answer",
+            reply = format_args!("{:?}", text_of(reply)),
+            total = reply.duration.as_millis(),
+            first = reply.time_to_first_token.as_millis()
         ));
         let cost = outcome.cost(usage).map_or_else(String::new, |cost| format!(", ${}", number(cost.total)));
         lines.push(if usage.all_input() == 0 {
-            "usage    not reported".to_owned()
+            text!("models-test-no-usage").to_owned()
         } else {
-            format!(
-                "usage    {} input, {} read from the cache, {} written to it, {} output{cost}",
-                usage.input, usage.cached_input, usage.cache_write, usage.output
+            text!(
+                "models-test-usage",
+                input = usage.input,
+                cached_input = usage.cached_input,
+                cache_write = usage.cache_write,
+                output = usage.output,
+                cost
             )
         });
     }
@@ -206,9 +210,9 @@ fn cache_line(outcome: &ModelTest) -> String {
     let rule = rule.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
     match outcome.replies.as_slice() {
         [_, second] if second.usage.cached_input > 0 => {
-            format!("cache    works: the second request read {} tokens from it", second.usage.cached_input)
+            text!("models-test-cache-works", tokens = second.usage.cached_input)
         }
-        [_, _] => "cache    nothing was read from it the second time".to_owned(),
-        _ => format!("cache    declared as {rule}, from {} tokens, for {} (`--cache` tries it)", cache.min, cache.ttl),
+        [_, _] => text!("models-test-cache-unused").to_owned(),
+        _ => text!("models-test-cache-declared", rule, tokens = cache.min, ttl = cache.ttl),
     }
 }

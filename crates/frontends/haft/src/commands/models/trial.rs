@@ -16,7 +16,7 @@ impl ModelTrial<'_> {
     pub(in crate::commands) fn provider(&self, name: &str) -> anyhow::Result<ProviderConfig> {
         let catalogue = catalogue(self.0)?;
         let found = catalogue.providers().find(|provider| provider.0 == name).map(|provider| provider.1.clone());
-        found.ok_or_else(|| usage_error(format!("there is no provider `{name}`")))
+        found.ok_or_else(|| usage_error(text!("models-unknown-provider", name)))
     }
 
     /// Whether the model says anything.
@@ -44,7 +44,7 @@ impl ModelTrial<'_> {
     /// What a model costs, for people.
     pub(in crate::commands) fn price(&self, model: &str) -> Option<String> {
         let price = wiring::declared(self.0, model).ok()?.spec.price?;
-        Some(format!("${} in, ${} out a million tokens", number(price.input), number(price.output)))
+        Some(text!("models-price", input = number(price.input), output = number(price.output)))
     }
 
     fn client(&self, model: &str, key: Option<Secret>) -> anyhow::Result<Client> {

@@ -14,10 +14,9 @@ pub(super) fn run(decision: Decision, rules: &[String]) -> anyhow::Result<()> {
     let file = wiring::places()?.config_file();
     let added = add(&file, decision, rules)?;
     let file = file.display();
-    output::print(&match added {
-        0 => format!("Nothing to add: `{file}` has it already.\n"),
-        1 => format!("Added 1 {decision} rule to `{file}`.\n"),
-        count => format!("Added {count} {decision} rules to `{file}`.\n"),
+    output::say(&match added {
+        0 => text!("permissions-already-there", file),
+        count => text!("permissions-added", count, decision, file),
     })
 }
 
@@ -41,12 +40,8 @@ fn with_rules(file: &Path, before: &str, decision: Decision, rules: &[String]) -
     }
     let mut document: DocumentMut =
         before.parse().map_err(|error: toml_edit::TomlError| usage_error(format!("{}: {error}", file.display())))?;
-    let list = list(&mut document, decision).ok_or_else(|| {
-        usage_error(format!(
-            "`permissions.{decision}` in `{}` is not a list of its own; add the rule by hand",
-            file.display()
-        ))
-    })?;
+    let list = list(&mut document, decision)
+        .ok_or_else(|| usage_error(text!("permissions-not-a-list", decision, file = file.display())))?;
     let mut added = 0;
     for rule in rules {
         if !list.iter().any(|known| known.as_str() == Some(rule)) {

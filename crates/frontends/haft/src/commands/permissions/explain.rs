@@ -48,28 +48,27 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
         (None, Some(name)) if name.starts_with(mcp::PREFIX) => {
             let (server, tool) = mcp::named_tool(name)?;
             if !servers.iter().any(|one| one.name == server) {
-                output::tell(&format!("haft: there is no MCP server `{server}`; `haft mcp list` shows them"));
+                output::tell(&format!("haft: {}", text!("permissions-unknown-server", server)));
             }
             permissions.decide(&PermissionRequest::of_server(server, tool), &workspace)
         }
         (None, tool) => {
             let name = tool.as_deref().unwrap_or_default();
-            let arguments =
-                args.args.as_deref().ok_or_else(|| usage_error("`--tool` needs `--args`, a JSON object"))?;
+            let arguments = args.args.as_deref().ok_or_else(|| usage_error(text!("permissions-needs-args")))?;
             let registry = tools::registry();
-            let found = registry
-                .resolve(name)
-                .ok_or_else(|| usage_error(format!("there is no tool `{name}`; `haft tools list` shows them")))?;
+            let found = registry.resolve(name).ok_or_else(|| usage_error(text!("permissions-unknown-tool", name)))?;
             let arguments: Value = serde_json::from_str(arguments)
-                .map_err(|error| usage_error(format!("`--args` is not JSON: {error}")))?;
-            let Value::Object(arguments) = arguments else { return Err(usage_error("`--args` is not a JSON object")) };
+                .map_err(|error| usage_error(text!("permissions-args-not-json", error)))?;
+            let Value::Object(arguments) = arguments else {
+                return Err(usage_error(text!("permissions-args-not-object")));
+            };
             let arguments = match found.alias {
                 Some(alias) => (alias.translate)(arguments),
                 None => arguments,
             };
             let arguments = Value::Object(arguments);
             if let Some(why) = misfit(&found.tool.spec().parameters, &arguments) {
-                return tell_invalid(args.json, &format!("`{name}` would refuse these arguments: {why}"));
+                return tell_invalid(args.json, &text!("permissions-bad-args", name, why));
             }
             permissions.decide(&PermissionRequest::of(found.tool.as_ref(), &arguments), &workspace)
         }
@@ -100,7 +99,7 @@ fn tell_invalid(as_json: bool, reason: &str) -> anyhow::Result<()> {
 fn as_text(verdict: &Verdict) -> String {
     let mut text = format!("{}: {}\n", verdict.decision, verdict.reason);
     if verdict.parts.len() > 1 {
-        let mut table = TextTable::new(&["DECISION", "PART", "RULE"]);
+        let mut table = TextTable::new(&[text!("table-decision"), text!("table-part"), text!("table-rule")]);
         for part in &verdict.parts {
             let rule = part.rule.clone().unwrap_or_else(|| "(none)".to_owned());
             table.row(vec![part.decision.to_string(), haft_text::reveal(&part.command).into_owned(), rule]);
@@ -111,7 +110,7 @@ fn as_text(verdict: &Verdict) -> String {
         [] => {}
         rules => {
             let rules: Vec<_> = rules.iter().map(|rule| shell_quoted(rule)).collect();
-            text.extend(["\nTo allow exactly this: haft permissions add ", &rules.join(" "), "\n"]);
+            text.extend(["\n", text!("permissions-to-allow"), " ", &rules.join(" "), "\n"]);
         }
     }
     haft_text::reveal(&text).into_owned()

@@ -20,7 +20,7 @@ pub(super) fn add(args: &RagAddArgs) -> anyhow::Result<()> {
     let section = section_of(args)?;
     let source = rag::source(&places.environment, &args.name, &section)?;
     config::edit(&file, |before| with_collection(&file, before, &args.name, &section))?;
-    output::print(&format!("Declared `{}` in `{}`.\n", args.name, file.display()))?;
+    output::say(&text!("rag-declared", name = args.name, file = file.display()))?;
     if let CollectionSource::Folders(folders) = source {
         // It stays declared whatever comes of it: the next question indexes again.
         let local = rag::local(&places, &args.name, folders);
@@ -29,15 +29,15 @@ pub(super) fn add(args: &RagAddArgs) -> anyhow::Result<()> {
             output::tell(&format!("note: {note}"));
         }
         let status = local.status()?;
-        output::print(&format!(
-            "Looked at {} files: {} with text, {} passages, an index of {}.\n",
-            update.indexed,
-            status.files,
-            status.passages,
-            output::bytes(status.bytes)
+        output::say(&text!(
+            "rag-indexed",
+            read = update.indexed,
+            files = status.files,
+            passages = status.passages,
+            size = output::bytes(status.bytes)
         ))?;
         if status.files == 0 {
-            output::tell("warning: there is no text in these folders; ignored, hidden and large files are left out");
+            output::tell(text!("rag-no-text"));
         }
     }
     Ok(())
@@ -52,17 +52,17 @@ pub(super) fn remove(name: &str, common: &Common) -> anyhow::Result<()> {
         Some(CollectionKind::Local(local)) => local.forget()?,
         Some(CollectionKind::Remote(_)) | None => {}
     }
-    output::print(&format!("Took `{name}` out of `{}`.\n", file.display()))
+    output::say(&text!("rag-removed", name, file = file.display()))
 }
 
 fn section_of(args: &RagAddArgs) -> anyhow::Result<CollectionConfig> {
     let folders = args.folders.iter().map(|folder| {
         let whole = folder.canonicalize().map_err(|error| usage_error(format!("`{}`: {error}", folder.display())))?;
         if !whole.is_dir() {
-            return Err(usage_error(format!("`{}` is not a folder", folder.display())));
+            return Err(usage_error(text!("rag-not-a-folder", folder = folder.display())));
         }
         let text = whole.into_os_string().into_string();
-        text.map_err(|_| usage_error(format!("`{}` is not UTF-8, and cannot be written down", folder.display())))
+        text.map_err(|_| usage_error(text!("rag-bad-path", folder = folder.display())))
     });
     Ok(CollectionConfig {
         description: args.description.clone().unwrap_or_default(),
@@ -81,18 +81,10 @@ fn with_collection(file: &Path, before: &str, name: &str, section: &CollectionCo
         table.set_implicit(true);
         document.insert(SECTION, Item::Table(table));
     }
-    let inline = || {
-        usage_error(format!(
-            "`{SECTION}` in `{}` is not a table of its own; add the collection by hand",
-            file.display()
-        ))
-    };
+    let inline = || usage_error(text!("rag-not-a-table", section = SECTION, file = file.display()));
     let collections = document.get_mut(SECTION).and_then(Item::as_table_mut).ok_or_else(inline)?;
     if collections.contains_key(name) {
-        return Err(usage_error(format!(
-            "`{name}` is declared in `{}` already; change it there, or take it out with `haft rag remove {name}`",
-            file.display()
-        )));
+        return Err(usage_error(text!("rag-already-declared", name, file = file.display())));
     }
     let mut table = Table::new();
     if !section.description.is_empty() {
@@ -116,10 +108,7 @@ fn without_collection(file: &Path, before: &str, name: &str) -> anyhow::Result<S
     let mut document = parse(file, before)?;
     let removed = document.get_mut(SECTION).and_then(Item::as_table_like_mut).and_then(|all| all.remove(name));
     if removed.is_none() {
-        return Err(usage_error(format!(
-            "`{}` declares no collection `{name}`; `haft rag list` shows them",
-            file.display()
-        )));
+        return Err(usage_error(text!("rag-not-declared", file = file.display(), name)));
     }
     Ok(document.to_string())
 }

@@ -17,9 +17,15 @@ pub(super) fn run(args: &RagListArgs) -> anyhow::Result<()> {
         return output::print_json(&rag.collections.iter().map(as_json).collect::<Vec<_>>().into());
     }
     if rag.collections.is_empty() {
-        return output::print("No collections yet. Add one with `haft rag add NAME DIR`.\n");
+        return output::say(text!("rag-none"));
     }
-    let mut table = TextTable::new(&["NAME", "DESCRIPTION", "FROM", "FILES", "INDEX"]);
+    let mut table = TextTable::new(&[
+        text!("table-name"),
+        text!("table-description"),
+        text!("table-from"),
+        text!("table-files"),
+        text!("table-index"),
+    ]);
     for collection in &rag.collections {
         let (from, files, index) = match &collection.kind {
             CollectionKind::Local(local) => {

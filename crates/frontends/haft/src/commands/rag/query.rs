@@ -15,7 +15,7 @@ pub(super) fn run(args: &RagQueryArgs) -> anyhow::Result<()> {
     let rag = Rag::of(&places, &loaded.config);
     let collection = super::named(&rag, &args.name)?;
     if args.question.trim().is_empty() {
-        return Err(usage_error("the question is empty"));
+        return Err(usage_error(text!("rag-no-question")));
     }
     let answer = wiring::runtime()?.block_on(collection.ask(&args.question, usize::from(args.top)))?;
     if let CollectionAnswer::Passages(found) = &answer {
@@ -52,7 +52,7 @@ fn as_text(answer: &CollectionAnswer) -> String {
     // Writing to a String cannot fail.
     match answer {
         CollectionAnswer::Passages(found) if found.passages.is_empty() => {
-            text.push_str("Nothing was found. Try the words the documents would use.\n");
+            text.push_str(&format!("{}\n", text!("rag-no-hits")));
         }
         CollectionAnswer::Passages(found) => {
             for passage in &found.passages {

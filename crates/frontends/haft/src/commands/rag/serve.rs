@@ -13,10 +13,7 @@ use crate::{output, wiring};
 
 pub(super) fn run(args: &RagServeArgs) -> anyhow::Result<()> {
     if !args.listen.ip().is_loopback() {
-        return Err(usage_error(format!(
-            "`{}` is not an address of this machine alone; use 127.0.0.1 or [::1]",
-            args.listen
-        )));
+        return Err(usage_error(text!("rag-not-local", address = args.listen)));
     }
     let (places, loaded) = super::super::configuration(&args.common)?;
     let rag = Rag::of(&places, &loaded.config);
@@ -25,9 +22,15 @@ pub(super) fn run(args: &RagServeArgs) -> anyhow::Result<()> {
     let (token, shown) = token(args.token_env.as_deref())?;
     wiring::runtime()?.block_on(async {
         let listener = tokio::net::TcpListener::bind(args.listen).await;
-        let listener = listener.map_err(|error| usage_error(format!("cannot listen on `{}`: {error}", args.listen)))?;
+        let listener =
+            listener.map_err(|error| usage_error(text!("rag-cannot-listen", address = args.listen, error)))?;
         let shown = shown.map_or(String::new(), |word| format!("Token: {word}\n"));
-        output::print(&format!("Serving {} at http://{}/v1\n{shown}", names.join(", "), listener.local_addr()?))?;
+        output::print(&text!(
+            "rag-serving",
+            names = names.join(", "),
+            address = listener.local_addr()?,
+            token = shown
+        ))?;
         let end = async {
             // Where signals cannot be waited for, the system's own way to end a program is left.
             if tokio::signal::ctrl_c().await.is_err() {
@@ -49,7 +52,7 @@ fn chosen(rag: &Rag, names: &[String]) -> anyhow::Result<Vec<Collection>> {
     for name in names {
         let collection = super::named(rag, name)?;
         if !is_local(collection) {
-            return Err(usage_error(format!("`{name}` is a server already; only collections of folders are served")));
+            return Err(usage_error(text!("rag-already-served", name)));
         }
         chosen.push(collection.clone());
     }
@@ -57,7 +60,7 @@ fn chosen(rag: &Rag, names: &[String]) -> anyhow::Result<Vec<Collection>> {
         chosen.extend(rag.collections.iter().filter(|one| is_local(one)).cloned());
     }
     if chosen.is_empty() {
-        return Err(usage_error("there is no collection of folders to serve; `haft rag add NAME DIR` makes one"));
+        return Err(usage_error(text!("rag-nothing-to-serve")));
     }
     Ok(chosen)
 }
@@ -69,10 +72,6 @@ fn token(variable: Option<&str>) -> anyhow::Result<(Token, Option<String>)> {
         return Ok((Token::new(word.clone()), Some(word)));
     };
     let word = wiring::environment().word(variable);
-    let missing = || {
-        usage_error(format!(
-            "the environment variable `{variable}` is not set; export the token, or leave `--token-env` out"
-        ))
-    };
+    let missing = || usage_error(text!("rag-no-token", variable));
     Ok((Token::new(word.ok_or_else(missing)?), None))
 }

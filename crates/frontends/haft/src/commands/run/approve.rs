@@ -24,9 +24,11 @@ pub(crate) struct TerminalApprover {
 impl TerminalApprover {
     /// Opens the terminal.
     pub(crate) fn open(config_file: PathBuf) -> anyhow::Result<Self> {
-        let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").map_err(|error| {
-            usage_error(format!("`--ask` needs a terminal to ask on, and there is none ({error}); leave it out, or allow what is needed with `haft permissions add`"))
-        })?;
+        let terminal = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/tty")
+            .map_err(|error| usage_error(text!("run-ask-no-terminal", error)))?;
         Ok(Self { terminal: Arc::new(terminal), config_file })
     }
 }
@@ -72,15 +74,15 @@ fn ask(terminal: &File, approval: &Approval) -> std::io::Result<Answer> {
 /// What is asked, with everything that would run or be written.
 fn question(approval: &Approval) -> String {
     let Approval { agent, tool, subject, reason, parts, .. } = approval;
-    let whose = if agent == MAIN { String::new() } else { format!(" of the sub-agent {agent}") };
-    let mut text = format!("\n{tool}{whose} needs your permission: {reason}.\n\n");
+    let whose = if agent == MAIN { String::new() } else { format!(" {}", text!("run-of-subagent", agent)) };
+    let mut text = format!("\n{}\n\n", text!("run-permission", tool, whose, reason));
     // Shown first and split then: a carriage return before the end of a line is part of what would run.
     for line in reveal(subject).lines() {
         text.extend(["    ", line, "\n"]);
     }
     let asked: Vec<_> = parts.iter().filter(|part| part.decision == Decision::Ask).collect();
     if parts.len() > 1 && asked.len() < parts.len() {
-        text.push_str("\nNot allowed yet:\n");
+        text.push_str(&format!("\n{}\n", text!("run-not-allowed-yet")));
         for part in asked {
             text.extend(["    ", &part.command, "\n"]);
         }
@@ -94,7 +96,7 @@ fn choices(approval: &Approval) -> String {
         [] => String::new(),
         rules => format!("a = always ({}), ", rules.join(", ")),
     };
-    reveal(&format!("y = yes, {always}n = no, or words for the model: ")).into_owned()
+    reveal(&format!("{} ", text!("run-permission-keys", always))).into_owned()
 }
 
 /// What a line means; none if it must be asked again.

@@ -101,7 +101,7 @@ async fn test(places: &Places, method: ConfinementMethod) -> anyhow::Result<Sand
         }
         Ok(finished) => {
             let said = finished.stderr.text(CutLimits::default()).text;
-            tested.unavailable = Some(format!("the attempts ended with {:?}: {said}", finished.exit));
+            tested.unavailable = Some(text!("sandbox-test-ended", exit = format_args!("{:?}", finished.exit), said));
         }
         Err(error) => tested.unavailable = Some(error.to_string()),
     }
@@ -126,7 +126,7 @@ fn site_folder(places: &Places) -> anyhow::Result<TempDir> {
         }
     }
     let cache = places.cache.display();
-    anyhow::bail!("`{cache}` lies in /tmp, which is another one inside; set HAFT_HOME or HOME to a folder elsewhere")
+    anyhow::bail!(text!("sandbox-test-in-tmp", folder = cache))
 }
 
 impl SandboxTest {
@@ -170,15 +170,15 @@ fn as_text(tested: &SandboxTest) -> String {
         ConfinementMethod::Landlock => "landlock",
     };
     if let Some(why) = &tested.unavailable {
-        return format!("{layer}: cannot be had: {why}\n");
+        return format!("{}\n", text!("sandbox-test-unavailable", layer, why));
     }
     let (refused, worked) = (tested.refused, tested.worked);
-    let mut lines = vec![format!("{layer}: {refused} attempts to leave are refused, {worked} ordinary things work")];
+    let mut lines = vec![text!("sandbox-test-result", layer, refused, worked)];
     let shown = |what, all: &[Finding]| -> Vec<String> {
         all.iter().map(|finding| format!("  {what}: {} ({})", finding.name, finding.group)).collect()
     };
     lines.extend(shown("open", &tested.open));
-    lines.extend(shown("refused though ordinary", &tested.closed));
-    lines.extend(tested.noticed.iter().map(|noticed| format!("  noticed outside: {noticed}")));
+    lines.extend(shown(text!("sandbox-test-wrongly-refused"), &tested.closed));
+    lines.extend(tested.noticed.iter().map(|noticed| format!("  {}", text!("sandbox-test-noticed", noticed))));
     lines.join("\n") + "\n"
 }

@@ -42,14 +42,21 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
     let choice = &loaded.config.tools;
     let externals = Externals::find(args).await?;
     let wanted = haft_engine::wanted_tools(&choice.offer, &externals.place.ground);
-    offered.select(&wanted, &choice.profiles).map_err(|error| usage_error(format!("`tools.offer`: {error}")))?;
+    offered.select(&wanted, &choice.profiles).map_err(|error| usage_error(text!("tools-offer", error)))?;
     let rows: Vec<_> = registry.iter().map(|tool| row(tool.as_ref(), &offered)).collect();
     let deferred = offered.deferred().count();
     if args.json {
         let built_in = rows.iter().map(as_json);
         return output::print_json(&built_in.chain(externals.json()).collect::<Vec<_>>().into());
     }
-    let mut table = TextTable::new(&["NAME", "GROUP", "DOES", "SOURCE", "TOKENS", "OFFERED"]);
+    let mut table = TextTable::new(&[
+        text!("table-name"),
+        text!("table-group"),
+        text!("table-does"),
+        text!("table-source"),
+        text!("table-tokens"),
+        text!("table-offered"),
+    ]);
     for ToolRow { tool, offered, tokens } in &rows {
         table.row(vec![
             tool.spec().name.clone(),
@@ -67,20 +74,20 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
     if !externals.tools.is_empty() {
         let _ = writeln!(
             told,
-            "{} external tools are told of in a document: {} tokens more. The model runs them as commands.",
-            externals.tools.len(),
-            externals.tools.iter().map(|(_, tokens)| tokens).sum::<u32>()
+            "{}",
+            text!(
+                "tools-external",
+                count = externals.tools.len(),
+                tokens = externals.tools.iter().map(|(_, tokens)| tokens).sum::<u32>()
+            )
         );
     }
     if args.verbose {
         told.push_str(&catalogue::details(KnowledgeKind::Tools, &externals.found.shadowed, &externals.place));
     }
-    output::print(&format!(
-        "{table}\n{count} tools are offered: {total} tokens of every request; {deferred} are deferred: `tool_search` finds them, and \
-         they cost nothing before. `[tools] offer` or `--allowed-tools` chooses \
-         others, by name, group, or profile ({}).\n{told}",
-        haft_tool::PROFILES.join(", ")
-    ))
+    let profiles = haft_tool::PROFILES.join(", ");
+    let offered = text!("tools-offered", count, total, deferred, profiles);
+    output::print(&format!("{table}\n{offered}\n{told}"))
 }
 
 /// The programs of the user's own.

@@ -17,7 +17,7 @@ async fn external(name: &str, json: bool, common: &Common) -> anyhow::Result<()>
     let place = CatalogueContext::find(common)?;
     let found = external::load(&place.ground, &|name| place.is_built_in(name), &mut Vec::new());
     let tool = found.get(name);
-    let tool = tool.ok_or_else(|| usage_error(format!("there is no tool `{name}`; `haft tools list` shows them")))?;
+    let tool = tool.ok_or_else(|| usage_error(text!("tools-unknown", name)))?;
     place.help.ask(tool, &CancellationToken::new()).await;
     catalogue::show(KnowledgeKind::Tools, name, json, &place)
 }
@@ -48,7 +48,7 @@ pub(super) async fn run(name: &str, json: bool, common: &Common) -> anyhow::Resu
     let mut text = format!("{} ({}, {}, {SOURCE})\n", spec.name, manual.group.name(), access_name(tool.access()));
     // Writing to a String cannot fail.
     if !aliases.is_empty() {
-        let _ = writeln!(text, "Answers to {} too, with the parameters known by that name.", aliases.join(", "));
+        let _ = writeln!(text, "{}", text!("tools-aliases", aliases = aliases.join(", ")));
     }
     let _ = writeln!(text, "\n{}\n\nParameters:\n{:#}", spec.description, spec.parameters);
     if !example.is_null() {

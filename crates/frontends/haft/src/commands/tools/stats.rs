@@ -34,11 +34,12 @@ pub(super) async fn run(of: &OfConversation, json: bool, common: &Common) -> any
         return output::print_json(&serde_json::to_value(&used)?);
     }
     if used.is_empty() {
-        return output::print("No tool was called in this conversation.\n");
+        return output::say(text!("tools-no-calls"));
     }
     let mut rows: Vec<_> = used.into_iter().collect();
     rows.sort_by_key(|(_, used)| std::cmp::Reverse(used.tokens));
-    let mut table = TextTable::new(&["TOOL", "CALLS", "ERRORS", "TOKENS"]);
+    let mut table =
+        TextTable::new(&[text!("table-tool"), text!("table-calls"), text!("table-errors"), text!("table-tokens")]);
     for (name, ToolUsage { calls, errors, tokens }) in rows {
         table.row(vec![name, calls.to_string(), errors.to_string(), tokens.to_string()]);
     }

@@ -28,12 +28,12 @@ fn offered(server: &str, prompt: &PromptInfo) -> OfferedPrompt {
 /// What it takes, a line for each argument.
 fn about(server: &str, arguments: &[PromptArgument]) -> String {
     let line = |argument: &PromptArgument| {
-        let needed = if argument.required { "needed" } else { "may be left out" };
+        let needed = if argument.required { "needed" } else { text!("mcp-prompt-optional") };
         format!("{} ({needed}): {}", argument.name, argument.description)
     };
     let lines: Vec<_> = arguments.iter().map(line).collect();
-    let takes = if lines.is_empty() { "It takes nothing.".to_owned() } else { lines.join("\n") };
-    format!("What it says is asked of the server `{server}` when it is used.\n{takes}")
+    let takes = if lines.is_empty() { text!("mcp-prompt-no-arguments").to_owned() } else { lines.join("\n") };
+    text!("mcp-prompt-about", server, takes)
 }
 
 /// The prompts of all servers, as far as they are known; nothing is started.
@@ -50,22 +50,26 @@ pub(super) async fn expand(mcp: &Mcp, called: &str) -> anyhow::Result<String> {
     let called = called.trim_start_matches('/');
     let (name, given) = called.split_once(char::is_whitespace).unwrap_or((called, ""));
     let (server, prompt) = named_tool(name)?;
-    let failed = |error: &dyn std::fmt::Display| usage_error(format!("cannot use `/{name}`: {error}"));
+    let failed = |error: &dyn std::fmt::Display| usage_error(text!("mcp-prompt-failed", name, error));
     let cancel = CancellationToken::new();
     let listing = mcp.servers.listing(server, &cancel).await.map_err(|error| failed(&error))?;
     let Some(found) = listing.prompts.iter().find(|one| plain(&one.name) == prompt) else {
         let names: Vec<_> = listing.prompts.iter().map(|one| format!("/{}", offered(server, one).name)).collect();
-        let there = if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
-        return Err(failed(&format!("the MCP server `{server}` has no such prompt; {there}")));
+        let there = if names.is_empty() {
+            text!("mcp-prompt-none").to_owned()
+        } else {
+            text!("mcp-prompt-has", names = names.join(", "))
+        };
+        return Err(failed(&text!("mcp-prompt-unknown", server, there)));
     };
     let arguments = arguments(&found.arguments, given).map_err(|missing| {
         let hint = offered(server, found).argument_hint;
-        failed(&format!("`{missing}` is missing; write `/{name} {hint}`"))
+        failed(&text!("mcp-prompt-missing", missing, name, hint))
     })?;
     let answer = mcp.servers.prompt(server, &found.name, arguments, &cancel).await.map_err(|error| failed(&error))?;
     let text = answer.text();
     if text.trim().is_empty() {
-        return Err(failed(&"the server answered without a word"));
+        return Err(failed(&text!("mcp-prompt-empty")));
     }
     Ok(haft_text::sanitise(&text).into_owned())
 }

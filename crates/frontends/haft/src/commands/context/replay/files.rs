@@ -34,7 +34,7 @@ pub(super) fn read(args: &ReplayArgs) -> anyhow::Result<Vec<RecordedConversation
 /// The conversations of a file.
 pub(super) fn recorded_in(file: &Path, imagined: ImaginedReminders) -> anyhow::Result<Vec<RecordedConversation>> {
     let read = conversations(file);
-    let all = read.map_err(|problem| usage_error(format!("`{}` is not a conversation: {problem}", file.display())))?;
+    let all = read.map_err(|problem| usage_error(text!("replay-bad-file", file = file.display(), problem)))?;
     recorded(all, imagined)
 }
 
@@ -45,7 +45,7 @@ fn recorded(all: Vec<ImportedConversation>, imagined: ImaginedReminders) -> anyh
         recorded.extend(RecordedConversation::of_messages(name, messages, imagined, &O200k)?);
     }
     if recorded.is_empty() {
-        return Err(usage_error("no conversation there has a request: a user's message that an assistant answered"));
+        return Err(usage_error(text!("replay-no-requests")));
     }
     Ok(recorded)
 }
@@ -54,21 +54,18 @@ fn recorded(all: Vec<ImportedConversation>, imagined: ImaginedReminders) -> anyh
 fn in_folder(folder: &Path) -> anyhow::Result<Vec<ImportedConversation>> {
     let mut files = Vec::new();
     list(folder, DEEPEST, &mut files)
-        .map_err(|error| usage_error(format!("cannot read the folder `{}`: {error}", folder.display())))?;
+        .map_err(|error| usage_error(text!("replay-unreadable-folder", folder = folder.display(), error)))?;
     files.sort();
     let mut all = Vec::new();
     for file in &files {
         match conversations(file) {
             Ok(some) => all.extend(some),
-            Err(problem) => output::tell(&format!("haft: `{}` is left out: {problem}", file.display())),
+            Err(problem) => output::tell(&format!("haft: {}", text!("replay-skipped", file = file.display(), problem))),
         }
     }
     if all.is_empty() {
         let files = files.len();
-        return Err(usage_error(format!(
-            "there is no conversation in `{}`: {files} files ending in .json, .jsonl, .traj or .gz were looked at",
-            folder.display()
-        )));
+        return Err(usage_error(text!("replay-none-in-folder", folder = folder.display(), files)));
     }
     Ok(all)
 }
@@ -103,7 +100,7 @@ fn conversations(path: &Path) -> Result<Vec<ImportedConversation>, String> {
         }
     };
     if text.trim().is_empty() {
-        return Err("it is empty".to_owned());
+        return Err(text!("replay-empty-file").to_owned());
     }
     let read = |text: &str| read_conversations(SourceText { text, now: Timestamp::UNIX_EPOCH }, None);
     match read(&text) {
@@ -130,17 +127,17 @@ fn text(mut reader: impl BufRead) -> Result<String, String> {
     for number in 1.. {
         let mut line = Vec::new();
         let read = reader.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut line);
-        let read = read.map_err(|error| format!("line {number} cannot be read: {error}"))?;
+        let read = read.map_err(|error| text!("replay-line-unreadable", number, error))?;
         if read == 0 {
             break;
         }
         if read as u64 > LONGEST_LINE {
-            return Err(format!("line {number} is longer than {} MiB", LONGEST_LINE >> 20));
+            return Err(text!("replay-line-too-long", number, longest_line = LONGEST_LINE >> 20));
         }
         if (text.len() + read) as u64 > LARGEST_FILE {
-            return Err(format!("it is larger than {} MiB", LARGEST_FILE >> 20));
+            return Err(text!("replay-file-too-large", largest_file = LARGEST_FILE >> 20));
         }
-        text.push_str(str::from_utf8(&line).map_err(|_| format!("line {number} is not UTF-8 text"))?);
+        text.push_str(str::from_utf8(&line).map_err(|_| text!("replay-line-not-text", number))?);
     }
     Ok(text)
 }

@@ -37,7 +37,7 @@ pub(super) async fn read(args: &ReplayArgs) -> anyhow::Result<(RecordedConversat
         asides.push(aside);
         last = Some(encoding);
     }
-    let encoding = last.ok_or_else(|| usage_error("the conversation has no requests yet"))?;
+    let encoding = last.ok_or_else(|| usage_error(text!("replay-own-no-requests")))?;
     Ok((
         RecordedConversation { name: log.conversation.name, history, steps, asides, counted, models, bodies },
         encoding,

@@ -14,7 +14,7 @@ pub(super) fn fill(input: &mut impl BufRead, out: &mut impl Write, form: &Form) 
     out.write_all(reveal(&heading(form)).as_bytes())?;
     let mut answers = Map::new();
     if form.fields.is_empty() {
-        return Ok(match line(input, out, "y = yes, n = no: ")?.as_deref() {
+        return Ok(match line(input, out, text!("run-form-confirm"))?.as_deref() {
             Some("y" | "Y" | "yes") => Filled::Accepted(answers),
             Some(_) => Filled::Declined,
             None => Filled::Cancelled,
@@ -48,13 +48,13 @@ fn line(input: &mut impl BufRead, out: &mut impl Write, ask: &str) -> io::Result
 }
 
 fn heading(form: &Form) -> String {
-    let mut text = format!("\n{} asks you. It will get what you type; give no password.\n\n", form.from);
+    let mut text = format!("\n{}\n\n", text!("run-form", from = form.from));
     for line in form.message.lines() {
         text.extend(["    ", line, "\n"]);
     }
     text.push('\n');
     if !form.fields.is_empty() {
-        text.push_str("An empty line takes the default or leaves it out, `-` declines all of it.\n");
+        text.push_str(&format!("{}\n", text!("run-form-note")));
     }
     text
 }

@@ -1,0 +1,32 @@
+# `haft rules`, `agents`, `skills`, `commands`, `tools` and `workflows`: what is there, adding and removing.
+
+catalogue-untrusted = { $project } is not trusted, so nothing of it is listed; `haft trust` trusts it
+catalogue-empty = No { $folder } yet. Add one with `haft { $folder } add NAME FILE`.
+catalogue-built-in = built in
+catalogue-unused = not used: { $path } (`{ $name }` is { $by })
+catalogue-folders = searched:
+catalogue-folder-missing = {" "}(not there)
+catalogue-there-are-none = there are none
+catalogue-there-are = there are { $names }
+catalogue-unknown = no `{ $name }` among the { $folder }; { $there }
+catalogue-bad-name = `{ $name }` is not a name: use letters, digits, `-` and `_`
+catalogue-cannot-write = cannot write { $path }: { $error }
+catalogue-standard-input = standard input
+catalogue-refused = { $given }: { $what }; nothing was added
+catalogue-added = Added { $file }
+catalogue-added-untrusted = the project is not trusted, so it is not used yet; `haft trust` trusts it
+catalogue-shadowed = it is not used: { $shown } comes first
+catalogue-built-in-name = `{ $name }` is the name of a built-in tool
+catalogue-bad-ending = the name of a tool has no extension, or ends in .py, .sh, .js, .rb, .pl, .php, .go or .rs
+catalogue-foreign = `{ $name }` is { $shown }, which belongs to another program; remove that file yourself
+catalogue-folder = `{ $name }` is more than one file; remove the folder { $folder } yourself
+catalogue-cannot-remove = cannot remove { $shown }: { $error }
+catalogue-removed = Removed { $file }
+catalogue-cannot-read = cannot read { $path }: { $error }
+catalogue-too-large = that is more than { $largest } KB; shorten it
+catalogue-not-text = that is not UTF-8 text
+catalogue-no-text = the text is empty; give a file, or the text on standard input
+catalogue-sent-always = in every request
+catalogue-sent-index = in every request, as the index
+catalogue-sent-touched = once { $patterns } is touched
+catalogue-sent-read = when the model reads it

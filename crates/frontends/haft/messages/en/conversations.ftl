@@ -1,0 +1,37 @@
+# `haft conversations`.
+
+conversations-in-trash = {" "}in the trash
+conversations-unknown = there is no conversation `{ $text }`{ $place }; `haft conversations { $list }` shows them
+conversations-ambiguous = `{ $text }` could be any of { $ids }; give more of the id
+conversations-no-current = there is no current conversation in this project; give an id
+conversations-on-server = conversations are stored on a server (`store.url`); back it up with its own tools, such as `pg_dump`
+conversations-nothing-to-back-up = there are no conversations to back up yet
+conversations-no-backups = No backups yet. `haft run` makes one when it starts, `haft conversations backup` now.
+conversations-unknown-backup = there is no backup `{ $name }`; `haft conversations backup list` shows them
+conversations-restored = restored { $path }; what was there before is the newest backup now
+conversations-bad-metadata = `--metadata { $pair }`: expected KEY=VALUE
+conversations-ambiguous-message = `{ $text }` could be several messages; give more of the id
+conversations-unknown-message = the conversation has no message `{ $text }`; `haft conversations show` names them
+conversations-cost-none = No request of this conversation was answered yet.
+conversations-cost-unpriced = { $requests } requests went to models without a price and are not in the total.
+conversations-import-existing = was there
+conversations-import-added = { $added } messages added
+conversations-import-no-files = there are no JSON files in `{ $path }`
+conversations-import-not-text = it is not UTF-8 text
+conversations-import-bad-id = `{ $namespace }` is `{ $id }`, which is not a conversation id
+conversations-import-no-current = there is no conversation `{ $id }`, which `{ $namespace }` had as its current one
+conversations-none-in-trash = The trash is empty.
+conversations-none = No conversations yet. Start one with `haft run "…"`.
+conversations-none-here = No conversations here yet. Start one with `haft run "…"`.
+conversations-no-namespaces = No namespaces yet. Each project becomes one with its first conversation.
+conversations-search-wider = {" "}in this project; `--all` searches every one
+conversations-search-none = Nothing found{ $wider }.
+conversations-earlier = … { $earlier } earlier messages; `--all` shows them
+conversations-stats-trash = in the trash
+conversations-stats-revisions = revisions of messages
+conversations-stats-requests = logged requests
+conversations-stats-size = size of the database
+conversations-export-which = which conversation? Give an id, or `--all DIR`
+conversations-export-unknown = there is no conversation `{ $id }`
+conversations-exported = exported { $count } conversations to { $folder }
+conversations-export-unwritable = cannot write `{ $path }`: { $error }

@@ -1,0 +1,3 @@
+# `haft count`.
+
+count-unreadable = cannot read `{ $file }`: { $error }

@@ -1,0 +1,45 @@
+# `haft context edit`, and `/context edit` in the terminal.
+
+edits-no-model = No model was asked: the price is that of the text that has to be kept, verbatim.
+edits-no-model-because = No summary of a model is used ({ $why }): the text that has to be kept is sent verbatim.
+edits-nothing-changed = Nothing was changed.
+edits-done = Done.
+edits-done-undo = Done. `haft context edit undo` undoes it.
+edits-drops = Drops { $messages }
+edits-pins = Pins { $messages }
+edits-masks = Masks { $messages }
+edits-restores = Restores { $messages }
+edits-summarises = Summarises { $messages }
+edits-takes-back = Undoes { $edits }
+edits-along = A call and its results are one block, so these are included: { $along }.
+edits-nothing-to-write = The next request has nothing to write again.
+edits-to-write = The next request has { $quote } to write again.
+edits-longer = Every request is { $tokens } tokens longer.
+edits-shorter = Every request is { $tokens } tokens{ $cost } shorter.
+edits-undo-last = undo the last edit of { $edits }
+edits-title = Messages of this conversation that are sent
+edits-title-note = Enter shows what can be done with a message. What it costs is shown first.
+edits-drop-question = Leave it out?
+edits-drop = leave it out
+edits-pin-question = Pin it?
+edits-pin = pin it
+edits-mask-question = Mask its content?
+edits-mask = mask it
+edits-restore-question = Send it as it was?
+edits-restore = restore it
+edits-undo-question = Undo the last edit?
+edits-undo = undo it
+edits-nothing-cached = Nothing that is cached has to be written again.
+edits-saves = Every request is { $tokens } tokens shorter.
+edits-cancel = change nothing
+edits-not-sent = , not sent
+edits-price = { $quote } to write again
+edits-mask-note = only a line that names it is sent
+edits-pin-note = it is never pruned or archived
+edits-restore-note = it is sent as it was
+edits-list-note = REMOVING is what the next request costs more (+) or less (-) if the message and its block are dropped now; SAVES is by how many tokens every request is shorter then. { $edits } in force.
+edits-applied =
+    { $count ->
+        [one] done: 1 edit is in force; `/context edit` undoes the last
+       *[other] done: { $count } edits are in force; `/context edit` undoes the last
+    }

@@ -1,0 +1,60 @@
+# `haft` at the terminal: lists to choose from, answers to commands.
+
+interactive-no-terminal = this needs a terminal; use `haft run "…"` or `haft -p "…"` without one
+interactive-cleared = your next message starts a new conversation
+interactive-nothing-yet = there is nothing to show yet
+interactive-model-switched = `{ $name }` is used from the next request on
+interactive-no-conversations = There are no conversations in this project yet.
+interactive-resume-title = Continue which conversation?
+interactive-rewind-title = Go back to before which of your messages?
+interactive-rewind-note = The conversation is kept as it is; a copy continues from there.
+interactive-model-current = current model
+interactive-model-price = { $quote } to write
+interactive-model-note = Another model has nothing in its cache: the whole conversation is written to it.
+interactive-model-title = Use which model?
+interactive-document = { $tokens } tokens, in every request
+interactive-focus = focus: its path is in the system message
+interactive-files-note = Enter shows a document. `/files add PATH` adds a file to the focus.
+interactive-files-title = Documents and focus files
+interactive-focus-title = Change the focus files?
+interactive-focus-price = They are in the system message: the next request has { $quote } to write again.
+interactive-focus-change = change them
+interactive-focus-cancel = change nothing
+interactive-focus-none = there are no focus files
+interactive-file-mention = mention it
+interactive-file-remove = remove it
+interactive-rewind-to = Back to: { $text }
+interactive-rewind-messages = messages
+interactive-rewind-messages-note = files stay as they are
+interactive-rewind-files = messages and files
+interactive-rewind-files-note = as they were before it
+interactive-just-now = just now
+interactive-minutes-ago = { $minutes } min ago
+interactive-undo-title = Undo the last change?
+interactive-undo = undo it
+interactive-redo-title = Redo what was undone?
+interactive-redo = redo it
+interactive-undo-cancel = change nothing
+interactive-no-diff = this conversation has changed no files yet
+interactive-shell-output =
+    { $output }
+    (the model is told with your next words)
+interactive-editor-failed = cannot open the editor `{ $editor }`: { $error }
+interactive-editor-ended = the editor `{ $editor }` ended with { $status }; what you typed is unchanged
+interactive-nothing-to-archive = there is nothing to archive yet
+interactive-compacted = the next request has { $after } tokens instead of { $before }
+interactive-conversation =
+    { $age }, { $messages ->
+        [one] 1 message
+       *[other] { $messages } messages
+    }
+interactive-conversation-open =
+    open now, { $age }, { $messages ->
+        [one] 1 message
+       *[other] { $messages } messages
+    }
+interactive-rewind-removes =
+    { $age }, { $messages ->
+        [one] 1 message goes
+       *[other] { $messages } messages go
+    }

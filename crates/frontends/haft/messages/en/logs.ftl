@@ -1,0 +1,3 @@
+# `haft logs`.
+
+logs-none = nothing is logged in { $folder }

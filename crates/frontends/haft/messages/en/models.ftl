@@ -1,0 +1,26 @@
+# `haft models`.
+
+models-declared = Declared `{ $name }` in `{ $file }`. `haft models test { $name }` tries it.
+models-bad-name = `{ $name }` is not a model name; write `provider/model`
+models-already-declared = `{ $name }` is already declared in `{ $file }`; change it there
+models-provider-exists = provider `{ $name }` exists already; leave `--{ $flag }` out, or set `providers.{ $name }.{ $key }` in `{ $file }`
+models-provider-new = provider `{ $name }` is new; give its `--api` and `--base-url`
+models-not-a-table = `{ $name }` in `{ $file }` is not a table of its own; add the model by hand
+models-none =
+    No models are declared in `{ $file }`, and no key of a built-in provider is in the environment.
+    `haft models list --all` shows what is built in, `haft models add` declares a model.
+models-role-main = { $first } (as main)
+models-price-source = { $name }: { $source } as of { $as_of }{ $note }
+models-which = which model? Give its name as `provider/model`, or set `model`
+models-test-heading = { $model } over { $api } at { $url }
+models-test-listed = list     { $models } models, this one among them
+models-test-unlisted = list     { $models } models, this one not among them
+models-test-no-list = list     none: { $problem }
+models-test-answer = answer   { $reply } after { $total } ms, first token after { $first } ms
+models-test-no-usage = usage    not reported
+models-test-usage = usage    { $input } input, { $cached_input } read from the cache, { $cache_write } written to it, { $output } output{ $cost }
+models-test-cache-works = cache    works: the second request read { $tokens } tokens from it
+models-test-cache-unused = cache    nothing was read from it the second time
+models-test-cache-declared = cache    declared as { $rule }, from { $tokens } tokens, for { $ttl } (`--cache` tries it)
+models-unknown-provider = there is no provider `{ $name }`
+models-price = ${ $input } in, ${ $output } out a million tokens

@@ -1,0 +1,23 @@
+# `haft run`: its arguments, and questions at its terminal.
+
+run-stream-formats = `--input-format stream-json` needs `--output-format stream-json`: answers go to who asks
+run-stream-no-message = standard input ended without a message of type `user`
+run-in-background = runs in the background; `haft jobs attach { $id }` watches it, `haft jobs kill { $id }` ends it
+run-which-conversation = which conversation? Give `-r ID` (`haft conversations list` shows them), or `-c`
+run-fork-which = `--fork-session` copies a conversation; say which one with `-c` or `-r ID`
+run-no-prompt = what should the model do? Give a prompt, or pipe one in
+run-goal-limit = `--goal` needs a limit: `--max-budget-usd`, `--max-turns` or `--max-wall-time`
+run-goal-plan = a goal cannot be reached in plan mode, where nothing may change; leave out one of the two
+run-no-model = no model is chosen; use `-m provider/model`, or set `model` in config.toml (`haft demo` needs none)
+run-empty-prompt = the prompt is empty
+run-stdin-unreadable = cannot read standard input: { $error }
+run-stdin-not-text = standard input is not UTF-8 text
+run-stdin-silent = nothing came from standard input within 3 s; continuing without it
+run-ask-no-terminal = `--ask` needs a terminal to ask on, and there is none ({ $error }); leave it out, or allow what is needed with `haft permissions add`
+run-of-subagent = of the sub-agent { $agent }
+run-permission = { $tool }{ $whose } needs your permission: { $reason }.
+run-not-allowed-yet = Not allowed yet:
+run-permission-keys = y = yes, { $always }n = no, or a reason for the model:
+run-form-confirm = y = yes, n = no:{" "}
+run-form = { $from } asks you. It will get what you type; give no password.
+run-form-note = An empty line takes the default or leaves the field out, `-` declines the form.

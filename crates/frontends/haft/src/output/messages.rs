@@ -1,0 +1,45 @@
+//! The messages of this front end: `messages/LANGUAGE/NAME.ftl`, every key of which begins with `NAME-`.
+
+use haft_text::MessageFile;
+
+macro_rules! files {
+    ($($name:literal)+) => {
+        [$(MessageFile::new($name, include_str!(concat!("../../messages/en/", $name, ".ftl")))),+]
+    };
+}
+
+/// All of them; a file is parsed when one of its messages is first shown.
+pub(crate) static MESSAGES: [MessageFile; 32] = files! {
+    "catalogue"
+    "changes"
+    "cli"
+    "context"
+    "conversations"
+    "count"
+    "demo"
+    "doctor"
+    "edits"
+    "hints"
+    "hooks"
+    "interactive"
+    "jobs"
+    "lib"
+    "logs"
+    "mcp"
+    "models"
+    "notes"
+    "output"
+    "permissions"
+    "rag"
+    "replay"
+    "review"
+    "run"
+    "sandbox"
+    "setup"
+    "slash"
+    "table"
+    "tools"
+    "trust"
+    "useful"
+    "workflows"
+};

@@ -1,0 +1,125 @@
+//! Holds the messages for people against the code that shows them: every key that is used is there, every key that is there is
+//! used, and the arguments are those the text names.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The front ends whose text stands in `messages/LANGUAGE/NAME.ftl`.
+const SURFACES: [&str; 2] = ["tui", "haft"];
+
+type Arguments = BTreeSet<String>;
+
+fn surface(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name)
+}
+
+fn files(folder: &Path, ending: &str) -> Vec<(PathBuf, String)> {
+    let paths = ignore::WalkBuilder::new(folder).build().map(|entry| entry.unwrap().into_path());
+    let mut all: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|given| given == ending))
+        .map(|path| (path.clone(), fs::read_to_string(path).unwrap()))
+        .collect();
+    all.sort();
+    assert!(!all.is_empty(), "{}", folder.display());
+    all
+}
+
+/// Every key of a language with the arguments its text names.
+fn written(surface_name: &str, language: &str) -> BTreeMap<String, Arguments> {
+    let mut keys = BTreeMap::new();
+    for (path, text) in files(&surface(surface_name).join("messages").join(language), "ftl") {
+        let file = path.file_stem().unwrap().to_str().unwrap();
+        let parsed = fluent_syntax::parser::parse(text.as_str());
+        assert!(parsed.is_ok(), "{}: {:?}", path.display(), parsed.err().map(|(_, errors)| errors));
+        let mut key = None;
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            if let Some((name, _)) = line.split_once(" =").filter(|_| !line.starts_with(' ')) {
+                assert!(name.starts_with(&format!("{file}-")), "`{name}` stands in {file}.ftl");
+                assert!(keys.insert(name.to_owned(), Arguments::new()).is_none(), "`{name}` stands there twice");
+                key = Some(name.to_owned());
+            }
+            let named = line.split('$').skip(1).map(identifier).filter(|name| !name.is_empty());
+            // `${ $cost }` is an amount of dollars.
+            if let Some(arguments) = key.as_ref().and_then(|key| keys.get_mut(key)) {
+                arguments.extend(named);
+            }
+        }
+    }
+    keys
+}
+
+fn identifier(text: &str) -> String {
+    text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect()
+}
+
+/// Every use of a message in the code, with the arguments it is given.
+fn used(surface_name: &str) -> Vec<(String, Arguments)> {
+    let mut uses = Vec::new();
+    for (_, text) in files(&surface(surface_name).join("src"), "rs") {
+        let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+        let calls = code.split("text!(").skip(1).map(str::trim_start);
+        for call in calls.filter_map(|call| call.strip_prefix('"')) {
+            let (key, rest) = call.split_once('"').unwrap();
+            uses.push((key.to_owned(), arguments(rest)));
+        }
+    }
+    uses.retain(|(key, _)| !key.contains(' '));
+    uses
+}
+
+/// The names of `, name, other = value)`.
+fn arguments(call: &str) -> Arguments {
+    let (mut depth, mut quoted, mut escaped) = (0, false, false);
+    let mut parts = vec![String::new()];
+    for c in call.chars() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            '(' | '[' | '{' => depth += 1,
+            ')' if depth == 0 => break,
+            ')' | ']' | '}' => depth -= 1,
+            ',' if depth == 0 => parts.push(String::new()),
+            c => parts.last_mut().unwrap().push(c),
+        }
+    }
+    parts.iter().map(|part| identifier(part.trim_start())).filter(|name| !name.is_empty()).collect()
+}
+
+#[test]
+fn every_message_is_there_and_used_with_its_arguments() {
+    for name in SURFACES {
+        let (written, used) = (written(name, "en"), used(name));
+        assert!(used.len() >= written.len() && !used.is_empty(), "{name}: the uses were not found");
+        for (key, arguments) in &used {
+            assert_eq!(
+                written.get(key),
+                Some(arguments),
+                "{name}: the arguments of `{key}` in the text, and in the code"
+            );
+        }
+        let used: BTreeSet<_> = used.iter().map(|(key, _)| key).collect();
+        let idle: Vec<_> = written.keys().filter(|key| !used.contains(key)).collect();
+        assert!(idle.is_empty(), "{name}: nothing shows {idle:?}");
+    }
+}
+
+#[test]
+fn every_file_of_messages_is_read() {
+    for (name, list) in [("tui", "src/lib.rs"), ("haft", "src/output/messages.rs")] {
+        let list = fs::read_to_string(surface(name).join(list)).unwrap();
+        for (path, _) in files(&surface(name).join("messages/en"), "ftl") {
+            let stem = path.file_stem().unwrap().to_str().unwrap();
+            assert!(list.contains(&format!("\"{stem}\"")), "{name} does not read {stem}.ftl");
+        }
+    }
+}
+
+#[test]
+fn arguments_are_found_in_code() {
+    let names = |call| arguments(call).into_iter().collect::<Vec<_>>();
+    assert_eq!(names(r#"), "x")"#), Vec::<String>::new());
+    assert_eq!(names(r#", id, file = path.join("a, (b"), n = f(1, 2))"#), ["file", "id", "n"]);
+}
