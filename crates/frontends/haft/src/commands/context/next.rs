@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use haft_agent::Project;
 use haft_agent::config::Config;
+use haft_agent::{Look, Project};
 use haft_context::{Assembly, treat_input};
 use haft_engine::mention_kind;
 use haft_model::{BodyEncoding, Declared, ProviderConfig};
@@ -59,7 +59,7 @@ pub(super) async fn next(look: &LookArgs) -> anyhow::Result<NextRequest> {
     let plan = run::lower(&args, &config, None)?;
     messages.extend(input(look, &config, &plan.project, &messages));
     let encoding = wiring::declared(&config, &model)?.encoding();
-    let mut session = wiring::look(&places, config, plan, store, (conversation, messages)).await?;
+    let mut session = wiring::agent(&places, config).look(plan, store, (conversation, messages), Look::Only).await?;
     Ok(NextRequest { assembly: session.preview()?, encoding })
 }
 
