@@ -48,12 +48,20 @@ pub(super) async fn next(look: &LookArgs) -> anyhow::Result<NextRequest> {
         args.system_prompt = system;
         (imagined(id, messages.len()), messages)
     } else {
-        let conversation = match &look.conversation {
-            Some(name) => conversations::find(store.as_ref(), name).await?,
-            None => conversations::current(store.as_ref()).await?,
+        let stored = match &look.conversation {
+            Some(name) => Some(conversations::find(store.as_ref(), name).await?),
+            None if look.input.is_some() => {
+                conversations::current_if_any(store.as_ref(), &wiring::project(None)?.namespace()).await?
+            }
+            None => Some(conversations::current(store.as_ref()).await?),
         };
-        let messages = store.messages(&conversation.id).await?;
-        (conversation, messages)
+        match stored {
+            Some(conversation) => {
+                let messages = store.messages(&conversation.id).await?;
+                (conversation, messages)
+            }
+            None => (imagined(ConversationId::new("new"), 0), Vec::new()),
+        }
     };
     args.resume = Some(conversation.id.to_string());
     let plan = run::lower(&args, &config, None)?;
