@@ -67,7 +67,7 @@ pub(crate) fn sandbox(status: &SandboxStatus) -> String {
         SandboxLayer::None => text!("output-sandbox-none"),
     };
     let reasons = status.reasons.join("; ");
-    if reasons.is_empty() { format!("sandbox: {what}") } else { format!("sandbox: {what}: {reasons}") }
+    if reasons.is_empty() { text!("output-sandbox", what) } else { text!("output-sandbox-because", what, reasons) }
 }
 
 /// A size for people.

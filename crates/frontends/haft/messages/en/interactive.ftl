@@ -58,3 +58,11 @@ interactive-rewind-removes =
         [one] 1 message goes
        *[other] { $messages } messages go
     }
+interactive-focus-files = focus: { $files }
+interactive-hours-ago = { $hours } h ago
+interactive-days-ago = { $days } d ago
+interactive-resumed =
+    { $name } · { $count ->
+        [one] 1 message
+       *[other] { $count } messages
+    }

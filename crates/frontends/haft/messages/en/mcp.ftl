@@ -50,3 +50,4 @@ mcp-prompts = { $count ->
 mcp-state-known = known
 mcp-state-off = switched off
 mcp-state-broken = cannot be used
+mcp-test-heading = { $server }: { $program }, protocol { $protocol }

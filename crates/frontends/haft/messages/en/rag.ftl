@@ -24,3 +24,4 @@ rag-already-served = `{ $name }` is a server already; only collections of folder
 rag-nothing-to-serve = there is no collection of folders to serve; `haft rag add NAME DIR` adds one
 rag-no-token = the environment variable `{ $variable }` is not set; export the token, or leave `--token-env` out
 rag-no-key = no key for the collection `{ $name }`: the environment variable `{ $variable }` is not set; export it, or change `rag.{ $name }.api_key_env`
+rag-token = Token: { $token }

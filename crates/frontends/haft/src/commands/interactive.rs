@@ -295,7 +295,7 @@ impl TuiSession<'_> {
     fn tell_opened(&self) {
         let Some(session) = &self.session else { return };
         let (conversation, history) = (session.conversation(), session.history());
-        let text = format!("{} · {} messages", conversation.name, history.len());
+        let text = text!("interactive-resumed", name = conversation.name, count = history.len());
         self.ui.tell(UiMessage::Opened { text });
         let last = history.iter().rev().find(|entry| entry.message.role == Role::Assistant);
         if let Some(text) = last.map(|entry| entry.message.joined_text()).filter(|text| !text.trim().is_empty()) {

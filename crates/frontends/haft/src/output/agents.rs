@@ -7,9 +7,9 @@ use super::events::{headline, result_lines};
 pub(super) fn tell(event: &Event, verbose: bool) {
     let agent = &event.agent;
     let line = match &event.body {
-        EventBody::Subagent { phase: SubagentPhase::Started, model, .. } => format!("begins ({model})"),
+        EventBody::Subagent { phase: SubagentPhase::Started, model, .. } => text!("output-subagent-started", model),
         EventBody::Subagent { phase: SubagentPhase::Finished, result: Some(result), .. } => {
-            format!("ends: {}", result.message)
+            text!("output-subagent-ended", message = result.message)
         }
         EventBody::ToolCall { name, phase: CallPhase::Finished, arguments, .. } => {
             format!("• {name}{}", arguments.as_ref().map_or_else(String::new, headline))
@@ -20,7 +20,7 @@ pub(super) fn tell(event: &Event, verbose: bool) {
         | EventBody::Compaction { message, .. }
         | EventBody::Pruning { message, .. }
         | EventBody::BackgroundTask { message, .. } => message.clone(),
-        EventBody::Retry { attempt, reason, .. } => format!("retry {attempt}: {reason}"),
+        EventBody::Retry { attempt, reason, .. } => text!("output-subagent-retry", attempt, reason),
         EventBody::Question { question, .. } => format!("? {question}"),
         EventBody::Subagent { .. }
         | EventBody::Conversation { .. }

@@ -9,7 +9,7 @@ macro_rules! files {
 }
 
 /// All of them; a file is parsed when one of its messages is first shown.
-pub(crate) static MESSAGES: [MessageFile; 32] = files! {
+pub(crate) static MESSAGES: [MessageFile; 33] = files! {
     "catalogue"
     "changes"
     "cli"
@@ -41,5 +41,6 @@ pub(crate) static MESSAGES: [MessageFile; 32] = files! {
     "tools"
     "trust"
     "useful"
+    "web"
     "workflows"
 };

@@ -48,9 +48,5 @@ fn add(given: &mut Contribution, config: &WebConfig, environment: &HostEnvironme
 }
 
 fn key(environment: &HostEnvironment, variable: &str) -> anyhow::Result<String> {
-    environment.word(variable).ok_or_else(|| {
-        usage_error(format!(
-            "no key for the search service: the environment variable `{variable}` is not set; export it, or change `web.api_key_env`"
-        ))
-    })
+    environment.word(variable).ok_or_else(|| usage_error(text!("web-no-key", variable)))
 }

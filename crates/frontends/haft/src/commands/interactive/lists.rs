@@ -145,7 +145,7 @@ impl TuiSession<'_> {
         let told = if files.is_empty() {
             text!("interactive-focus-none").to_owned()
         } else {
-            format!("focus: {}", files.join(", "))
+            text!("interactive-focus-files", files = files.join(", "))
         };
         if let Some(session) = &mut self.session {
             session.set_focus_files(files)?;
@@ -198,7 +198,7 @@ fn age(then: Timestamp) -> String {
     match passed.as_secs() {
         0..60 => text!("interactive-just-now").to_owned(),
         seconds @ 60..3_600 => text!("interactive-minutes-ago", minutes = seconds / 60),
-        seconds @ 3_600..86_400 => format!("{} h ago", seconds / 3_600),
-        seconds => format!("{} d ago", seconds / 86_400),
+        seconds @ 3_600..86_400 => text!("interactive-hours-ago", hours = seconds / 3_600),
+        seconds => text!("interactive-days-ago", days = seconds / 86_400),
     }
 }

@@ -17,8 +17,9 @@ pub(super) fn kill(args: &KillArgs) -> anyhow::Result<()> {
     // Every one is found before one is ended.
     let found = args.ids.iter().map(|id| jobs.find(id)).collect::<anyhow::Result<Vec<_>>>()?;
     for job in found {
-        let line = if end(&job)? { "ended" } else { text!("jobs-not-running") };
-        output::print(&format!("{} {line} ({})\n", job.told.id, job.state().word()))?;
+        let ran = end(&job)?;
+        let (id, state) = (&job.told.id, job.state().word());
+        output::say(&if ran { text!("jobs-ended", id, state) } else { text!("jobs-not-running", id, state) })?;
     }
     Ok(())
 }

@@ -48,27 +48,27 @@ pub(super) fn show(args: &ShowJobArgs) -> anyhow::Result<()> {
         return output::print_json(&as_json(&job, &state));
     }
     let mut lines = vec![
-        format!("job           {}", job.told.id),
-        format!("state         {}", state.word()),
-        format!("task          {}", job.told.task.as_deref().unwrap_or(text!("jobs-resumes-turn"))),
-        format!("folder        {}", job.told.cwd.display()),
-        format!("started       {}", job.told.started_at.strftime("%Y-%m-%d %H:%M:%S UTC")),
-        format!("time          {}", time(seconds(&job, &state))),
+        text!("jobs-show-id", id = job.told.id),
+        text!("jobs-show-state", state = state.word()),
+        text!("jobs-show-task", task = job.told.task.as_deref().unwrap_or(text!("jobs-resumes-turn"))),
+        text!("jobs-show-folder", folder = job.told.cwd.display()),
+        text!("jobs-show-started", at = job.told.started_at.strftime("%Y-%m-%d %H:%M:%S UTC")),
+        text!("jobs-show-time", time = time(seconds(&job, &state))),
     ];
     if let Some(id) = job.conversation() {
-        lines.push(format!("conversation  {id}"));
+        lines.push(text!("jobs-show-conversation", id));
     }
     match &state {
         JobState::Running => {
-            lines.push(format!("process       {}", job.process().unwrap_or_default()));
+            lines.push(text!("jobs-show-process", process = job.process().unwrap_or_default()));
             lines.push(format!("\n{}", text!("jobs-keep-watching", id = job.told.id)));
         }
         JobState::Died => lines.push(format!("\n{}", death(&job))),
         JobState::Ended(result) => {
             if let Some(usd) = cost(&state) {
-                lines.push(format!("cost          ${usd:.4}"));
+                lines.push(text!("jobs-show-cost", usd = format_args!("{usd:.4}")));
             }
-            lines.push(format!("why           {}", result.message));
+            lines.push(text!("jobs-show-why", why = result.message));
             if !result.text.is_empty() {
                 lines.push(format!("\n{}", result.text));
             }

@@ -51,7 +51,8 @@ pub(super) fn as_text(server: &ServerDefinition, answer: &Result<Arc<ServerListi
         Err(error) => return format!("{}: {error}\n", server.name),
     };
     let program = if listing.program.is_empty() { text!("mcp-unnamed") } else { &listing.program };
-    let mut text = format!("{}: {program}, protocol {}\n", server.name, listing.protocol);
+    let mut text =
+        format!("{}\n", text!("mcp-test-heading", server = server.name, program, protocol = listing.protocol));
     for tool in listing.tools.iter().filter(|tool| server.filter.admits(&tool.name)) {
         let about = tool.description.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         let _ = writeln!(text, "  {}  {}", tool.name, haft_text::truncate_to_width(about.trim(), 80));

@@ -24,7 +24,7 @@ pub(super) fn run(args: &RagServeArgs) -> anyhow::Result<()> {
         let listener = tokio::net::TcpListener::bind(args.listen).await;
         let listener =
             listener.map_err(|error| usage_error(text!("rag-cannot-listen", address = args.listen, error)))?;
-        let shown = shown.map_or(String::new(), |word| format!("Token: {word}\n"));
+        let shown = shown.map_or(String::new(), |word| format!("{}\n", text!("rag-token", token = word)));
         output::print(&text!(
             "rag-serving",
             names = names.join(", "),
