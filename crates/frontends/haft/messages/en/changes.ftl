@@ -2,7 +2,7 @@
 
 changes-rewound = rewound to { $id }  { $name }
 changes-would-keep = Would keep { $kept } of { $all } messages.
-changes-prompt = You had said:
+changes-prompt = Your message was:
 changes-rewind-which = give one of your messages or of the model's; `haft conversations show` names them
 changes-none = This conversation has changed no files.
 changes-all-undone = Everything this conversation changed was undone.

@@ -1,7 +1,5 @@
 # `haft conversations`.
 
-conversations-in-trash = {" "}in the trash
-conversations-unknown = there is no conversation `{ $text }`{ $place }; `haft conversations { $list }` shows them
 conversations-ambiguous = `{ $text }` could be any of { $ids }; give more of the id
 conversations-no-current = there is no current conversation in this project; give an id
 conversations-on-server = conversations are stored on a server (`store.url`); back it up with its own tools, such as `pg_dump`
@@ -24,8 +22,6 @@ conversations-none-in-trash = The trash is empty.
 conversations-none = No conversations yet. Start one with `haft run "…"`.
 conversations-none-here = No conversations here yet. Start one with `haft run "…"`.
 conversations-no-namespaces = No namespaces yet. Each project becomes one with its first conversation.
-conversations-search-wider = {" "}in this project; `--all` searches every one
-conversations-search-none = Nothing found{ $wider }.
 conversations-earlier = … { $earlier } earlier messages; `--all` shows them
 conversations-stats-trash = in the trash
 conversations-stats-revisions = revisions of messages
@@ -35,3 +31,7 @@ conversations-export-which = which conversation? Give an id, or `--all DIR`
 conversations-export-unknown = there is no conversation `{ $id }`
 conversations-exported = exported { $count } conversations to { $folder }
 conversations-export-unwritable = cannot write `{ $path }`: { $error }
+conversations-unknown = there is no conversation `{ $text }`; `haft conversations list --all` shows them
+conversations-unknown-in-trash = there is no conversation `{ $text }` in the trash; `haft conversations list --trash` shows them
+conversations-search-none = Nothing found.
+conversations-search-none-here = Nothing found in this project; `--all` searches every one.

@@ -9,7 +9,7 @@ doctor-salvage-complete = nothing is missing
 doctor-salvage-lost = { $lost } messages could not be read
 doctor-salvage-done =
     { $conversations } conversations with { $messages } messages are in { $folder }; { $lost }.
-    To go on with them, move { $database } away and run `haft conversations import { $folder }`.
+    To use them, move { $database } away and run `haft conversations import { $folder }`.
 doctor-salvage-copy = What was read of a copy with a damaged log is in { $copy }.
 doctor-outputs-none = no output was too long yet
 doctor-outputs-unreadable-folder = cannot read { $folder }: { $error }

@@ -38,7 +38,7 @@ interactive-undo-cancel = change nothing
 interactive-no-diff = this conversation has changed no files yet
 interactive-shell-output =
     { $output }
-    (the model is told with your next words)
+    (sent to the model with your next message)
 interactive-editor-failed = cannot open the editor `{ $editor }`: { $error }
 interactive-editor-ended = the editor `{ $editor }` ended with { $status }; what you typed is unchanged
 interactive-nothing-to-archive = there is nothing to archive yet

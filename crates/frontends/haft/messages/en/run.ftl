@@ -17,7 +17,8 @@ run-ask-no-terminal = `--ask` needs a terminal to ask on, and there is none ({ $
 run-of-subagent = of the sub-agent { $agent }
 run-permission = { $tool }{ $whose } needs your permission: { $reason }.
 run-not-allowed-yet = Not allowed yet:
-run-permission-keys = y = yes, { $always }n = no, or a reason for the model:
 run-form-confirm = y = yes, n = no:{" "}
 run-form = { $from } asks you. It will get what you type; give no password.
 run-form-note = An empty line takes the default or leaves the field out, `-` declines the form.
+run-permission-keys = y = yes, n = no, or a reason for the model:
+run-permission-keys-always = y = yes, a = always ({ $rules }), n = no, or a reason for the model:

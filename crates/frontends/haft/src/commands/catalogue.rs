@@ -199,8 +199,9 @@ pub(super) fn details(kind: KnowledgeKind, shadowed: &[Shadowed], place: &Catalo
     }
     text.push_str(&format!("{}\n", text!("catalogue-folders")));
     for folder in place.ground.folders(kind) {
-        let there = if folder.path.is_dir() { "" } else { text!("catalogue-folder-missing") };
-        let _ = writeln!(text, "  {}{there}", place.ground.shown(&folder.path));
+        let path = place.ground.shown(&folder.path);
+        let path = if folder.path.is_dir() { path } else { text!("catalogue-folder-missing", path) };
+        let _ = writeln!(text, "  {path}");
     }
     text
 }

@@ -373,13 +373,13 @@ pub(super) async fn find(store: &dyn Store, text: &str) -> anyhow::Result<Conver
 }
 
 async fn find_in(store: &dyn Store, text: &str, scope: ConversationScope<'_>) -> anyhow::Result<Conversation> {
-    let (place, list) = match scope {
-        ConversationScope::Namespace(_) | ConversationScope::Everywhere => ("", "list --all"),
-        ConversationScope::Trash => (text!("conversations-in-trash"), "list --trash"),
+    let unknown = match scope {
+        ConversationScope::Namespace(_) | ConversationScope::Everywhere => text!("conversations-unknown", text),
+        ConversationScope::Trash => text!("conversations-unknown-in-trash", text),
     };
     match store.find(text, scope).await? {
         ConversationMatch::One(conversation) => Ok(*conversation),
-        ConversationMatch::Nothing => Err(usage_error(text!("conversations-unknown", text, place, list))),
+        ConversationMatch::Nothing => Err(usage_error(unknown)),
         ConversationMatch::Several(several) => {
             let ids: Vec<_> = several.iter().map(|one| one.id.to_string()).collect();
             Err(usage_error(text!("conversations-ambiguous", text, ids = ids.join(", "))))

@@ -69,7 +69,7 @@ fn back_to_the_very_beginning() {
     assert_eq!((&dry["rewound_to"], &dry["messages"]), (&Value::Null, &json!(0)));
     assert_eq!(content(&rig, "b.txt").as_deref(), Some("new\n"), "nothing was done");
     let rewound = rig.run(&["rewind", id(&messages[0]), "--files"]);
-    assert!(rewound.stdout().ends_with("You had said:\nwrite it\n"), "{}", rewound.stdout());
+    assert!(rewound.stdout().ends_with("Your message was:\nwrite it\n"), "{}", rewound.stdout());
     assert_eq!((content(&rig, "a.txt"), content(&rig, "b.txt")), (None, None));
     assert_eq!(rig.task(&["-c", "again"]).result()["text"], "Another way.");
     assert_eq!(rig.server.generations().last().unwrap().seen().unwrap().messages.len(), 1);

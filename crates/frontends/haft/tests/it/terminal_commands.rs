@@ -335,7 +335,7 @@ fn the_model_is_told_what_the_users_shell_said() {
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("> ");
     terminal.press("!echo $((6 * 7)) whales; seq 3000; exit 3\r");
-    terminal.until_text("the model is told with your next words");
+    terminal.until_text("sent to the model with your next message");
     say(&mut terminal, "how many?", "One.");
     say(&mut terminal, "sure?", "Two.");
     let messages = body(&rig, 0)["messages"].to_string();

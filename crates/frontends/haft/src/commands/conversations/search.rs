@@ -23,8 +23,10 @@ pub(super) async fn run(args: &SearchArgs) -> anyhow::Result<()> {
         return output::print_json(&serde_json::to_value(&hits)?);
     }
     if hits.is_empty() {
-        let wider = if args.all || args.trash { "" } else { text!("conversations-search-wider") };
-        return output::say(&text!("conversations-search-none", wider));
+        let everywhere = args.all || args.trash;
+        let none =
+            if everywhere { text!("conversations-search-none") } else { text!("conversations-search-none-here") };
+        return output::say(none);
     }
     output::print_exact(&as_text(&hits))
 }

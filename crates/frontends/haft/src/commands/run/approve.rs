@@ -92,11 +92,11 @@ fn question(approval: &Approval) -> String {
 }
 
 fn choices(approval: &Approval) -> String {
-    let always = match approval.remember.as_slice() {
-        [] => String::new(),
-        rules => format!("a = always ({}), ", rules.join(", ")),
+    let keys = match approval.remember.as_slice() {
+        [] => text!("run-permission-keys").to_owned(),
+        rules => text!("run-permission-keys-always", rules = rules.join(", ")),
     };
-    reveal(&format!("{} ", text!("run-permission-keys", always))).into_owned()
+    reveal(&format!("{keys} ")).into_owned()
 }
 
 /// What a line means; none if it must be asked again.
