@@ -46,7 +46,7 @@ fn no_list_opens_over_a_turn_nor_stays_over_a_question() {
 fn esc_twice_goes_back_only_when_nothing_is_typed_or_runs() {
     let mut terminal = TestTerminal::new(60, 20);
     terminal.key(KeyCode::Esc);
-    assert!(terminal.live().contains("Esc again goes back"));
+    assert!(terminal.live().contains("Press Esc again"));
     terminal.key(KeyCode::Esc);
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Offer(ListRequest::Messages))]);
     terminal.key(KeyCode::Esc);
