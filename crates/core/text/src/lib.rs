@@ -2,9 +2,8 @@
 //!
 //! One sanitiser for terminals and models alike, one masker for secrets, cuts that keep the head and the tail of something too
 //! long, the width of text in terminal columns; what can be a name, which network addresses are public, how text becomes terms
-//! for an index, how numbers and pictures ([`Svg`]) are written; messages for people by
-//! their keys ([`message!`]). Everything here is a pure function over values; this crate does no I/O and knows neither colours nor
-//! the size of a terminal.
+//! for an index, how numbers and pictures ([`Svg`]) are written. Everything here is a pure function over values; this crate does no I/O and knows
+//! neither colours nor the size of a terminal.
 //!
 //! Read first: [`sanitise`] (what may be shown), [`cut_lines`] (how much of it), [`CutLimits`],
 //! [`Masker`] (what may be kept), [`is_public`] (what may be reached).
@@ -26,7 +25,6 @@ mod cut;
 mod invisible;
 mod json;
 mod mask;
-mod messages;
 mod names;
 mod numbers;
 mod sanitise;
@@ -39,7 +37,6 @@ pub use address::is_public;
 pub use cut::{Cut, CutLimits, Gap, cut_ends, cut_lines};
 pub use json::escape_json;
 pub use mask::Masker;
-pub use messages::{MessageArgument, MessageFile, filled_message, plain_message};
 pub use names::NameRule;
 pub use numbers::grouped;
 pub use sanitise::{reveal, sanitise, sanitise_bytes};

@@ -6,7 +6,7 @@
 
 /// A message of `messages/LANGUAGE`, by its key: `text!("jobs-unknown", text = id)`.
 macro_rules! text {
-    ($($message:tt)+) => { haft_text::message!(&crate::output::MESSAGES, $($message)+) };
+    ($($message:tt)+) => { haft_messages::message!(&crate::output::MESSAGES, $($message)+) };
 }
 
 mod cli;

@@ -15,7 +15,7 @@
 
 /// A message of `messages/LANGUAGE`, by its key: `text!("app-retry", attempt, reason = error)`.
 macro_rules! text {
-    ($($message:tt)+) => { haft_text::message!(&crate::MESSAGES, $($message)+) };
+    ($($message:tt)+) => { haft_messages::message!(&crate::MESSAGES, $($message)+) };
 }
 
 mod app;
@@ -40,7 +40,7 @@ mod status;
 mod terminal;
 mod wrap;
 
-use haft_text::MessageFile;
+use haft_messages::MessageFile;
 
 pub use app::{App, AppInput, Effect, LiveRegion, Setup};
 pub use ask::{InputEcho, ask};

@@ -197,7 +197,7 @@ pub(super) fn details(kind: KnowledgeKind, shadowed: &[Shadowed], place: &Catalo
         let _ =
             writeln!(text, "{}", text!("catalogue-unused", path = place.ground.shown(&one.path), name = one.name, by));
     }
-    text.push_str(&format!("{}\n", text!("catalogue-folders")));
+    text.extend([text!("catalogue-folders"), "\n"]);
     for folder in place.ground.folders(kind) {
         let path = place.ground.shown(&folder.path);
         let path = if folder.path.is_dir() { path } else { text!("catalogue-folder-missing", path) };

@@ -193,10 +193,10 @@ fn as_text(added: &Added) -> String {
     let Added { item, merged, dropped } = added;
     let mut text = format!("{}\n", text!("useful-added", item = line(item)));
     if *merged > 0 {
-        text.push_str(&format!("{}\n", text!("useful-merged")));
+        text.extend([text!("useful-merged"), "\n"]);
     }
     if !dropped.is_empty() {
-        text.push_str(&format!("{}\n", text!("useful-evicted")));
+        text.extend([text!("useful-evicted"), "\n"]);
     }
     sanitised(&text)
 }

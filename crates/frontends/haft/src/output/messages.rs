@@ -1,6 +1,6 @@
 //! The messages of this front end: `messages/LANGUAGE/NAME.ftl`, every key of which begins with `NAME-`.
 
-use haft_text::MessageFile;
+use haft_messages::MessageFile;
 
 macro_rules! files {
     ($($name:literal)+) => {

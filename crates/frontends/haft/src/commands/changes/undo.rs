@@ -146,7 +146,7 @@ pub(super) fn as_text(opened: &ConversationChanges, report: &Report, mode: Mode,
         };
     }
     if !report.is_clean() {
-        text.push_str(&format!("{}\n", text!("changes-conflicts")));
+        text.extend([text!("changes-conflicts"), "\n"]);
     }
     text
 }

@@ -163,7 +163,7 @@ impl<'a> RequestDiff<'a> {
         if !tools.is_empty() {
             let _ = writeln!(text, "tools: {}", tools.join(", "));
         } else if self.old.tools != self.new.tools {
-            text.push_str(&format!("{}\n", text!("context-tools-reordered")));
+            text.extend([text!("context-tools-reordered"), "\n"]);
         }
         let _ = writeln!(text, "= {}", tally(&self.new.segments[..self.kept], "kept"));
         for step in &self.steps {
@@ -181,7 +181,7 @@ impl<'a> RequestDiff<'a> {
             }
         }
         if self.steps.is_empty() {
-            text.push_str(&format!("{}\n", text!("context-no-other-change")));
+            text.extend([text!("context-no-other-change"), "\n"]);
         }
         text
     }

@@ -312,7 +312,7 @@ fn table(title: &str, outcomes: &[PolicyOutcome], model: &ModelSpec, source: Mod
     let (about, prices) = (haft_lab::model_line(model, source), haft_lab::pricing_line(model));
     let mut text = format!("{title}: {prices}\n{about}\n\n{table}");
     if outcomes.iter().any(|outcome| outcome.archives > 0) {
-        text.push_str(&format!("\n{}\n", text!("replay-no-model")));
+        text.extend(["\n", text!("replay-no-model"), "\n"]);
     }
     for outcome in outcomes {
         if let Some(same) = outcome.same_bytes.filter(|same| *same > 0) {

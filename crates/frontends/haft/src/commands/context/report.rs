@@ -100,11 +100,11 @@ fn as_text(report: &BudgetReport) -> String {
     line(&mut text, "window", &grouped(budget.window), 1.0);
     // Writing to a String cannot fail.
     let _ = write!(text, "\n{}", text!("context-report-estimate", used = grouped(budget.used())));
-    text.push_str(&match &report.reply {
-        Some(reply) => told(reply, &report.model),
-        None if report.number.is_some() => format!("{}\n", text!("context-report-no-reply")),
-        None => ".\n".to_owned(),
-    });
+    match &report.reply {
+        Some(reply) => text.push_str(&told(reply, &report.model)),
+        None if report.number.is_some() => text.extend([text!("context-report-no-reply"), "\n"]),
+        None => text.push_str(".\n"),
+    }
     text
 }
 

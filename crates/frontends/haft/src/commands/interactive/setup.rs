@@ -139,7 +139,7 @@ fn choose_provider(config: &Config) -> anyhow::Result<Option<ProviderChoice>> {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{:>4}  {name:<12} {note}", at + 1);
     }
-    text.push_str(&format!("   {}\n\n", text!("setup-other-choices")));
+    text.extend(["   ", text!("setup-other-choices"), "\n\n"]);
     output::print(&text)?;
     loop {
         let Some(typed) = ask(text!("setup-provider-question"), InputEcho::Visible)? else { return Ok(None) };

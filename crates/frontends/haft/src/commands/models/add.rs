@@ -162,7 +162,7 @@ mod tests {
         assert!(add("", "nobody/m").unwrap_err().contains("give its `--api` and `--base-url`"));
         assert!(add("", "m").unwrap_err().contains("write `provider/model`"));
         let once = add("", "openai/gpt-new").unwrap();
-        assert!(add(&once, "openai/gpt-new").unwrap_err().contains("declared in `config.toml` already"));
+        assert!(add(&once, "openai/gpt-new").unwrap_err().contains("already declared in `config.toml`"));
         assert!(add("modle = 1\n", "openai/gpt-new").unwrap_err().contains("did you mean `model`"));
         assert!(add("", "openai/gpt-new --tokenizer-factor 40").unwrap_err().contains("tokenizer_factor"));
     }

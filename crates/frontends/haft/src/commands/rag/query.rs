@@ -52,7 +52,7 @@ fn as_text(answer: &CollectionAnswer) -> String {
     // Writing to a String cannot fail.
     match answer {
         CollectionAnswer::Passages(found) if found.passages.is_empty() => {
-            text.push_str(&format!("{}\n", text!("rag-no-hits")));
+            text.extend([text!("rag-no-hits"), "\n"]);
         }
         CollectionAnswer::Passages(found) => {
             for passage in &found.passages {

@@ -82,7 +82,7 @@ fn question(approval: &Approval) -> String {
     }
     let asked: Vec<_> = parts.iter().filter(|part| part.decision == Decision::Ask).collect();
     if parts.len() > 1 && asked.len() < parts.len() {
-        text.push_str(&format!("\n{}\n", text!("run-not-allowed-yet")));
+        text.extend(["\n", text!("run-not-allowed-yet"), "\n"]);
         for part in asked {
             text.extend(["    ", &part.command, "\n"]);
         }

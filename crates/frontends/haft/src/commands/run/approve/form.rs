@@ -54,7 +54,7 @@ fn heading(form: &Form) -> String {
     }
     text.push('\n');
     if !form.fields.is_empty() {
-        text.push_str(&format!("{}\n", text!("run-form-note")));
+        text.extend([text!("run-form-note"), "\n"]);
     }
     text
 }

@@ -1,8 +1,20 @@
-//! Text for people, kept in Fluent files beside the crate that shows it, so that it can be translated.
+//! Text for people by key: kept in Fluent files beside the front end that shows it, so that it can be translated.
 //!
 //! A key names its file: `trust-question` stands in `trust.ftl`. A file is parsed when one of its messages is first shown. Of
 //! Fluent there are text, `{ $name }`, `{ "literal" }` and a choice by an argument, `{ $count -> [one] … *[other] … }`: by what
-//! it reads as, then by its plural.
+//! it reads as, then by its plural. This crate reads no files and knows no language but that of the text it is given; what
+//! programs read (JSON, events, the log) never goes through it.
+//!
+//! Read first: [`message!`] (how a front end shows one), [`MessageFile`].
+//!
+//! ```
+//! use haft_messages::{MessageFile, message};
+//!
+//! static FILES: [MessageFile; 1] =
+//!     [MessageFile::new("files", "files-found = { $count ->\n    [one] One file\n   *[other] { $count } files\n }.\n")];
+//!
+//! assert_eq!(message!(&FILES, "files-found", count = 2), "2 files.");
+//! ```
 
 use std::collections::HashMap;
 use std::fmt::{Display, Write as _};
