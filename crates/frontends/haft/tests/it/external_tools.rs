@@ -97,7 +97,7 @@ fn tools_say_how_they_are_used() {
     assert_eq!(external.len(), 6, "{listed}");
     assert_eq!(external[0]["source"], "project");
     let table = rig.run(&["tools"]).stdout();
-    assert!(table.contains(".haft/tools/mute") && table.contains("6 external tools are told of"), "{table}");
+    assert!(table.contains(".haft/tools/mute") && table.contains("6 external tools are described"), "{table}");
     let shown = rig.run(&["tools", "show", "well-behaved", "--json"]).json();
     assert_eq!((&shown["text"], &shown["help_by"]), (&json!("usage: well-behaved FILE"), &json!("the tool")));
 }

@@ -19,7 +19,7 @@ pub(super) async fn list(args: &ListConversationsArgs) -> anyhow::Result<()> {
         return output::print_json(&serde_json::to_value(&rows)?);
     }
     if rows.is_empty() {
-        return output::print(none);
+        return output::say(none);
     }
     output::print(&as_table(&rows, args.all || args.trash))
 }
