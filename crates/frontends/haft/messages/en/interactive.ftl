@@ -2,7 +2,7 @@
 
 interactive-no-terminal = this needs a terminal; use `haft run "…"` or `haft -p "…"` without one
 interactive-cleared = your next message starts a new conversation
-interactive-nothing-yet = there is nothing to show yet
+interactive-nothing-yet = this conversation is still empty
 interactive-model-switched = `{ $name }` is used from the next request on
 interactive-no-conversations = There are no conversations in this project yet.
 interactive-resume-title = Continue which conversation?

@@ -10,15 +10,3 @@ workflows-bad-step = the step `{ $step }` cannot be run: { $error }; nothing was
 workflows-bad = the workflow `{ $name }` cannot be run; nothing was started
 workflows-unknown-input = `{ $workflow }` has no input `{ $name }`; there are: { $there }
 workflows-missing-input = `{ $workflow }` needs `--input { $name }=VALUE`
-workflows-all-done = All { $all } steps are done.
-workflows-step-blocked = `{ $name }` did not start, because it needs `{ $missing }`
-workflows-step-answer = (answer with `haft run -r { $id } "…"`)
-workflows-step-interrupted = `{ $name }` was interrupted
-workflows-step-not-begun = `{ $name }` did not start
-workflows-continue = `haft workflows run { $workflow } --continue` continues
-workflows-some-done = { $completed } of { $all } steps are done. { $rest }; { $go_on }.
-workflows-step-done = `{ $name }` is done: { $why }
-workflows-step-failed = `{ $name }` failed: { $why }
-workflows-step-limit = `{ $name }` reached a limit: { $why }
-workflows-step-waits = `{ $name }` waits for a person: { $why }
-workflows-step-cancelled = `{ $name }` was cancelled: { $why }

@@ -119,7 +119,7 @@ fn a_folder_of_another_agent_is_read_and_what_is_broken_in_it_is_told() {
     rig.write("logs/notes.txt", "not looked at");
     let ran = rig.run(&["context", "replay", "--import", "logs", "--policy", "default,recorded", "--json"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    assert!(ran.stderr().contains("broken.jsonl` is left out"), "{}", ran.stderr());
+    assert!(ran.stderr().contains("skipped `logs/broken.jsonl`"), "{}", ran.stderr());
     let told: Value = serde_json::from_slice(&ran.0.stdout).unwrap();
     assert_eq!(told["conversations"], 1);
     assert_eq!(told["policies"][1]["usage"], json!({"input": 3, "cached_input": 90, "cache_write": 7}));
@@ -142,7 +142,7 @@ fn what_cannot_be_replayed_is_a_mistake_with_a_name() {
         (vec!["--import", "nothing"], "no conversation in `nothing`"),
         (vec!["--import", "missing"], "cannot read the folder"),
         (vec!["--from-file", "silent.json", "--policy", "middle"], "`middle` is not a policy"),
-        (vec!["--from-file", "silent.json", "--rule", "lru"], "`lru` is no rule"),
+        (vec!["--from-file", "silent.json", "--rule", "lru"], "`lru` is not a cache rule"),
         (vec!["--from-file", "silent.json", "--prices", "cheap"], "0.1/1.25"),
         (vec!["--from-file", "silent.json", "--plot", "plot.png"], ".svg or .html"),
         (vec![], "conversation"),

@@ -193,12 +193,12 @@ fn another_model_is_asked_and_its_price_is_shown_first() {
     terminal.until_text("> ");
     say(&mut terminal, "one", "One.");
     terminal.press("/model other\r");
-    terminal.until_text("Which model is asked?");
+    terminal.until_text("Use which model?");
     let shown = terminal.text();
     assert!(shown.contains("▸ mock/other") && shown.contains(" tokens, $0."), "{shown}");
     assert!(!shown.contains(&format!("mock/{MODEL}  ")), "the filter holds: {shown}");
     terminal.press("\r");
-    terminal.until_text("`mock/other` is asked from the next request on");
+    terminal.until_text("`mock/other` is used from the next request on");
     say(&mut terminal, "two", "Two.");
     assert_eq!(body(&rig, 0)["model"], MODEL);
     assert_eq!(body(&rig, 1)["model"], "other");
@@ -304,7 +304,7 @@ fn what_is_sent_is_edited_and_the_price_comes_first() {
     say(&mut terminal, "the secret is 4711", "One.");
     say(&mut terminal, "two", "Two.");
     terminal.press("/context edit\r");
-    terminal.until_text("What is sent of this conversation");
+    terminal.until_text("Messages of this conversation that are sent");
     terminal.press("4711");
     terminal.until_text("▸ user: the secret is 4711");
     terminal.press("\r");
@@ -312,7 +312,7 @@ fn what_is_sent_is_edited_and_the_price_comes_first() {
     terminal.press(DOWN);
     terminal.until_text("▸ mask it");
     terminal.press("\r");
-    terminal.until_text("Mask what it says?");
+    terminal.until_text("Mask its content?");
     assert!(terminal.text().contains("to write again"), "{}", terminal.text());
     terminal.press("\r");
     terminal.until_text("1 edit is in force");
@@ -351,7 +351,7 @@ fn changes_are_shown_taken_back_and_brought_back() {
     let mut terminal = Terminal::start(&rig, &["--permission-mode", "accept-edits"], (80, 40));
     terminal.until_text("> ");
     terminal.press("/undo\r");
-    terminal.until_text("there is nothing of that yet");
+    terminal.until_text("this conversation is still empty");
     say(&mut terminal, "write a file", "Written.");
     terminal.press("/diff\r");
     terminal.until("the change in colour", |screen| {
@@ -361,21 +361,21 @@ fn changes_are_shown_taken_back_and_brought_back() {
         at.is_some_and(|row| screen.cell(row as u16, 0).is_some_and(|cell| cell.fgcolor() != vt100::Color::Default))
     });
     terminal.press("/undo\r");
-    terminal.until_text("Take back the last change?");
-    assert!(terminal.text().contains("Would take back") && rig.project().join("a.txt").exists());
+    terminal.until_text("Undo the last change?");
+    assert!(terminal.text().contains("Would undo") && rig.project().join("a.txt").exists());
     terminal.press(DOWN);
     terminal.press("\r");
-    terminal.until("the input again", |screen| !screen.contents().contains("Esc leaves"));
+    terminal.until("the input again", |screen| !screen.contents().contains("Esc cancels"));
     assert!(rig.project().join("a.txt").exists(), "it was left");
     terminal.press("/undo\r");
-    terminal.until_text("▸ take it back");
+    terminal.until_text("▸ undo it");
     terminal.press("\r");
-    terminal.until_text("Took back");
+    terminal.until_text("Undid");
     assert!(!rig.project().join("a.txt").exists());
     terminal.press("/redo\r");
-    terminal.until_text("▸ bring it back");
+    terminal.until_text("▸ redo it");
     terminal.press("\r");
-    terminal.until_text("Brought back");
+    terminal.until_text("Redid");
     assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "one\ntwo\n");
     leave(terminal);
 }

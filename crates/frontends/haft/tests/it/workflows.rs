@@ -224,7 +224,7 @@ fn what_is_wrong_is_told_with_file_and_line_before_anything_starts() {
 
     workflow(&rig, "asks", "inputs: {what: }\nsteps:\n  - {name: a, prompt: '{{ inputs.what }}'}\n");
     let ran = rig.run(&["workflow", "run", "asks"]);
-    assert!(ran.code() == 2 && ran.stderr().contains("must be told `--input what=VALUE`"), "{}", ran.stderr());
+    assert!(ran.code() == 2 && ran.stderr().contains("needs `--input what=VALUE`"), "{}", ran.stderr());
     let ran = rig.run(&["workflow", "run", "asks", "-i", "wat=1"]);
     assert!(ran.code() == 2 && ran.stderr().contains("there are: what"), "{}", ran.stderr());
     let ran = rig.run(&["workflow", "run", "nowhere"]);

@@ -79,7 +79,7 @@ fn steps(workflow: &Workflow, record: &RunRecord) -> Value {
 fn message(workflow: &Workflow, record: &RunRecord, completed: usize) -> String {
     let all = workflow.steps.len();
     if completed == all {
-        return text!("workflows-all-done", all);
+        return format!("All {all} steps are done.");
     }
     let is_done = |name: &String| record.steps.get(name).is_some_and(StepRecord::is_done);
     let why = |step: &WorkflowStep| {
@@ -88,29 +88,29 @@ fn message(workflow: &Workflow, record: &RunRecord, completed: usize) -> String 
             return None;
         }
         if let Some(missing) = step.needs.iter().find(|need| !is_done(need)) {
-            return Some(text!("workflows-step-blocked", name, missing));
+            return Some(format!("`{name}` did not begin, because it needs `{missing}`"));
         }
         Some(match record.steps.get(name) {
             Some(StepRecord { result: Some(result), conversation }) => {
-                let why = result.message.trim_end_matches('.');
-                let ended = match result.outcome {
-                    Outcome::Completed => text!("workflows-step-done", name, why),
-                    Outcome::Failed => text!("workflows-step-failed", name, why),
-                    Outcome::Exhausted => text!("workflows-step-limit", name, why),
-                    Outcome::Waiting => text!("workflows-step-waits", name, why),
-                    Outcome::Aborted => text!("workflows-step-cancelled", name, why),
+                let word = match result.outcome {
+                    Outcome::Completed => "is done",
+                    Outcome::Failed => "failed",
+                    Outcome::Exhausted => "reached a limit",
+                    Outcome::Waiting => "waits for a person",
+                    Outcome::Aborted => "was cancelled",
                 };
+                let told = result.message.trim_end_matches('.');
                 let answer = conversation
                     .as_ref()
                     .filter(|_| result.code == "question")
-                    .map_or_else(String::new, |id| format!(" {}", text!("workflows-step-answer", id = id.short())));
-                format!("{ended}{answer}")
+                    .map_or_else(String::new, |id| format!(" (answer with `haft run -r {} \"…\"`)", id.short()));
+                format!("`{name}` {word}: {told}{answer}")
             }
-            Some(StepRecord { result: None, .. }) => text!("workflows-step-interrupted", name),
-            None => text!("workflows-step-not-begun", name),
+            Some(StepRecord { result: None, .. }) => format!("`{name}` was interrupted"),
+            None => format!("`{name}` did not begin"),
         })
     };
     let rest: Vec<_> = workflow.steps.iter().filter_map(why).collect();
-    let go_on = text!("workflows-continue", workflow = workflow.name);
-    text!("workflows-some-done", completed, all, rest = rest.join("; "), go_on)
+    let go_on = format!("`haft workflows run {} --continue` goes on", workflow.name);
+    format!("{completed} of {all} steps are done. {}; {go_on}.", rest.join("; "))
 }
