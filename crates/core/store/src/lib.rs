@@ -17,7 +17,6 @@ mod config;
 #[path = "../tests/conformance/suite.rs"]
 pub mod conformance;
 mod conversation;
-mod doctor;
 mod document;
 mod encoding;
 mod error;
@@ -27,7 +26,6 @@ mod log;
 mod message;
 mod pending;
 mod request_log;
-mod salvage;
 mod search;
 mod sqlite;
 mod statistics;
@@ -42,7 +40,6 @@ pub use conversation::{
     Conversation, ConversationMatch, ConversationRow, ConversationScope, DEFAULT_NAMESPACE, Namespace, NewConversation,
     NewFork, Times,
 };
-pub use doctor::{Check, CheckHealth, Patient, examine};
 pub use document::ConversationDocument;
 pub use error::StoreError;
 pub use fact::Fact;
@@ -50,8 +47,7 @@ pub use lock::{Holder, Locked, WriteLock};
 pub use message::{MessagePage, PageEnd, Revision};
 pub use pending::PendingWrite;
 pub use request_log::{LoggedRequest, LoggedSegment, OutlineSegment, RequestOutline, RequestSummary, SentRequest};
-pub use salvage::{SalvageReport, Salvaged, salvage};
 pub use search::{HitMessage, SearchHit, SearchQuery, Snippet};
-pub use sqlite::{Backups, SqliteStore, damaged_copies};
+pub use sqlite::{Backups, SqliteStore, damaged_copies, examination};
 pub use statistics::{StoreStatistics, Totals};
 pub use store::{Imported, Store, Swap};

@@ -6,7 +6,7 @@
 
 mod aside;
 mod backups;
-pub(crate) mod examination;
+pub mod examination;
 mod failure;
 mod files;
 mod index;
@@ -19,10 +19,8 @@ mod requests;
 mod rows;
 mod write;
 
-pub(crate) use self::aside::keep_damaged_log;
+use self::aside::keep_damaged_log;
 pub(crate) use self::failure::{DatabaseFile, SqliteFailure};
-pub(crate) use self::files::beside;
-pub(crate) use self::index::{path_of as search_index, remove as remove_search_index};
 pub(crate) use self::open::{create_file, use_wal};
 pub(crate) use self::write::immediate;
 

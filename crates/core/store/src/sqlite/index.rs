@@ -54,12 +54,12 @@ struct Connections {
 }
 
 /// The index of a database.
-pub(crate) fn path_of(database: &Path) -> PathBuf {
+pub fn path_of(database: &Path) -> PathBuf {
     files::folder_of(database).join("search.db")
 }
 
 /// Removes the index of a database; it is made again when it is needed.
-pub(crate) fn remove(database: &Path) -> std::io::Result<()> {
+pub fn remove(database: &Path) -> std::io::Result<()> {
     let path = path_of(database);
     ["-wal", "-shm", ""].iter().try_for_each(|addition| files::remove(&files::beside(&path, addition)))
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use haft_types::Clock;
 use serde::Serialize;
 
-use crate::config::StoreConfig;
+use haft_store::StoreConfig;
 
 /// How something was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

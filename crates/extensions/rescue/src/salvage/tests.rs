@@ -4,7 +4,7 @@ use haft_types::{Clock, Message, MessageId, Part, Role};
 use tempfile::TempDir;
 
 use super::*;
-use crate::{NewConversation, NewFork, Revision, SqliteStore, Store, StoreConfig};
+use haft_store::{NewConversation, NewFork, Revision, SqliteStore, Store, StoreConfig};
 
 struct Still;
 

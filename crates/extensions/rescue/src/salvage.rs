@@ -18,9 +18,7 @@ use serde_json::json;
 
 use self::pages::Pages;
 use self::rows::{Heading, SalvagedLineage, SalvagedMessage, SalvagedRows, Versioned};
-use crate::conversation::DEFAULT_NAMESPACE;
-use crate::document::ConversationDocument;
-use crate::error::StoreError;
+use haft_store::{ConversationDocument, DEFAULT_NAMESPACE, StoreError};
 
 /// Under which key of its metadata a conversation tells what is missing in it.
 const SALVAGED: &str = "salvaged";

@@ -7,8 +7,8 @@ use haft_types::{ConversationId, Message};
 use rusqlite::{Connection, Row};
 
 use super::{Check, CheckHealth, Patient, megabytes};
-use crate::error::StoreError;
-use crate::sqlite::{DatabaseFile, SqliteFailure, damaged_copies, examination, keep_damaged_log};
+use haft_store::examination::{self, DatabaseFile, SqliteFailure, keep_damaged_log};
+use haft_store::{StoreError, damaged_copies};
 
 const DATABASE: &str = "database";
 
@@ -171,7 +171,7 @@ fn references(connection: &mut Connection) -> Result<Check, SqliteFailure> {
             repaired.push(format!("conversation `{id}` counted {said} messages and has {count}"));
         }
     }
-    examination::mend_counters(&transaction)?;
+    mend_counters(&transaction)?;
 
     let dangling = "SELECT namespace FROM current_conversations
                     WHERE conversation NOT IN (SELECT key FROM conversations)";
@@ -191,6 +191,25 @@ fn references(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     } else {
         Check::new("references", CheckHealth::Ok, "no message is missing")
     })
+}
+
+/// Raises counters that are lower than what is there: the next message must not take the place of one.
+fn mend_counters(connection: &Connection) -> Result<(), SqliteFailure> {
+    connection.execute(
+        "UPDATE conversations SET messages = there.last
+         FROM (SELECT lineage.conversation AS key, max(messages.position) AS last FROM lineage
+               JOIN messages ON messages.conversation = lineage.source AND messages.position <= lineage.last_position
+               GROUP BY lineage.conversation) AS there
+         WHERE there.key = conversations.key AND there.last > conversations.messages",
+        [],
+    )?;
+    connection.execute(
+        "UPDATE conversations SET requests = there.last
+         FROM (SELECT conversation AS key, max(number) AS last FROM requests GROUP BY conversation) AS there
+         WHERE there.key = conversations.key AND there.last > conversations.requests",
+        [],
+    )?;
+    Ok(())
 }
 
 fn texts(connection: &Connection, sql: &str) -> Result<Vec<String>, SqliteFailure> {

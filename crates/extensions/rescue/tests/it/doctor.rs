@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use haft_rescue::{Check, CheckHealth, Patient, examine, salvage};
 use haft_store::{
-    Backups, Check, CheckHealth, ConversationScope, NewConversation, NewFork, Patient, SearchQuery, Store, StoreConfig,
-    StoreError, damaged_copies, examine, salvage,
+    Backups, ConversationScope, NewConversation, NewFork, SearchQuery, Store, StoreConfig, StoreError, damaged_copies,
 };
 use rusqlite::Connection;
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Check, CheckHealth};
-use crate::sqlite::{beside, examination, search_index};
+use haft_store::examination::{self, beside, search_index};
 
 /// Makes everything private that is ours, and removes what nobody needs.
 pub(super) fn check(database: &Path, backups: &Path) -> Vec<Check> {

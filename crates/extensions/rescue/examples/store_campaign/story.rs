@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use haft_store::{CheckHealth, Conversation, ConversationScope, Patient, SearchQuery, SqliteStore, Store, examine};
+use haft_rescue::{CheckHealth, Patient, examine};
+use haft_store::{Conversation, ConversationScope, SearchQuery, SqliteStore, Store};
 use haft_types::Message;
 
 use crate::texts::{self, clock, conversation};

@@ -2,13 +2,15 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haft_types::ContentHash;
 use rusqlite::{Connection, OpenFlags};
 
 use super::{Check, CheckHealth, Patient, megabytes};
-use crate::sqlite::{Backups, examination, remove_search_index, search_index as index_of};
-use crate::versions::{FileVersions, SqliteVersions, VersionsError};
+use haft_store::Backups;
+use haft_store::examination::{remove_search_index, search_index as index_of};
+use haft_store::versions::{FileVersions, SqliteVersions, VersionsError};
 
 /// The search index; a damaged one is removed, since it is made anew from the conversations.
 pub(super) fn search_index(database: &Path) -> Check {
@@ -17,7 +19,7 @@ pub(super) fn search_index(database: &Path) -> Check {
     if !path.exists() {
         return Check::new(NAME, CheckHealth::Skipped, "it is made with the first search");
     }
-    let Err(problem) = examination::search_index(&path) else {
+    let Err(problem) = check_index(&path) else {
         return Check::new(NAME, CheckHealth::Ok, format!("it is whole ({})", megabytes(&path)));
     };
     match remove_search_index(database) {
@@ -28,6 +30,15 @@ pub(super) fn search_index(database: &Path) -> Check {
         ),
         Err(error) => Check::new(NAME, CheckHealth::Warning, format!("{} cannot be removed: {error}", path.display())),
     }
+}
+
+/// Checks the search index by its own means.
+fn check_index(path: &Path) -> Result<(), rusqlite::Error> {
+    let index = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    index.busy_timeout(Duration::from_secs(10))?;
+    index.execute("INSERT INTO entries (entries) VALUES ('integrity-check')", [])?;
+    index.query_row("SELECT message FROM progress", [], |row| row.get::<_, i64>(0))?;
+    Ok(())
 }
 
 /// Whether there is a backup to go back to.
@@ -50,7 +61,7 @@ pub(super) fn backups(patient: &Patient) -> Check {
     };
     let bad: Vec<String> = copies
         .iter()
-        .filter_map(|backup| Some(format!("{}: {}", backup.name, examination::backup(&backup.path).err()?)))
+        .filter_map(|backup| Some(format!("{}: {}", backup.name, check_backup(&backup.path).err()?)))
         .collect();
     let newest = newest.made_at.strftime("%Y-%m-%d %H:%M");
     if bad.is_empty() {
@@ -67,6 +78,26 @@ pub(super) fn backups(patient: &Patient) -> Check {
     }
     let message = format!("{} of {} cannot be used", bad.len(), copies.len());
     Check::new(NAME, CheckHealth::Warning, message).with_details(bad)
+}
+
+/// Checks a backup without changing anything beside it.
+fn check_backup(path: &Path) -> Result<(), String> {
+    let check = || -> Result<String, rusqlite::Error> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let connection = Connection::open_with_flags(immutable(path), flags)?;
+        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+    };
+    match check() {
+        Ok(found) if found == "ok" => Ok(()),
+        Ok(found) => Err(found),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The address of a file that nobody writes to.
+fn immutable(path: &Path) -> String {
+    let path = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    format!("file:{path}?immutable=1")
 }
 
 /// The contents of files behind undo.

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use haft_rescue::{CheckHealth, Patient, examine, salvage};
 use haft_store::{
-    CheckHealth, ConversationScope, NewConversation, NewFork, Patient, Revision, SearchQuery, SqliteStore, Store,
-    StoreError, damaged_copies, examine, salvage,
+    ConversationScope, NewConversation, NewFork, Revision, SearchQuery, SqliteStore, Store, StoreError, damaged_copies,
 };
 use haft_testkit::test::Random;
 use haft_types::Part;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use crate::log::{USUAL_PAGE, WriteAheadLog, read_up_to};
+use haft_store::examination::{USUAL_PAGE, WriteAheadLog, beside, read_up_to};
 
 /// Where a page lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,7 +52,7 @@ impl Pages {
         let database = File::open(path)?;
         let mut header = [0; 100];
         let read = read_up_to(&database, &mut header, 0)?;
-        let log_path = crate::sqlite::beside(path, "-wal");
+        let log_path = beside(path, "-wal");
         let log = match File::open(log_path) {
             Ok(file) => Some(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
