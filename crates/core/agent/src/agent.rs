@@ -7,10 +7,10 @@ use haft_engine::{Approver, Callback, Roles, Session, ToolHelp, Which};
 use haft_model::{Declared, Secret};
 use haft_project::external::HelpCache;
 use haft_sandbox::Sandbox;
-use haft_store::versions::FileVersions;
 use haft_store::{Conversation, Store};
 use haft_text::Masker;
-use haft_tool::{Plugin, Tool};
+use haft_tool::{ChangeRecords, Plugin, Tool, Unrecorded};
+use haft_tools::ProjectCopies;
 use haft_types::{Clock, IdSource, Message};
 
 use crate::builder::{AgentBuilder, model_of};
@@ -38,8 +38,8 @@ pub struct Agent {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) limits: Limits,
     pub(crate) on_masker: Option<MaskerListener>,
-    /// In place of the database below the data folder.
-    pub(crate) file_versions: Option<Arc<dyn FileVersions>>,
+    pub(crate) changes: Arc<dyn ChangeRecords>,
+    pub(crate) copies: Option<Arc<dyn ProjectCopies>>,
 }
 
 /// Who is told what must not be shown, once it is known.
@@ -61,7 +61,8 @@ impl Agent {
             approver: None,
             limits: Limits::default(),
             on_masker: None,
-            file_versions: None,
+            changes: Arc::new(Unrecorded),
+            copies: None,
         }
     }
 
@@ -84,10 +85,16 @@ impl Agent {
         Self { on_masker: Some(Arc::new(tell)), ..self }
     }
 
-    /// The same with another store for what files held before they were changed.
+    /// The same with a record of what calls change in files: before a file is changed, what it held is saved there.
     #[must_use]
-    pub fn with_file_versions(self, versions: Arc<dyn FileVersions>) -> Self {
-        Self { file_versions: Some(versions), ..self }
+    pub fn with_change_records(self, changes: Arc<dyn ChangeRecords>) -> Self {
+        Self { changes, ..self }
+    }
+
+    /// The same with copies of the project for sub-agents that ask for one.
+    #[must_use]
+    pub fn with_project_copies(self, copies: Arc<dyn ProjectCopies>) -> Self {
+        Self { copies: Some(copies), ..self }
     }
 
     /// What a run is told of this conversation, as the builder and the configuration have it. Further fields may be set before

@@ -75,6 +75,6 @@ pub use plan::{RunPlan, RunStep, prompt_file};
 pub use project::Project;
 pub use role::OwnChoice;
 pub use sandbox::{confinement, set_up_sandbox};
-pub use store::{open_store, versions};
+pub use store::open_store;
 pub use tool_help::tool_help;
 pub use wiring::{permissions, with_rules};

@@ -19,7 +19,6 @@ mod documents;
 mod driver;
 
 mod external;
-pub mod files;
 pub mod hub;
 mod meter;
 mod names;

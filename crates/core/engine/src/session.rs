@@ -35,9 +35,9 @@ use std::sync::Arc;
 use haft_context::ContextError;
 use haft_model::Client;
 use haft_store::{Conversation, StoreError};
+use haft_tool::ChangeWatch;
 use haft_types::{Entry, ModelSpec};
 
-use crate::files::Watch;
 use crate::hub::Mailbox;
 use crate::meter::Meter;
 use crate::permit::Permit;
@@ -86,7 +86,7 @@ pub struct Session {
     meter: Meter,
     permit: Arc<Permit>,
     hooked: Hooked,
-    watch: Arc<Watch>,
+    recorded: Arc<dyn ChangeWatch>,
     resumed: bool,
     /// Whether it was started by another session.
     rank: Rank,

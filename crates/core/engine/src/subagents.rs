@@ -14,7 +14,6 @@ mod roster;
 mod shared_budget;
 #[cfg(test)]
 mod tests;
-mod worktree;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;

@@ -6,7 +6,7 @@
 //! This crate makes no ids and reads no wall clock, environment or home folder: ids come in with the values, the time through
 //! [`haft_types::Clock`], the place as a path. It knows nothing of turns, tools or models beyond the values it keeps.
 //!
-//! Read first: [`Store`] (what can be done), [`NewConversation`], [`StoreError`], [`SqliteStore`]; for undo [`versions`]. Who
+//! Read first: [`Store`] (what can be done), [`NewConversation`], [`StoreError`], [`SqliteStore`]; Who
 //! writes another store finds its parts in [`backend`], and with the feature `conformance` the checks it must pass.
 
 pub mod backend;
@@ -30,7 +30,6 @@ mod search;
 mod sqlite;
 mod statistics;
 mod store;
-pub mod versions;
 mod worker;
 
 pub use backup::Backup;
@@ -48,6 +47,6 @@ pub use message::{MessagePage, PageEnd, Revision};
 pub use pending::PendingWrite;
 pub use request_log::{LoggedRequest, LoggedSegment, OutlineSegment, RequestOutline, RequestSummary, SentRequest};
 pub use search::{HitMessage, SearchHit, SearchQuery, Snippet};
-pub use sqlite::{Backups, SqliteStore, damaged_copies, examination};
+pub use sqlite::{Backups, SqliteStore, damaged_copies, database};
 pub use statistics::{StoreStatistics, Totals};
 pub use store::{Imported, Store, Swap};

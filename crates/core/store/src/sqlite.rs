@@ -6,7 +6,7 @@
 
 mod aside;
 mod backups;
-pub mod examination;
+pub mod database;
 mod failure;
 mod files;
 mod index;
@@ -20,9 +20,7 @@ mod rows;
 mod write;
 
 use self::aside::keep_damaged_log;
-pub(crate) use self::failure::{DatabaseFile, SqliteFailure};
-pub(crate) use self::open::{create_file, use_wal};
-pub(crate) use self::write::immediate;
+use self::failure::{DatabaseFile, SqliteFailure};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! What haft changed in files, and how it is taken back.
 //!
-//! [`ChangeRecord`] is the record of one conversation: it shows changes, takes them back and brings them back. [`Watch`] is a
-//! session's side of it: it saves files before tools change them, and finds what commands changed by scanning the tree before
+//! [`ChangeRecord`] is the record of one conversation: it shows changes, takes them back and brings them back. [`FileChanges`] gives
+//! sessions their side of it: it saves files before tools change them, and finds what commands changed by scanning the tree before
 //! and after each.
 //!
 //! Invariant: only what haft changed is ever taken back, and an undo or redo is in the record before it is on disk.
@@ -22,19 +22,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_store::versions::{
-    CallName, FileStep, FileVersion, FileVersions, PathChange, StepId, StepKind, VersionsError,
-};
+use crate::versions::{FileStep, FileVersion, FileVersions, PathChange, StepId, StepKind, VersionsError};
+use haft_tool::CallName;
 use haft_types::{ContentHash, ConversationId, MessageId};
 
 use self::plan::{Fate, PlannedUndo, Surroundings};
 
 pub(crate) use self::adopt::{Adoption, Held, NotAdopted, adopt};
 pub use self::plan::Conflict;
-pub(crate) use self::recorder::{Recorder, Watched};
+pub use self::recorder::FileChanges;
 pub use self::scan::{Difference, ScanLimits, Scanned, Tree};
-pub use self::summary::{FileSummary, StepSummary, Summary, SummaryKind, unified_diff};
-pub(crate) use self::watch::Watch;
+pub use self::summary::{ChangesSummary, FileSummary, StepSummary, SummaryKind, unified_diff};
 
 /// Which changes are to be taken back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,7 +127,7 @@ impl ChangeRecord {
     }
 
     /// The record as it is shown and exported.
-    pub fn summary(&self) -> Result<Summary, VersionsError> {
+    pub fn summary(&self) -> Result<ChangesSummary, VersionsError> {
         Ok(summary::summarise(&self.steps()?))
     }
 

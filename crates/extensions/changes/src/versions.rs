@@ -21,17 +21,17 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use haft_tool::CallName;
 use haft_types::{Clock, ContentHash, ConversationId};
 use rusqlite::{Connection, OpenFlags};
 
 use self::content::Unreadable;
 use self::live::LiveUse;
-use crate::config::StoreConfig;
-use crate::error::StoreError;
-use crate::sqlite::{DatabaseFile, SqliteFailure};
+use haft_store::database::{DatabaseFile, SqliteFailure, create_file, immediate, use_wal};
+use haft_store::{StoreConfig, StoreError};
 
 pub use self::content::FileContent;
-pub use self::steps::{CallName, FileStep, PathChange, Reversal, StepId, StepKind};
+pub use self::steps::{FileStep, PathChange, Reversal, StepId, StepKind};
 pub use self::trees::{FileStamp, KnownFile, TreeUpdate};
 pub use self::version::FileVersion;
 
@@ -198,7 +198,7 @@ impl SqliteVersions {
 
     fn write<T>(&self, work: impl FnOnce(&Connection) -> Result<T, SqliteFailure>) -> Result<T, VersionsError> {
         self.with(|connection| {
-            let transaction = crate::sqlite::immediate(connection)?;
+            let transaction = immediate(connection)?;
             let done = work(&transaction)?;
             transaction.commit()?;
             Ok(done)
@@ -216,7 +216,7 @@ impl SqliteVersions {
     }
 
     fn open(&self) -> Result<Connection, VersionsError> {
-        crate::sqlite::create_file(&self.place.path)?;
+        create_file(&self.place.path)?;
         self.open_existing().map_err(|failure| self.place.explain(failure).into())
     }
 
@@ -229,13 +229,13 @@ impl SqliteVersions {
         connection.pragma_update(None, "cell_size_check", "ON")?;
         // Only before the first table is made; later it changes nothing.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-        crate::sqlite::use_wal(&connection, &self.place)?;
+        use_wal(&connection, &self.place)?;
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "fullfsync", "ON")?;
         connection.pragma_update(None, "checkpoint_fullfsync", "ON")?;
         connection.pragma_update(None, "foreign_keys", "ON")?;
         if self.check(&connection)? == VersionsFileState::Nothing {
-            let transaction = crate::sqlite::immediate(&mut connection)?;
+            let transaction = immediate(&mut connection)?;
             // Looked at again now that nobody else can write.
             if self.check(&transaction)? == VersionsFileState::Nothing {
                 transaction.execute_batch(include_str!("versions/schema.sql"))?;

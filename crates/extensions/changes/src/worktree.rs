@@ -11,13 +11,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use haft_sandbox::{Git, GitError, GitProgram, Sandbox, Supervisor};
+use haft_sandbox::{Git, GitError, GitProgram};
 use haft_text::sanitise;
-use haft_tool::{FileChange, FileHistory, Workspace};
-use haft_types::{ConversationId, Outcome};
+use haft_tool::{FileHistory, Workspace};
+use haft_tools::{CopyRequest, MergeReport, ProjectCopies, ProjectCopy};
+use haft_types::Outcome;
 
 use crate::files::{Adoption, Held, NotAdopted, adopt};
-use crate::session::SessionConfig;
 
 /// How many paths are named.
 const NAMED: usize = 10;
@@ -28,7 +28,7 @@ const SUBMODULE: &str = "160000";
 const INDEX: &str = "index";
 
 /// The copy of one sub-agent.
-pub(super) struct Worktree {
+struct Worktree {
     git: Git,
     root: PathBuf,
     /// Where the copy lies, and the folder of all copies.
@@ -40,15 +40,6 @@ pub(super) struct Worktree {
     base: String,
     /// The file that says so, beside the copy.
     note: PathBuf,
-}
-
-/// What became of a copy.
-#[derive(Default)]
-pub(super) struct MergeReport {
-    /// For the model; empty where there was no copy.
-    pub(super) text: String,
-    pub(super) changes: Vec<FileChange>,
-    pub(super) conflict: bool,
 }
 
 /// What a work tree holds, for git.
@@ -64,31 +55,34 @@ struct LeftOut {
     absent: Vec<PathBuf>,
 }
 
+/// Copies of projects that are git repositories, as worktrees of them.
+pub struct GitWorktrees;
+
+impl ProjectCopies for GitWorktrees {
+    fn open(&self, request: &CopyRequest<'_>) -> Result<Box<dyn ProjectCopy>, String> {
+        Ok(Box::new(Worktree::open(request)?))
+    }
+}
+
 impl Worktree {
-    /// The copy that belongs to this conversation: the one it had before, or a new one.
-    pub(super) fn open(
-        config: &SessionConfig,
-        (supervisor, sandbox): (&Supervisor, &Sandbox),
-        conversation: &ConversationId,
-    ) -> Result<Self, String> {
-        let root = &config.folders.workspace.root;
-        if !config.knowledge.ground.trusted {
+    fn open(request: &CopyRequest<'_>) -> Result<Self, String> {
+        let (root, folder, running) = (&request.workspace.root, request.folder, request.running);
+        if !request.trusted {
             return Err(format!(
                 "it works in a git worktree, but `{}` is not trusted, so git is not run in it",
                 root.display()
             ));
         }
-        let folder = &config.folders.worktrees;
         let told = |error: std::io::Error| format!("`{}`: {error}", folder.display());
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(told)?;
         let within = folder.canonicalize().map_err(told)?;
-        let git = GitProgram::find(supervisor, sandbox, &config.tools.child_environment, &[root])
+        let git = GitProgram::find(running.supervisor(), running.sandbox(), request.environment, &[root])
             .and_then(|program| Git::open(program, root, &within.with_file_name("git")))
             .map_err(|why| {
                 format!("it works in a git worktree, and `{}` is not in a git repository ({why})", root.display())
             })?;
         let prefix = root.strip_prefix(git.top()).unwrap_or(Path::new("")).to_owned();
-        let name = conversation.file_name();
+        let name = request.conversation.file_name();
         let (at, note) = (within.join(&name), within.join(format!("{name}.base")));
         let known = fs::read_to_string(&note).ok().filter(|_| at.is_dir());
         let mut worktree = Self { git, root: root.clone(), at, within, prefix, base: String::new(), note };
@@ -115,56 +109,6 @@ impl Worktree {
         fs::copy(&index, self.git.index_of(&self.at)?).map_err(told)?;
         fs::write(&self.note, &base).map_err(told)?;
         Ok(base)
-    }
-
-    /// The folders the agent works in: those of the project, but for the project itself.
-    pub(super) fn workspace(&self, of: &Workspace) -> Workspace {
-        let root = self.at.join(&self.prefix);
-        let cwd = of.cwd.strip_prefix(&of.root).map_or_else(|_| root.clone(), |below| root.join(below));
-        // A folder that git knows nothing of is not in the copy.
-        let cwd = if cwd.is_dir() { cwd } else { root.clone() };
-        Workspace { root, cwd, ..of.clone() }
-    }
-
-    /// Merges what was changed, if the agent is done, and removes the copy if nothing of it would be lost.
-    pub(super) fn settle(&self, outcome: Outcome, history: (&dyn FileHistory, &str)) -> MergeReport {
-        let at = self.at.display();
-        let kept = |why: &str| MergeReport { text: format!("{why} It is kept in `{at}`."), ..MergeReport::default() };
-        let (changes, left_out) = match self.changes() {
-            Ok(changes) => changes,
-            Err(why) => return kept(&format!("Its work could not be merged: {why}.")),
-        };
-        if changes.is_empty() && left_out.made.is_empty() {
-            let text = format!("It changed no files.{}{}", self.remove(), self.named(&left_out));
-            return MergeReport { text, ..MergeReport::default() };
-        }
-        if outcome != Outcome::Completed {
-            return kept(&format!(
-                "Its work ({}) is not merged, because it is not done; it will be when the agent completes.",
-                self.names(changes.iter().map(|change| &change.path))
-            ));
-        }
-        match adopt(&self.root, history, &changes) {
-            Ok(changed) => {
-                let left = if left_out.made.is_empty() { self.remove() } else { format!(" It is kept in `{at}`.") };
-                let text = match changed.as_slice() {
-                    [] => "The project has its changes already.".to_owned(),
-                    some => format!("Merged into the project: {}.", self.names(some.iter().map(|one| &one.path))),
-                };
-                MergeReport { text: text + &left + &self.named(&left_out), changes: changed, conflict: false }
-            }
-            Err(NotAdopted::Conflicts(paths)) => MergeReport {
-                conflict: true,
-                ..kept(&format!(
-                    "NOT MERGED, nothing of its work is in the project: {} changed in the project too, at the same places.",
-                    self.names(paths.iter())
-                ))
-            },
-            Err(NotAdopted::Failed(why)) => MergeReport {
-                conflict: true,
-                ..kept(&format!("NOT MERGED, nothing of its work is in the project: {why}."))
-            },
-        }
     }
 
     /// What is different from what it began with. What git ignores is not looked at.
@@ -260,6 +204,56 @@ impl Worktree {
     }
 }
 
+impl ProjectCopy for Worktree {
+    fn workspace(&self, of: &Workspace) -> Workspace {
+        let root = self.at.join(&self.prefix);
+        let cwd = of.cwd.strip_prefix(&of.root).map_or_else(|_| root.clone(), |below| root.join(below));
+        // A folder that git knows nothing of is not in the copy.
+        let cwd = if cwd.is_dir() { cwd } else { root.clone() };
+        Workspace { root, cwd, ..of.clone() }
+    }
+
+    fn settle(&self, outcome: Outcome, history: &dyn FileHistory, call: &str) -> MergeReport {
+        let at = self.at.display();
+        let kept = |why: &str| MergeReport { text: format!("{why} It is kept in `{at}`."), ..MergeReport::default() };
+        let (changes, left_out) = match self.changes() {
+            Ok(changes) => changes,
+            Err(why) => return kept(&format!("Its work could not be merged: {why}.")),
+        };
+        if changes.is_empty() && left_out.made.is_empty() {
+            let text = format!("It changed no files.{}{}", self.remove(), self.named(&left_out));
+            return MergeReport { text, ..MergeReport::default() };
+        }
+        if outcome != Outcome::Completed {
+            return kept(&format!(
+                "Its work ({}) is not merged, because it is not done; it will be when the agent completes.",
+                self.names(changes.iter().map(|change| &change.path))
+            ));
+        }
+        match adopt(&self.root, (history, call), &changes) {
+            Ok(changed) => {
+                let left = if left_out.made.is_empty() { self.remove() } else { format!(" It is kept in `{at}`.") };
+                let text = match changed.as_slice() {
+                    [] => "The project has its changes already.".to_owned(),
+                    some => format!("Merged into the project: {}.", self.names(some.iter().map(|one| &one.path))),
+                };
+                MergeReport { text: text + &left + &self.named(&left_out), changes: changed, conflict: false }
+            }
+            Err(NotAdopted::Conflicts(paths)) => MergeReport {
+                conflict: true,
+                ..kept(&format!(
+                    "NOT MERGED, nothing of its work is in the project: {} changed in the project too, at the same places.",
+                    self.names(paths.iter())
+                ))
+            },
+            Err(NotAdopted::Failed(why)) => MergeReport {
+                conflict: true,
+                ..kept(&format!("NOT MERGED, nothing of its work is in the project: {why}."))
+            },
+        }
+    }
+}
+
 /// Brings the index up to what is in the files. What is in a submodule, or in a repository that lies in this one, is none of
 /// its business; of what a filter should go over, the index keeps what it has.
 fn snapshot(git: &Git) -> Result<TreeSnapshot, GitError> {
@@ -304,6 +298,8 @@ fn stands(top: &Path, path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use haft_sandbox::{Sandbox, Supervisor};
+
     use super::*;
 
     /// A copy that git does not let go is named to whoever asked for the work, with the reason.

@@ -17,12 +17,11 @@ use haft_project::KnowledgePaths;
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_sandbox::Supervisor;
-use haft_store::versions::SqliteVersions;
 use haft_store::{NewConversation, SqliteStore, Store, StoreConfig};
 use haft_testkit::test::{FakeClock, SequentialIds};
 use haft_testkit::{Script, ScriptedServer};
 use haft_text::Masker;
-use haft_tool::Workspace;
+use haft_tool::{Unrecorded, Workspace};
 use haft_tools::Running;
 use haft_types::{Api, Clock, ConversationId, IdSource, Message, PermissionMode};
 use tempfile::TempDir;
@@ -70,7 +69,8 @@ impl Desk {
         let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
         let services = Services {
             store: Arc::clone(&self.store),
-            versions: Arc::new(SqliteVersions::at(&at("versions"), &StoreConfig::default(), Arc::clone(&clock))),
+            changes: Arc::new(Unrecorded),
+            copies: None,
             models: ModelServices {
                 client: Client::new(declared, None, retry)?,
                 fallbacks: [].into(),

@@ -10,10 +10,9 @@ use haft_permission::Permissions;
 use haft_project::KnowledgePaths;
 use haft_project::library::Libraries;
 use haft_store::Store;
-use haft_store::versions::FileVersions;
 use haft_text::Masker;
-use haft_tool::{Plugin, Tool, Workspace};
-use haft_tools::Running;
+use haft_tool::{ChangeRecords, Plugin, Tool, Workspace};
+use haft_tools::{ProjectCopies, Running};
 use haft_types::{Clock, IdSource, ModelSpec, TokenCounter};
 
 use super::models::{ModelOpener, Standby};
@@ -30,8 +29,10 @@ use crate::turn::Limits;
 pub struct Services {
     /// Where conversations are kept.
     pub store: Arc<dyn Store>,
-    /// Where files are saved before they are changed.
-    pub versions: Arc<dyn FileVersions>,
+    /// Saves files before they are changed.
+    pub changes: Arc<dyn ChangeRecords>,
+    /// Makes copies of the project for sub-agents; without it they work in the project itself.
+    pub copies: Option<Arc<dyn ProjectCopies>>,
     /// Who is asked.
     pub models: ModelServices,
     /// What is shared with other sessions of this process.

@@ -13,6 +13,7 @@ use haft_model::Client;
 use haft_project::agents::{AgentDefinition, AgentTools};
 use haft_store::Conversation;
 use haft_tool::{AgentReport, Assignment, FileHistory, WorkPlace};
+use haft_tools::{CopyRequest, MergeReport, ProjectCopy};
 use haft_types::{ConversationId, Metadata, ModelSpec, Outcome, TurnResult, Usage};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
@@ -21,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 use super::evidence::evidence;
 use super::parent::{ParentLink, ParentSession, child_namespace};
 use super::relay::Relay;
-use super::worktree::{MergeReport, Worktree};
 
 use crate::hub::{AgentMessage, Mailbox};
 use crate::session::{
@@ -144,7 +144,7 @@ async fn open_and_run(parent: &Arc<ParentSession>, start: ChildStart) -> Result<
     if let Some(worktree) = worktree {
         let _alone = parent.merging.lock().await;
         let outcome = report.outcome;
-        let merged = spawn_blocking(move || worktree.settle(outcome, (history.as_ref(), &call_id))).await;
+        let merged = spawn_blocking(move || worktree.settle(outcome, history.as_ref(), &call_id)).await;
         let MergeReport { text, changes, conflict } = merged.unwrap_or_else(|error| MergeReport {
             text: format!("Its work could not be merged ({error}); this is a bug in haft."),
             ..MergeReport::default()
@@ -196,7 +196,10 @@ fn report(name: &str, session: &Session, result: TurnResult, out_of_time: Option
     }
 }
 
-async fn open(parent: &Arc<ParentSession>, start: ChildStart) -> Result<(Session, Option<Worktree>), StartRefusal> {
+async fn open(
+    parent: &Arc<ParentSession>,
+    start: ChildStart,
+) -> Result<(Session, Option<Box<dyn ProjectCopy>>), StartRefusal> {
     let ChildStart { agent, assignment, running_as, mailbox, conversation, call_id, model, turns, .. } = start;
     let file = parent.config.knowledge.ground.shown(&agent.path);
     check_subagent_role(&agent.name, Some(&agent.role), &file).map_err(|error| StartRefusal::new("no_role", &error))?;
@@ -231,7 +234,7 @@ async fn open(parent: &Arc<ParentSession>, start: ChildStart) -> Result<(Session
         reads: Arc::clone(&parent.reads),
         knowledge: parent.knowledge.clone(),
         permit: Arc::new(parent.permit.for_agent(&running_as, config.folders.workspace.clone())),
-        watch: worktree.is_none().then(|| Arc::clone(&parent.watch)),
+        recorded: worktree.is_none().then(|| Arc::clone(&parent.recorded)),
         budget: parent.budget.clone(),
         mailbox: mailbox.unwrap_or_else(|| parent.hub.register(&running_as, &agent.role)),
         starter: parent.config.agent.clone(),
@@ -253,14 +256,25 @@ async fn open(parent: &Arc<ParentSession>, start: ChildStart) -> Result<(Session
 }
 
 /// The copy of the project a sub-agent works in.
-async fn copy(parent: &Arc<ParentSession>, conversation: &ConversationId) -> Result<Worktree, String> {
+async fn copy(parent: &Arc<ParentSession>, conversation: &ConversationId) -> Result<Box<dyn ProjectCopy>, String> {
+    let Some(copies) = parent.copies.clone() else {
+        return Err("it works in a copy of the project, and this agent makes none".to_owned());
+    };
     let (parent, conversation) = (Arc::clone(parent), conversation.clone());
     // git takes locks of its own, and gives up where another holds them.
     let _alone = parent.merging.lock().await;
     let (config, running) = (parent.config.clone(), Arc::clone(&parent.running));
-    let made =
-        spawn_blocking(move || Worktree::open(&config, (running.supervisor(), running.sandbox()), &conversation)).await;
-    made.unwrap_or_else(|error| Err(format!("its git worktree cannot be made ({error}); this is a bug in haft")))
+    let made = spawn_blocking(move || {
+        copies.open(&CopyRequest {
+            conversation: &conversation,
+            workspace: &config.folders.workspace,
+            trusted: config.knowledge.ground.trusted,
+            folder: &config.folders.worktrees,
+            environment: &config.tools.child_environment,
+            running: &running,
+        })
+    });
+    made.await.unwrap_or_else(|error| Err(format!("its git worktree cannot be made ({error}); this is a bug in haft")))
 }
 
 /// The starting session's configuration, with what the agent's file says.
@@ -305,7 +319,8 @@ fn configuration(
 fn services(parent: &ParentSession, client: Client) -> Services {
     Services {
         store: Arc::clone(&parent.store),
-        versions: Arc::clone(&parent.versions),
+        changes: Arc::clone(&parent.changes),
+        copies: parent.copies.clone(),
         models: ModelServices {
             client,
             fallbacks: VecDeque::new(),

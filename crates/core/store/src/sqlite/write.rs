@@ -18,7 +18,7 @@ use crate::message::{MessageSpan, Revision};
 use crate::store::Swap;
 
 /// A transaction that has the right to write from its first statement, so that it cannot fail for that later.
-pub(crate) fn immediate(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
+pub fn immediate(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
     Ok(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
 }
 

@@ -9,7 +9,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use haft_store::versions::FileVersion;
+use crate::versions::FileVersion;
 use haft_tool::{FileChange, FileHistory};
 use haft_tools::OpenFolder;
 use haft_types::{ChangeKind, ContentHash};

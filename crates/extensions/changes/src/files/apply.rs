@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use haft_store::versions::{FileStep, FileVersion, FileVersions, Reversal, StepId, StepKind, VersionsError};
+use crate::versions::{FileStep, FileVersion, FileVersions, Reversal, StepId, StepKind, VersionsError};
 use haft_tools::OpenFolder;
 
 use super::disk::{PutError, put, sync_folder, version_at};

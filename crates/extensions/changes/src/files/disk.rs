@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 
-use haft_store::versions::{FileContent, FileStamp, FileVersion};
+use crate::versions::{FileContent, FileStamp, FileVersion};
 use haft_tools::OpenFolder;
 use haft_types::ContentHash;
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use haft_store::versions::{FileContent, FileStep, FileVersion, PathChange, Reversal, StepId};
+use crate::versions::{FileContent, FileStep, FileVersion, PathChange, Reversal, StepId};
 use haft_types::ContentHash;
 
 use super::merge;

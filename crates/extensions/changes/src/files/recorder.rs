@@ -7,14 +7,45 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use haft_store::versions::{CallName, FileContent, FileVersion, VersionsError};
+use crate::versions::{FileContent, FileVersion, FileVersions, VersionsError};
 use haft_tool::{
-    Access, ChangeUndo, FileHistory, FileState, PortError, ToolOutput, UndoOutcome, UndoReport, UndoTarget, UndoneFile,
+    Access, CallName, ChangeRecords, ChangeUndo, ChangeWatch, FileHistory, FileState, PortError, RecordedCall,
+    ToolOutput, UndoOutcome, UndoReport, UndoTarget, UndoneFile, Workspace,
 };
+use haft_types::ConversationId;
+
+use async_trait::async_trait;
 
 use super::disk::{self, LARGEST, look};
 use super::watch::{Before, CommandChanges, Watch, bytes};
 use super::{ChangeRecord, Mode, Report, TakenBack, Target, UndoError, unified_diff};
+
+/// Records of what conversations change in files, kept in one store of versions.
+pub struct FileChanges(Arc<dyn FileVersions>);
+
+impl FileChanges {
+    /// Keeps what files were in `versions`.
+    pub fn new(versions: Arc<dyn FileVersions>) -> Self {
+        Self(versions)
+    }
+}
+
+impl ChangeRecords for FileChanges {
+    fn open(&self, conversation: &ConversationId, workspace: &Workspace, private: &[PathBuf]) -> Arc<dyn ChangeWatch> {
+        let watch = Watch::new(Arc::clone(&self.0), conversation.clone(), workspace.clone(), private);
+        Arc::new(SharedWatch(Arc::new(watch)))
+    }
+}
+
+/// What the calls of a session share.
+struct SharedWatch(Arc<Watch>);
+
+#[async_trait]
+impl ChangeWatch for SharedWatch {
+    async fn begin(&self, call: CallName, access: Access) -> Box<dyn RecordedCall> {
+        Box::new(Watched::begin(Arc::new(Recorder::new(Arc::clone(&self.0), call)), access).await)
+    }
+}
 
 /// What one call is given to save files with, and to take changes back.
 pub(crate) struct Recorder {
@@ -55,7 +86,7 @@ impl Recorder {
 }
 
 /// A call that is being watched for what it changes.
-pub(crate) struct Watched {
+struct Watched {
     recorder: Arc<Recorder>,
     how: RecordingMode,
 }
@@ -71,7 +102,7 @@ enum RecordingMode {
 
 impl Watched {
     /// Looks at what there is before the call runs.
-    pub(crate) async fn begin(recorder: Arc<Recorder>, access: Access) -> Self {
+    async fn begin(recorder: Arc<Recorder>, access: Access) -> Self {
         let how = match access {
             Access::Read | Access::State => RecordingMode::NotAtAll,
             Access::Write => RecordingMode::Told,
@@ -83,10 +114,20 @@ impl Watched {
         };
         Self { recorder, how }
     }
+}
 
-    /// Records what the call changed, and adds what is to be said about it to its output.
-    pub(crate) async fn end(self, mut output: ToolOutput) -> ToolOutput {
-        let Self { recorder, how } = self;
+#[async_trait]
+impl RecordedCall for Watched {
+    fn history(&self) -> Arc<dyn FileHistory> {
+        Arc::clone(&self.recorder) as _
+    }
+
+    fn take_back(&self) -> Arc<dyn ChangeUndo> {
+        Arc::clone(&self.recorder) as _
+    }
+
+    async fn end(self: Box<Self>, mut output: ToolOutput) -> ToolOutput {
+        let Self { recorder, how } = *self;
         let call = recorder.call.clone();
         let found = match how {
             RecordingMode::NotAtAll => return output,
@@ -221,11 +262,10 @@ fn as_told_file(record: &ChangeRecord, taken: TakenBack) -> UndoneFile {
 
 #[cfg(test)]
 mod tests {
+    use crate::versions::SqliteVersions;
     use haft_store::StoreConfig;
-    use haft_store::versions::{FileVersions, SqliteVersions};
     use haft_testkit::test::FakeClock;
-    use haft_tool::Workspace;
-    use haft_types::{ContentHash, ConversationId, Envelope, MessageId};
+    use haft_types::{ContentHash, Envelope, MessageId};
 
     use super::*;
 
@@ -250,7 +290,7 @@ mod tests {
         let call = CallName { message_id, call_id: "1".to_owned(), tool: "tool".to_owned() };
         let recorder = Arc::new(Recorder::new(watch, call));
         recorder.open().insert(base.join("a"));
-        let watched = Watched::begin(recorder, Access::Write).await;
+        let watched = Box::new(Watched::begin(recorder, Access::Write).await);
         let output = watched.end(Envelope::success("Done.").into()).await;
         let text = output.envelope.text;
         let wanted = "Done.\n[Undo may not cover this call: what it changed could not be recorded: ";

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use haft_store::versions::{FileContent, FileStamp, FileVersion, FileVersions, KnownFile, TreeUpdate, VersionsError};
+use crate::versions::{FileContent, FileStamp, FileVersion, FileVersions, KnownFile, TreeUpdate, VersionsError};
 
 use super::disk::{look, stamp};
 use super::walk::{PathKind, WalkedPath, walk};

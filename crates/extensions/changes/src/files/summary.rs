@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use haft_store::versions::{CallName, FileStep, FileVersion, PathChange, StepId, StepKind};
+use crate::versions::{FileStep, FileVersion, PathChange, StepId, StepKind};
+use haft_tool::CallName;
 use haft_types::Timestamp;
 use similar::TextDiff;
 
@@ -59,7 +60,7 @@ pub struct StepSummary {
 
 /// The change record of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct ChangesSummary {
     /// What became of each path since the conversation began. A file added by it stays added, whatever happened to it since.
     pub files: Vec<FileSummary>,
     /// What each step did, in order.
@@ -72,7 +73,7 @@ struct Span {
     after: Option<FileVersion>,
 }
 
-pub(super) fn summarise(steps: &[FileStep]) -> Summary {
+pub(super) fn summarise(steps: &[FileStep]) -> ChangesSummary {
     let mut spans: BTreeMap<PathBuf, Span> = BTreeMap::new();
     // Where the content of a path was when the conversation began.
     let mut origins: HashMap<PathBuf, PathBuf> = HashMap::new();
@@ -99,7 +100,7 @@ pub(super) fn summarise(steps: &[FileStep]) -> Summary {
             &moves(&step.changes).into_iter().map(|(from, to)| (to.to_owned(), from.to_owned())).collect(),
         ),
     };
-    Summary { files: files_of(spans, &origins), steps: steps.iter().map(summary).collect() }
+    ChangesSummary { files: files_of(spans, &origins), steps: steps.iter().map(summary).collect() }
 }
 
 fn files_of(spans: impl IntoIterator<Item = (PathBuf, Span)>, origins: &HashMap<PathBuf, PathBuf>) -> Vec<FileSummary> {

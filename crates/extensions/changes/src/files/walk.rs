@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::UNIX_EPOCH;
 
-use haft_store::versions::{FileStamp, FileVersion, KnownFile};
+use crate::versions::{FileStamp, FileVersion, KnownFile};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use super::disk::{mode, stamp};

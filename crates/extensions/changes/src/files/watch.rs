@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use haft_store::versions::{CallName, FileVersion, FileVersions, StepId, VersionsError, VersionsGuard};
+use crate::versions::{FileVersion, FileVersions, StepId, VersionsError, VersionsGuard};
+use haft_tool::CallName;
 use haft_tool::{FileChange, Workspace};
 use haft_types::{ChangeKind, ConversationId};
 

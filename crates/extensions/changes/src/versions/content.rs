@@ -3,7 +3,7 @@
 use haft_types::ContentHash;
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::sqlite::SqliteFailure;
+use haft_store::database::SqliteFailure;
 
 /// Below this packing is not worth it.
 const SMALLEST: usize = 200;

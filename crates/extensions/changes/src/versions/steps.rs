@@ -5,12 +5,13 @@
 
 use std::path::{Path, PathBuf};
 
-use haft_types::{ConversationId, MessageId, Timestamp};
+use haft_tool::CallName;
+use haft_types::{ConversationId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::content::{self, FileContent};
 use super::version::{FileVersion, path_bytes, read_path};
-use crate::sqlite::SqliteFailure;
+use haft_store::database::SqliteFailure;
 
 /// The number of a step. Later steps have higher ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,17 +43,6 @@ impl StepKind {
             .find(|kind| kind.name() == name)
             .ok_or_else(|| SqliteFailure::Damaged(format!("`{name}` is not a kind of step")))
     }
-}
-
-/// A tool call as the record names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallName {
-    /// The assistant message that holds it.
-    pub message_id: MessageId,
-    /// Its id; unique within the message only.
-    pub call_id: String,
-    /// The tool.
-    pub tool: String,
 }
 
 /// Something that changed files.

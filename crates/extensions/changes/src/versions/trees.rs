@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::content::FileContent;
 use super::version::{FileVersion, path_bytes, read_path};
-use crate::sqlite::SqliteFailure;
+use haft_store::database::SqliteFailure;
 
 /// What changes of a file whenever its content does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

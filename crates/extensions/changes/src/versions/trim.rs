@@ -7,7 +7,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::live::{self, LiveUse};
-use crate::sqlite::SqliteFailure;
+use haft_store::database::{SqliteFailure, immediate};
 
 /// Trimming goes on until this share of the cap is left, so that it is not due again at once.
 const TARGET: u64 = 9;
@@ -25,7 +25,7 @@ pub(super) fn trim(connection: &mut Connection, folder: &Path, cap: u64) -> Resu
         return Ok(());
     }
     let target = cap / 10 * TARGET;
-    let transaction = crate::sqlite::immediate(connection)?;
+    let transaction = immediate(connection)?;
     sweep(&transaction)?;
     while used_bytes(&transaction)? > target && (drop_tree(&transaction, folder)? || drop_steps(&transaction, folder)?)
     {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use haft_types::ContentHash;
 use rusqlite::Row;
 
-use crate::sqlite::SqliteFailure;
+use haft_store::database::SqliteFailure;
 
 /// What a path holds at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

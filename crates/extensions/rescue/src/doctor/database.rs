@@ -7,7 +7,7 @@ use haft_types::{ConversationId, Message};
 use rusqlite::{Connection, Row};
 
 use super::{Check, CheckHealth, Patient, megabytes};
-use haft_store::examination::{self, DatabaseFile, SqliteFailure, keep_damaged_log};
+use haft_store::database::{self, DatabaseFile, SqliteFailure, keep_damaged_log};
 use haft_store::{StoreError, damaged_copies};
 
 const DATABASE: &str = "database";
@@ -20,7 +20,7 @@ pub(super) fn check(patient: &Patient) -> Vec<Check> {
     }
     let place = DatabaseFile { path: path.clone(), lock_timeout: patient.config.lock_timeout() };
     let mut checks = Vec::from_iter(log(path));
-    let mut connection = match examination::connect(&place) {
+    let mut connection = match database::connect(&place) {
         Ok(connection) => connection,
         // Not even the first look is possible: that says nothing about what is there.
         Err(error @ (StoreError::NewerFormat { .. } | StoreError::LockTimeout { .. } | StoreError::Io { .. })) => {
@@ -154,14 +154,14 @@ fn name_of(ids: &HashMap<i64, String>, key: i64) -> String {
 
 /// What conversations say of their messages, and namespaces of their conversations.
 fn references(connection: &mut Connection) -> Result<Check, SqliteFailure> {
-    let transaction = examination::begin(connection)?;
+    let transaction = database::begin(connection)?;
     let mut repaired = Vec::new();
     let without = "SELECT id FROM conversations
                    WHERE NOT EXISTS (SELECT 1 FROM lineage WHERE lineage.conversation = key AND source = key)";
     for id in texts(&transaction, without)? {
         repaired.push(format!("conversation `{id}` did not name itself as the source of its messages"));
     }
-    examination::mend_lineage(&transaction)?;
+    database::mend_lineage(&transaction)?;
 
     let mut missing = Vec::new();
     for MessageCounts { id, said, count, last } in counted(&transaction)? {
@@ -246,7 +246,7 @@ fn requests(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     let ids = texts(connection, "SELECT id FROM conversations WHERE requests > 0 AND deleted_at IS NULL ORDER BY key")?;
     let (mut found, mut count) = (Vec::new(), 0_u64);
     for id in ids {
-        match examination::requests(connection, &ConversationId::new(&id)) {
+        match database::requests(connection, &ConversationId::new(&id)) {
             Ok(checked) => count += checked,
             Err(failure @ SqliteFailure::Sqlite(_)) => return Err(failure),
             Err(failure) => found.push(format!("conversation `{id}`: {}", failure.in_words())),

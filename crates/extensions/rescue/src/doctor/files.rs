@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Check, CheckHealth};
-use haft_store::examination::{self, beside, search_index};
+use haft_store::database::{self, beside, search_index};
 
 /// Makes everything private that is ours, and removes what nobody needs.
 pub(super) fn check(database: &Path, backups: &Path) -> Vec<Check> {
@@ -26,7 +26,7 @@ pub(super) fn check(database: &Path, backups: &Path) -> Vec<Check> {
     for path in [database.to_path_buf(), index].iter().chain(&logs) {
         note(make_private(path, 0o600), path);
     }
-    match examination::remove_leftovers(database, backups) {
+    match database::remove_leftovers(database, backups) {
         Ok(left) => {
             let removed = |left: &PathBuf| format!("removed {}, which a killed process left", left.display());
             repaired.extend(left.iter().map(removed));

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use haft_store::examination::{USUAL_PAGE, WriteAheadLog, beside, read_up_to};
+use haft_store::database::{USUAL_PAGE, WriteAheadLog, beside, read_up_to};
 
 /// Where a page lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,7 +5,7 @@ use haft_store::StoreConfig;
 use haft_testkit::test::FakeClock;
 use tempfile::TempDir;
 
-use haft_store::versions::SqliteVersions;
+use crate::versions::SqliteVersions;
 
 use super::*;
 

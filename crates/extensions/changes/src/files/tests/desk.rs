@@ -7,9 +7,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::versions::{FileVersions, SqliteVersions};
 use haft_store::StoreConfig;
-use haft_store::versions::{CallName, FileVersions, SqliteVersions};
 use haft_testkit::test::FakeClock;
+use haft_tool::CallName;
 use haft_tool::{FileHistory, Workspace};
 use haft_types::{ContentHash, ConversationId, MessageId};
 use tempfile::TempDir;
@@ -178,7 +179,7 @@ impl Desk {
         let steps = record.steps().unwrap();
         let planned = plan(&steps, &select(&steps, &Target::LastCall).unwrap(), &Disk(self.versions.as_ref()));
         let mut reversals: Vec<_> = planned.iter().filter_map(PlannedUndo::reversal).collect();
-        let undo = (haft_store::versions::StepKind::Undo, None);
+        let undo = (crate::versions::StepKind::Undo, None);
         self.versions.begin(&ConversationId::new("c"), undo, &reversals, &[]).unwrap();
         reversals.truncate(changed);
         for reversal in reversals {

@@ -1,6 +1,5 @@
-//! What a check of the database needs: ways in, the log by its frames, and the repairs that only the store can make.
-//!
-//! Nothing here is needed to use a store.
+//! A database file of ours, for whoever keeps another one or checks this one: how it is made and opened, what fails in it, its log by
+//! frames, and the repairs that only the store can make. Nothing here is needed to use a store.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -14,6 +13,8 @@ pub use super::failure::{DatabaseFile, SqliteFailure};
 pub use super::files::beside;
 pub use super::index::{path_of as search_index, remove as remove_search_index};
 use super::locks::DatabaseUse;
+pub use super::open::{create_file, use_wal};
+pub use super::write::immediate;
 use super::{files, lineage, open, requests, rows, write};
 use crate::error::StoreError;
 pub use crate::log::{LogFrame, USUAL_PAGE, WriteAheadLog, read_up_to};
