@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_engine::turn::Limits;
+use haft_engine::turn::TurnLimits;
 use haft_engine::{Approver, Callback, Roles, Session, ToolHelp, Which};
 use haft_model::{Declared, Secret};
 use haft_project::external::HelpCache;
@@ -36,7 +36,7 @@ pub struct Agent {
     /// Where runs work that are not told otherwise.
     pub(crate) project: Option<Project>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: TurnLimits,
     pub(crate) on_masker: Option<MaskerListener>,
     pub(crate) changes: Arc<dyn ChangeRecords>,
     pub(crate) copies: Option<Arc<dyn ProjectCopies>>,
@@ -59,7 +59,7 @@ impl Agent {
             ids: Arc::new(RandomIds),
             project: None,
             approver: None,
-            limits: Limits::default(),
+            limits: TurnLimits::default(),
             on_masker: None,
             changes: Arc::new(Unrecorded),
             copies: None,

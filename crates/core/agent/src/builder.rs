@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use haft_engine::turn::Limits;
+use haft_engine::turn::TurnLimits;
 use haft_engine::{Approver, BaseLoop, Callback};
 use haft_model::{Client, ModelConfig, ProviderConfig};
 use haft_tool::{Plugin, Registry, Tool};
@@ -29,7 +29,7 @@ pub struct AgentBuilder {
     project: Option<PathBuf>,
     config: Config,
     approver: Option<Arc<dyn Approver>>,
-    limits: Limits,
+    limits: TurnLimits,
     extensions: Vec<Arc<dyn Extension>>,
     tools: Vec<Arc<dyn Tool>>,
     callbacks: Vec<Arc<dyn Callback>>,
@@ -46,7 +46,7 @@ impl Default for AgentBuilder {
             project: None,
             config: Config::default(),
             approver: None,
-            limits: Limits::default(),
+            limits: TurnLimits::default(),
             extensions: Vec::new(),
             tools: Vec::new(),
             callbacks: Vec::new(),
@@ -126,7 +126,7 @@ impl AgentBuilder {
     }
 
     /// What a run may use up.
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: TurnLimits) -> Self {
         self.limits = limits;
         self
     }
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_plan_takes_what_the_builder_was_told() {
         let folder = tempfile::tempdir().unwrap();
-        let limits = Limits { turns: Some(3), ..Limits::default() };
+        let limits = TurnLimits { turns: Some(3), ..TurnLimits::default() };
         let agent = builder()
             .home(folder.path().join("home"))
             .project(folder.path())

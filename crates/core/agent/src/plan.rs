@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_engine::turn::Limits;
+use haft_engine::turn::TurnLimits;
 use haft_engine::{AnswerSchema, Approver, Leftovers, Roles, SharedBudget, Which};
 use haft_types::PermissionMode;
 
@@ -34,7 +34,7 @@ pub struct RunPlan {
     /// Paths named as the focus of the task.
     pub focus_files: Vec<String>,
     /// What it may use up.
-    pub limits: Limits,
+    pub limits: TurnLimits,
     /// Whether only the model's report that the goal is reached ends a turn.
     pub goal: bool,
     /// What becomes of what still runs when a turn is over.
@@ -70,7 +70,7 @@ impl RunPlan {
             offered_tools: config.tools.offer.clone(),
             tool_profiles: config.tools.profiles.clone(),
             focus_files: Vec::new(),
-            limits: Limits::default(),
+            limits: TurnLimits::default(),
             goal: false,
             leftovers: Leftovers::End,
             answer: None,

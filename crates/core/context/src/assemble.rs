@@ -16,7 +16,7 @@ use crate::build::hints;
 use crate::build::integrity;
 use crate::build::layers::Layers;
 use crate::build::placement::Placement;
-use crate::build::rounds::{Cut, Timeline};
+use crate::build::rounds::{ArchiveCut, Timeline};
 use crate::build::view::{self, Folding};
 use crate::cache::boundaries::{self, RunMotion};
 use crate::cache::prefix::{DeliberateChanges, Sent, compare};
@@ -178,7 +178,7 @@ struct Reduced {
     pruned: Pruned,
     ladder: Vec<LadderStep>,
     /// Where the messages end that were left out now.
-    cut: Option<Cut>,
+    cut: Option<ArchiveCut>,
 }
 
 /// The layered view: message by message, the reminders among them.
@@ -254,14 +254,14 @@ fn climb(
 }
 
 /// The decisions to keep, if there are new ones.
-fn remember(decided: Option<&Cleared>, target: u64, newly: Vec<MessageId>, cut: Option<Cut>) -> Option<Cleared> {
+fn remember(decided: Option<&Cleared>, target: u64, newly: Vec<MessageId>, cut: Option<ArchiveCut>) -> Option<Cleared> {
     if newly.is_empty() && cut.is_none() {
         return None;
     }
     let mut cleared = decided.cloned().unwrap_or_default();
     cleared.target = target;
     cleared.ids.extend(newly);
-    if let Some(Cut { first_kept, users_from }) = cut {
+    if let Some(ArchiveCut { first_kept, users_from }) = cut {
         (cleared.first_kept, cleared.users_from) = (Some(first_kept), users_from);
     }
     Some(cleared)

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use haft_types::{ContentHash, Outcome, StopReason, ToolCall};
 use serde_json::Value;
 
-pub use limits::{Limits, Spent};
+pub use limits::{Spent, TurnLimits};
 
 /// Where a turn stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -278,7 +278,7 @@ const CORRECTIONS: u32 = 3;
 #[derive(Clone, Debug)]
 pub struct Turn {
     state: TurnState,
-    limits: Limits,
+    limits: TurnLimits,
     replies: u32,
     nudges: u32,
     denied: Option<String>,
@@ -296,7 +296,7 @@ pub struct Turn {
 
 impl Turn {
     /// A turn that has not begun.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: TurnLimits) -> Self {
         Self {
             state: TurnState::New,
             limits,

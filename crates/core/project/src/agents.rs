@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::file::{self, FileScope};
+use crate::file::{self, ReadBounds};
 use crate::front_matter::{self, WordList};
 use crate::knowledge::{KnowledgeKind, KnowledgePaths, Level};
 use crate::named::{NamedItems, named};
@@ -103,7 +103,7 @@ fn agent(
         (None, Some(file)) => {
             let file = path.parent().unwrap_or(Path::new("/")).join(file);
             let before = problems.len();
-            let within = FileScope::named_by(knowledge, &read.real);
+            let within = ReadBounds::named_by(knowledge, &read.real);
             let Some(read) = file::read_within(knowledge, &file, within, problems) else {
                 let why = problems.drain(before..).next().map(|problem| problem.to_string()).unwrap_or_default();
                 return Err(Some(format!("its `system_prompt_file` cannot be used: {why}")));

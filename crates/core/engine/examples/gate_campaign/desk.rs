@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use haft_context::Policy;
 use haft_engine::hub::Hub;
-use haft_engine::turn::Limits;
+use haft_engine::turn::TurnLimits;
 use haft_engine::{
     Delegation, KnowledgeSettings, Leftovers, MAIN, ModelOpener, ModelServices, ProjectRules, PromptSettings,
     SafetySettings, Services, Session, SessionConfig, SessionFolders, SharedBudget, TaskSettings, ToolHelp,
@@ -107,7 +107,7 @@ impl Desk {
                 masker: Masker::default(),
                 permissions: Permissions { mode: PermissionMode::Yolo, ..Permissions::default() },
             },
-            task: TaskSettings { limits: Limits::default(), goal: false, answer: None, leftovers: Leftovers::Keep },
+            task: TaskSettings { limits: TurnLimits::default(), goal: false, answer: None, leftovers: Leftovers::Keep },
             callbacks: Vec::new(),
             namespace: "p".into(),
             notices: Vec::new(),

@@ -23,7 +23,7 @@ use crate::callbacks::Callback;
 use crate::external::ToolHelp;
 use crate::hub::Hub;
 use crate::subagents::SharedBudget;
-use crate::turn::Limits;
+use crate::turn::TurnLimits;
 
 /// What a session works with.
 pub struct Services {
@@ -186,7 +186,7 @@ pub struct SafetySettings {
 #[derive(Clone)]
 pub struct TaskSettings {
     /// What the run may use up.
-    pub limits: Limits,
+    pub limits: TurnLimits,
     /// Whether the task is a goal: only the model's report that it is reached ends a turn.
     pub goal: bool,
     /// What the final answer must look like.

@@ -15,7 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
 use super::{EngineError, Notice, Session, SessionConfig};
-use crate::approval::{Answer, Approval, Approver};
+use crate::approval::{Approval, ApprovalReply, Approver};
 use crate::callbacks::{Callbacks, Moment, Occasion, Reaction, ToolName};
 use crate::documents::StandingDocuments;
 use crate::subagents::Rank;
@@ -213,7 +213,7 @@ struct NotifyingApprover {
 
 #[async_trait]
 impl Approver for NotifyingApprover {
-    async fn ask(&self, approval: &Approval) -> Answer {
+    async fn ask(&self, approval: &Approval) -> ApprovalReply {
         let cancel = CancellationToken::new();
         let moment = Moment::Notification {
             notification_type: "permission_prompt",

@@ -29,7 +29,7 @@ use crate::session::{
     SessionConfig, TaskSettings, ToolSettings, title_of,
 };
 use crate::stored_state::ChildConversation;
-use crate::turn::Limits;
+use crate::turn::TurnLimits;
 
 /// How a sub-agent finishes.
 const COMPLETION: &str = include_str!("../../prompts/subagent_completion.md");
@@ -63,12 +63,12 @@ pub(super) struct ChildStart {
 }
 
 /// Why one did not begin.
-struct StartRefusal {
+struct ChildRefusal {
     code: &'static str,
     why: String,
 }
 
-impl StartRefusal {
+impl ChildRefusal {
     fn new(code: &'static str, why: &dyn Display) -> Self {
         Self { code, why: why.to_string() }
     }
@@ -85,7 +85,7 @@ pub(super) async fn run(parent: Arc<ParentSession>, start: ChildStart) -> AgentR
     let task = tokio::spawn(async move { Box::pin(open_and_run(&parent, start)).await });
     match task.await {
         Ok(Ok(report)) => report,
-        Ok(Err(StartRefusal { code, why })) => refused(&name, code, &why),
+        Ok(Err(ChildRefusal { code, why })) => refused(&name, code, &why),
         Err(error) => {
             let report = refused(&name, "crashed", &format!("it crashed ({error}); this is a bug in haft"));
             AgentReport { conversation: Some(conversation), ..report }
@@ -111,7 +111,7 @@ pub(super) fn refused(name: &str, code: &str, why: &str) -> AgentReport {
     }
 }
 
-async fn open_and_run(parent: &Arc<ParentSession>, start: ChildStart) -> Result<AgentReport, StartRefusal> {
+async fn open_and_run(parent: &Arc<ParentSession>, start: ChildStart) -> Result<AgentReport, ChildRefusal> {
     let (time, cancel) = (start.time, start.cancel.clone());
     let (name, task) = (start.assignment.name.clone(), start.assignment.task.clone());
     let (call_id, history) = (start.call_id.clone(), Arc::clone(&start.history));
@@ -199,14 +199,14 @@ fn report(name: &str, session: &Session, result: TurnResult, out_of_time: Option
 async fn open(
     parent: &Arc<ParentSession>,
     start: ChildStart,
-) -> Result<(Session, Option<Box<dyn ProjectCopy>>), StartRefusal> {
+) -> Result<(Session, Option<Box<dyn ProjectCopy>>), ChildRefusal> {
     let ChildStart { agent, assignment, running_as, mailbox, conversation, call_id, model, turns, .. } = start;
     let file = parent.config.knowledge.ground.shown(&agent.path);
-    check_subagent_role(&agent.name, Some(&agent.role), &file).map_err(|error| StartRefusal::new("no_role", &error))?;
+    check_subagent_role(&agent.name, Some(&agent.role), &file).map_err(|error| ChildRefusal::new("no_role", &error))?;
     let model = agent.model.clone().or_else(|| parent.models.for_sub_agents.clone()).unwrap_or(model);
     let client = parent.models.open(&model).map_err(|why| {
         let whose = if agent.model.is_some() { format!(", which `{file}` names,") } else { String::new() };
-        StartRefusal::new("model", &format!("its model `{model}`{whose} cannot be used: {why}"))
+        ChildRefusal::new("model", &format!("its model `{model}`{whose} cannot be used: {why}"))
     })?;
     let earlier = match &assignment.conversation {
         Some(wanted) => Some(earlier(parent, &agent.name, wanted).await?),
@@ -218,7 +218,7 @@ async fn open(
         WorkPlace::Project => None,
         WorkPlace::Worktree => {
             let id = earlier.as_ref().map_or(&conversation, |stored| &stored.id);
-            Some(copy(parent, id).await.map_err(|why| StartRefusal { code: "worktree", why })?)
+            Some(copy(parent, id).await.map_err(|why| ChildRefusal { code: "worktree", why })?)
         }
     };
     let mut services = services(parent, client);
@@ -247,10 +247,10 @@ async fn open(
             agent: agent.name.clone(),
             call_id: call_id.clone(),
         };
-        parent.children.add(child).await.map_err(|error| StartRefusal::new("store", &error))?;
+        parent.children.add(child).await.map_err(|error| ChildRefusal::new("store", &error))?;
         (planned(parent, &agent.name, &assignment.task, conversation, &call_id), false)
     };
-    let failed = |error: OpenError| StartRefusal::new("open", &error);
+    let failed = |error: OpenError| ChildRefusal::new("open", &error);
     let session = Box::pin(Session::open_sub(config, services, opened, link)).await.map_err(failed)?;
     Ok((session, worktree))
 }
@@ -306,7 +306,7 @@ fn configuration(
         },
         tools: ToolSettings { offered, ..parent.tools.clone() },
         task: TaskSettings {
-            limits: Limits { turns, ..parent.task.limits },
+            limits: TurnLimits { turns, ..parent.task.limits },
             goal: false,
             answer: None,
             leftovers: Leftovers::End,
@@ -338,13 +338,13 @@ fn services(parent: &ParentSession, client: Client) -> Services {
 }
 
 /// The conversation of an earlier run, which must be this agent's own.
-async fn earlier(parent: &ParentSession, agent: &str, wanted: &str) -> Result<Conversation, StartRefusal> {
+async fn earlier(parent: &ParentSession, agent: &str, wanted: &str) -> Result<Conversation, ChildRefusal> {
     let unknown = || {
         let why = format!("`{agent}` has no conversation `{wanted}` that was started from here");
-        StartRefusal::new("unknown_conversation", &why)
+        ChildRefusal::new("unknown_conversation", &why)
     };
     let child = parent.children.find(wanted).filter(|child| child.agent == agent).ok_or_else(unknown)?;
-    let stored = parent.store.get(&child.conversation).await.map_err(|error| StartRefusal::new("store", &error))?;
+    let stored = parent.store.get(&child.conversation).await.map_err(|error| ChildRefusal::new("store", &error))?;
     stored.ok_or_else(unknown)
 }
 

@@ -6,7 +6,7 @@ use super::Reason;
 
 /// The limits of a run; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Limits {
+pub struct TurnLimits {
     /// Replies of the model.
     pub turns: Option<u32>,
     /// Tokens, input and output together, whatever the cache did with them.
@@ -28,7 +28,7 @@ pub struct Spent {
     pub elapsed: Duration,
 }
 
-impl Limits {
+impl TurnLimits {
     /// What is used up of each limit, in words; nothing without limits.
     pub(crate) fn used(&self, replies: u32, spent: &Spent) -> String {
         let turns = self.turns.map(|turns| format!("{replies} of {turns} replies"));
