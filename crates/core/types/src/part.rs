@@ -17,7 +17,7 @@ use crate::tool::Envelope;
 pub enum Part {
     /// Words.
     Text {
-        /// The words themselves.
+        /// The text itself.
         text: String,
         /// A provider's proof that it made this text (Gemini); sent back only to it.
         signature: Option<String>,
