@@ -99,7 +99,7 @@ impl DatabaseFile {
     }
 }
 
-/// What the system said, in words that help.
+/// What the system said, with what helps.
 fn io_error(error: rusqlite::Error) -> io::Error {
     let code = error.sqlite_error().map(|error| error.extended_code);
     // SQLite calls it an I/O error when the file that its processes share cannot grow, for which there is hardly another reason.

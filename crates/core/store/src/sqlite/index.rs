@@ -69,7 +69,7 @@ impl IndexThread {
         Self { place, open: None }
     }
 
-    /// Indexes one batch. What goes wrong here is told by the next search.
+    /// Indexes one batch. What goes wrong here is reported by the next search.
     pub(super) fn fill_a_little(&mut self) -> Idle {
         self.connections().and_then(Connections::fill).unwrap_or(Idle::Done)
     }
