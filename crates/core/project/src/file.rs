@@ -37,7 +37,7 @@ impl ReadBounds {
     }
 }
 
-/// Reads a file that was found by its place; what is not UTF-8 is replaced and told.
+/// Reads a file that was found by its place; what is not UTF-8 is replaced and reported.
 pub(crate) fn read(knowledge: &KnowledgePaths, path: &Path, problems: &mut Vec<FileProblem>) -> Option<FileText> {
     let within = if path.starts_with(&knowledge.root) { ReadBounds::Project } else { ReadBounds::Anywhere };
     read_within(knowledge, path, within, problems)
