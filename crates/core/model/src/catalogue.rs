@@ -236,7 +236,7 @@ fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Option<St
         .map(|(_, candidate)| candidate.clone())
 }
 
-/// How many letters must be added, taken away or changed to get from one word to the other.
+/// How many characters must be added, taken away or changed to get from one name to the other.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
