@@ -6,7 +6,7 @@
 //!
 //! Read first: [`Tool`] (what a tool is), [`ToolDefinition`] (how one is made of a function), [`ToolContext`] (what it is given),
 //! [`Registry`] (where it is found and how it is called), [`Plugin`] (who looks over its shoulder), [`ToolCatalogue`],
-//! [`ToolSearch`] and [`UseTool`] (tools of which the model is told when it asks).
+//! [`ToolSearch`] and [`UseTool`] (tools the model finds by searching).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -141,7 +141,7 @@ pub trait Tool: Send + Sync {
         DeferralUpdate::Same
     }
 
-    /// What the model is told when a call with these arguments is outside of what the tool was narrowed to. It is asked before
+    /// What the model reads when a call with these arguments is outside of what the tool was narrowed to. It is asked before
     /// permission, so no mode, no rule and nobody can allow such a call.
     fn refusal(&self, _arguments: &Value) -> Option<Envelope> {
         None
