@@ -149,7 +149,7 @@ impl PostgresStore {
 }
 
 fn index_a_little(session: &mut PostgresSession) -> Idle {
-    // What goes wrong here is told by the next search.
+    // What goes wrong here is reported by the next search.
     session.run(search::fill).unwrap_or(Idle::Done)
 }
 
