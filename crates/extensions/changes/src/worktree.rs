@@ -73,9 +73,9 @@ impl Worktree {
                 root.display()
             ));
         }
-        let told = |error: std::io::Error| format!("`{}`: {error}", folder.display());
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(told)?;
-        let within = folder.canonicalize().map_err(told)?;
+        let failed = |error: std::io::Error| format!("`{}`: {error}", folder.display());
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        let within = folder.canonicalize().map_err(failed)?;
         let git = GitProgram::find(running.supervisor(), running.sandbox(), request.environment, &[root])
             .and_then(|program| Git::open(program, root, &within.with_file_name("git")))
             .map_err(|why| {
@@ -94,7 +94,7 @@ impl Worktree {
     }
 
     fn make(&self) -> Result<String, GitError> {
-        let told = |source| GitError::Prepare { at: self.at.clone(), source };
+        let failed = |source| GitError::Prepare { at: self.at.clone(), source };
         // What the index knows of files saves git from reading all of them again.
         let index = self.git.own_folder().join(INDEX);
         drop(fs::copy(self.git.index(), &index));
@@ -106,8 +106,8 @@ impl Worktree {
         let base = project.line(commit.into_iter().chain(parent))?;
         self.git.add_worktree(&self.at, &base, &self.within)?;
         self.git.writing(&self.at, INDEX)?.run(["checkout-index", "--all", "--quiet", "-u"])?;
-        fs::copy(&index, self.git.index_of(&self.at)?).map_err(told)?;
-        fs::write(&self.note, &base).map_err(told)?;
+        fs::copy(&index, self.git.index_of(&self.at)?).map_err(failed)?;
+        fs::write(&self.note, &base).map_err(failed)?;
         Ok(base)
     }
 
@@ -129,8 +129,8 @@ impl Worktree {
         let mut changes = Vec::new();
         while let (Some(about), Some(path)) = (fields.next(), fields.next()) {
             let about = String::from_utf8_lossy(about);
-            let mut words = about.trim_start_matches(':').split(' ');
-            let (Some(before), Some(after)) = (words.next(), words.next()) else { continue };
+            let mut modes = about.trim_start_matches(':').split(' ');
+            let (Some(before), Some(after)) = (modes.next(), modes.next()) else { continue };
             let path = Path::new(OsStr::from_bytes(path));
             let Ok(inside) = path.strip_prefix(&self.prefix) else { continue };
             if [before, after].contains(&SUBMODULE) {

@@ -84,7 +84,7 @@ pub(crate) fn adopt(
     let noted = history.changed(call, &paths).map_err(failed);
     made?;
     noted?;
-    Ok(planned.iter().map(told).collect())
+    Ok(planned.iter().map(as_change).collect())
 }
 
 /// What becomes of a path; nothing where the project has the change already.
@@ -181,7 +181,7 @@ fn parents(one: &PlannedAdoption<'_>, made: &mut Vec<PathBuf>) -> Result<(), Put
     Ok(())
 }
 
-fn told(one: &PlannedAdoption<'_>) -> FileChange {
+fn as_change(one: &PlannedAdoption<'_>) -> FileChange {
     let kind = match (one.before.version, one.after) {
         (FileVersion::Absent, _) => ChangeKind::Added,
         (_, FileVersion::Absent) => ChangeKind::Deleted,

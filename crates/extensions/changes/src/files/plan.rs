@@ -72,7 +72,7 @@ pub(super) struct PlannedUndo {
 }
 
 impl PlannedUndo {
-    /// What the record is told, if the path will change.
+    /// What goes into the record, if the path will change.
     pub(super) fn reversal(&self) -> Option<Reversal> {
         let after = match &self.fate {
             Fate::Restore { to, .. } => *to,

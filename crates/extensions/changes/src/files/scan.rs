@@ -334,7 +334,7 @@ fn read_all(
     let mut waiting: Vec<Option<WalkedPath>> = to_read.into_iter().map(Some).collect();
     thread::scope(|scope| {
         // Few at a time: each may hold the largest file.
-        let (tell, told) = mpsc::sync_channel(16);
+        let (tell, hashed) = mpsc::sync_channel(16);
         for _ in 0..threads {
             let (tell, next, paths) = (tell.clone(), &next, &paths);
             scope.spawn(move || {
@@ -350,7 +350,7 @@ fn read_all(
             });
         }
         drop(tell);
-        for (index, known, content) in told {
+        for (index, known, content) in hashed {
             if let Some(found) = waiting.get_mut(index).and_then(Option::take) {
                 take(found, known, content)?;
             }

@@ -32,7 +32,7 @@ struct Trees {
     all: Vec<Tree>,
     /// Why they are not scanned any more; they would be too large the next time too.
     given_up: Option<String>,
-    told: bool,
+    noted: bool,
 }
 
 /// A command is about to run.
@@ -67,7 +67,7 @@ impl Watch {
         Self {
             record: ChangeRecord::new(versions, conversation),
             workspace,
-            trees: Mutex::new(Trees { all: trees, given_up: None, told: false }),
+            trees: Mutex::new(Trees { all: trees, given_up: None, noted: false }),
             live: Mutex::default(),
         }
     }
@@ -96,10 +96,10 @@ impl Watch {
     /// Looks at the workspace before a command runs.
     pub(crate) fn before_command(&self) -> Before {
         let look = || -> Result<StepId, String> {
-            let told = |error: VersionsError| error.to_string();
-            self.stay().map_err(told)?;
+            let message = |error: VersionsError| error.to_string();
+            self.stay().map_err(message)?;
             self.scan()?;
-            self.versions().newest().map_err(told)
+            self.versions().newest().map_err(message)
         };
         look().map_or_else(Before::Unknown, Before::Known)
     }
@@ -130,7 +130,7 @@ impl Watch {
             Before::Known(since) => since,
             Before::Unknown(why) => {
                 // Said once: it will be the same for every command.
-                if !std::mem::replace(&mut self.trees().told, true) {
+                if !std::mem::replace(&mut self.trees().noted, true) {
                     found.notes.push(format!("[Undo does not cover commands: {why}.]"));
                 }
                 return found;
@@ -144,13 +144,13 @@ impl Watch {
     }
 
     fn record_changes(&self, call: &CallName, since: StepId, found: &mut CommandChanges) -> Result<(), String> {
-        let told = |error: VersionsError| error.to_string();
+        let message = |error: VersionsError| error.to_string();
         let mut differences = self.scan()?;
         if differences.is_empty() {
             return Ok(());
         }
         let rows: Vec<_> = differences.iter().map(|one| (one.path.clone(), one.before, one.after)).collect();
-        let recorded = self.versions().record(&self.record.conversation, call, since, &rows).map_err(told)?;
+        let recorded = self.versions().record(&self.record.conversation, call, since, &rows).map_err(message)?;
         let recorded: BTreeSet<_> = recorded.into_iter().collect();
         differences.retain(|one| recorded.contains(&one.path));
         found.changes = differences.iter().filter_map(file_change).collect();
@@ -159,12 +159,12 @@ impl Watch {
             let names = names(lost.iter().map(|path| self.workspace.display(path)));
             found.notes.push(format!("[Changed without having been saved, so that undo cannot bring back: {names}.]"));
         }
-        self.versions().trim().map_err(told)
+        self.versions().trim().map_err(message)
     }
 
     fn say_unsaved_once(&self) -> Option<String> {
         let mut trees = self.trees();
-        if std::mem::replace(&mut trees.told, true) {
+        if std::mem::replace(&mut trees.noted, true) {
             return None;
         }
         let unsaved: Vec<_> = trees.all.iter().flat_map(Tree::unsaved).collect();
@@ -199,7 +199,7 @@ pub(super) fn bytes(size: u64) -> String {
     }
 }
 
-/// A change as events tell it; folders are not told of.
+/// A change as events name it; folders are left out.
 fn file_change(difference: &Difference) -> Option<FileChange> {
     let is_file = |version: FileVersion| match version {
         FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => true,
