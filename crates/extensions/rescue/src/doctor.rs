@@ -38,7 +38,7 @@ pub struct Check {
     pub name: &'static str,
     /// How it was found.
     pub health: CheckHealth,
-    /// The same in words.
+    /// The same, for people.
     pub message: String,
     /// Each single thing that was found.
     #[serde(skip_serializing_if = "Vec::is_empty")]
