@@ -138,7 +138,7 @@ impl Agent {
         let confined = wiring::with_denied_reads(places, config, &plan)?;
         let sandbox = sandbox::set_up_sandbox(places, &confined, plan.mode, projects).await?;
         let asking = tool_help(places, config, &plan.project);
-        let (mut session, services) = wiring::prepare(&agent, plan, store, sandbox, (declared, key))?;
+        let (mut session, services) = wiring::prepare(&agent, plan, store, sandbox, declared, key)?;
         session.knowledge.tool_help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
         session.notices.extend(defaults_notice::take(places, config));
         session.notices.splice(0..0, wiring::recovered(&session.folders.workspace.journal));
@@ -161,7 +161,7 @@ impl Agent {
             Look::MayAsk => agent.key(&declared).unwrap_or_default(),
         };
         let sandbox = Sandbox::off("nothing is run");
-        let (mut session, services) = wiring::prepare(&agent, plan, store, sandbox, (declared, key))?;
+        let (mut session, services) = wiring::prepare(&agent, plan, store, sandbox, declared, key)?;
         session.knowledge.ground.trusted |= look == Look::AsTrusted;
         Ok(Box::pin(Session::look(session, services, conversation, messages)).await?)
     }

@@ -39,7 +39,8 @@ pub(crate) fn prepare(
     plan: RunPlan,
     store: Arc<dyn Store>,
     sandbox: Sandbox,
-    (declared, key): (Declared, Option<Secret>),
+    declared: Declared,
+    key: Option<Secret>,
 ) -> Result<(SessionConfig, Services), SetupError> {
     let Agent { places, config, .. } = agent;
     let config = config.clone();

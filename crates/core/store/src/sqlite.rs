@@ -287,7 +287,7 @@ impl Store for SqliteStore {
         let (namespace, key, before) = (namespace_name(namespace).to_owned(), key.to_owned(), before.cloned());
         let value = rows::encode("a state", &value)?;
         let write = move |writer: &mut SqliteWriter| {
-            write::swap_project_state(&mut writer.connection, (&namespace, &key), before.as_ref(), &value)
+            write::swap_project_state(&mut writer.connection, &namespace, &key, before.as_ref(), &value)
         };
         self.writer.submit(write).await
     }

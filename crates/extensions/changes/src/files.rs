@@ -191,7 +191,7 @@ impl ChangeRecord {
             Fate::Restore { content, .. } => content.clone(),
             Fate::Kept | Fate::Conflict(_) => None,
         });
-        let step = self.versions.begin(&self.conversation, (kind, by), &reversals, &merged.collect::<Vec<_>>())?;
+        let step = self.versions.begin(&self.conversation, kind, by, &reversals, &merged.collect::<Vec<_>>())?;
         apply::apply(self.versions.as_ref(), step, reversals)
     }
 

@@ -123,11 +123,13 @@ pub trait FileVersions: Send + Sync {
     /// The newest step of any conversation.
     fn newest(&self) -> Result<StepId, VersionsError>;
 
-    /// Notes an undo or redo that is about to be done. Should the process be killed, the steps show it as not done.
+    /// Notes an undo or redo that is about to be done, and the call that asked for it. Should the process be killed, the steps show
+    /// it as not done.
     fn begin(
         &self,
         conversation: &ConversationId,
-        by: (StepKind, Option<&CallName>),
+        kind: StepKind,
+        call: Option<&CallName>,
         reversals: &[Reversal],
         contents: &[FileContent],
     ) -> Result<StepId, VersionsError>;
@@ -282,7 +284,7 @@ impl FileVersions for SqliteVersions {
         contents: &[FileContent],
     ) -> Result<(), VersionsError> {
         let now = self.clock.now();
-        self.write(|connection| steps::save(connection, (conversation, call, now), before, contents))
+        self.write(|connection| steps::save(connection, conversation, call, now, before, contents))
     }
 
     fn changed(
@@ -293,7 +295,7 @@ impl FileVersions for SqliteVersions {
         contents: &[FileContent],
     ) -> Result<(), VersionsError> {
         let now = self.clock.now();
-        self.write(|connection| steps::changed(connection, (conversation, call, now), after, contents))
+        self.write(|connection| steps::changed(connection, conversation, call, now, after, contents))
     }
 
     fn record(
@@ -304,7 +306,7 @@ impl FileVersions for SqliteVersions {
         changes: &[(PathBuf, FileVersion, FileVersion)],
     ) -> Result<Vec<PathBuf>, VersionsError> {
         let now = self.clock.now();
-        self.write(|connection| steps::record(connection, (conversation, call, now), since, changes))
+        self.write(|connection| steps::record(connection, conversation, call, now, since, changes))
     }
 
     fn steps(&self, conversation: &ConversationId) -> Result<Vec<FileStep>, VersionsError> {
@@ -318,12 +320,13 @@ impl FileVersions for SqliteVersions {
     fn begin(
         &self,
         conversation: &ConversationId,
-        (kind, call): (StepKind, Option<&CallName>),
+        kind: StepKind,
+        call: Option<&CallName>,
         reversals: &[Reversal],
         contents: &[FileContent],
     ) -> Result<StepId, VersionsError> {
         let now = self.clock.now();
-        self.write(|connection| steps::begin(connection, (conversation, call, now), kind, reversals, contents))
+        self.write(|connection| steps::begin(connection, conversation, kind, call, now, reversals, contents))
     }
 
     fn finish(&self, step: StepId, left: &[&Path]) -> Result<(), VersionsError> {

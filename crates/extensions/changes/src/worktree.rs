@@ -230,7 +230,7 @@ impl ProjectCopy for Worktree {
                 self.names(changes.iter().map(|change| &change.path))
             ));
         }
-        match adopt(&self.root, (history, call), &changes) {
+        match adopt(&self.root, history, call, &changes) {
             Ok(changed) => {
                 let left = if left_out.made.is_empty() { self.remove() } else { format!(" It is kept in `{at}`.") };
                 let text = match changed.as_slice() {

@@ -273,7 +273,8 @@ pub(super) fn set_project_state(
 /// Keeps a document of a namespace if nobody changed the one before.
 pub(super) fn swap_project_state(
     connection: &mut Connection,
-    (namespace, name): (&str, &str),
+    namespace: &str,
+    name: &str,
     before: Option<&Value>,
     value: &str,
 ) -> Result<Swap, SqliteFailure> {

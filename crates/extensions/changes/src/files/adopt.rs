@@ -60,7 +60,8 @@ struct PlannedAdoption<'a> {
 /// Merges changes of a copy into the project that lies at `root`, noted as those of a call.
 pub(crate) fn adopt(
     root: &Path,
-    (history, call): (&dyn FileHistory, &str),
+    history: &dyn FileHistory,
+    call: &str,
     changes: &[Adoption],
 ) -> Result<Vec<FileChange>, NotAdopted> {
     let (mut planned, mut conflicts) = (Vec::new(), Vec::new());

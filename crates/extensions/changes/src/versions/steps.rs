@@ -143,7 +143,9 @@ fn stored(connection: &Connection, version: FileVersion) -> Result<FileVersion, 
 /// Notes what paths hold before a call changes them. A path the call has saved already keeps its first version.
 pub(super) fn save(
     connection: &Connection,
-    (conversation, call, now): (&ConversationId, &CallName, Timestamp),
+    conversation: &ConversationId,
+    call: &CallName,
+    now: Timestamp,
     before: &[(PathBuf, FileVersion)],
     contents: &[FileContent],
 ) -> Result<(), SqliteFailure> {
@@ -164,7 +166,9 @@ pub(super) fn save(
 /// Notes how a call left paths it saved; those it left as they were are forgotten.
 pub(super) fn changed(
     connection: &Connection,
-    (conversation, call, now): (&ConversationId, &CallName, Timestamp),
+    conversation: &ConversationId,
+    call: &CallName,
+    now: Timestamp,
     after: &[(PathBuf, FileVersion)],
     contents: &[FileContent],
 ) -> Result<(), SqliteFailure> {
@@ -199,7 +203,9 @@ fn forget_unchanged(connection: &Connection, step: i64) -> Result<(), SqliteFail
 /// step's doing.
 pub(super) fn record(
     connection: &Connection,
-    (conversation, call, now): (&ConversationId, &CallName, Timestamp),
+    conversation: &ConversationId,
+    call: &CallName,
+    now: Timestamp,
     since: StepId,
     changes: &[(PathBuf, FileVersion, FileVersion)],
 ) -> Result<Vec<PathBuf>, SqliteFailure> {
@@ -318,8 +324,10 @@ fn read_change(row: &Row<'_>) -> Result<PathChange, SqliteFailure> {
 /// Notes an undo or redo that is about to be done.
 pub(super) fn begin(
     connection: &Connection,
-    (conversation, call, now): (&ConversationId, Option<&CallName>, Timestamp),
+    conversation: &ConversationId,
     kind: StepKind,
+    call: Option<&CallName>,
+    now: Timestamp,
     reversals: &[Reversal],
     contents: &[FileContent],
 ) -> Result<StepId, SqliteFailure> {

@@ -150,7 +150,7 @@ fn an_undo_is_known_before_it_is_done_and_forgets_what_it_left() {
         of: vec![of],
     };
     let reversals = [back("/p/a", b"a", ids[0]), back("/p/b", b"b", ids[1])];
-    let undo = versions.begin(&of, (StepKind::Undo, None), &reversals, &[]).unwrap();
+    let undo = versions.begin(&of, StepKind::Undo, None, &reversals, &[]).unwrap();
     let steps = versions.steps(&of).unwrap();
     assert_eq!((steps[2].kind, steps[2].done, steps[2].changes.len()), (StepKind::Undo, false, 2));
     assert_eq!(steps[1].changes[0].taken_back, Some(undo));

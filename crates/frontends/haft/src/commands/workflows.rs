@@ -118,7 +118,7 @@ fn run_one(args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
         runs.newest(&workflow, &namespace)
     } else {
         let inputs = inputs(&workflow, &args.inputs)?;
-        runs.begin(&workflow, &namespace, inputs, (&WallClock, &RandomIds))
+        runs.begin(&workflow, &namespace, inputs, &WallClock, &RandomIds)
     };
     let held = held.map_err(|error| run_error(error, &args.name))?;
     let run = WorkflowRun {

@@ -300,8 +300,8 @@ impl ResponsesDecoder {
             },
         };
         if let Some(usage) = response.usage {
-            let input = (usage.input_tokens, usage.input_tokens_details.unwrap_or_default());
-            self.usage = openai::usage(input, (usage.output_tokens, usage.output_tokens_details));
+            let details = usage.input_tokens_details.unwrap_or_default();
+            self.usage = openai::usage(usage.input_tokens, details, usage.output_tokens, usage.output_tokens_details);
         }
         Ok(())
     }

@@ -56,7 +56,7 @@ impl Two {
     }
 
     fn adopt(&self, changes: &[Adoption]) -> Result<Vec<FileChange>, NotAdopted> {
-        adopt(&self.project(""), (&self.noted, "c"), changes)
+        adopt(&self.project(""), &self.noted, "c", changes)
     }
 }
 

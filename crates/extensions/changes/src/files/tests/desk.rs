@@ -179,8 +179,7 @@ impl Desk {
         let steps = record.steps().unwrap();
         let planned = plan(&steps, &select(&steps, &Target::LastCall).unwrap(), &Disk(self.versions.as_ref()));
         let mut reversals: Vec<_> = planned.iter().filter_map(PlannedUndo::reversal).collect();
-        let undo = (crate::versions::StepKind::Undo, None);
-        self.versions.begin(&ConversationId::new("c"), undo, &reversals, &[]).unwrap();
+        self.versions.begin(&ConversationId::new("c"), crate::versions::StepKind::Undo, None, &reversals, &[]).unwrap();
         reversals.truncate(changed);
         for reversal in reversals {
             let bytes = reversal.after.hash().map(|hash| self.versions.content(hash).unwrap()).unwrap_or_default();

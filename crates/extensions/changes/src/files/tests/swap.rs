@@ -65,7 +65,7 @@ impl Place {
         let changes = [change("file"), change("deep/file"), change("made/here"), change(&format!("made/{number}/x"))];
         let call = format!("m{number}");
         let recorder = self.desk.recorder(10_000 + u32::try_from(number).unwrap(), &call);
-        adopt(&self.desk.path(""), (&recorder, &call), &changes).is_ok()
+        adopt(&self.desk.path(""), &recorder, &call, &changes).is_ok()
     }
 
     fn undo(&self) -> bool {
