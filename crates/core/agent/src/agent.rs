@@ -34,7 +34,7 @@ pub struct Agent {
     pub(crate) plugins: Vec<Arc<dyn Plugin>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
-    /// Where runs work that are not told otherwise.
+    /// Where runs work by default.
     pub(crate) project: Option<Project>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) limits: TurnLimits,
@@ -43,7 +43,7 @@ pub struct Agent {
     pub(crate) copies: Option<Arc<dyn ProjectCopies>>,
 }
 
-/// Who is told what must not be shown, once it is known.
+/// Who hears what must not be shown, once it is known.
 pub(crate) type MaskerListener = Arc<dyn Fn(&Masker) + Send + Sync>;
 
 impl Agent {
@@ -79,7 +79,7 @@ impl Agent {
         self
     }
 
-    /// The same with a listener that is told what must not be shown before a session is opened: keys out of files and of
+    /// The same with a listener that hears what must not be shown before a session is opened: keys out of files and of
     /// extensions, which a log outside of the session cannot know.
     #[must_use]
     pub fn on_masker(self, tell: impl Fn(&Masker) + Send + Sync + 'static) -> Self {
@@ -98,7 +98,7 @@ impl Agent {
         Self { copies: Some(copies), ..self }
     }
 
-    /// What a run is told of this conversation, as the builder and the configuration have it. Further fields may be set before
+    /// What a run of this conversation is opened with, as the builder and the configuration have it. Further fields may be set before
     /// it is opened.
     pub fn plan(&self, which: Which) -> Result<RunPlan, SetupError> {
         let project = match &self.project {

@@ -113,7 +113,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Who the model is told to be, in place of the built-in role of a coding agent.
+    /// The role of the model, in place of the built-in role of a coding agent.
     pub fn role(mut self, role: impl Into<String>) -> Self {
         self.config.roles.main = role.into();
         self
@@ -183,7 +183,7 @@ impl AgentBuilder {
         })
     }
 
-    /// A loop of the model and the tools alone, told who it is by this system prompt: no project, no store, no permission, no
+    /// A loop of the model and the tools alone, with this system prompt: no project, no store, no permission, no
     /// built-in tools. Extensions, callbacks and plugins need a session and are left out.
     pub fn build_loop(self, system_prompt: &str) -> Result<BaseLoop, SetupError> {
         let declared = models::declared_model(&self.environment, &self.config, &model_of(&self.config)?)?;

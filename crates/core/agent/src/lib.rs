@@ -4,7 +4,7 @@
 //! work in as values ([`HostEnvironment`], [`Places`]); it reads no environment, home folder or terminal, and names no extension:
 //! those are registered through [`Extension`].
 //!
-//! Read first: [`Agent`] (who opens sessions), [`RunPlan`] (what one run is told), [`config::Config`] (what is configured),
+//! Read first: [`Agent`] (who opens sessions), [`RunPlan`] (what one run is opened with), [`config::Config`] (what is configured),
 //! [`Extension`] (what is registered beside the core).
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! What one run is told, after configuration and whatever the front end adds are one.
+//! What one run is opened with, after configuration and whatever the front end adds are one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::config::{Config, RolesConfig};
 use crate::error::SetupError;
 use crate::project::Project;
 
-/// What a run is told, after flags and configuration are one.
+/// What a run is opened with, after flags and configuration are one.
 #[derive(Clone)]
 pub struct RunPlan {
     /// The main model, as `provider/model`.
@@ -21,7 +21,7 @@ pub struct RunPlan {
     pub project: Project,
     /// Folders beside the project that its tools may use.
     pub added_folders: Vec<PathBuf>,
-    /// Who the model is told to be.
+    /// The role of the model.
     pub roles: Roles,
     /// How much may happen without asking.
     pub mode: PermissionMode,

@@ -41,7 +41,7 @@ fn open_database(places: &Places, config: &Config) -> Result<SqliteStore, SetupE
     let fresh = !places.database().exists();
     let database = SqliteStore::open(&places.database(), &config.store, Arc::new(WallClock))?;
     if fresh {
-        // Without it a notice would be told that is not needed: no reason to fail.
+        // Without it a notice would be shown that is not needed: no reason to fail.
         drop(defaults_notice::keep(places));
     }
     Ok(database)
