@@ -1,4 +1,4 @@
-//! What is said about commands, in the same words everywhere.
+//! What is said about commands, in the same way everywhere.
 
 use std::fmt::Write as _;
 use std::time::Duration;

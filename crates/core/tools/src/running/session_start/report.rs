@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::failure::{Coded, ToolFailure};
 use crate::running::PtySession;
-use crate::running::words::{add_exit, add_stdout, ending, section, span, whereabouts};
+use crate::running::phrases::{add_exit, add_stdout, ending, section, span, whereabouts};
 
 /// How a session stands after it was spoken to.
 pub(crate) struct PtyReport<'a> {
