@@ -120,8 +120,8 @@ impl Session {
     /// The documents that are sent with every request: heading or path, text, and tokens.
     pub fn documents(&self) -> impl Iterator<Item = (&str, &str, u32)> {
         let counter = &self.services.counter;
-        let told = |one: &'_ haft_context::Document| counter.text(&one.text);
-        self.prompt.documents().iter().map(move |one| (one.heading.as_str(), one.text.as_str(), told(one)))
+        let tokens = |one: &'_ haft_context::Document| counter.text(&one.text);
+        self.prompt.documents().iter().map(move |one| (one.heading.as_str(), one.text.as_str(), tokens(one)))
     }
 
     /// The paths the system message names as the focus of the task.

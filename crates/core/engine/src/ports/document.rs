@@ -32,7 +32,7 @@ pub(super) struct KeptDocument<T> {
 }
 
 impl<T: StateDocument + Clone + Default> KeptDocument<T> {
-    /// Reads the document. One that cannot be understood is empty here; whoever reads or edits it is told.
+    /// Reads the document. One that cannot be understood is empty here; whoever reads or edits it gets an error.
     pub(super) async fn open(store: Arc<dyn Store>, owner: DocumentOwner) -> Result<Self, StoreError> {
         let document = Self::empty(store, owner);
         let stored = document.stored().await?;
@@ -134,7 +134,7 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
     }
 }
 
-/// A failure of the store as a tool is told of it.
+/// A failure of the store as a tool sees it.
 pub(super) fn failed(error: &StoreError) -> PortError {
     PortError::Store(error.to_string())
 }

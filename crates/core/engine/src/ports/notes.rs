@@ -21,7 +21,7 @@ pub struct StoredNotes {
 }
 
 impl FolderNoteList {
-    /// Takes a note out by its id, with or without its letter.
+    /// Takes a note out by its id, with or without its first character.
     fn take(&mut self, id: &str) -> Result<Note, PortError> {
         let digits = id.trim().trim_start_matches(['n', 'N']);
         let at = self.notes.iter().position(|note| note.id.trim_start_matches('n') == digits);

@@ -1,4 +1,4 @@
-//! What a session is opened with: the values it is told ([`SessionConfig`]) and the ports it works through ([`Services`]).
+//! What a session is opened with: its values ([`SessionConfig`]) and the ports it works through ([`Services`]).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -69,7 +69,7 @@ pub struct Delegation {
     pub budget: SharedBudget,
 }
 
-/// What a session is told by flags and configuration.
+/// The settings of a session, from flags and configuration.
 #[derive(Clone)]
 pub struct SessionConfig {
     /// The name events, approvals and other agents know it by: [`MAIN`](crate::MAIN) for the one the user talks to.
@@ -94,24 +94,24 @@ pub struct SessionConfig {
     pub callbacks: Vec<Arc<dyn Callback>>,
     /// Under which current conversations are kept, usually the project's path.
     pub namespace: String,
-    /// What the user must be told first, once.
+    /// What the user must see first, once.
     pub notices: Vec<Notice>,
 }
 
-/// What the model is told of itself and its surroundings.
+/// What the prompt says of the model itself and its surroundings.
 #[derive(Clone, Debug, Default)]
 pub struct PromptSettings {
-    /// Who the model is told to be.
+    /// The role of the model.
     pub roles: Roles,
-    /// The machine as the model is told of it.
+    /// The machine as the prompt describes it.
     pub environment: haft_context::Environment,
-    /// Whether the project's rules are told.
+    /// Whether the project's rules are in the prompt.
     pub rules: ProjectRules,
     /// Paths named as the focus of the task.
     pub focus_files: Vec<String>,
 }
 
-/// Who the model is told to be: the `[roles]` section, with the files it names already read.
+/// The role of the model: the `[roles]` section, with the files it names already read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roles {
     /// The role definition of the main agent; a built-in one when absent.
@@ -124,7 +124,7 @@ pub struct Roles {
     pub completion: Option<String>,
 }
 
-/// Whether the model is told the project's rules.
+/// Whether the project's rules are in the prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProjectRules {
     /// It is.
@@ -195,7 +195,7 @@ pub struct TaskSettings {
     pub leftovers: Leftovers,
 }
 
-/// Something that happened before the session was opened; told as an `error` event.
+/// Something that happened before the session was opened; reported as an `error` event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// A stable name for programs.

@@ -215,7 +215,7 @@ impl Session {
 /// The set that every agent starts with.
 const DEFAULT: &str = "default";
 
-/// What the others are told of a main agent without a role of its own.
+/// What the others read of a main agent without a role of its own.
 const THE_USERS_AGENT: &str = "The agent the user talks to.";
 
 /// Where a session comes from, and whom it can start.
@@ -319,7 +319,7 @@ fn offered(config: &mut SessionConfig, services: &Services, peers: Peers<'_>) ->
     Ok(registry)
 }
 
-/// The skills there are now: the tool to read them with and what is told of them, if the choice of tools has it.
+/// The skills there are now: the tool to read them with and what is said of them, if the choice of tools has it.
 pub(super) fn skills_now(config: &SessionConfig, running: &Arc<Running>) -> Option<(Arc<dyn Tool>, CaseDocument)> {
     let skills = FoundSkills::look(&config.knowledge.ground, &config.safety.masker)?;
     let listed = skills.listed();
@@ -345,7 +345,7 @@ pub fn wanted_tools(chosen: &[String], ground: &KnowledgePaths) -> Vec<String> {
     wanted
 }
 
-/// What a sub-agent is offered. Files made for other programs name tools that are not here: they are told of and left out.
+/// What a sub-agent is offered. Files made for other programs name tools that are not here: they are reported and left out.
 fn offered_to_sub(config: &mut SessionConfig, services: &Services, starter: &str) -> Result<Registry, OpenError> {
     let mut registry = every_tool(config, services, Peers::Beside { starter });
     // The list is the main agent's, and so is the plan.

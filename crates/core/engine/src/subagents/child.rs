@@ -136,10 +136,10 @@ async fn open_and_run(parent: &Arc<ParentSession>, start: ChildStart) -> Result<
         }
     };
     let mut report = report(&name, &session, result, (!in_time).then_some(time));
-    if let Some(words) = unread(&session.close_mailbox()) {
+    if let Some(note) = unread(&session.close_mailbox()) {
         // Of one that completed, only the answer is read.
-        let told = if report.outcome == Outcome::Completed { &mut report.answer } else { &mut report.message };
-        told.push_str(&words);
+        let read = if report.outcome == Outcome::Completed { &mut report.answer } else { &mut report.message };
+        read.push_str(&note);
     }
     if let Some(worktree) = worktree {
         let _alone = parent.merging.lock().await;

@@ -29,7 +29,7 @@ pub(crate) struct ParentSession {
     /// Only to make another of its kind: what a sub-agent has running is its own.
     pub(crate) running: Arc<Running>,
     pub(crate) todo: Arc<StoredTodo>,
-    /// The files it has read: notes on their folders are told to those it starts.
+    /// The files it has read: notes on their folders go to those it starts.
     pub(crate) reads: Arc<Reads>,
     pub(crate) knowledge: SharedKnowledge,
     pub(crate) children: Arc<Children>,

@@ -29,7 +29,7 @@ pub struct Spent {
 }
 
 impl TurnLimits {
-    /// What is used up of each limit, in words; nothing without limits.
+    /// What is used up of each limit, for people; nothing without limits.
     pub(crate) fn used(&self, replies: u32, spent: &Spent) -> String {
         let turns = self.turns.map(|turns| format!("{replies} of {turns} replies"));
         let tokens = self.tokens.map(|limit| format!("{} of {limit} tokens", spent.tokens));
