@@ -119,12 +119,12 @@ pub enum EventBody {
     },
     /// Words of the answer, as they arrive.
     Text {
-        /// The new words.
+        /// The new text.
         text: String,
     },
     /// Words of the reasoning, as they arrive.
     Thinking {
-        /// The new words.
+        /// The new text.
         text: String,
     },
     /// A tool call takes shape.
