@@ -22,11 +22,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::versions::{FileStep, FileVersion, FileVersions, PathChange, StepId, StepKind, VersionsError};
 use haft_tool::CallName;
 use haft_types::{ContentHash, ConversationId, MessageId};
 
 use self::plan::{Fate, PlannedUndo, Surroundings};
+use crate::versions::{FileStep, FileVersion, FileVersions, PathChange, StepId, StepKind, VersionsError};
 
 pub(crate) use self::adopt::{Adoption, Held, NotAdopted, adopt};
 pub use self::plan::Conflict;

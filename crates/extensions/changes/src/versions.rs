@@ -21,14 +21,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use haft_store::database::{DatabaseFile, SqliteFailure, create_file, immediate, use_wal};
+use haft_store::{StoreConfig, StoreError};
 use haft_tool::CallName;
 use haft_types::{Clock, ContentHash, ConversationId};
 use rusqlite::{Connection, OpenFlags};
 
 use self::content::Unreadable;
 use self::live::LiveUse;
-use haft_store::database::{DatabaseFile, SqliteFailure, create_file, immediate, use_wal};
-use haft_store::{StoreConfig, StoreError};
 
 pub use self::content::FileContent;
 pub use self::steps::{FileStep, PathChange, Reversal, StepId, StepKind};

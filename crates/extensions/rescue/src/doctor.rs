@@ -10,10 +10,9 @@ mod others;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use haft_store::StoreConfig;
 use haft_types::Clock;
 use serde::Serialize;
-
-use haft_store::StoreConfig;
 
 /// How something was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

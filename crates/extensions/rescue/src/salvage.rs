@@ -13,12 +13,12 @@ mod rows;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+use haft_store::{ConversationDocument, DEFAULT_NAMESPACE, StoreError};
 use haft_types::{ConversationId, Message, Metadata, Timestamp};
 use serde_json::json;
 
 use self::pages::Pages;
 use self::rows::{Heading, SalvagedLineage, SalvagedMessage, SalvagedRows, Versioned};
-use haft_store::{ConversationDocument, DEFAULT_NAMESPACE, StoreError};
 
 /// Under which key of its metadata a conversation tells what is missing in it.
 const SALVAGED: &str = "salvaged";

@@ -9,13 +9,13 @@ mod tests;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::versions::FileVersion;
 use haft_tool::{FileChange, FileHistory};
 use haft_tools::OpenFolder;
 use haft_types::{ChangeKind, ContentHash};
 
 use super::disk::{LARGEST, PutError, Seen, look, put, sync_folder};
 use super::merge;
+use crate::versions::FileVersion;
 
 /// How temporary names begin.
 const TEMPORARY: &str = ".haft-merge-";

@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::versions::{FileStep, FileVersion, FileVersions, Reversal, StepId, StepKind, VersionsError};
 use haft_tools::OpenFolder;
 
 use super::disk::{PutError, put, sync_folder, version_at};
 use super::plan::Conflict;
+use crate::versions::{FileStep, FileVersion, FileVersions, Reversal, StepId, StepKind, VersionsError};
 
 /// A path that could not be changed, and why.
 pub(super) type Failed = (PathBuf, Conflict);

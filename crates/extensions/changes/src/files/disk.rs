@@ -11,9 +11,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 
-use crate::versions::{FileContent, FileStamp, FileVersion};
 use haft_tools::OpenFolder;
 use haft_types::ContentHash;
+
+use crate::versions::{FileContent, FileStamp, FileVersion};
 
 /// The largest file that is saved before a tool changes it.
 pub(super) const LARGEST: u64 = 64 * 1024 * 1024;

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use crate::versions::{FileContent, FileStep, FileVersion, PathChange, Reversal, StepId};
 use haft_types::ContentHash;
 
 use super::merge;
+use crate::versions::{FileContent, FileStep, FileVersion, PathChange, Reversal, StepId};
 
 /// Why a path is not taken back.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

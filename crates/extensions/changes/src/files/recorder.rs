@@ -7,18 +7,17 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::versions::{FileContent, FileVersion, FileVersions, VersionsError};
+use async_trait::async_trait;
 use haft_tool::{
     Access, CallName, ChangeRecords, ChangeUndo, ChangeWatch, FileHistory, FileState, PortError, RecordedCall,
     ToolOutput, UndoOutcome, UndoReport, UndoTarget, UndoneFile, Workspace,
 };
 use haft_types::ConversationId;
 
-use async_trait::async_trait;
-
 use super::disk::{self, LARGEST, look};
 use super::watch::{Before, CommandChanges, Watch, bytes};
 use super::{ChangeRecord, Mode, Report, TakenBack, Target, UndoError, unified_diff};
+use crate::versions::{FileContent, FileVersion, FileVersions, VersionsError};
 
 /// Records of what conversations change in files, kept in one store of versions.
 pub struct FileChanges(Arc<dyn FileVersions>);

@@ -9,10 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use crate::versions::{FileContent, FileStamp, FileVersion, FileVersions, KnownFile, TreeUpdate, VersionsError};
-
 use super::disk::{look, stamp};
 use super::walk::{PathKind, WalkedPath, walk};
+use crate::versions::{FileContent, FileStamp, FileVersion, FileVersions, KnownFile, TreeUpdate, VersionsError};
 
 /// How much of a tree is looked at and saved.
 #[derive(Clone, Copy, Debug)]

@@ -5,12 +5,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use crate::versions::{FileStep, FileVersion, PathChange, StepId, StepKind};
 use haft_tool::CallName;
 use haft_types::Timestamp;
 use similar::TextDiff;
 
 use super::active;
+use crate::versions::{FileStep, FileVersion, PathChange, StepId, StepKind};
 
 /// What happened to a path.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::UNIX_EPOCH;
 
-use crate::versions::{FileStamp, FileVersion, KnownFile};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use super::disk::{mode, stamp};
+use crate::versions::{FileStamp, FileVersion, KnownFile};
 
 /// A path as the walk sees it.
 pub(super) struct WalkedPath {

@@ -8,13 +8,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::versions::{FileVersion, FileVersions, StepId, VersionsError, VersionsGuard};
-use haft_tool::CallName;
-use haft_tool::{FileChange, Workspace};
+use haft_tool::{CallName, FileChange, Workspace};
 use haft_types::{ChangeKind, ConversationId};
 
 use super::ChangeRecord;
 use super::scan::{Difference, ScanLimits, Scanned, Tree};
+use crate::versions::{FileVersion, FileVersions, StepId, VersionsError, VersionsGuard};
 
 /// How many files are named in a note.
 const NAMED: usize = 5;

@@ -1,9 +1,8 @@
 //! What files held: packed before it is stored, checked when it is read.
 
+use haft_store::database::SqliteFailure;
 use haft_types::ContentHash;
 use rusqlite::{Connection, OptionalExtension};
-
-use haft_store::database::SqliteFailure;
 
 /// Below this packing is not worth it.
 const SMALLEST: usize = 200;

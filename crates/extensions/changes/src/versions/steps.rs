@@ -5,13 +5,13 @@
 
 use std::path::{Path, PathBuf};
 
+use haft_store::database::SqliteFailure;
 use haft_tool::CallName;
 use haft_types::{ConversationId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::content::{self, FileContent};
 use super::version::{FileVersion, path_bytes, read_path};
-use haft_store::database::SqliteFailure;
 
 /// The number of a step. Later steps have higher ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

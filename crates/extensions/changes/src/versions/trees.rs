@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use haft_store::database::SqliteFailure;
 use haft_types::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::content::FileContent;
 use super::version::{FileVersion, path_bytes, read_path};
-use haft_store::database::SqliteFailure;
 
 /// What changes of a file whenever its content does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

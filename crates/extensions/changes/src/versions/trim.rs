@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
+use haft_store::database::{SqliteFailure, immediate};
 use rusqlite::Connection;
 
 use super::live::{self, LiveUse};
-use haft_store::database::{SqliteFailure, immediate};
 
 /// Trimming goes on until this share of the cap is left, so that it is not due again at once.
 const TARGET: u64 = 9;

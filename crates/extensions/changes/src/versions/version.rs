@@ -4,10 +4,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use haft_store::database::SqliteFailure;
 use haft_types::ContentHash;
 use rusqlite::Row;
-
-use haft_store::database::SqliteFailure;
 
 /// What a path holds at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

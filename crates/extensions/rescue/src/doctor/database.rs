@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use haft_store::database::{self, DatabaseFile, SqliteFailure, keep_damaged_log};
+use haft_store::{StoreError, damaged_copies};
 use haft_types::{ConversationId, Message};
 use rusqlite::{Connection, Row};
 
 use super::{Check, CheckHealth, Patient, megabytes};
-use haft_store::database::{self, DatabaseFile, SqliteFailure, keep_damaged_log};
-use haft_store::{StoreError, damaged_copies};
 
 const DATABASE: &str = "database";
 

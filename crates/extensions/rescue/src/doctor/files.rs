@@ -4,8 +4,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Check, CheckHealth};
 use haft_store::database::{self, beside, search_index};
+
+use super::{Check, CheckHealth};
 
 /// Makes everything private that is ours, and removes what nobody needs.
 pub(super) fn check(database: &Path, backups: &Path) -> Vec<Check> {

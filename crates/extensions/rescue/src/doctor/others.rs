@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use haft_changes::versions::{FileVersions, SqliteVersions, VersionsError};
+use haft_store::Backups;
+use haft_store::database::{remove_search_index, search_index as index_of};
 use haft_types::ContentHash;
 use rusqlite::{Connection, OpenFlags};
 
 use super::{Check, CheckHealth, Patient, megabytes};
-use haft_changes::versions::{FileVersions, SqliteVersions, VersionsError};
-use haft_store::Backups;
-use haft_store::database::{remove_search_index, search_index as index_of};
 
 /// The search index; a damaged one is removed, since it is made anew from the conversations.
 pub(super) fn search_index(database: &Path) -> Check {

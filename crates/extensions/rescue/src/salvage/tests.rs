@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
+use haft_store::{NewConversation, NewFork, Revision, SqliteStore, Store, StoreConfig};
 use haft_types::{Clock, Message, MessageId, Part, Role};
 use tempfile::TempDir;
 
 use super::*;
-use haft_store::{NewConversation, NewFork, Revision, SqliteStore, Store, StoreConfig};
 
 struct Still;
 

@@ -7,18 +7,18 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::versions::{FileVersions, SqliteVersions};
 use haft_store::StoreConfig;
 use haft_testkit::test::FakeClock;
-use haft_tool::CallName;
-use haft_tool::{FileHistory, Workspace};
+use haft_tool::{CallName, FileHistory, Workspace};
 use haft_types::{ContentHash, ConversationId, MessageId};
 use tempfile::TempDir;
 
 use crate::files::disk::{put, version_at};
 use crate::files::plan::{PlannedUndo, plan};
+use crate::files::recorder::Recorder;
 use crate::files::watch::{CommandChanges, Watch};
-use crate::files::{ChangeRecord, Conflict, Disk, Mode, Recorder, Report, Target, select};
+use crate::files::{ChangeRecord, Conflict, Disk, Mode, Report, Target, select};
+use crate::versions::{FileVersions, SqliteVersions};
 
 pub(super) struct Desk {
     _folder: TempDir,
