@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_engine::turn::Limits;
 use haft_engine::{Approver, Callback, Roles, Session, ToolHelp, Which};
-use haft_model::{Declared, Secret};
+use haft_model::{Declared, ModelError, Secret};
 use haft_project::external::HelpCache;
 use haft_sandbox::Sandbox;
 use haft_store::versions::FileVersions;
@@ -124,6 +124,9 @@ impl Agent {
         let store = store::open_store_with_backups(places, config, &self.extensions)?;
         let which = plan.which.clone();
         let declared = models::declared_model(&places.environment, config, &plan.model)?;
+        if plan.limits.needs_price() && declared.spec.price.is_none() {
+            return Err(SetupError::Client(ModelError::NoPrice(declared.spec.full_name())));
+        }
         let key = self.key(&declared)?;
         let projects = std::iter::once(&plan.project.root).chain(&plan.added_folders).cloned().collect();
         let confined = wiring::with_denied_reads(places, config, &plan)?;

@@ -91,7 +91,9 @@ impl<'a> TurnIo<'a> {
             },
             // Shown once the whole reply is stored, with its arguments.
             Delta::CallFinished { .. } => return,
-            Delta::Retry { attempt, limit, delay_ms, reason } => EventBody::Retry { attempt, limit, delay_ms, reason },
+            Delta::Retry { attempt, limit, delay_ms, reason, billed: _ } => {
+                EventBody::Retry { attempt, limit, delay_ms, reason }
+            }
         });
     }
 

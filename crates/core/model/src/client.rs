@@ -62,6 +62,16 @@ impl Client {
         &self.spec
     }
 
+    /// The output of a reply that its configuration fixes for every request; otherwise the request may say how much.
+    pub fn fixed_output(&self) -> Option<u64> {
+        self.encoding.fixed_output()
+    }
+
+    /// The tokens of output that its configuration sets apart for thinking.
+    pub fn thinking_budget(&self) -> u64 {
+        self.encoding.thinking_budget()
+    }
+
     /// Whether any request of this client ever got an answer in the words of its API.
     pub fn had_valid_reply(&self) -> bool {
         self.proven
@@ -123,6 +133,7 @@ impl Client {
                 limit: self.limit(&failure),
                 delay_ms: delay.as_millis() as u64,
                 reason: failure.error.to_string(),
+                billed: failure.error.may_be_billed(),
             });
             tokio::select! {
                 biased;

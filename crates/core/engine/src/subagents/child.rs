@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::check_subagent_role;
-use haft_model::Client;
+use haft_model::{Client, ModelError};
 use haft_project::agents::{AgentDefinition, AgentTools};
 use haft_store::Conversation;
 use haft_tool::{AgentReport, Assignment, FileHistory, WorkPlace};
@@ -205,6 +205,9 @@ async fn open(parent: &Arc<ParentSession>, start: ChildStart) -> Result<(Session
         let whose = if agent.model.is_some() { format!(", which `{file}` names,") } else { String::new() };
         StartRefusal::new("model", &format!("its model `{model}`{whose} cannot be used: {why}"))
     })?;
+    if client.spec().price.is_none() && parent.config.task.limits.needs_price() {
+        return Err(StartRefusal::new("no_price", &ModelError::NoPrice(client.spec().full_name())));
+    }
     let earlier = match &assignment.conversation {
         Some(wanted) => Some(earlier(parent, &agent.name, wanted).await?),
         None => None,
