@@ -62,7 +62,7 @@ pub(in crate::commands) fn usable(config: &Config) -> anyhow::Result<Vec<ModelSp
 /// What was declared and the main model in any case; what is built in where there is a key, or all of it.
 fn rows(config: &Config, wanted: ModelFilter) -> anyhow::Result<Vec<ModelRow>> {
     let catalogue = super::catalogue(config)?;
-    let main = haft_agent::configured_model(config);
+    let main = haft_agent::configured_model(config).map(|name| catalogue.full_name(&name).unwrap_or(name));
     let mut names: BTreeSet<_> = catalogue.list().map(|spec| spec.full_name()).collect();
     names.extend(main.clone());
     let mut rows = Vec::new();
