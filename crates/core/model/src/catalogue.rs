@@ -235,7 +235,7 @@ impl Catalogue {
                 name: name.to_owned(),
                 provider: provider_name.to_owned(),
                 known: self.providers.keys().cloned().collect(),
-                nearest: nearest(provider_name, self.providers.keys()),
+                nearest: nearest(provider_name, self.providers.keys().map(String::as_str)),
             }),
         }
     }
@@ -273,13 +273,13 @@ fn check_model(name: &str, model: &ModelConfig) -> Result<(), CatalogueError> {
 }
 
 /// The known name closest to `name`, if it is close enough to be a slip.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Option<String> {
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let allowed = (name.chars().count() / 3).max(1);
     known
         .map(|candidate| (distance(name, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate.clone())
+        .map(|(_, candidate)| candidate.to_owned())
 }
 
 /// How many letters must be added, taken away or changed to get from one word to the other.

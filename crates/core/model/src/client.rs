@@ -187,17 +187,18 @@ impl Client {
     }
 
     fn is_doubtful(&self, failure: &ExchangeFailure) -> bool {
-        !self.proven && failure.error.doubts_the_server()
+        // Whoever says when to come back, or is to be asked without end, is given the time.
+        let busy = failure.hint.is_some() || self.retry.limit().is_none();
+        !self.proven && (failure.error.doubts_the_server() || failure.error.is_status() && !busy)
     }
 
     fn give_up(&self, error: ModelError, retries: u32) -> ModelError {
-        if !self.proven {
-            ModelError::NeverValid { last: Box::new(error) }
-        } else if retries > 0 {
+        let error = if retries > 0 && (self.proven || error.is_status()) {
             ModelError::Exhausted { retries, last: Box::new(error) }
         } else {
             error
-        }
+        };
+        if self.proven { error } else { ModelError::NeverValid { last: Box::new(error) } }
     }
 }
 

@@ -220,8 +220,13 @@ impl ModelError {
         }
     }
 
+    /// Whether a server answered with an error of its own.
+    pub(crate) fn is_status(&self) -> bool {
+        matches!(self, Self::Status { .. } | Self::SpendLimit { .. })
+    }
+
     /// Whether only a server of the API can have failed this way.
     pub(crate) fn proves_the_server(&self) -> bool {
-        matches!(self, Self::Status { .. } | Self::SpendLimit { .. } | Self::Dropped { .. })
+        matches!(self, Self::Dropped { .. })
     }
 }

@@ -15,6 +15,18 @@ pub struct SearchItem {
     pub prefix: bool,
 }
 
+impl SearchItem {
+    /// Whether its terms stand in a text one after another.
+    pub(crate) fn follows_in(&self, text: &str) -> bool {
+        let terms: Vec<String> = STYLE.runs(text).flat_map(|run| run_terms(&run)).collect();
+        let same = |(index, (term, wanted)): (usize, (&String, &String))| {
+            let last = index + 1 == self.terms.len();
+            term == wanted || self.prefix && last && term.starts_with(wanted.as_str())
+        };
+        terms.windows(self.terms.len().max(1)).any(|window| window.iter().zip(&self.terms).enumerate().all(same))
+    }
+}
+
 /// The items of a query. Empty when it holds no word.
 pub(crate) fn parse(text: &str) -> Vec<SearchItem> {
     let mut items = Vec::new();

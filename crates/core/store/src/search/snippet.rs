@@ -42,7 +42,11 @@ pub(crate) fn snippet(text: &str, items: &[SearchItem]) -> Option<Snippet> {
 /// The snippet of a conversation whose name or description hold every item.
 pub(crate) fn in_name(name: &str, description: &str, items: &[SearchItem]) -> Option<Snippet> {
     let text = if description.is_empty() { name.to_owned() } else { format!("{name}: {description}") };
-    let every = items.iter().all(|item| snippet(&text, std::slice::from_ref(item)).is_some());
+    let holds = |item: &SearchItem| match item.runs.as_slice() {
+        [_] => snippet(&text, std::slice::from_ref(item)).is_some(),
+        _ => item.follows_in(name) || item.follows_in(description),
+    };
+    let every = items.iter().all(holds);
     if every { snippet(&text, items) } else { None }
 }
 

@@ -55,7 +55,7 @@ pub(crate) enum CatalogueCommand {
     Add {
         /// Its name.
         name: String,
-        /// A Markdown file to copy; standard input when absent.
+        /// A Markdown file to copy, or the folder of a skill; standard input when absent.
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
         /// Add it for all your projects.

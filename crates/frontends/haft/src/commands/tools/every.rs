@@ -18,12 +18,7 @@ impl SubAgents for Nobody {
         Vec::new()
     }
 
-    async fn run(
-        &self,
-        _: &ToolContext,
-        _: WorkOrder,
-        _: Vec<Assignment>,
-    ) -> Result<Vec<AgentReport>, UnknownAgent> {
+    async fn run(&self, _: &ToolContext, _: WorkOrder, _: Vec<Assignment>) -> Result<Vec<AgentReport>, UnknownAgent> {
         Ok(Vec::new())
     }
 }
@@ -69,7 +64,8 @@ mod tests {
     #[test]
     fn tools_that_need_something_are_known_as_well() {
         let registry = every_tool();
-        let mut names = vec!["read_file", "use_skill", "plan_mode_respond", "run_named_subagents", "talk_to", "talk_to_group"];
+        let mut names =
+            vec!["read_file", "use_skill", "plan_mode_respond", "run_named_subagents", "talk_to", "talk_to_group"];
         if cfg!(feature = "web") {
             names.extend(["web_search", "web_crawl"]);
         }
