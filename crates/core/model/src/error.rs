@@ -225,6 +225,11 @@ impl ModelError {
         matches!(self, Self::Status { .. } | Self::SpendLimit { .. })
     }
 
+    /// The same, however often it was asked.
+    pub fn is_refusal(&self) -> bool {
+        self.cause().is_status()
+    }
+
     /// Whether only a server of the API can have failed this way.
     pub(crate) fn proves_the_server(&self) -> bool {
         matches!(self, Self::Dropped { .. })

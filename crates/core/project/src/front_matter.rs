@@ -50,7 +50,7 @@ pub(crate) fn part<T: DeserializeOwned + Default>(
 }
 
 /// Keys whose values people write without quotes, whatever YAML makes of them.
-const UNQUOTED: [&str; 5] = ["description", "argument-hint", "globs", "tools", "name"];
+const UNQUOTED: [&str; 2] = ["description", "argument-hint"];
 
 /// Keys that end an unquoted value of several lines.
 const KEYS: [&str; 14] = [
@@ -66,7 +66,11 @@ fn quoted(yaml: &str) -> String {
     let mut lines = yaml.lines().peekable();
     while let Some(line) = lines.next() {
         let value = line.split_once(':').map_or("", |(_, value)| value).trim();
-        let plain = |key: &String| UNQUOTED.contains(&&**key) && !value.starts_with(['"', '\'', '|', '>']);
+        // Of patterns only those are quoted that YAML takes for something else.
+        let plain = |key: &String| match key.as_str() {
+            "globs" => value.starts_with('*'),
+            key => UNQUOTED.contains(&key) && !value.starts_with(['"', '\'', '|', '>']),
+        };
         let Some(key) = key_of(line).filter(|key| plain(key) && !value.is_empty()) else {
             out.push(line.to_owned());
             continue;
@@ -76,10 +80,7 @@ fn quoted(yaml: &str) -> String {
             text.push('\n');
             text.push_str(more);
         }
-        // A list in brackets is one as it stands.
-        let is_list = text.starts_with('[') && text.ends_with(']') && ["globs", "tools"].contains(&&*key);
-        let text = if is_list { text } else { serde_json::Value::from(text.trim_end()).to_string() };
-        out.push(format!("{key}: {text}"));
+        out.push(format!("{key}: {}", serde_json::Value::from(text.trim_end())));
     }
     out.join("\n")
 }
