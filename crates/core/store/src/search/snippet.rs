@@ -182,6 +182,17 @@ mod tests {
     }
 
     #[test]
+    fn a_phrase_holds_in_names() {
+        let found = |name: &str, about: &str, query: &str| in_name(name, about, &parse(query)).is_some();
+        assert!(found("Fix the login form", "", "\"login form\""));
+        assert!(!found("The form of a login", "", "\"login form\""), "the order counts");
+        assert!(!found("login", "form", "\"login form\""), "not across both");
+        assert!(found("The form of a login", "", "login form"));
+        assert!(found("x", "the Login  Forms", "\"login form*\"") && found("readFile now", "", "read_file"));
+        assert!(found("請運行測試ok", "", "測試ok"));
+    }
+
+    #[test]
     fn nothing_found_is_no_snippet() {
         assert_eq!(marked("", "a"), None);
         assert_eq!(marked("other words", "absent"), None);
