@@ -84,8 +84,8 @@ impl Coded for PatchError {
 /// The sections of a patch, in order.
 pub(super) fn parse(patch: &str) -> Result<ParsedPatch, PatchError> {
     let indent = indent(patch);
-    let outdented = |line: &'_ str| line.len() - line.strip_prefix(indent).unwrap_or(line).len();
-    let mut lines = patch.lines().enumerate().map(|(index, line)| (index + 1, &line[outdented(line)..]));
+    let lines = patch.lines().enumerate();
+    let mut lines = lines.map(|(index, line)| (index + 1, line.strip_prefix(indent).unwrap_or(line)));
     match lines.by_ref().find(|(_, line)| !line.trim().is_empty()) {
         Some((_, line)) if line.trim() == BEGIN => {}
         Some(_) | None => return Err(PatchError::NoBegin),
