@@ -161,7 +161,7 @@ impl Client {
         backoff: &mut Backoff,
     ) -> Option<Duration> {
         let doubtful = self.is_doubtful(failure);
-        self.proven = self.proven || failure.error.proves_the_server();
+        self.proven = self.proven || failure.in_reply || failure.error.proves_the_server();
         if self.proven && matches!(failure.error, ModelError::Unreachable { .. }) {
             self.transport.be_patient();
         }
@@ -189,7 +189,7 @@ impl Client {
     fn is_doubtful(&self, failure: &ExchangeFailure) -> bool {
         // Whoever says when to come back, or is to be asked without end, is given the time.
         let busy = failure.hint.is_some() || self.retry.limit().is_none();
-        !self.proven && (failure.error.doubts_the_server() || failure.error.is_status() && !busy)
+        !self.proven && (failure.error.doubts_the_server() || failure.error.is_status() && !failure.in_reply && !busy)
     }
 
     fn give_up(&self, error: ModelError, retries: u32) -> ModelError {
