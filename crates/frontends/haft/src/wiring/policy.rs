@@ -146,7 +146,7 @@ impl ProjectPolicy {
     }
 
     /// Tightens configuration and plan of a run in a project that is trusted.
-    pub(crate) fn apply(&self, config: &mut Config, plan: &mut RunPlan) {
+    fn apply(&self, config: &mut Config, plan: &mut RunPlan) {
         config.sandbox.hidden.extend(self.hidden.iter().cloned());
         if let Some(offer) = &self.offer {
             plan.offered_tools = narrowed(&plan.offered_tools, offer, config);
@@ -221,10 +221,14 @@ fn text(root: &Path, name: &str) -> Option<String> {
     Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
-/// Gives a session the rules of a trusted project.
+/// Gives every session what a trusted project tightens.
 pub(super) struct PolicyExtension;
 
 impl Extension for PolicyExtension {
+    fn tighten(&self, config: &mut Config, plan: &mut RunPlan) {
+        ProjectPolicy::of(&plan.project.root).apply(config, plan);
+    }
+
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
         if !context.standing.is_trusted() {
             return Contribution::default();
