@@ -165,6 +165,8 @@ pub struct ToolSettings {
     pub further: Vec<Arc<dyn Tool>>,
     /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when empty.
     pub offered: Vec<String>,
+    /// Whether they are an agent's file's, which may name tools that are not here.
+    pub of_agent_file: bool,
     /// The user's profiles of tools.
     pub profiles: BTreeMap<String, Vec<String>>,
     /// Who looks over the shoulder of every call.
