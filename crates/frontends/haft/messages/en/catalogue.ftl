@@ -30,3 +30,4 @@ catalogue-sent-index = in every request, as the index
 catalogue-sent-touched = once { $patterns } is touched
 catalogue-sent-read = when the model reads it
 catalogue-folder-missing = { $path } (does not exist)
+catalogue-skill-too-large = a skill has at most { $most_files } files and { $most } MB

@@ -6,9 +6,6 @@ models-already-declared = `{ $name }` is already declared in `{ $file }`; change
 models-provider-exists = provider `{ $name }` exists already; leave `--{ $flag }` out, or set `providers.{ $name }.{ $key }` in `{ $file }`
 models-provider-new = provider `{ $name }` is new; give its `--api` and `--base-url`
 models-not-a-table = `{ $name }` in `{ $file }` is not a table of its own; add the model by hand
-models-none =
-    No models are declared in `{ $file }`, and no key of a built-in provider is in the environment.
-    `haft models list --all` shows what is built in, `haft models add` declares a model.
 models-role-main = { $first } (as main)
 models-price-source = { $name }: { $source } as of { $as_of }{ $note }
 models-which = which model? Give its name as `provider/model`, or set `model`
@@ -24,3 +21,10 @@ models-test-cache-unused = cache    nothing was read from it the second time
 models-test-cache-declared = cache    declared as { $rule }, from { $tokens } tokens, for { $ttl } (`--cache` tries it)
 models-unknown-provider = there is no provider `{ $name }`
 models-price = ${ $input } in, ${ $output } out a million tokens
+models-none =
+    No models are declared in `{ $file }`, and no key of a built-in provider is in the environment.
+    Set one of these variables to use the models beside it, or declare a model with `haft models add`:
+
+    { $models }
+    `haft models list --all` shows windows and prices.
+models-no-key-needed = nothing: a local server

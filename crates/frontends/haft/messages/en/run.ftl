@@ -6,7 +6,6 @@ run-in-background = runs in the background; `haft jobs attach { $id }` watches i
 run-which-conversation = which conversation? Give `-r ID` (`haft conversations list` shows them), or `-c`
 run-fork-which = `--fork-session` copies a conversation; say which one with `-c` or `-r ID`
 run-no-prompt = what should the model do? Give a prompt, or pipe one in
-run-goal-limit = `--goal` needs a limit: `--max-budget-usd`, `--max-turns` or `--max-wall-time`
 run-goal-plan = a goal cannot be reached in plan mode, where nothing may change; leave out one of the two
 run-no-model = no model is chosen; use `-m provider/model`, or set `model` in config.toml (`haft demo` needs none)
 run-empty-prompt = the prompt is empty
@@ -22,3 +21,4 @@ run-form = { $from } asks you. It will get what you type; give no password.
 run-form-note = An empty line takes the default or leaves the field out, `-` declines the form.
 run-permission-keys = y = yes, n = no, or a reason for the model:
 run-permission-keys-always = y = yes, a = always ({ $rules }), n = no, or a reason for the model:
+run-goal-limit = `--goal` needs a limit: `--max-budget-usd`, `--max-total-tokens`, `--max-turns` or `--max-wall-time`

@@ -79,3 +79,5 @@ table-usd-m-in = USD/M IN
 table-what = WHAT
 table-window = WINDOW
 table-written = WRITTEN
+table-set = SET
+table-models = MODELS

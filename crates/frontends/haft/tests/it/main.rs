@@ -45,6 +45,7 @@ mod messages;
 mod models;
 mod modes;
 mod modules;
+mod money;
 mod needles;
 mod permissions;
 mod project_policy;

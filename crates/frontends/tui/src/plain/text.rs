@@ -1,6 +1,6 @@
 //! Rows as sentences: a symbol becomes a word.
 
-use haft_agent::Answer;
+use haft_agent::ApprovalReply;
 use haft_text::reveal;
 use serde_json::Value;
 
@@ -71,12 +71,12 @@ pub(super) fn question(asking: &ApprovalDialog) -> String {
 }
 
 /// What an answer was taken for.
-pub(super) fn answered(answer: &Answer) -> &'static str {
+pub(super) fn answered(answer: &ApprovalReply) -> &'static str {
     match answer {
-        Answer::Once => text!("plain-allowed"),
-        Answer::Changed { .. } => text!("plain-allowed-changed"),
-        Answer::Always => text!("plain-always-allowed"),
-        Answer::No { .. } => text!("plain-not-allowed"),
+        ApprovalReply::Once => text!("plain-allowed"),
+        ApprovalReply::Changed { .. } => text!("plain-allowed-changed"),
+        ApprovalReply::Always => text!("plain-always-allowed"),
+        ApprovalReply::No { .. } => text!("plain-not-allowed"),
     }
 }
 
