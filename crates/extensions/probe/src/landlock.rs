@@ -4,7 +4,7 @@
 use crate::{Finding, ProbeKind};
 
 /// What it leaves open beside protected files: it has no exception inside a writable folder, and knows nothing of a file's
-/// attributes, of System V memory, or of the lists in `/proc`.
+/// attributes, of System V memory, of the lists in `/proc`, or of what the kernel tells about other processes of the same user.
 const OPEN: &[&str] = &[
     "change a file's permissions",
     "change permissions through a file open for reading",
@@ -19,6 +19,11 @@ const OPEN: &[&str] = &[
     "see the sockets outside",
     "read shared memory by its number",
     "see the queues of messages of others",
+    "see the command line of a process outside",
+    "see the limits of a process",
+    "see the processors of a process",
+    "see the session of a process",
+    "change the priority of a process to its own",
     "list a secret folder",
 ];
 

@@ -77,7 +77,9 @@ impl KnownFolders {
                 bytes.extend_from_slice(field);
                 bytes.push(0);
             }
-            names.iter().for_each(|name| bytes.extend(name.as_bytes().iter().chain(&[0])));
+            for name in names {
+                bytes.extend(name.as_bytes().iter().chain(&[0]));
+            }
         }
         let folder = self.file.parent().unwrap_or(Path::new("/"));
         let _ = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
