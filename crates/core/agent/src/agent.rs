@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use haft_engine::turn::Limits;
-use haft_engine::{Approver, Callback, Roles, Session, ToolHelp, Which};
-use haft_model::{Declared, Secret};
+use haft_engine::turn::TurnLimits;
+use haft_engine::{Approver, Callback, Notice, Roles, Session, ToolHelp, Which};
+use haft_model::{Declared, ModelError, Secret};
 use haft_project::external::HelpCache;
 use haft_sandbox::Sandbox;
-use haft_store::versions::FileVersions;
 use haft_store::{Conversation, Store};
 use haft_text::Masker;
-use haft_tool::{Plugin, Tool};
+use haft_tool::{ChangeRecords, Plugin, Tool, Unrecorded};
+use haft_tools::ProjectCopies;
 use haft_types::{Clock, IdSource, Message};
 
 use crate::builder::{AgentBuilder, model_of};
@@ -21,9 +21,10 @@ use crate::extension::Extension;
 use crate::places::Places;
 use crate::plan::RunPlan;
 use crate::project::Project;
-use crate::{defaults_notice, keys, models, sandbox, spill, store, tool_help, wiring};
+use crate::{defaults_notice, keys, knowledge, models, sandbox, spill, store, tool_help, wiring};
 
 /// Everything sessions are opened with that is the same for all of them.
+#[derive(Clone)]
 pub struct Agent {
     pub(crate) places: Places,
     pub(crate) config: Config,
@@ -33,16 +34,16 @@ pub struct Agent {
     pub(crate) plugins: Vec<Arc<dyn Plugin>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
-    /// Where runs work that are not told otherwise.
+    /// Where runs work by default.
     pub(crate) project: Option<Project>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: TurnLimits,
     pub(crate) on_masker: Option<MaskerListener>,
-    /// In place of the database below the data folder.
-    pub(crate) file_versions: Option<Arc<dyn FileVersions>>,
+    pub(crate) changes: Arc<dyn ChangeRecords>,
+    pub(crate) copies: Option<Arc<dyn ProjectCopies>>,
 }
 
-/// Who is told what must not be shown, once it is known.
+/// Who hears what must not be shown, once it is known.
 pub(crate) type MaskerListener = Arc<dyn Fn(&Masker) + Send + Sync>;
 
 impl Agent {
@@ -59,9 +60,10 @@ impl Agent {
             ids: Arc::new(RandomIds),
             project: None,
             approver: None,
-            limits: Limits::default(),
+            limits: TurnLimits::default(),
             on_masker: None,
-            file_versions: None,
+            changes: Arc::new(Unrecorded),
+            copies: None,
         }
     }
 
@@ -77,20 +79,26 @@ impl Agent {
         self
     }
 
-    /// The same with a listener that is told what must not be shown before a session is opened: keys out of files and of
+    /// The same with a listener that hears what must not be shown before a session is opened: keys out of files and of
     /// extensions, which a log outside of the session cannot know.
     #[must_use]
     pub fn on_masker(self, tell: impl Fn(&Masker) + Send + Sync + 'static) -> Self {
         Self { on_masker: Some(Arc::new(tell)), ..self }
     }
 
-    /// The same with another store for what files held before they were changed.
+    /// The same with a record of what calls change in files: before a file is changed, what it held is saved there.
     #[must_use]
-    pub fn with_file_versions(self, versions: Arc<dyn FileVersions>) -> Self {
-        Self { file_versions: Some(versions), ..self }
+    pub fn with_change_records(self, changes: Arc<dyn ChangeRecords>) -> Self {
+        Self { changes, ..self }
     }
 
-    /// What a run is told of this conversation, as the builder and the configuration have it. Further fields may be set before
+    /// The same with copies of the project for sub-agents that ask for one.
+    #[must_use]
+    pub fn with_project_copies(self, copies: Arc<dyn ProjectCopies>) -> Self {
+        Self { copies: Some(copies), ..self }
+    }
+
+    /// What a run of this conversation is opened with, as the builder and the configuration have it. Further fields may be set before
     /// it is opened.
     pub fn plan(&self, which: Which) -> Result<RunPlan, SetupError> {
         let project = match &self.project {
@@ -117,72 +125,76 @@ impl Agent {
     }
 
     /// Opens the session a run works in.
-    pub async fn open(&self, plan: RunPlan) -> Result<Session, SetupError> {
-        let Self { places, config, .. } = self;
+    pub async fn open(&self, mut plan: RunPlan) -> Result<Session, SetupError> {
+        let agent = self.tightened(&mut plan, false)?;
+        let Self { places, config, .. } = &*agent;
         spill::sweep(&places.spill(), WallClock.now().into(), config.limits.spill_days);
         tool_help::sweep(places);
-        let store = store::open_store_with_backups(places, config, &self.extensions)?;
+        let store = store::open_store_with_backups(places, config, &agent.extensions)?;
         let which = plan.which.clone();
-        let declared = models::declared_model(&places.environment, config, &plan.model)?;
-        let key = self.key(&declared)?;
+        let (declared, key, replaced) = agent.usable_model(&mut plan)?;
+        if plan.limits.needs_price() && declared.spec.price.is_none() {
+            return Err(SetupError::Client(ModelError::NoPrice(declared.spec.full_name())));
+        }
         let projects = std::iter::once(&plan.project.root).chain(&plan.added_folders).cloned().collect();
         let confined = wiring::with_denied_reads(places, config, &plan)?;
         let sandbox = sandbox::set_up_sandbox(places, &confined, plan.mode, projects).await?;
         let asking = tool_help(places, config, &plan.project);
-        let (mut session, services) = wiring::prepare(self, plan, store, sandbox, (declared, key))?;
+        let (mut session, services) = wiring::prepare(&agent, plan, store, sandbox, declared, key)?;
         session.knowledge.tool_help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
-        session.notices.extend(defaults_notice::take(places, config));
+        session.notices.extend(replaced.into_iter().chain(defaults_notice::take(places, config)));
         session.notices.splice(0..0, wiring::recovered(&session.folders.workspace.journal));
         Ok(Box::pin(Session::open(session, services, which)).await?)
     }
 
-    /// Opens a conversation as these messages tell it, only to see what would be sent next. No key is asked for.
+    /// The model of a plan with its key, or the one in its place and a notice that says why.
+    fn usable_model(&self, plan: &mut RunPlan) -> Result<(Declared, Option<Secret>, Option<Notice>), SetupError> {
+        let with_key = |name: &str| {
+            let declared = models::declared_model(&self.places.environment, &self.config, name)?;
+            let key = self.key(&declared)?;
+            Ok((declared, key))
+        };
+        let (error, other) = match (with_key(&plan.model), plan.otherwise.take()) {
+            (Ok((declared, key)), _) => return Ok((declared, key, None)),
+            (Err(error), None) => return Err(error),
+            (Err(error), Some(other)) => (error, other),
+        };
+        let message = format!("the agent runs on `{other}`: `{}` cannot be used ({error})", plan.model);
+        plan.model = other;
+        let (declared, key) = with_key(&plan.model)?;
+        Ok((declared, key, Some(Notice { code: "agent_model", message })))
+    }
+
+    /// Opens a conversation as these messages tell it, only to see what would be sent next.
     pub async fn look(
         &self,
-        plan: RunPlan,
-        store: Arc<dyn Store>,
-        history: (Conversation, Vec<Message>),
-    ) -> Result<Session, SetupError> {
-        let declared = models::declared_model(&self.places.environment, &self.config, &plan.model)?;
-        self.look_with(plan, store, history, (declared, None), Obeyed::IfTrusted).await
-    }
-
-    /// The same with the project's rules, instructions and agents as if it were trusted. A look runs nothing; hooks, tools and
-    /// servers of an untrusted project stay unknown.
-    pub async fn look_as_trusted(
-        &self,
-        plan: RunPlan,
-        store: Arc<dyn Store>,
-        history: (Conversation, Vec<Message>),
-    ) -> Result<Session, SetupError> {
-        let declared = models::declared_model(&self.places.environment, &self.config, &plan.model)?;
-        self.look_with(plan, store, history, (declared, None), Obeyed::Always).await
-    }
-
-    /// The same for a look at which a model may be asked. Without a key it is asked without one.
-    pub async fn look_and_ask(
-        &self,
-        plan: RunPlan,
-        store: Arc<dyn Store>,
-        history: (Conversation, Vec<Message>),
-    ) -> Result<Session, SetupError> {
-        let declared = models::declared_model(&self.places.environment, &self.config, &plan.model)?;
-        let key = self.key(&declared).unwrap_or_default();
-        self.look_with(plan, store, history, (declared, key), Obeyed::IfTrusted).await
-    }
-
-    async fn look_with(
-        &self,
-        plan: RunPlan,
+        mut plan: RunPlan,
         store: Arc<dyn Store>,
         (conversation, messages): (Conversation, Vec<Message>),
-        model: (Declared, Option<Secret>),
-        obeyed: Obeyed,
+        look: Look,
     ) -> Result<Session, SetupError> {
+        let agent = self.tightened(&mut plan, look == Look::AsTrusted)?;
+        let declared = models::declared_model(&agent.places.environment, &agent.config, &plan.model)?;
+        let key = match look {
+            Look::Only | Look::AsTrusted => None,
+            // Without a key it is asked without one.
+            Look::MayAsk => agent.key(&declared).unwrap_or_default(),
+        };
         let sandbox = Sandbox::off("nothing is run");
-        let (mut session, services) = wiring::prepare(self, plan, store, sandbox, model)?;
-        session.knowledge.ground.trusted |= obeyed == Obeyed::Always;
+        let (mut session, services) = wiring::prepare(&agent, plan, store, sandbox, declared, key)?;
+        session.knowledge.ground.trusted |= look == Look::AsTrusted;
         Ok(Box::pin(Session::look(session, services, conversation, messages)).await?)
+    }
+
+    /// The agent of this run: a project that is trusted may tighten what is allowed, whoever opens the session.
+    fn tightened(&self, plan: &mut RunPlan, as_trusted: bool) -> Result<Box<Self>, SetupError> {
+        let mut agent = Box::new(self.clone());
+        if as_trusted || knowledge(&self.places, &plan.project)?.1.is_trusted() {
+            for extension in &self.extensions {
+                extension.tighten(&mut agent.config, plan);
+            }
+        }
+        Ok(agent)
     }
 
     fn key(&self, declared: &Declared) -> Result<Option<Secret>, SetupError> {
@@ -190,9 +202,13 @@ impl Agent {
     }
 }
 
-/// Whether a look takes the texts of the project's own files into account.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Obeyed {
-    IfTrusted,
-    Always,
+/// What a look may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Nothing but look; no key is needed.
+    Only,
+    /// The same with the project's rules, instructions and agents as if it were trusted. Its hooks, tools and servers stay unknown.
+    AsTrusted,
+    /// A model may be asked.
+    MayAsk,
 }

@@ -16,6 +16,7 @@ use haft_types::{Clock, Decision, ModelSpec, PermissionMode, TokenCounter};
 
 use crate::config::{Config, Section};
 use crate::places::Places;
+use crate::plan::RunPlan;
 use crate::project::Project;
 
 /// Something a session may have beside the core.
@@ -24,6 +25,9 @@ pub trait Extension: Send + Sync {
     fn sections(&self) -> Vec<Section> {
         Vec::new()
     }
+
+    /// Tightens what a run in a trusted project is allowed, as the project says. It must not widen anything.
+    fn tighten(&self, _config: &mut Config, _plan: &mut RunPlan) {}
 
     /// What a session has of it. Nothing is started here: a session that never uses it must not pay for it. What is wrong with
     /// its configuration is a notice, and costs no more than what depends on it.
@@ -85,7 +89,7 @@ pub struct Contribution {
     pub readers: Readers,
     /// Values that must not be shown or kept anywhere.
     pub secrets: Vec<String>,
-    /// What the user must be told first, once.
+    /// What the user must see first, once.
     pub notices: Vec<Notice>,
 }
 

@@ -1,10 +1,10 @@
-//! What one run is told, after configuration and whatever the front end adds are one.
+//! What one run is opened with, after configuration and whatever the front end adds are one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_engine::turn::Limits;
+use haft_engine::turn::TurnLimits;
 use haft_engine::{AnswerSchema, Approver, Leftovers, Roles, SharedBudget, Which};
 use haft_types::PermissionMode;
 
@@ -12,16 +12,18 @@ use crate::config::{Config, RolesConfig};
 use crate::error::SetupError;
 use crate::project::Project;
 
-/// What a run is told, after flags and configuration are one.
+/// What a run is opened with, after flags and configuration are one.
 #[derive(Clone)]
 pub struct RunPlan {
     /// The main model, as `provider/model`.
     pub model: String,
+    /// The model in place of one that cannot be used: an agent's file may name one that is not here.
+    pub otherwise: Option<String>,
     /// The project it works in.
     pub project: Project,
     /// Folders beside the project that its tools may use.
     pub added_folders: Vec<PathBuf>,
-    /// Who the model is told to be.
+    /// The role of the model.
     pub roles: Roles,
     /// How much may happen without asking.
     pub mode: PermissionMode,
@@ -29,12 +31,14 @@ pub struct RunPlan {
     pub approver: Option<Arc<dyn Approver>>,
     /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when empty.
     pub offered_tools: Vec<String>,
+    /// Whether they are an agent's file's, which may name tools that are not here.
+    pub tools_of_agent_file: bool,
     /// The user's profiles of tools.
     pub tool_profiles: BTreeMap<String, Vec<String>>,
     /// Paths named as the focus of the task.
     pub focus_files: Vec<String>,
     /// What it may use up.
-    pub limits: Limits,
+    pub limits: TurnLimits,
     /// Whether only the model's report that the goal is reached ends a turn.
     pub goal: bool,
     /// What becomes of what still runs when a turn is over.
@@ -68,9 +72,11 @@ impl RunPlan {
             mode: config.permissions.mode,
             approver: None,
             offered_tools: config.tools.offer.clone(),
+            tools_of_agent_file: false,
+            otherwise: None,
             tool_profiles: config.tools.profiles.clone(),
             focus_files: Vec::new(),
-            limits: Limits::default(),
+            limits: TurnLimits::default(),
             goal: false,
             leftovers: Leftovers::End,
             answer: None,

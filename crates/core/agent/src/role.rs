@@ -20,7 +20,7 @@ impl RunPlan {
     /// Puts the role of this agent on.
     pub fn take_role(&mut self, places: &Places, name: &str, chosen: OwnChoice) -> Result<(), SetupError> {
         let (ground, _) = knowledge(places, &self.project)?;
-        // What is wrong with another file is told by `haft agents list`.
+        // What is wrong with another file is shown by `haft agents list`.
         let found = agents::load(&ground, &mut Vec::new());
         let Some(agent) = found.get(name) else {
             let names: Vec<_> = found.items.iter().map(|agent| agent.name.as_str()).collect();
@@ -35,9 +35,10 @@ impl RunPlan {
             self.roles.system_prompt.clone_from(&agent.system_prompt);
         }
         if let (false, Some(model)) = (chosen.model, &agent.model) {
-            self.model.clone_from(model);
+            self.otherwise = Some(std::mem::replace(&mut self.model, model.clone()));
         }
         if !chosen.tools {
+            self.tools_of_agent_file = true;
             self.offered_tools = match &agent.tools {
                 AgentTools::All => vec!["*".to_owned()],
                 AgentTools::Only(names) if names.is_empty() => vec!["none".to_owned()],

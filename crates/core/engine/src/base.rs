@@ -26,9 +26,10 @@ use crate::meter::Meter;
 use crate::names;
 use crate::resume;
 use crate::session::AdvertisedTools;
+use crate::spending::PaidRequest;
 use crate::stored_state::TokenizerFactors;
 use crate::subagents::SharedBudget;
-use crate::turn::{Input, Limits, Position, ToolsDone, Turn, Unfinished};
+use crate::turn::{Input, Position, ToolsDone, Turn, TurnLimits, Unfinished};
 use crate::turn_io::{EventSink, TurnIo, call_result};
 
 /// A model with tools and a system prompt, in a loop.
@@ -66,7 +67,7 @@ impl BaseLoop {
             registry,
             advertised,
             history: Vec::new(),
-            meter: Meter::new(Limits::default(), SharedBudget::default(), TokenizerFactors::default()),
+            meter: Meter::new(TurnLimits::default(), SharedBudget::default(), TokenizerFactors::default()),
             folder: PathBuf::from("/"),
             clock,
             ids,
@@ -76,7 +77,7 @@ impl BaseLoop {
 
     /// The same within these limits.
     #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
+    pub fn with_limits(mut self, limits: TurnLimits) -> Self {
         self.meter.set_limits(limits);
         self
     }
@@ -165,8 +166,13 @@ impl TurnHost for BaseLoop {
     }
 
     async fn send_request(&mut self, io: &mut TurnIo<'_>) -> Result<Input, Infallible> {
-        let request = self.request();
-        Ok(match self.client.stream(&request, io.cancel, &mut |delta| io.delta(delta)).await {
+        let request = Arc::new(self.request());
+        let paid = PaidRequest::reserve(request, &self.client, &self.meter, io.cancel).await;
+        let sent = match paid {
+            Ok(paid) => paid.send(&mut self.client, &mut self.meter, io.cancel, &mut |delta| io.delta(delta)).await,
+            Err(error) => Err(error),
+        };
+        Ok(match sent {
             Ok(reply) => Input::Replied(take_reply(self, reply, io).await?),
             Err(error) => failed(&error),
         })

@@ -19,7 +19,6 @@ mod documents;
 mod driver;
 
 mod external;
-pub mod files;
 pub mod hub;
 mod meter;
 mod names;
@@ -28,6 +27,7 @@ mod ports;
 mod resume;
 mod secrets;
 mod session;
+mod spending;
 mod stamps;
 mod stored_state;
 mod strict_json;
@@ -37,7 +37,7 @@ pub mod turn;
 mod turn_io;
 
 pub use answer::{AnswerSchema, SchemaError};
-pub use approval::{Answer, Approval, Approver};
+pub use approval::{Approval, ApprovalReply, Approver};
 pub use base::BaseLoop;
 pub use callbacks::{
     Callback, CommandHook, HookHost, Moment, Occasion, Reaction, StartGuard, StartRefusal, StartRequest, ToolName,

@@ -1,4 +1,4 @@
-//! `AGENTS.md`, `CLAUDE.md` and what they import.
+//! `AGENTS.md`, the like of other programs (`CLAUDE.md`, `GEMINI.md`, copilot's instructions), and what they import.
 //!
 //! Those of the root and of every folder down to the one worked in are always there, the nearest last: what it says wins. Those
 //! deeper down come in once a file below them is touched. `@path` in such a file brings in the file it names.
@@ -6,12 +6,13 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::file::{self, FileScope};
+use crate::compat;
+use crate::file::{self, ReadBounds};
 use crate::knowledge::KnowledgePaths;
 use crate::problem::FileProblem;
 
-/// The names, in the order they are read in a folder.
-const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+/// The name that is read first in a folder, before those of other programs.
+const OWN: &str = "AGENTS.md";
 /// How far imports lead on from one file to the next.
 const DEEPEST_IMPORT: usize = 5;
 
@@ -48,9 +49,10 @@ pub fn folders<'a>(knowledge: &KnowledgePaths, touched: impl Iterator<Item = &'a
 
 /// The files that are looked for in these folders and by the user, whether or not they exist.
 pub fn files(knowledge: &KnowledgePaths, folders: &[PathBuf]) -> Vec<PathBuf> {
+    let names = || std::iter::once(OWN).chain(compat::INSTRUCTIONS);
     let of_project =
-        folders.iter().filter(|_| knowledge.trusted).flat_map(|folder| NAMES.map(|name| folder.join(name)));
-    of_project.chain([knowledge.user.join("AGENTS.md")]).collect()
+        folders.iter().filter(|_| knowledge.trusted).flat_map(|folder| names().map(|name| folder.join(name)));
+    of_project.chain([knowledge.user.join(OWN)]).collect()
 }
 
 /// `CODE_LAW.md` of the project's root in any case; the one in upper case wins, then the first by name.
@@ -67,7 +69,7 @@ pub fn load(knowledge: &KnowledgePaths, folders: &[PathBuf], problems: &mut Vec<
     let mut reader =
         InstructionReader { knowledge, reached: HashSet::new(), said: HashSet::new(), found: Vec::new(), problems };
     for path in files(knowledge, folders) {
-        let within = if path.starts_with(&knowledge.root) { FileScope::Project } else { FileScope::Anywhere };
+        let within = if path.starts_with(&knowledge.root) { ReadBounds::Project } else { ReadBounds::Anywhere };
         reader.take(&path, within, &mut Vec::new());
     }
     reader.found
@@ -84,7 +86,7 @@ struct InstructionReader<'a> {
 
 impl InstructionReader<'_> {
     /// Takes a file in, and what it imports after it. `chain` are the files that led here.
-    fn take(&mut self, path: &Path, within: FileScope, chain: &mut Vec<PathBuf>) {
+    fn take(&mut self, path: &Path, within: ReadBounds, chain: &mut Vec<PathBuf>) {
         if !path.is_file() {
             return;
         }
@@ -104,8 +106,8 @@ impl InstructionReader<'_> {
 
     fn import(&mut self, from: &Path, line: usize, target: &str, chain: &mut Vec<PathBuf>) {
         // One file of the project among those that led here is enough: it may have been written by anybody.
-        let confined = chain.iter().any(|real| FileScope::named_by(self.knowledge, real) == FileScope::Project);
-        let within = if confined { FileScope::Project } else { FileScope::Anywhere };
+        let confined = chain.iter().any(|real| ReadBounds::named_by(self.knowledge, real) == ReadBounds::Project);
+        let within = if confined { ReadBounds::Project } else { ReadBounds::Anywhere };
         let path = match (target.strip_prefix("~/"), &self.knowledge.home) {
             (Some(rest), Some(home)) => home.join(rest),
             (Some(_), None) => return,

@@ -1,4 +1,4 @@
-//! Rules: words the model works by.
+//! Rules: text the model works by.
 //!
 //! Of the project's folders only the first with a Markdown file counts; the user's folders are added after it. A file that is
 //! reached twice is loaded once.
@@ -80,7 +80,7 @@ pub struct RuleFile {
     pub description: String,
     /// When it is sent.
     pub applies: Applies,
-    /// Its words, without the front matter.
+    /// Its text, without the front matter.
     pub text: String,
 }
 
@@ -100,7 +100,7 @@ pub fn folders(knowledge: &KnowledgePaths) -> Vec<crate::knowledge::KnowledgeFol
     let mut folders = knowledge.folders(KnowledgeKind::Rules);
     folders.retain(|folder| {
         let first = folder.level != Level::Project || !from_project;
-        let counts = first && !file::markdown(&folder.path).is_empty();
+        let counts = first && !files(&folder.path).is_empty();
         from_project |= counts && folder.level == Level::Project;
         counts
     });
@@ -112,7 +112,7 @@ pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<
     let mut reached = HashSet::new();
     let mut rules = Vec::new();
     for folder in folders(knowledge) {
-        for path in file::markdown(&folder.path) {
+        for path in files(&folder.path) {
             let Some(read) = file::read(knowledge, &path, problems) else { continue };
             if reached.insert(read.real) {
                 let mut rule = rule(path, folder.level, &read.text, problems);
@@ -124,6 +124,11 @@ pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<
         }
     }
     rules
+}
+
+/// The rule files of a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    file::with_ending(folder, compat::rule_endings(folder))
 }
 
 fn rule(path: PathBuf, level: Level, text: &str, problems: &mut Vec<FileProblem>) -> RuleFile {

@@ -310,13 +310,12 @@ fn failed_start(server: &ServerDefinition, error: &ClientInitializeError, said: 
         ClientInitializeError::ConnectionClosed(_) => "it ended before it answered".to_owned(),
         ClientInitializeError::JsonRpcError(error) => format!("it refused: {}", error.message),
         ClientInitializeError::TransportError { error, .. } => {
-            let mut words = error.to_string();
-            let mut source = std::error::Error::source(error);
-            while let Some(cause) = source {
-                words = format!("{words}: {cause}");
-                source = cause.source();
+            let mut cause: &dyn std::error::Error = error;
+            while let Some(deeper) = cause.source() {
+                cause = deeper;
             }
-            words
+            // What lies above the cause names types of the library.
+            format!("it cannot be reached: {cause}")
         }
         other => other.to_string(),
     };

@@ -23,13 +23,15 @@ use haft_agent::AbsentExtension;
 use haft_agent::config::{Config, Section};
 use haft_agent::{
     Agent, ConfigError, Extension, FolderError, HostEnvironment, KeyError, KeyState, Places, Project, RunPlan,
-    SetupError,
+    SetupError, WallClock,
 };
+use haft_changes::versions::{FileVersions, SqliteVersions};
+use haft_changes::{FileChanges, GitWorktrees};
 use haft_engine::Session;
 use haft_model::{Declared, ProviderConfig, Secret};
-use haft_store::{Conversation, Store};
+use haft_store::Store;
+use haft_tool::Tool;
 use haft_tui::TuiConfig;
-use haft_types::Message;
 
 use log::LogLevel;
 
@@ -69,6 +71,18 @@ pub(crate) fn environment() -> &'static HostEnvironment {
             .supervised_by(std::env::current_exe().unwrap_or_default())
     });
     &PROCESS
+}
+
+/// The tools of extensions as they are described, with nothing behind them.
+pub(crate) fn described_tools() -> Vec<Arc<dyn Tool>> {
+    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+    #[cfg(feature = "web")]
+    tools.extend(web::described());
+    #[cfg(feature = "rag")]
+    tools.push(Arc::new(haft_rag::use_rag_tool(Vec::new())));
+    #[cfg(feature = "mcp")]
+    tools.push(mcp::described());
+    tools
 }
 
 /// The folders of this user.
@@ -165,7 +179,17 @@ pub(crate) fn lower_config(table: toml::Table) -> Result<Config, ConfigError> {
 
 /// The agent of these folders and this configuration, with everything this build has.
 pub(crate) fn agent(places: &Places, config: Config) -> Agent {
-    Agent::new(places.clone(), config).with_extensions(extensions()).on_masker(|masker| log::mask_with(masker.clone()))
+    let changes = FileChanges::new(versions(places, &config));
+    Agent::new(places.clone(), config)
+        .with_change_records(Arc::new(changes))
+        .with_project_copies(Arc::new(GitWorktrees))
+        .with_extensions(extensions())
+        .on_masker(|masker| log::mask_with(masker.clone()))
+}
+
+/// What files were before haft changed them.
+pub(crate) fn versions(places: &Places, config: &Config) -> Arc<dyn FileVersions> {
+    Arc::new(SqliteVersions::at(&places.versions(), &config.store, Arc::new(WallClock)))
 }
 
 /// Opens the user's conversations for one look or one change.
@@ -174,48 +198,8 @@ pub(crate) fn open_store(places: &Places, config: &Config) -> Result<Arc<dyn Sto
 }
 
 /// Opens the session a run works in.
-pub(crate) async fn open_session(
-    places: &Places,
-    mut config: Config,
-    mut plan: RunPlan,
-) -> Result<Session, SetupError> {
-    if haft_agent::knowledge(places, &plan.project)?.1.is_trusted() {
-        ProjectPolicy::of(&plan.project.root).apply(&mut config, &mut plan);
-    }
+pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan) -> Result<Session, SetupError> {
     Box::pin(agent(places, config).open(plan)).await
-}
-
-/// Opens a conversation made of these messages, only to see what would be sent next.
-pub(crate) async fn look(
-    places: &Places,
-    config: Config,
-    plan: RunPlan,
-    store: Arc<dyn Store>,
-    history: (Conversation, Vec<Message>),
-) -> Result<Session, SetupError> {
-    Box::pin(agent(places, config).look(plan, store, history)).await
-}
-
-/// The same with the project's own files, whether or not it is trusted: nothing of them runs.
-pub(crate) async fn look_as_trusted(
-    places: &Places,
-    config: Config,
-    plan: RunPlan,
-    store: Arc<dyn Store>,
-    history: (Conversation, Vec<Message>),
-) -> Result<Session, SetupError> {
-    Box::pin(agent(places, config).look_as_trusted(plan, store, history)).await
-}
-
-/// The same for a look at which a model may be asked.
-pub(crate) async fn look_and_ask(
-    places: &Places,
-    config: Config,
-    plan: RunPlan,
-    store: Arc<dyn Store>,
-    history: (Conversation, Vec<Message>),
-) -> Result<Session, SetupError> {
-    Box::pin(agent(places, config).look_and_ask(plan, store, history)).await
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What haft knows of providers and models without being told: one file a provider, embedded.
+//! What haft knows of providers and models without configuration: one file a provider, embedded.
 //!
 //! Everything here is a layer below the user's configuration and is merged with it key by key, so it is kept as tables and not
 //! as values. Each entry says which public page its numbers come from, and as of when; a number that no page gives is absent.
@@ -44,6 +44,8 @@ struct Provider {
     /// What holds for every model of it.
     defaults: Table,
     models: BTreeMap<String, CatalogueEntry>,
+    /// Short names of its models.
+    aliases: BTreeMap<String, String>,
 }
 
 #[derive(Debug)]
@@ -60,6 +62,8 @@ struct CatalogueFile {
     defaults: Table,
     #[serde(default)]
     models: BTreeMap<String, Table>,
+    #[serde(default)]
+    aliases: BTreeMap<String, String>,
 }
 
 impl BuiltIn {
@@ -83,6 +87,12 @@ impl BuiltIn {
         self.providers
             .iter()
             .flat_map(|(name, provider)| provider.models.keys().map(move |model| format!("{name}/{model}")))
+    }
+
+    /// The model as `provider/model` that this short name stands for.
+    pub fn alias(&self, name: &str) -> Option<String> {
+        let of = |(provider, known): (&String, &Provider)| Some(format!("{provider}/{}", known.aliases.get(name)?));
+        self.providers.iter().find_map(of)
     }
 
     /// The keys of `[providers.NAME]`.
@@ -135,6 +145,7 @@ impl Provider {
             settings: CatalogueEntry::new(file.provider)?,
             defaults: file.defaults,
             models: models.collect::<Result<_, toml::de::Error>>()?,
+            aliases: file.aliases,
         })
     }
 }

@@ -1,6 +1,6 @@
-//! Why an exchange failed, told from what providers say about it.
+//! Why an exchange failed, read from what providers say about it.
 //!
-//! Each API words its errors its own way; the shapes overlap enough for one reader.
+//! Each API writes its errors its own way; the shapes overlap enough for one reader.
 
 use std::error::Error;
 use std::time::Duration;
@@ -22,11 +22,13 @@ pub(crate) struct ExchangeFailure {
     pub hint: Option<Duration>,
     /// Whether the server asked not to be asked again, or cannot answer otherwise.
     pub last_word: bool,
+    /// Whether it was told inside a reply that had begun: only a server of the API does that.
+    pub in_reply: bool,
 }
 
 impl From<ModelError> for ExchangeFailure {
     fn from(error: ModelError) -> Self {
-        Self { error, hint: None, last_word: false }
+        Self { error, hint: None, last_word: false, in_reply: false }
     }
 }
 
@@ -37,7 +39,7 @@ impl From<Fault> for ExchangeFailure {
             Fault::Reported(body) => {
                 let said = ProviderMessage::read(&body);
                 let status = said.status();
-                said.failure(status, &HeaderMap::new())
+                Self { in_reply: true, ..said.failure(status, &HeaderMap::new()) }
             }
         }
     }
@@ -149,7 +151,7 @@ impl ProviderMessage {
         } else {
             ModelError::Status { status, code: self.code, message: self.message }
         };
-        ExchangeFailure { error, hint, last_word }
+        ExchangeFailure { error, hint, last_word, in_reply: false }
     }
 
     /// Gemini says 400 to a key it does not know.
@@ -179,7 +181,7 @@ impl ProviderMessage {
     }
 }
 
-/// An error and its causes in one line; the outermost words of HTTP clients rarely say what happened.
+/// An error and its causes in one line; the outermost message of HTTP clients rarely say what happened.
 pub(super) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -194,7 +196,7 @@ pub(super) fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// The first words of an answer, on one line.
+/// How an answer begins, on one line.
 fn shorten(text: &str) -> String {
     const MOST: usize = 200;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -35,7 +35,7 @@ pub(crate) enum ModelsCommand {
     /// Add a model, and its provider if that is new, to config.toml.
     Add(Box<AddArgs>),
     /// Test a model with one tiny request.
-    Test(TestArgs),
+    Test(ModelTestArgs),
 }
 
 #[derive(Debug, Default, Args)]
@@ -122,7 +122,7 @@ pub(crate) struct AddArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct TestArgs {
+pub(crate) struct ModelTestArgs {
     /// The model, as `provider/model`; the main model when absent.
     pub(crate) name: Option<String>,
     /// Send two requests long enough for the prefix cache, and report what the second read from it.
@@ -147,8 +147,7 @@ pub(crate) fn run(command: Option<ModelsCommand>) -> anyhow::Result<ProcessExit>
 
 /// Everything that is declared and built in.
 fn catalogue(config: &Config) -> anyhow::Result<Catalogue> {
-    Catalogue::with_built_in(config.providers.clone(), config.models.clone())
-        .map_err(|error| usage_error(error.to_string()))
+    haft_agent::catalogue(config).map_err(|error| usage_error(error.to_string()))
 }
 
 /// A number as people write it: no zeros at its end.

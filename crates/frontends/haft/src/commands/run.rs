@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use haft_agent::config::{Config, RolesConfig};
 use haft_agent::{OwnChoice, Places, RandomIds, RunPlan, SetupError, knowledge, prompt_file};
-use haft_engine::turn::Limits;
+use haft_engine::turn::TurnLimits;
 use haft_engine::{AnswerSchema, Roles, Session, Which};
 use haft_types::PermissionMode;
 use serde_json::json;
@@ -131,7 +131,7 @@ pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyh
         focus_files: args.file.clone(),
         goal: goal(args)?,
         answer: args.json_schema.as_deref().map(answer_schema).transpose()?,
-        limits: Limits {
+        limits: TurnLimits {
             turns: args.max_turns,
             tokens: args.max_total_tokens,
             budget_usd: args.max_budget_usd,
@@ -150,9 +150,14 @@ pub(super) fn take_role(plan: &mut RunPlan, args: &RunArgs, places: &Places) -> 
 
 /// Whether the task is a goal. Without a limit nothing would ever stop a model that does not get there.
 fn goal(args: &RunArgs) -> anyhow::Result<bool> {
-    let limited = args.max_turns.is_some() || args.max_budget_usd.is_some() || args.max_wall_time.is_some();
+    let limited = args.max_turns.is_some()
+        || args.max_total_tokens.is_some()
+        || args.max_budget_usd.is_some()
+        || args.max_wall_time.is_some();
     if args.goal && !limited {
-        return Err(usage_error("`--goal` needs a limit: `--max-budget-usd`, `--max-turns` or `--max-wall-time`"));
+        return Err(usage_error(
+            "`--goal` needs a limit: `--max-budget-usd`, `--max-total-tokens`, `--max-turns` or `--max-wall-time`",
+        ));
     }
     if args.goal && args.permission_mode == Some(PermissionMode::Plan) {
         return Err(usage_error(

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::lines::{TextLine, end_near, split};
+use super::lines::{TextLine, end_near, ends_in_returns, returns_for, split};
 use super::nearest::{self, EditTerms};
 
 /// What happens when a block fits more than one place.
@@ -61,6 +61,26 @@ impl EditBlock {
             }
         }
         Self { pieces, ..Self::default() }
+    }
+
+    /// The same block for a file that may hold carriage returns: it may have copied their pictures, or several of such lines as one.
+    fn for_file(&self, file: &str) -> Self {
+        if !file.contains('\r') {
+            return self.clone();
+        }
+        let lines = |text: &str| -> Vec<String> {
+            let text = returns_for(text, file);
+            if ends_in_returns(file) { text.split('\r').map(str::to_owned).collect() } else { vec![text] }
+        };
+        let pieces = self.pieces.iter().flat_map(|piece| {
+            let made: fn(String) -> BlockLine = match piece {
+                BlockLine::Keep(_) => BlockLine::Keep,
+                BlockLine::Remove(_) => BlockLine::Remove,
+                BlockLine::Add(_) => BlockLine::Add,
+            };
+            lines(text_of(piece)).into_iter().map(made)
+        });
+        Self { pieces: pieces.collect(), ..self.clone() }
     }
 
     /// The lines it looks for.
@@ -137,16 +157,17 @@ pub(crate) fn apply(
     text: &str,
     blocks: &[EditBlock],
     matching: MatchPolicy,
-    words: EditTerms,
+    terms: EditTerms,
 ) -> Result<Applied, BlockMisfit> {
     let lines = split(text);
+    let blocks: Vec<_> = blocks.iter().map(|block| block.for_file(text)).collect();
     let mut found: Vec<Range<usize>> = Vec::with_capacity(blocks.len());
     let mut changes = Vec::with_capacity(blocks.len());
     let mut tolerant = Vec::new();
     for (index, block) in blocks.iter().enumerate() {
         let number = index + 1;
         let search = BlockSearch { lines: &lines, block, taken: &found, matching };
-        let (place, comparison) = search.find(words).map_err(|why| BlockMisfit { block: number, why })?;
+        let (place, comparison) = search.find(terms).map_err(|why| BlockMisfit { block: number, why })?;
         if comparison == Comparison::Tolerant {
             tolerant.push(number);
         }
@@ -169,7 +190,7 @@ struct BlockSearch<'a> {
 
 impl BlockSearch<'_> {
     /// The one place of a block: exactly and after the block before, exactly anywhere, and then both ignoring white space.
-    fn find(&self, words: EditTerms) -> Result<(Range<usize>, Comparison), Why> {
+    fn find(&self, terms: EditTerms) -> Result<(Range<usize>, Comparison), Why> {
         let old = self.block.old();
         if old.is_empty() {
             let at = self.insertion()?;
@@ -190,7 +211,7 @@ impl BlockSearch<'_> {
                 return Ok((start..start + old.len(), comparison));
             }
         }
-        Err(Why::NotFound { hint: nearest::hint(self.lines, &old, &self.block.new_lines(), words) })
+        Err(Why::NotFound { hint: nearest::hint(self.lines, &old, &self.block.new_lines(), terms) })
     }
 
     fn after(&self) -> usize {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use haft_agent::config::{Config, in_file};
-use haft_agent::{Places, Project};
+use haft_agent::{Look, Places, Project};
 use haft_context::{Assembly, Cause};
 use haft_model::{ModelConfig, ProviderConfig};
 use haft_text::grouped;
@@ -33,7 +33,7 @@ const MODEL: &str = "context-test/model";
 const WINDOW: u32 = 1_000_000;
 
 #[derive(Debug, Args)]
-pub(crate) struct TestArgs {
+pub(crate) struct ContextTestArgs {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -91,7 +91,7 @@ struct CheckOutcome {
     found: String,
 }
 
-pub(super) async fn run(args: &TestArgs) -> anyhow::Result<ProcessExit> {
+pub(super) async fn run(args: &ContextTestArgs) -> anyhow::Result<ProcessExit> {
     let (places, loaded) = configuration(&args.common)?;
     let bench = ContextTestBench { places, config: loaded.config, project: wiring::project(None)? };
     let mut outcomes = Vec::new();
@@ -232,7 +232,7 @@ impl ContextTestBench {
         let id = MessageId::derived(ContentHash::of(words.as_bytes()));
         let message = Message::text(id, Role::User, words, Timestamp::UNIX_EPOCH).from(Origin::User);
         let history = (next::imagined(ConversationId::new(PROVIDER), 1), vec![message]);
-        let mut session = wiring::look_as_trusted(&self.places, config, plan, store, history).await?;
+        let mut session = wiring::agent(&self.places, config).look(plan, store, history, Look::AsTrusted).await?;
         Ok(session.preview()?)
     }
 
