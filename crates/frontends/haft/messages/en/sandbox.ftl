@@ -10,3 +10,5 @@ sandbox-test-unavailable = { $layer }: not available: { $why }
 sandbox-test-result = { $layer }: { $refused } attempts to leave are refused, { $worked } ordinary things work
 sandbox-test-wrongly-refused = refused though ordinary
 sandbox-test-noticed = noticed outside: { $noticed }
+sandbox-test-impossible = cannot be done here ({ $group }, { $count }): { $names }
+sandbox-test-not-held = not held by this layer ({ $group }, { $count }): { $names }
