@@ -179,7 +179,7 @@ fn refresh(libraries: &Libraries, project: &Project, common: &Common) -> anyhow:
     }
     let source = libraries.source().map_err(|error| told(&error))?;
     let repository = repository.canonicalize()?;
-    let git = LibraryGit::open(&repository, &source, project, common)?;
+    let git = LibraryGit::open(&repository, project, common)?;
     git.run(GitReach::Network(&source), &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"])?;
     git.run(GitReach::Local, &["reset", "--quiet", "--hard", "FETCH_HEAD"])
 }
@@ -194,7 +194,7 @@ fn fetch(libraries: &Libraries, project: &Project, common: &Common) -> anyhow::R
     let target = half.path().join("repository");
     fs::create_dir(&target)?;
     output::tell(&format!("haft: fetching {source}"));
-    let git = LibraryGit::open(&target, &source, project, common)?;
+    let git = LibraryGit::open(&target, project, common)?;
     git.run(GitReach::Local, &["init", "--quiet", "--template="])?;
     git.run(GitReach::Network(&source), &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"])?;
     git.run(GitReach::Local, &["reset", "--quiet", "--hard", "FETCH_HEAD"])?;
@@ -209,7 +209,7 @@ struct LibraryGit<'a> {
 }
 
 impl<'a> LibraryGit<'a> {
-    fn open(folder: &'a Path, source: &str, project: &Project, common: &Common) -> anyhow::Result<Self> {
+    fn open(folder: &'a Path, project: &Project, common: &Common) -> anyhow::Result<Self> {
         let (places, loaded) = super::configuration(common)?;
         let (of_sandbox, mode) = (&loaded.config.sandbox, PermissionMode::Plan);
         let sandbox = wiring::runtime()?.block_on(set_up_sandbox(&places, of_sandbox, mode, Vec::new()))?;
@@ -217,8 +217,7 @@ impl<'a> LibraryGit<'a> {
         // The whole environment: of it git gets what leads to the network, an agent for keys included.
         let program = GitProgram::find(&host.supervisor(), &sandbox, &host.text_variables(), &[root]);
         let program = program.map_err(|error| usage_error(format!("git is needed to fetch libraries: {error}")))?;
-        // Nobody can be asked for a key from inside.
-        Ok(Self { program: if is_ssh(source) { program.unconfined() } else { program }, folder })
+        Ok(Self { program, folder })
     }
 
     /// What the repository brings is never run: it is fetched with the user's configuration, and checked out without.
@@ -231,13 +230,5 @@ impl<'a> LibraryGit<'a> {
                 "git could not fetch the libraries: {error}; `haft lib proxy` shows where they come from"
             )))
         })
-    }
-}
-
-/// Whether git would ask `ssh`: by its scheme, or as `host:path`.
-fn is_ssh(source: &str) -> bool {
-    match source.split_once("://") {
-        Some((scheme, _)) => scheme.contains("ssh"),
-        None => source.split('/').next().is_some_and(|first| first.contains(':')),
     }
 }

@@ -398,6 +398,45 @@ fn a_linked_work_tree_and_a_folder_of_a_repository_are_reviewed() {
     }
 }
 
+/// Refs in a table, of which a linked work tree has one of its own.
+#[test]
+fn a_linked_work_tree_whose_refs_are_in_a_table_is_reviewed() {
+    let rig = rig([Reply::text("Fine.").times(3)]);
+    let (source, linked) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let at = |folder: &Path, arguments: &[&str]| {
+        let identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
+        Command::new("git").arg("-C").arg(folder).args(identity).args(arguments).output().unwrap()
+    };
+    let main = source.path().canonicalize().unwrap();
+    if !at(&main, &["init", "--quiet", "--ref-format=reftable", "-b", "main"]).status.success() {
+        println!("skipped: this git has no tables of refs");
+        return;
+    }
+    let linked = linked.path().canonicalize().unwrap().join("linked");
+    fs::write(main.join("lines.txt"), "one\n").unwrap();
+    let worktree = ["worktree", "add", "--quiet", "-b", "topic", linked.to_str().unwrap()];
+    for arguments in [&["add", "--all"][..], &["commit", "--quiet", "-m", "one"], &worktree] {
+        let ran = at(&main, arguments);
+        assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    }
+    // The two have different heads, and the linked one can be without a branch.
+    fs::write(linked.join("lines.txt"), "one\ntopic\n").unwrap();
+    at(&linked, &["commit", "--quiet", "-am", "topic"]);
+    for (number, detached) in [false, true].into_iter().enumerate() {
+        if detached {
+            assert!(at(&linked, &["checkout", "--quiet", "--detach"]).status.success());
+        }
+        fs::write(linked.join("lines.txt"), format!("one\ntopic\nchanged {number}\n")).unwrap();
+        for arguments in [&["trust"][..], &["review"]] {
+            let ran = rig.command(arguments).current_dir(&linked).output().unwrap();
+            assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        }
+        let asked = rig.server.generations()[number].seen().unwrap();
+        assert!(asked.last_contains(&format!("+changed {number}")), "{number}");
+        assert!(!asked.last_contains("+topic"), "{number}: it is compared with the head of this work tree");
+    }
+}
+
 /// Nobody else starts git: not by its name, and not in a line for a shell. The sandbox's own probes do, as the commands they
 /// stand for would.
 #[test]
