@@ -117,8 +117,13 @@ impl Agent {
     }
 
     /// Opens the session a run works in.
-    pub async fn open(&self, plan: RunPlan) -> Result<Session, SetupError> {
-        let Self { places, config, .. } = self;
+    pub async fn open(&self, mut plan: RunPlan) -> Result<Session, SetupError> {
+        let places = &self.places;
+        let mut tightened = self.config.clone();
+        for extension in &self.extensions {
+            extension.tighten(places, &mut tightened, &mut plan)?;
+        }
+        let config = &tightened;
         spill::sweep(&places.spill(), WallClock.now().into(), config.limits.spill_days);
         tool_help::sweep(places);
         let store = store::open_store_with_backups(places, config, &self.extensions)?;
@@ -129,7 +134,7 @@ impl Agent {
         let confined = wiring::with_denied_reads(places, config, &plan)?;
         let sandbox = sandbox::set_up_sandbox(places, &confined, plan.mode, projects).await?;
         let asking = tool_help(places, config, &plan.project);
-        let (mut session, services) = wiring::prepare(self, plan, store, sandbox, (declared, key))?;
+        let (mut session, services) = wiring::prepare(self, (config, plan), store, sandbox, (declared, key))?;
         session.knowledge.tool_help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
         session.notices.extend(defaults_notice::take(places, config));
         session.notices.splice(0..0, wiring::recovered(&session.folders.workspace.journal));
@@ -180,7 +185,7 @@ impl Agent {
         obeyed: Obeyed,
     ) -> Result<Session, SetupError> {
         let sandbox = Sandbox::off("nothing is run");
-        let (mut session, services) = wiring::prepare(self, plan, store, sandbox, model)?;
+        let (mut session, services) = wiring::prepare(self, (&self.config, plan), store, sandbox, model)?;
         session.knowledge.ground.trusted |= obeyed == Obeyed::Always;
         Ok(Box::pin(Session::look(session, services, conversation, messages)).await?)
     }

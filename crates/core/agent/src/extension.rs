@@ -5,17 +5,19 @@
 
 use std::sync::Arc;
 
-use haft_engine::{Approver, Callback, Notice, StartGuard};
+use haft_engine::{Approver, Callback, CurrentMode, Notice, StartGuard};
 use haft_permission::PermissionRule;
 use haft_project::{TrustRecord, TrustState};
 use haft_sandbox::Supervisor;
 use haft_store::{Store, StoreConfig, StoreError};
 use haft_tool::{Tool, ToolCatalogue};
 use haft_tools::Readers;
-use haft_types::{Clock, Decision, ModelSpec, PermissionMode, TokenCounter};
+use haft_types::{Clock, Decision, ModelSpec, TokenCounter};
 
 use crate::config::{Config, Section};
+use crate::error::SetupError;
 use crate::places::Places;
+use crate::plan::RunPlan;
 use crate::project::Project;
 
 /// Something a session may have beside the core.
@@ -23,6 +25,11 @@ pub trait Extension: Send + Sync {
     /// The sections of the configuration that are its own.
     fn sections(&self) -> Vec<Section> {
         Vec::new()
+    }
+
+    /// Tightens what is configured and planned before a session is set up. The error keeps it from being opened.
+    fn tighten(&self, _places: &Places, _config: &mut Config, _plan: &mut RunPlan) -> Result<(), SetupError> {
+        Ok(())
     }
 
     /// What a session has of it. Nothing is started here: a session that never uses it must not pay for it. What is wrong with
@@ -55,7 +62,7 @@ pub struct ExtensionContext<'a> {
     /// What the project held when it was trusted, and what was given to its servers.
     pub record: &'a TrustRecord,
     /// How much may happen without asking.
-    pub mode: PermissionMode,
+    pub mode: &'a CurrentMode,
     /// Decides on programs that start without a call.
     pub guard: &'a Arc<StartGuard>,
     /// Starts and ends child processes.

@@ -29,6 +29,8 @@ pub struct RunPlan {
     pub approver: Option<Arc<dyn Approver>>,
     /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when empty.
     pub offered_tools: Vec<String>,
+    /// What of them may be offered at all, to sub-agents too; everything when absent.
+    pub tools_within: Option<Vec<String>>,
     /// The user's profiles of tools.
     pub tool_profiles: BTreeMap<String, Vec<String>>,
     /// Paths named as the focus of the task.
@@ -68,6 +70,7 @@ impl RunPlan {
             mode: config.permissions.mode,
             approver: None,
             offered_tools: config.tools.offer.clone(),
+            tools_within: None,
             tool_profiles: config.tools.profiles.clone(),
             focus_files: Vec::new(),
             limits: Limits::default(),

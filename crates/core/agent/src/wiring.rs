@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use haft_engine::hub::Hub;
 use haft_engine::{
-    Delegation, HookHost, KnowledgeSettings, ModelServices, Notice, ProjectRules, PromptSettings, SafetySettings,
-    Services, SessionConfig, SessionFolders, SharedBudget, StartGuard, TaskSettings, ToolHelp, ToolSettings,
+    CurrentMode, Delegation, HookHost, KnowledgeSettings, ModelServices, Notice, OneAtATime, ProjectRules,
+    PromptSettings, SafetySettings, Services, SessionConfig, SessionFolders, SharedBudget, StartGuard, TaskSettings,
+    ToolHelp, ToolSettings,
 };
 use haft_model::{Client, Declared, O200k, Secret};
 use haft_permission::{Confinement, PermissionRule, PermissionRules, Permissions, PermissionsConfig};
@@ -36,12 +37,12 @@ const STEPS: &str = "#workflows";
 /// What a session is opened with.
 pub(crate) fn prepare(
     agent: &Agent,
-    plan: RunPlan,
+    (config, mut plan): (&Config, RunPlan),
     store: Arc<dyn Store>,
     sandbox: Sandbox,
     (declared, key): (Declared, Option<Secret>),
 ) -> Result<(SessionConfig, Services), SetupError> {
-    let Agent { places, config, .. } = agent;
+    let places = &agent.places;
     let config = config.clone();
     let host = &places.environment;
     let model = declared.spec.clone();
@@ -52,6 +53,8 @@ pub(crate) fn prepare(
     let counter: Arc<dyn TokenCounter> = Arc::new(O200k);
     let (found, problems) = hooks::found(places, &config.hooks, &ground);
     let record = TrustList::at(places.trust_file()).record(&plan.project.root).map_err(SetupError::Trust)?;
+    plan.approver = plan.approver.map(|person| Arc::new(OneAtATime::new(person)) as _);
+    let mode = CurrentMode::new(plan.mode);
     let guard = Arc::new(StartGuard::new(plan.approver.clone(), record.runs.clone()));
     let given = contributions(
         agent,
@@ -61,7 +64,7 @@ pub(crate) fn prepare(
             project: &plan.project,
             standing: &standing,
             record: &record,
-            mode: plan.mode,
+            mode: &mode,
             guard: &guard,
             supervisor: &supervisor,
             child_environment: &child_environment,
@@ -139,11 +142,12 @@ pub(crate) fn prepare(
         tools: ToolSettings {
             further: given.tools,
             offered: plan.offered_tools,
+            within: plan.tools_within,
             profiles: plan.tool_profiles,
             plugins: agent.plugins.clone(),
             child_environment,
         },
-        safety: SafetySettings { masker, permissions },
+        safety: SafetySettings { masker, permissions, mode },
         task: TaskSettings { limits: plan.limits, goal: plan.goal, answer: plan.answer, leftovers: plan.leftovers },
         callbacks: callbacks.into_iter().chain(given.callbacks).collect(),
         namespace: conversations,

@@ -28,6 +28,28 @@ pub(crate) struct Permit {
     workspace: Workspace,
     /// On whose calls it decides.
     agent: String,
+    /// Where others read the mode.
+    shown: CurrentMode,
+}
+
+/// The permission mode of a session, for whoever decides beside the rules on what may run: it follows every switch.
+#[derive(Clone, Debug, Default)]
+pub struct CurrentMode(Arc<Mutex<PermissionMode>>);
+
+impl CurrentMode {
+    /// One that begins with this mode.
+    pub fn new(mode: PermissionMode) -> Self {
+        Self(Arc::new(Mutex::new(mode)))
+    }
+
+    /// The mode at this moment.
+    pub fn get(&self) -> PermissionMode {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, mode: PermissionMode) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+    }
 }
 
 /// A call may run.
@@ -79,8 +101,15 @@ impl Opinion {
 
 impl Permit {
     pub(crate) fn new(permissions: Permissions, approver: Option<Arc<dyn Approver>>, workspace: Workspace) -> Self {
+        let shown = CurrentMode::new(permissions.mode);
         let (permissions, agent) = (Arc::new(Mutex::new(permissions)), names::MAIN.to_owned());
-        Self { permissions, approver, asking: Arc::default(), workspace, agent }
+        Self { permissions, approver, asking: Arc::default(), workspace, agent, shown }
+    }
+
+    /// The same, with its mode to be read there.
+    pub(crate) fn shown_in(self, shown: CurrentMode) -> Self {
+        shown.set(self.mode());
+        Self { shown, ..self }
     }
 
     /// The same for a sub-agent: the same rules, the same person, another name.
@@ -91,6 +120,7 @@ impl Permit {
             asking: Arc::clone(&self.asking),
             workspace,
             agent: agent.to_owned(),
+            shown: self.shown.clone(),
         }
     }
 
@@ -138,6 +168,7 @@ impl Permit {
     /// From now on this mode decides, for all who share the rules.
     pub(crate) fn set_mode(&self, mode: PermissionMode) {
         self.permissions.lock().unwrap_or_else(PoisonError::into_inner).mode = mode;
+        self.shown.set(mode);
     }
 
     /// What the rules say of a call, and in which mode.

@@ -39,6 +39,8 @@ pub use handler::Elicitor;
 use handler::Handler;
 pub(crate) use handler::Heard;
 
+/// So many redirects of a server are followed.
+const REDIRECTS: usize = 5;
 /// The largest message a server may send.
 const LARGEST: usize = 64 << 20;
 /// What is kept of a server's errors.
@@ -52,6 +54,8 @@ pub(crate) struct Connection {
     heard: Arc<Heard>,
     /// The process, where it is one of ours.
     process: Option<Background>,
+    /// Whether that process runs outside of a sandbox.
+    unconfined: bool,
     server: String,
 }
 
@@ -70,9 +74,10 @@ impl Connection {
     pub(crate) async fn open(server: &ServerDefinition, launch: &Launch<'_>) -> Result<Self, McpError> {
         let heard = Arc::new(Heard::default());
         let handler = Handler::new(&server.name, Arc::clone(&heard), launch.elicitor.clone());
+        let mut unconfined = false;
         let (service, process) = match &server.reach {
             ServerEndpoint::Command { .. } => {
-                let (process, socket) = start(server, launch).await?;
+                let (process, socket) = start(server, launch, &mut unconfined).await?;
                 let (hear, say) = socket.into_split();
                 let transport = AsyncRwTransport::new_client(hear, say).with_max_line_length(LARGEST);
                 let service = serve_client_with_lifecycle(handler, transport, lifecycle(server.protocol)).await;
@@ -86,7 +91,7 @@ impl Connection {
             }
             ServerEndpoint::Http { .. } => (reach(server, launch, handler).await?, None),
         };
-        let connection = Self { service, heard, process, server: server.name.clone() };
+        let connection = Self { service, heard, process, unconfined, server: server.name.clone() };
         connection.listen();
         Ok(connection)
     }
@@ -117,6 +122,11 @@ impl Connection {
         !self.service.is_closed()
             && !self.service.peer().is_transport_closed()
             && self.process.as_ref().is_none_or(|process| process.ending().is_none())
+    }
+
+    /// Whether it is a program that runs outside of a sandbox.
+    pub(crate) fn is_unconfined(&self) -> bool {
+        self.unconfined
     }
 
     /// What it has said on its own.
@@ -230,6 +240,7 @@ fn lifecycle(protocol: Protocol) -> ClientLifecycleMode {
 async fn start(
     server: &ServerDefinition,
     launch: &Launch<'_>,
+    unconfined: &mut bool,
 ) -> Result<(Background, tokio::net::UnixStream), McpError> {
     let failed = |reason: String| McpError::Start { server: server.name.clone(), reason };
     let ServerEndpoint::Command { program, args, env, cwd } = &server.reach else {
@@ -240,6 +251,7 @@ async fn start(
         (None, ServerConfinement::Never, _) | (None, ServerConfinement::Default, ServerOrigin::User) => None,
         (None, _, _) => return Err(failed("it is to run in a sandbox, and there is none here".into())),
     };
+    *unconfined = confined.is_none();
     let mut environment: Vec<_> = launch.environment.to_vec();
     environment.retain(|(name, _)| !env.iter().any(|(own, _)| own == name));
     environment.extend(env.iter().cloned());
@@ -291,7 +303,23 @@ async fn reach(
 
 fn client() -> reqwest::Result<reqwest::Client> {
     provide();
-    reqwest::Client::builder().connect_timeout(Duration::from_secs(15)).build()
+    reqwest::Client::builder().connect_timeout(Duration::from_secs(15)).redirect(redirects()).build()
+}
+
+/// What is sent holds keys and the user's words, and is for the server that was declared: nobody else is given it because that one
+/// says so.
+fn redirects() -> reqwest::redirect::Policy {
+    reqwest::redirect::Policy::custom(|attempt| {
+        let stays = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
+        match (stays, attempt.previous().len()) {
+            (true, ..=REDIRECTS) => attempt.follow(),
+            (true, _) => attempt.error("it leads from one address to the next without end"),
+            (false, _) => {
+                let to = attempt.url().origin().ascii_serialization();
+                attempt.error(format!("it leads to another host (`{to}`); declare that address if it is meant"))
+            }
+        }
+    })
 }
 
 /// Makes sure that there is somebody who encrypts.

@@ -174,14 +174,7 @@ pub(crate) fn open_store(places: &Places, config: &Config) -> Result<Arc<dyn Sto
 }
 
 /// Opens the session a run works in.
-pub(crate) async fn open_session(
-    places: &Places,
-    mut config: Config,
-    mut plan: RunPlan,
-) -> Result<Session, SetupError> {
-    if haft_agent::knowledge(places, &plan.project)?.1.is_trusted() {
-        ProjectPolicy::of(&plan.project.root).apply(&mut config, &mut plan);
-    }
+pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan) -> Result<Session, SetupError> {
     Box::pin(agent(places, config).open(plan)).await
 }
 

@@ -15,7 +15,7 @@ use crate::approval::{Answer, Approval, Approver};
 
 fn call(input: Value) -> Moment {
     Moment::PreToolCall {
-        tool: ToolName { name: "execute_command".into(), also: vec!["Bash"] },
+        tool: ToolName { name: "execute_command".into(), also: vec!["Bash".into()] },
         tool_use_id: "t1".into(),
         tool_input: input,
     }
@@ -105,7 +105,7 @@ async fn a_command_reads_json_and_exit_code_two_blocks() {
 async fn a_command_is_told_everything_documented() {
     let line = "cat >&2; exit 2";
     let moment = Moment::PostToolCall {
-        tool: ToolName { name: "read_file".into(), also: vec!["Read"] },
+        tool: ToolName { name: "read_file".into(), also: vec!["Read".into()] },
         tool_use_id: "t1".into(),
         tool_input: json!({"path": "a\0b"}),
         tool_response: ToolResponse { status: haft_types::ToolStatus::Success, text: "x".into() },

@@ -23,6 +23,7 @@ use crate::approval::Approver;
 use crate::callbacks::Callback;
 use crate::external::ToolHelp;
 use crate::hub::Hub;
+use crate::permit::CurrentMode;
 use crate::subagents::SharedBudget;
 use crate::turn::Limits;
 
@@ -164,6 +165,8 @@ pub struct ToolSettings {
     pub further: Vec<Arc<dyn Tool>>,
     /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when empty.
     pub offered: Vec<String>,
+    /// What of them may be offered at all, to sub-agents too; everything when absent.
+    pub within: Option<Vec<String>>,
     /// The user's profiles of tools.
     pub profiles: BTreeMap<String, Vec<String>>,
     /// Who looks over the shoulder of every call.
@@ -179,6 +182,8 @@ pub struct SafetySettings {
     pub masker: Masker,
     /// What may happen without asking.
     pub permissions: Permissions,
+    /// Where the mode can be read while the session is open.
+    pub mode: CurrentMode,
 }
 
 /// What is asked of a turn, and how far it may go.

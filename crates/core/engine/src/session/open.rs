@@ -17,7 +17,7 @@ use super::sent_state::{SentState, last_sent};
 use super::transcript::{FoundConversation, OnCreation, Transcript, TranscriptServices};
 use super::{Notice, Services, Session, SessionConfig, tasks};
 use crate::callbacks::Moment;
-use crate::files::Watch;
+use crate::files::{Watch, sweep_merges};
 use crate::hub::{Hub, HubPost, Mailbox};
 use crate::meter::Meter;
 use crate::names;
@@ -182,7 +182,9 @@ impl Session {
             let todo = StoredTodo::restored(Arc::clone(&services.store), transcript.id().clone(), &mut state);
             let (permissions, approver) =
                 (config.safety.permissions.clone(), hooked.notifying(services.approver.clone()));
-            let permit = Arc::new(Permit::new(permissions, approver, config.folders.workspace.clone()));
+            sweep_merges(&config.folders.worktrees);
+            let permit = Permit::new(permissions, approver, config.folders.workspace.clone());
+            let permit = Arc::new(permit.shown_in(config.safety.mode.clone()));
             (Arc::new(todo), permit, watch(), services.delegation.budget.clone(), mailbox)
         };
         registry.set_guard(Arc::clone(&permit) as _);
@@ -318,6 +320,7 @@ fn offered(config: &mut SessionConfig, services: &Services, peers: Peers<'_>) ->
         wanted.push(names::COMPLETE.to_owned());
     }
     registry.select(&wanted, &config.tools.profiles)?;
+    restrict(&mut registry, config);
     // Sub-agents choose among the same tools: what is narrowed here is narrowed for them.
     for tool in &mut config.tools.further {
         if let Some(chosen) = registry.get(&tool.spec().name) {
@@ -337,8 +340,9 @@ pub(super) fn skills_now(config: &SessionConfig, running: &Arc<Running>) -> Opti
     // One after another: what else is chosen may be a tool that is not among these.
     let has_it = |choice: &String| {
         let mut chosen = registry.clone();
-        chosen.select(std::slice::from_ref(choice), &config.tools.profiles).is_ok()
-            && chosen.get(names::USE_SKILL).is_some()
+        let is_known = chosen.select(std::slice::from_ref(choice), &config.tools.profiles).is_ok();
+        restrict(&mut chosen, config);
+        is_known && chosen.get(names::USE_SKILL).is_some()
     };
     wanted_tools(&config.tools.offered, &config.knowledge.ground).iter().any(has_it).then_some((tool, listed))
 }
@@ -371,7 +375,15 @@ fn offered_to_sub(config: &mut SessionConfig, services: &Services, starter: &str
         config.notices.push(Notice { code: "agent_tools", message });
     }
     registry.select(&known, &config.tools.profiles)?;
+    restrict(&mut registry, config);
     Ok(registry)
+}
+
+/// Leaves out what may not be offered at all.
+fn restrict(registry: &mut Registry, config: &SessionConfig) {
+    if let Some(within) = &config.tools.within {
+        registry.restrict(within, &config.tools.profiles);
+    }
 }
 
 async fn find_or_plan(

@@ -16,7 +16,7 @@ use haft_text::sanitise;
 use haft_tool::{FileChange, FileHistory, Workspace};
 use haft_types::{ConversationId, Outcome};
 
-use crate::files::{Adoption, Held, NotAdopted, adopt};
+use crate::files::{Adoption, Held, MergeNote, NotAdopted, adopt};
 use crate::session::SessionConfig;
 
 /// How many paths are named.
@@ -144,7 +144,11 @@ impl Worktree {
                 self.names(changes.iter().map(|change| &change.path))
             ));
         }
-        match adopt(&self.root, history, &changes) {
+        // Without one nothing is cleared up should this process be killed; the merge is the same.
+        let noted = MergeNote::write(&self.note, &changes).ok();
+        let adopted = adopt(&self.root, history, &changes);
+        drop(noted);
+        match adopted {
             Ok(changed) => {
                 let left = if left_out.made.is_empty() { self.remove() } else { format!(" It is kept in `{at}`.") };
                 let text = match changed.as_slice() {

@@ -79,6 +79,7 @@ fn show(places: &Places, project: &Project, standing: &TrustState, json: bool) -
             ("would_reach", json!(found.asked)),
             ("would_tighten", json!(found.policy.shown)),
             ("would_not_count", json!(found.policy.warnings)),
+            ("would_stop", json!(found.policy.unreadable)),
         ] {
             if value != json!([]) && value != json!({}) {
                 shown[key] = value;
@@ -189,6 +190,7 @@ impl TrustFootprint {
             ("Would be obeyed", self.obeyed.clone()),
             ("Would be tightened", self.policy.shown.clone()),
             ("Would not count", self.policy.warnings.clone()),
+            ("Would keep every run from starting", self.policy.unreadable.clone()),
             ("Would be granted", self.asked.iter().map(|(name, grant)| described(name, grant)).collect()),
         ] {
             if names.is_empty() {

@@ -13,7 +13,7 @@ use std::{fs, io};
 use async_trait::async_trait;
 use haft_agent::config::{Config, Section};
 use haft_agent::{Contribution, Extension, ExtensionContext, Places, Project, knowledge};
-use haft_engine::{Approver, Callback, Notice};
+use haft_engine::{Approver, Callback, CurrentMode, Notice};
 use haft_mcp::{
     Cache, Gathered, ProjectFile, ServerCatalogue, ServerConfig, ServerDefinition, ServerEndpoint, ServerHost,
     ServerProblem, ServerReach, Servers, UseMcpTool, gather,
@@ -29,7 +29,7 @@ use crate::exit::usage_error;
 use crate::wiring::OfferedPrompt;
 use crate::wiring::prompts::PromptSource;
 
-use confine::{ServerSandboxes, StartNotices};
+use confine::{ServerSandboxes, ServerWatch, StartNotices};
 use people::Person;
 
 /// How the names begin by which rules and people know what servers offer: `mcp__server__tool`.
@@ -40,6 +40,9 @@ const PROJECT_FILE: &str = ".mcp.json";
 const LARGEST: u64 = 1 << 20;
 /// How much of a model's window the tools of servers may take, in percent; beyond it their arguments are searched for.
 const SHARE: u32 = 3;
+
+/// The code of what is said of servers.
+const NOTICE: &str = "mcp_server";
 
 /// The section of the configuration.
 const SECTION: &str = "mcp_servers";
@@ -63,7 +66,7 @@ impl Extension for McpExtension {
             project: project.root.clone(),
             record: context.record.clone(),
             trusted: standing.is_trusted(),
-            mode: context.mode,
+            mode: context.mode.clone(),
             guard: Some(Arc::clone(context.guard)),
             notices: Arc::clone(&told),
             set_up: Mutex::default(),
@@ -76,7 +79,8 @@ impl Extension for McpExtension {
         }
         let tools = vec![mcp.tool(context.model, context.counter)];
         let catalogues: Vec<Arc<dyn ToolCatalogue>> = vec![Arc::new(ServerCatalogue::new(Arc::clone(&mcp.servers)))];
-        let callbacks: Vec<Arc<dyn Callback>> = vec![told];
+        let watch = ServerWatch { servers: Arc::clone(&mcp.servers), notices: told };
+        let callbacks: Vec<Arc<dyn Callback>> = vec![Arc::new(watch)];
         Contribution { tools, catalogues, callbacks, rules, secrets, notices, ..Contribution::default() }
     }
 }
@@ -110,7 +114,7 @@ impl Mcp {
             project: project.root.clone(),
             record,
             trusted: standing.is_trusted(),
-            mode: PermissionMode::Ask,
+            mode: CurrentMode::new(PermissionMode::Ask),
             guard: None,
             notices: Arc::default(),
             set_up: Mutex::default(),
@@ -128,7 +132,7 @@ impl Mcp {
     /// A line for each declaration that cannot be used, or not as it is.
     fn notices(&self) -> Vec<Notice> {
         let problems = self.problems.iter().map(ToString::to_string).chain(self.warnings.iter().cloned());
-        problems.map(|message| Notice { code: "mcp_server", message }).collect()
+        problems.map(|message| Notice { code: NOTICE, message }).collect()
     }
 }
 
