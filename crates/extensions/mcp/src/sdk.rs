@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_sandbox::{Background, Capture, CommandSpec, Stdin, Supervisor};
+use haft_sandbox::{Background, Capture, CommandSpec, ConfinementSpec, Stdin, Supervisor};
 use haft_text::CutLimits;
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
@@ -66,7 +66,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) environment: &'a [(String, String)],
     pub(crate) tokens: &'a TokenStore,
     pub(crate) elicitor: Option<Arc<dyn Elicitor>>,
-    pub(crate) sandbox: Option<&'a dyn Confines>,
+    /// What holds it in, where it is a program; see [`confinement`].
+    pub(crate) confined: Option<Arc<ConfinementSpec>>,
 }
 
 impl Connection {
@@ -74,10 +75,9 @@ impl Connection {
     pub(crate) async fn open(server: &ServerDefinition, launch: &Launch<'_>) -> Result<Self, McpError> {
         let heard = Arc::new(Heard::default());
         let handler = Handler::new(&server.name, Arc::clone(&heard), launch.elicitor.clone());
-        let mut unconfined = false;
         let (service, process) = match &server.reach {
             ServerEndpoint::Command { .. } => {
-                let (process, socket) = start(server, launch, &mut unconfined).await?;
+                let (process, socket) = start(server, launch)?;
                 let (hear, say) = socket.into_split();
                 let transport = AsyncRwTransport::new_client(hear, say).with_max_line_length(LARGEST);
                 let service = serve_client_with_lifecycle(handler, transport, lifecycle(server.protocol)).await;
@@ -91,6 +91,7 @@ impl Connection {
             }
             ServerEndpoint::Http { .. } => (reach(server, launch, handler).await?, None),
         };
+        let unconfined = process.is_some() && launch.confined.is_none();
         let connection = Self { service, heard, process, unconfined, server: server.name.clone() };
         connection.listen();
         Ok(connection)
@@ -237,21 +238,25 @@ fn lifecycle(protocol: Protocol) -> ClientLifecycleMode {
     }
 }
 
-async fn start(
+/// What holds a server in that is about to start. Somebody may be asked, for as long as it takes them.
+pub(crate) async fn confinement(
     server: &ServerDefinition,
-    launch: &Launch<'_>,
-    unconfined: &mut bool,
-) -> Result<(Background, tokio::net::UnixStream), McpError> {
+    sandbox: Option<&dyn Confines>,
+) -> Result<Option<Arc<ConfinementSpec>>, McpError> {
+    let failed = |reason: String| McpError::Start { server: server.name.clone(), reason };
+    match (&server.reach, sandbox, server.confinement, server.origin) {
+        (ServerEndpoint::Http { .. }, _, _, _) => Ok(None),
+        (_, Some(sandbox), _, _) => sandbox.confined(server).await.map_err(failed),
+        (_, None, ServerConfinement::Never, _) | (_, None, ServerConfinement::Default, ServerOrigin::User) => Ok(None),
+        (_, None, _, _) => Err(failed("it is to run in a sandbox, and there is none here".into())),
+    }
+}
+
+fn start(server: &ServerDefinition, launch: &Launch<'_>) -> Result<(Background, tokio::net::UnixStream), McpError> {
     let failed = |reason: String| McpError::Start { server: server.name.clone(), reason };
     let ServerEndpoint::Command { program, args, env, cwd } = &server.reach else {
         return Err(failed("it is not a program".into()));
     };
-    let confined = match (launch.sandbox, server.confinement, server.origin) {
-        (Some(sandbox), _, _) => sandbox.confined(server).await.map_err(failed)?,
-        (None, ServerConfinement::Never, _) | (None, ServerConfinement::Default, ServerOrigin::User) => None,
-        (None, _, _) => return Err(failed("it is to run in a sandbox, and there is none here".into())),
-    };
-    *unconfined = confined.is_none();
     let mut environment: Vec<_> = launch.environment.to_vec();
     environment.retain(|(name, _)| !env.iter().any(|(own, _)| own == name));
     environment.extend(env.iter().cloned());
@@ -261,7 +266,7 @@ async fn start(
         env: environment,
         timeout: Duration::MAX,
         stdin: Stdin::default(),
-        confined,
+        confined: launch.confined.clone(),
     };
     let capture = Capture { limits: LAST_WORDS, ..Capture::default() };
     launch.supervisor.connect(command, capture).map_err(|error| failed(error.to_string()))

@@ -20,7 +20,7 @@ use crate::error::McpError;
 use crate::listing::ServerListing;
 use crate::output::ServerAnswer;
 use crate::scope::ToolScope;
-use crate::sdk::{Connection, Elicitor, Launch, TokenStore};
+use crate::sdk::{self, Connection, Elicitor, Launch, TokenStore};
 use crate::server::ServerDefinition;
 
 /// A server may be started this often …
@@ -335,7 +335,8 @@ impl Servers {
             environment: &self.host.environment,
             tokens: &tokens,
             elicitor: self.host.elicitor.clone(),
-            sandbox: self.host.sandbox.as_deref(),
+            // Before its time begins: who is asked may think about it.
+            confined: sdk::confinement(&slot.server, self.host.sandbox.as_deref()).await?,
         };
         let opening = async {
             let connection = Connection::open(&slot.server, &launch).await?;

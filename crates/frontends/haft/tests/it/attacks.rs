@@ -183,3 +183,50 @@ fn a_hook_that_floods_or_never_listens_holds_nothing_up_and_learns_no_key() {
     let told: Vec<_> = ran.events().into_iter().filter(|event| event["code"] == "hook").collect();
     assert!(told.len() >= 2 && told.iter().all(|event| event.to_string().len() < 5_000), "{told:?}");
 }
+
+/// Stored and imported data, and files of the project, that name classes and functions as other programs read them.
+#[test]
+fn data_that_names_objects_stays_data() {
+    let object = json!({"lc": 1, "type": "constructor", "id": ["os", "system"], "kwargs": {"command": "touch owned"},
+        "__class__": "os.system", "$type": "System.Diagnostics.Process", "py/reduce": [{"py/function": "os.system"}]});
+    let reply = Reply::text(object.to_string());
+    let rig = rig([reply, Reply::text("Done.").times(9)]);
+    let yaml = "---\nname: !!python/object/apply:os.system [\"touch owned\"]\ndescription: x\n---\nYou are x.\n";
+    fs::create_dir_all(rig.project().join(".haft/agents")).unwrap();
+    fs::create_dir_all(rig.project().join(".haft/rules")).unwrap();
+    rig.write(".haft/agents/x.md", yaml);
+    rig.write(
+        ".haft/rules/x.md",
+        "---\nalwaysApply: !!js/function 'function(){}'\nglobs: !ruby/object:Gem::Installer\n---\nx\n",
+    );
+    rig.run(&["trust"]);
+    let ran = rig.task(&["say it"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert_eq!(rig.task(&["-c", "again"]).code(), 0);
+    let kept = rig.export().to_string();
+    assert!(kept.contains("os.system") && kept.contains("constructor"), "what was said is kept as it was said: {kept}");
+    rig.write("planted.json", json!([{"role": "user", "content": object}, object]).to_string());
+    rig.run(&["conversations", "import", "planted.json"]);
+    assert!(!rig.project().join("owned").exists());
+}
+
+/// Sequences in what goes wrong reach neither the log nor a terminal as they are.
+#[test]
+fn what_is_logged_drives_no_terminal() {
+    let loud = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}2J\u{202e}";
+    let rig = rig([Reply::text("Done.").times(3)]);
+    add(&rig, "[[hooks.stop]]\nhooks = [{ command = '''printf '\\033]0;owned\\007\\033[2J' >&2; exit 3''' }]\n");
+    fs::create_dir_all(rig.project().join(".haft/agents")).unwrap();
+    rig.write(".haft/agents/x.md", format!("---\nname: [{loud}\n---\n"));
+    rig.run(&["trust"]);
+    let mut command = rig.command(&["run", "--permission-mode", "auto", loud]);
+    let ran = command.env("HAFT_LOG_LEVEL", "debug").output().unwrap();
+    let shown = rig.run(&["logs"]);
+    let all = [ran.stdout, ran.stderr, shown.0.stdout, shown.0.stderr].concat();
+    let text = String::from_utf8_lossy(&all).into_owned();
+    assert!(!text.contains(['\u{1b}', '\u{7}', '\u{9b}', '\u{202e}']), "{text:?}");
+    for entry in fs::read_dir(rig.home().join("state/log")).into_iter().flatten().flatten() {
+        let log = fs::read_to_string(entry.path()).unwrap();
+        assert!(!log.contains(['\u{1b}', '\u{7}']), "{log:?}");
+    }
+}
