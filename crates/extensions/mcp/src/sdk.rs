@@ -23,7 +23,7 @@ use rmcp::service::{
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, InsufficientScopeError, StreamableHttpClientTransportConfig,
+    AuthRequiredError, InsufficientScopeError, StreamableHttpClientTransportConfig, StreamableHttpError,
 };
 use serde_json::{Map, Value};
 
@@ -347,6 +347,13 @@ fn failed_start(server: &ServerDefinition, error: &ClientInitializeError, said: 
             let mut source = std::error::Error::source(error);
             while let Some(cause) = source {
                 words = format!("{words}: {cause}");
+                // The SDK's error does not name the cause of this one.
+                if let Some(StreamableHttpError::Client(error)) =
+                    cause.downcast_ref::<StreamableHttpError<reqwest::Error>>()
+                    && let Some(why) = std::error::Error::source(error as &reqwest::Error)
+                {
+                    words = format!("{words}: {why}");
+                }
                 source = cause.source();
             }
             words

@@ -230,3 +230,25 @@ fn what_is_logged_drives_no_terminal() {
         assert!(!log.contains(['\u{1b}', '\u{7}']), "{log:?}");
     }
 }
+
+/// What a project offers is the most a sub-agent has, whatever its own file says.
+#[test]
+fn a_sub_agent_has_no_tool_that_its_project_does_not_offer() {
+    use crate::worktrees::{agent, on, rig, start};
+    for (offer, made) in [
+        ("[\"read_file\", \"run_named_subagents\"]", false),
+        ("[\"read_file\", \"run_named_subagents\", \"execute_command\"]", true),
+    ] {
+        let rig = rig([
+            start("- {name: worker, task: TASK}"),
+            on("TASK", run_line("touch owned; echo did it")),
+            on("## worker", Reply::text("All done.")),
+            Reply::text("Fine.").times(9),
+        ]);
+        of_project(&rig, &format!("[tools]\noffer = {offer}\n"));
+        agent(&rig, "worker", "tools: execute_command, read_file");
+        let ran = rig.task(&["begin"]);
+        assert_eq!(ran.code(), 0, "{}", ran.stderr());
+        assert_eq!(rig.project().join("owned").exists(), made, "{offer}: {}", ran.stdout());
+    }
+}
