@@ -9,8 +9,7 @@ use std::collections::BTreeSet;
 use haft_context::Policy;
 use haft_imports::{ImportFormat, SourceText, read_conversations};
 use haft_lab::{
-    Coverage, ImaginedReminders, PRICE_TABLES, RecordedConversation, Recording, RequestSurroundings, Variant,
-    assumed_model, replay,
+    Coverage, ImaginedReminders, PRICE_TABLES, RecordedConversation, Recording, Variant, assumed_model, replay,
 };
 use haft_model::O200k;
 use haft_types::{ModelSpec, Timestamp, Usage};
@@ -132,17 +131,7 @@ pub(super) fn costs(text: &str, format: ImportFormat, experiments: &Experiments)
 }
 
 fn sum(recorded: &RecordedConversation, variant: &Variant, model: &ModelSpec) -> Sum {
-    let beside = |step: usize| {
-        let aside = &recorded.asides[step.min(recorded.asides.len() - 1)];
-        RequestSurroundings {
-            system: &aside.system,
-            system_input: None,
-            tools: &aside.tools,
-            documents: aside.documents.as_ref(),
-            reminders: aside.reminders.clone(),
-            cache_key: aside.cache_key.as_deref(),
-        }
-    };
+    let beside = |step: usize| recorded.surroundings(step);
     let recording = Recording { history: &recorded.history, steps: &recorded.steps, beside: &beside };
     let replay = replay(&recording, variant, model, &O200k, |_, _| ());
     let distances = || replay.requests.iter().filter_map(|one| one.reminder_distance);

@@ -21,9 +21,10 @@ use crate::extension::Extension;
 use crate::places::Places;
 use crate::plan::RunPlan;
 use crate::project::Project;
-use crate::{defaults_notice, keys, models, sandbox, spill, store, tool_help, wiring};
+use crate::{defaults_notice, keys, knowledge, models, sandbox, spill, store, tool_help, wiring};
 
 /// Everything sessions are opened with that is the same for all of them.
+#[derive(Clone)]
 pub struct Agent {
     pub(crate) places: Places,
     pub(crate) config: Config,
@@ -118,76 +119,55 @@ impl Agent {
 
     /// Opens the session a run works in.
     pub async fn open(&self, mut plan: RunPlan) -> Result<Session, SetupError> {
-        let places = &self.places;
-        let mut tightened = self.config.clone();
-        for extension in &self.extensions {
-            extension.tighten(places, &mut tightened, &mut plan)?;
-        }
-        let config = &tightened;
+        let agent = self.tightened(&mut plan, false)?;
+        let Self { places, config, .. } = &*agent;
         spill::sweep(&places.spill(), WallClock.now().into(), config.limits.spill_days);
         tool_help::sweep(places);
-        let store = store::open_store_with_backups(places, config, &self.extensions)?;
+        let store = store::open_store_with_backups(places, config, &agent.extensions)?;
         let which = plan.which.clone();
         let declared = models::declared_model(&places.environment, config, &plan.model)?;
-        let key = self.key(&declared)?;
+        let key = agent.key(&declared)?;
         let projects = std::iter::once(&plan.project.root).chain(&plan.added_folders).cloned().collect();
         let confined = wiring::with_denied_reads(places, config, &plan)?;
         let sandbox = sandbox::set_up_sandbox(places, &confined, plan.mode, projects).await?;
         let asking = tool_help(places, config, &plan.project);
-        let (mut session, services) = wiring::prepare(self, (config, plan), store, sandbox, (declared, key))?;
+        let (mut session, services) = wiring::prepare(&agent, plan, store, sandbox, (declared, key))?;
         session.knowledge.tool_help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
         session.notices.extend(defaults_notice::take(places, config));
         session.notices.splice(0..0, wiring::recovered(&session.folders.workspace.journal));
         Ok(Box::pin(Session::open(session, services, which)).await?)
     }
 
-    /// Opens a conversation as these messages tell it, only to see what would be sent next. No key is asked for.
+    /// Opens a conversation as these messages tell it, only to see what would be sent next.
     pub async fn look(
         &self,
-        plan: RunPlan,
-        store: Arc<dyn Store>,
-        history: (Conversation, Vec<Message>),
-    ) -> Result<Session, SetupError> {
-        let declared = models::declared_model(&self.places.environment, &self.config, &plan.model)?;
-        self.look_with(plan, store, history, (declared, None), Obeyed::IfTrusted).await
-    }
-
-    /// The same with the project's rules, instructions and agents as if it were trusted. A look runs nothing; hooks, tools and
-    /// servers of an untrusted project stay unknown.
-    pub async fn look_as_trusted(
-        &self,
-        plan: RunPlan,
-        store: Arc<dyn Store>,
-        history: (Conversation, Vec<Message>),
-    ) -> Result<Session, SetupError> {
-        let declared = models::declared_model(&self.places.environment, &self.config, &plan.model)?;
-        self.look_with(plan, store, history, (declared, None), Obeyed::Always).await
-    }
-
-    /// The same for a look at which a model may be asked. Without a key it is asked without one.
-    pub async fn look_and_ask(
-        &self,
-        plan: RunPlan,
-        store: Arc<dyn Store>,
-        history: (Conversation, Vec<Message>),
-    ) -> Result<Session, SetupError> {
-        let declared = models::declared_model(&self.places.environment, &self.config, &plan.model)?;
-        let key = self.key(&declared).unwrap_or_default();
-        self.look_with(plan, store, history, (declared, key), Obeyed::IfTrusted).await
-    }
-
-    async fn look_with(
-        &self,
-        plan: RunPlan,
+        mut plan: RunPlan,
         store: Arc<dyn Store>,
         (conversation, messages): (Conversation, Vec<Message>),
-        model: (Declared, Option<Secret>),
-        obeyed: Obeyed,
+        look: Look,
     ) -> Result<Session, SetupError> {
+        let agent = self.tightened(&mut plan, look == Look::AsTrusted)?;
+        let declared = models::declared_model(&agent.places.environment, &agent.config, &plan.model)?;
+        let key = match look {
+            Look::Only | Look::AsTrusted => None,
+            // Without a key it is asked without one.
+            Look::MayAsk => agent.key(&declared).unwrap_or_default(),
+        };
         let sandbox = Sandbox::off("nothing is run");
-        let (mut session, services) = wiring::prepare(self, (&self.config, plan), store, sandbox, model)?;
-        session.knowledge.ground.trusted |= obeyed == Obeyed::Always;
+        let (mut session, services) = wiring::prepare(&agent, plan, store, sandbox, (declared, key))?;
+        session.knowledge.ground.trusted |= look == Look::AsTrusted;
         Ok(Box::pin(Session::look(session, services, conversation, messages)).await?)
+    }
+
+    /// The agent of this run: a project that is trusted may tighten what is allowed, whoever opens the session.
+    fn tightened(&self, plan: &mut RunPlan, as_trusted: bool) -> Result<Box<Self>, SetupError> {
+        let mut agent = Box::new(self.clone());
+        if as_trusted || knowledge(&self.places, &plan.project)?.1.is_trusted() {
+            for extension in &self.extensions {
+                extension.tighten(&mut agent.config, plan)?;
+            }
+        }
+        Ok(agent)
     }
 
     fn key(&self, declared: &Declared) -> Result<Option<Secret>, SetupError> {
@@ -195,9 +175,13 @@ impl Agent {
     }
 }
 
-/// Whether a look takes the texts of the project's own files into account.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Obeyed {
-    IfTrusted,
-    Always,
+/// What a look may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Nothing but look; no key is needed.
+    Only,
+    /// The same with the project's rules, instructions and agents as if it were trusted. Its hooks, tools and servers stay unknown.
+    AsTrusted,
+    /// A model may be asked.
+    MayAsk,
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use haft_engine::{Approver, Callback, CurrentMode, Notice, StartGuard};
+use haft_engine::{Approver, Callback, DecisionState, Notice, StartGuard};
 use haft_permission::PermissionRule;
 use haft_project::{TrustRecord, TrustState};
 use haft_sandbox::Supervisor;
@@ -27,8 +27,9 @@ pub trait Extension: Send + Sync {
         Vec::new()
     }
 
-    /// Tightens what is configured and planned before a session is set up. The error keeps it from being opened.
-    fn tighten(&self, _places: &Places, _config: &mut Config, _plan: &mut RunPlan) -> Result<(), SetupError> {
+    /// Tightens what a run in a trusted project is allowed, as the project says. It must not widen anything.
+    /// What it says and cannot be read is the error, and keeps the session from being opened.
+    fn tighten(&self, _config: &mut Config, _plan: &mut RunPlan) -> Result<(), SetupError> {
         Ok(())
     }
 
@@ -61,8 +62,8 @@ pub struct ExtensionContext<'a> {
     pub standing: &'a TrustState,
     /// What the project held when it was trusted, and what was given to its servers.
     pub record: &'a TrustRecord,
-    /// How much may happen without asking.
-    pub mode: &'a CurrentMode,
+    /// How much may happen without asking, and whose turn it is to ask.
+    pub shared: &'a Arc<DecisionState>,
     /// Decides on programs that start without a call.
     pub guard: &'a Arc<StartGuard>,
     /// Starts and ends child processes.

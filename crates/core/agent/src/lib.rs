@@ -58,7 +58,7 @@ mod store;
 mod tool_help;
 mod wiring;
 
-pub use agent::Agent;
+pub use agent::{Agent, Look};
 pub use builder::AgentBuilder;
 pub use clock::{RandomIds, WallClock};
 pub use environment::HostEnvironment;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use haft_engine::hub::Hub;
 use haft_engine::{
-    CurrentMode, Delegation, HookHost, KnowledgeSettings, ModelServices, Notice, OneAtATime, ProjectRules,
-    PromptSettings, SafetySettings, Services, SessionConfig, SessionFolders, SharedBudget, StartGuard, TaskSettings,
-    ToolHelp, ToolSettings,
+    DecisionState, Delegation, HookHost, KnowledgeSettings, ModelServices, Notice, ProjectRules, PromptSettings,
+    SafetySettings, Services, SessionConfig, SessionFolders, SharedBudget, StartGuard, TaskSettings, ToolHelp,
+    ToolSettings,
 };
 use haft_model::{Client, Declared, O200k, Secret};
 use haft_permission::{Confinement, PermissionRule, PermissionRules, Permissions, PermissionsConfig};
@@ -37,12 +37,12 @@ const STEPS: &str = "#workflows";
 /// What a session is opened with.
 pub(crate) fn prepare(
     agent: &Agent,
-    (config, mut plan): (&Config, RunPlan),
+    plan: RunPlan,
     store: Arc<dyn Store>,
     sandbox: Sandbox,
     (declared, key): (Declared, Option<Secret>),
 ) -> Result<(SessionConfig, Services), SetupError> {
-    let places = &agent.places;
+    let Agent { places, config, .. } = agent;
     let config = config.clone();
     let host = &places.environment;
     let model = declared.spec.clone();
@@ -53,9 +53,8 @@ pub(crate) fn prepare(
     let counter: Arc<dyn TokenCounter> = Arc::new(O200k);
     let (found, problems) = hooks::found(places, &config.hooks, &ground);
     let record = TrustList::at(places.trust_file()).record(&plan.project.root).map_err(SetupError::Trust)?;
-    plan.approver = plan.approver.map(|person| Arc::new(OneAtATime::new(person)) as _);
-    let mode = CurrentMode::new(plan.mode);
-    let guard = Arc::new(StartGuard::new(plan.approver.clone(), record.runs.clone()));
+    let shared = Arc::new(DecisionState::new(plan.mode));
+    let guard = Arc::new(StartGuard::new(plan.approver.clone(), Arc::clone(&shared), record.runs.clone()));
     let given = contributions(
         agent,
         &ExtensionContext {
@@ -64,7 +63,7 @@ pub(crate) fn prepare(
             project: &plan.project,
             standing: &standing,
             record: &record,
-            mode: &mode,
+            shared: &shared,
             guard: &guard,
             supervisor: &supervisor,
             child_environment: &child_environment,
@@ -147,7 +146,7 @@ pub(crate) fn prepare(
             plugins: agent.plugins.clone(),
             child_environment,
         },
-        safety: SafetySettings { masker, permissions, mode },
+        safety: SafetySettings { masker, permissions, shared },
         task: TaskSettings { limits: plan.limits, goal: plan.goal, answer: plan.answer, leftovers: plan.leftovers },
         callbacks: callbacks.into_iter().chain(given.callbacks).collect(),
         namespace: conversations,

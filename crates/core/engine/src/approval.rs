@@ -1,12 +1,9 @@
 //! How a person is asked: before a call runs, and by servers in the middle of one.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use haft_permission::PartVerdict;
 use haft_types::{Filled, Form};
 use serde_json::Value;
-use tokio::sync::Mutex;
 
 /// A call that waits for a yes or no.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,108 +57,4 @@ pub trait Approver: Send + Sync {
 
     /// Writes rules that allow where the user can read them.
     async fn remember(&self, rules: &[String]) -> Result<(), String>;
-}
-
-/// Puts one question at a time to a person: those of calls, of hooks and servers that would start, and forms of servers come from
-/// agents that run side by side.
-pub struct OneAtATime {
-    person: Arc<dyn Approver>,
-    asking: Mutex<()>,
-}
-
-impl OneAtATime {
-    /// The same person, who is asked by one at a time.
-    pub fn new(person: Arc<dyn Approver>) -> Self {
-        Self { person, asking: Mutex::default() }
-    }
-}
-
-#[async_trait]
-impl Approver for OneAtATime {
-    async fn ask(&self, approval: &Approval) -> Answer {
-        let _alone = self.asking.lock().await;
-        self.person.ask(approval).await
-    }
-
-    async fn fill(&self, form: &Form) -> Filled {
-        let _alone = self.asking.lock().await;
-        self.person.fill(form).await
-    }
-
-    async fn remember(&self, rules: &[String]) -> Result<(), String> {
-        self.person.remember(rules).await
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use serde_json::json;
-
-    use super::*;
-
-    /// Counts the questions that are open at once.
-    #[derive(Default)]
-    struct Counting {
-        open: AtomicUsize,
-        most: AtomicUsize,
-    }
-
-    impl Counting {
-        async fn look(&self) {
-            let open = self.open.fetch_add(1, Ordering::SeqCst) + 1;
-            self.most.fetch_max(open, Ordering::SeqCst);
-            for _ in 0..10 {
-                tokio::task::yield_now().await;
-            }
-            self.open.fetch_sub(1, Ordering::SeqCst);
-        }
-    }
-
-    #[async_trait]
-    impl Approver for Counting {
-        async fn ask(&self, _: &Approval) -> Answer {
-            self.look().await;
-            Answer::Once
-        }
-
-        async fn fill(&self, _: &Form) -> Filled {
-            self.look().await;
-            Filled::Declined
-        }
-
-        async fn remember(&self, _: &[String]) -> Result<(), String> {
-            Ok(())
-        }
-    }
-
-    fn approval(tool: &str) -> Approval {
-        Approval {
-            agent: "main".into(),
-            tool: tool.into(),
-            arguments: json!({}),
-            subject: String::new(),
-            reason: String::new(),
-            parts: Vec::new(),
-            remember: Vec::new(),
-        }
-    }
-
-    #[tokio::test]
-    async fn questions_of_calls_hooks_and_servers_wait_for_each_other() {
-        let person = Arc::new(Counting::default());
-        let one = OneAtATime::new(Arc::clone(&person) as _);
-        let form = Form { from: "s".into(), message: String::new(), fields: Vec::new() };
-        let (call, hook) = (approval("execute_command"), approval("hook"));
-        let (first, second, third) = tokio::join!(one.ask(&call), one.ask(&hook), one.fill(&form));
-        assert_eq!((first, second), (Answer::Once, Answer::Once));
-        assert!(matches!(third, Filled::Declined));
-        assert_eq!(person.most.load(Ordering::SeqCst), 1);
-        // A question that is given up does not keep others waiting.
-        let mut given_up = Box::pin(one.ask(&call));
-        assert!(futures::poll!(&mut given_up).is_pending());
-        drop(given_up);
-        assert_eq!(one.ask(&hook).await, Answer::Once);
-    }
 }

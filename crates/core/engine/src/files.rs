@@ -29,7 +29,7 @@ use haft_types::{ContentHash, ConversationId, MessageId};
 
 use self::plan::{Fate, PlannedUndo, Surroundings};
 
-pub(crate) use self::adopt::{Adoption, Held, MergeNote, NotAdopted, adopt, sweep_merges};
+pub(crate) use self::adopt::{Adoption, Held, MERGING, NotAdopted, adopt, note_merge, sweep_merges};
 pub use self::plan::Conflict;
 pub(crate) use self::recorder::{Recorder, Watched};
 pub use self::scan::{Difference, ScanLimits, Scanned, Tree};

@@ -37,7 +37,7 @@ pub mod turn;
 mod turn_io;
 
 pub use answer::{AnswerSchema, SchemaError};
-pub use approval::{Answer, Approval, Approver, OneAtATime};
+pub use approval::{Answer, Approval, Approver};
 pub use base::BaseLoop;
 pub use callbacks::{
     Callback, CommandHook, HookHost, Moment, Occasion, Reaction, StartGuard, StartRefusal, StartRequest, ToolName,
@@ -45,7 +45,7 @@ pub use callbacks::{
 };
 pub use external::{Asking, HelpCell, ToolHelp};
 pub use names::MAIN;
-pub use permit::CurrentMode;
+pub use permit::DecisionState;
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};
 pub use session::{
     CacheState, Compacted, ContextLine, Delegation, EditContextError, EditNews, EngineError, KnowledgeSettings,

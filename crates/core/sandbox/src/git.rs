@@ -15,9 +15,7 @@ mod tests;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,8 +105,13 @@ pub struct GitProgram {
 pub enum GitReach<'a> {
     /// Its folder only; no configuration but the repository's.
     Local,
-    /// The network too, with the configuration and the logins of the user: to fetch from this source, which may be a folder.
-    Network(&'a str),
+    /// The network too, with the configuration and the logins of the user.
+    Network {
+        /// To fetch from it; it may be a folder.
+        source: &'a str,
+        /// The socket of the user's agent for keys, where it is needed: the one thing outside that is reached.
+        agent: Option<&'a Path>,
+    },
 }
 
 /// One command of git.
@@ -143,21 +146,14 @@ impl GitProgram {
     pub fn run_own(&self, folder: &Path, reach: GitReach<'_>, arguments: &[&str]) -> Result<(), GitError> {
         let (network, readable, agent) = match reach {
             GitReach::Local => (false, None, None),
-            GitReach::Network(source) => {
-                (true, Some(PathBuf::from(source.trim_start_matches("file://"))), self.key_agent(source))
+            GitReach::Network { source, agent } => {
+                (true, Some(PathBuf::from(source.trim_start_matches("file://"))), agent)
             }
         };
         let readable = readable.into_iter().filter(|source| source.is_absolute()).collect();
         let arguments = arguments.iter().map(OsString::from).collect();
-        let (cwd, writable) = (text(folder)?, std::iter::once(folder.to_owned()).chain(agent).collect());
+        let (cwd, writable) = (text(folder)?, std::iter::once(folder).chain(agent).map(Path::to_owned).collect());
         self.run(&GitCall { cwd, arguments, readable, writable, network, ..GitCall::default() }).map(drop)
-    }
-
-    /// The socket of the user's agent for keys, where `ssh` would ask it: it is the one thing outside that is reached.
-    fn key_agent(&self, source: &str) -> Option<PathBuf> {
-        let socket = self.environment.iter().find(|(name, _)| is_ssh(source) && name == "SSH_AUTH_SOCK");
-        let socket = socket.and_then(|(_, path)| fs::canonicalize(path).ok())?;
-        fs::metadata(&socket).is_ok_and(|found| found.file_type().is_socket()).then_some(socket)
     }
 
     /// Runs git, and gives what it printed. It blocks: from async code it is called on a thread that may.
@@ -221,14 +217,6 @@ impl GitProgram {
 
 fn text(path: &Path) -> Result<&str, GitError> {
     path.to_str().ok_or_else(|| GitError::Refused { at: path.to_owned(), why: "its name is not UTF-8".to_owned() })
-}
-
-/// Whether git would ask `ssh`: by its scheme, or as `host:path`.
-fn is_ssh(source: &str) -> bool {
-    match source.split_once("://") {
-        Some((scheme, _)) => scheme.contains("ssh"),
-        None => source.split('/').next().is_some_and(|first| first.contains(':')),
-    }
 }
 
 /// Paths as git reads them, a line each, whatever their names hold.

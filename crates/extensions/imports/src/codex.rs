@@ -265,7 +265,7 @@ fn content(content: &Value) -> Vec<Part> {
 }
 
 /// Cached input is part of the input here, and reasoning part of the output.
-fn used(usage: &Value) -> ReportedUsage {
+pub(crate) fn used(usage: &Value) -> ReportedUsage {
     let cached = count(usage, "cached_input_tokens");
     ReportedUsage {
         input: count(usage, "input_tokens").saturating_sub(cached),

@@ -6,8 +6,8 @@
 use haft_types::{Envelope, Origin, Part, Role, Thinking, ToolCall};
 use serde_json::{Value, json};
 
-use crate::build::{ConversationBuilder, ConversationHeader, ReportedUsage, count, made_by};
-use crate::{ImportError, ImportFormat, ImportedConversation, SourceText};
+use crate::build::{ConversationBuilder, ConversationHeader, made_by};
+use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, codex};
 
 const PROMPT: &str = "[The stream does not hold the prompt.]";
 
@@ -28,7 +28,7 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
             Some("item.completed") => item(&mut builder, event.get("item").unwrap_or(&Value::Null)),
             // Counts are of the whole turn: they stand at its last reply.
             Some("turn.completed") => {
-                let usage = event.get("usage").map(used);
+                let usage = event.get("usage").map(codex::used);
                 if let Some(reply) = builder.last_reply_mut() {
                     reply.llm_metadata = made_by(None, usage);
                 }
@@ -98,16 +98,4 @@ fn step(builder: &mut ConversationBuilder, item: &Value, name: &str, arguments: 
     let content = vec![builder.result(&id, Some(name), done)];
     let message = builder.message(Role::Tool, content, None);
     builder.push(message);
-}
-
-/// Cached input is part of the input here.
-fn used(usage: &Value) -> ReportedUsage {
-    let cached = count(usage, "cached_input_tokens");
-    ReportedUsage {
-        input: count(usage, "input_tokens").saturating_sub(cached),
-        cached,
-        written: 0,
-        output: count(usage, "output_tokens"),
-        reasoning: count(usage, "reasoning_output_tokens"),
-    }
 }

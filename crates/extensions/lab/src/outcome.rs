@@ -3,7 +3,7 @@
 use haft_types::{ModelSpec, Request, TokenCounter, Usage};
 
 use crate::recorded::RecordedConversation;
-use crate::replay::{Coverage, Recording, RequestSurroundings, replay};
+use crate::replay::{Coverage, Recording, replay};
 use crate::variant::Variant;
 
 /// What a policy came to.
@@ -65,17 +65,7 @@ impl PolicyOutcome {
     ) -> Self {
         let mut outcome = Self::new(&variant.name);
         for one in conversations {
-            let beside = |step: usize| {
-                let aside = one.aside(step);
-                RequestSurroundings {
-                    system: &aside.system,
-                    system_input: None,
-                    tools: &aside.tools,
-                    documents: aside.documents.as_ref(),
-                    reminders: aside.reminders.clone(),
-                    cache_key: aside.cache_key.as_deref(),
-                }
-            };
+            let beside = |step: usize| one.surroundings(step);
             let recording = Recording { history: &one.history, steps: &one.steps, beside: &beside };
             let mut same = 0;
             let replay = replay(&recording, variant, model, counter, |step, request| {

@@ -15,7 +15,7 @@ use haft_context::{
 use haft_types::{Entry, LlmMetadata, Message, Part, Role, TokenCounter, ToolSet, ToolSpec, ToolStatus, Usage};
 use serde_json::{Value, json};
 
-use crate::replay::RecordedStep;
+use crate::replay::{RecordedStep, RequestSurroundings};
 
 /// Between two requests where no time was recorded: what most take.
 const USUAL_PAUSE: Duration = Duration::from_secs(7);
@@ -124,8 +124,17 @@ impl RecordedConversation {
     }
 
     /// What was sent besides at this step.
-    pub(crate) fn aside(&self, step: usize) -> &RecordedAside {
-        &self.asides[step.min(self.asides.len() - 1)]
+    /// What surrounds the conversation in a request; what is not known of each is the same for all.
+    pub fn surroundings(&self, step: usize) -> RequestSurroundings<'_> {
+        let aside = &self.asides[step.min(self.asides.len() - 1)];
+        RequestSurroundings {
+            system: &aside.system,
+            system_input: None,
+            tools: &aside.tools,
+            documents: aside.documents.as_ref(),
+            reminders: aside.reminders.clone(),
+            cache_key: aside.cache_key.as_deref(),
+        }
     }
 }
 

@@ -27,9 +27,8 @@ use haft_agent::{
 };
 use haft_engine::Session;
 use haft_model::{Declared, ProviderConfig, Secret};
-use haft_store::{Conversation, Store};
+use haft_store::Store;
 use haft_tui::TuiConfig;
-use haft_types::Message;
 
 use log::LogLevel;
 
@@ -176,39 +175,6 @@ pub(crate) fn open_store(places: &Places, config: &Config) -> Result<Arc<dyn Sto
 /// Opens the session a run works in.
 pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan) -> Result<Session, SetupError> {
     Box::pin(agent(places, config).open(plan)).await
-}
-
-/// Opens a conversation made of these messages, only to see what would be sent next.
-pub(crate) async fn look(
-    places: &Places,
-    config: Config,
-    plan: RunPlan,
-    store: Arc<dyn Store>,
-    history: (Conversation, Vec<Message>),
-) -> Result<Session, SetupError> {
-    Box::pin(agent(places, config).look(plan, store, history)).await
-}
-
-/// The same with the project's own files, whether or not it is trusted: nothing of them runs.
-pub(crate) async fn look_as_trusted(
-    places: &Places,
-    config: Config,
-    plan: RunPlan,
-    store: Arc<dyn Store>,
-    history: (Conversation, Vec<Message>),
-) -> Result<Session, SetupError> {
-    Box::pin(agent(places, config).look_as_trusted(plan, store, history)).await
-}
-
-/// The same for a look at which a model may be asked.
-pub(crate) async fn look_and_ask(
-    places: &Places,
-    config: Config,
-    plan: RunPlan,
-    store: Arc<dyn Store>,
-    history: (Conversation, Vec<Message>),
-) -> Result<Session, SetupError> {
-    Box::pin(agent(places, config).look_and_ask(plan, store, history)).await
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use haft_context::Policy;
 use haft_engine::hub::Hub;
 use haft_engine::turn::Limits;
 use haft_engine::{
-    CurrentMode, Delegation, KnowledgeSettings, Leftovers, MAIN, ModelOpener, ModelServices, ProjectRules,
+    DecisionState, Delegation, KnowledgeSettings, Leftovers, MAIN, ModelOpener, ModelServices, ProjectRules,
     PromptSettings, SafetySettings, Services, Session, SessionConfig, SessionFolders, SharedBudget, TaskSettings,
     ToolHelp, ToolSettings, Which,
 };
@@ -106,7 +106,7 @@ impl Desk {
             safety: SafetySettings {
                 masker: Masker::default(),
                 permissions: Permissions { mode: PermissionMode::Yolo, ..Permissions::default() },
-                mode: CurrentMode::new(PermissionMode::Yolo),
+                shared: Arc::new(DecisionState::new(PermissionMode::Yolo)),
             },
             task: TaskSettings { limits: Limits::default(), goal: false, answer: None, leftovers: Leftovers::Keep },
             callbacks: Vec::new(),

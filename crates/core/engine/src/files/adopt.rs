@@ -9,9 +9,8 @@ mod tests;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use haft_store::versions::FileVersion;
@@ -26,56 +25,33 @@ use super::merge;
 const TEMPORARY: &str = ".haft-merge-";
 
 /// How the names of notes on merges end.
-const NOTE: &str = "merging";
+pub(crate) const MERGING: &str = "merging";
 
-/// A note of the folders that a merge works in, for whoever clears up after a process that was killed in the middle of it. It is
-/// locked while the merge goes on, and removed when it is over.
-pub(crate) struct MergeNote {
-    path: PathBuf,
-    /// Holds the lock.
-    _file: File,
+/// Notes in this file the folders that a merge works in, for [`sweep_merges`]. It is locked as long as what comes back is there.
+pub(crate) fn note_merge(note: &Path, changes: &[Adoption]) -> io::Result<File> {
+    let mut file = File::create(note)?;
+    file.lock()?;
+    let folders: BTreeSet<&Path> = changes.iter().filter_map(|change| change.path.parent()).collect();
+    let folders: Vec<_> = folders.into_iter().map(|folder| folder.as_os_str().as_bytes()).collect();
+    file.write_all(&folders.join(&0))?;
+    Ok(file)
 }
 
-impl MergeNote {
-    /// Writes one beside this file.
-    pub(crate) fn write(beside: &Path, changes: &[Adoption]) -> io::Result<Self> {
-        let path = beside.with_extension(NOTE);
-        let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&path)?;
-        file.lock()?;
-        let folders: BTreeSet<&Path> = changes.iter().filter_map(|change| change.path.parent()).collect();
-        for folder in folders {
-            file.write_all(folder.as_os_str().as_bytes())?;
-            file.write_all(b"\0")?;
-        }
-        Ok(Self { path, _file: file })
-    }
-}
-
-impl Drop for MergeNote {
-    fn drop(&mut self) {
-        drop(fs::remove_file(&self.path));
-    }
-}
-
-/// Removes the temporary files of merges that were killed; what they replaced is among the saved versions. `notes` is the folder
-/// with the notes.
-pub(crate) fn sweep_merges(notes: &Path) {
-    for note in fs::read_dir(notes).into_iter().flatten().flatten().map(|entry| entry.path()) {
-        let Some(mut file) = (note.extension() == Some(OsStr::new(NOTE))).then(|| File::open(&note).ok()).flatten()
-        else {
-            continue;
-        };
-        let mut folders = Vec::new();
+/// Removes the temporary files of merges that were killed; what they replaced is among the saved versions. The notes lie in
+/// this folder.
+pub(crate) fn sweep_merges(folder: &Path) {
+    for note in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let is_note = note.extension() == Some(OsStr::new(MERGING));
         // Whoever holds it is at work.
-        if file.try_lock().is_err() || file.read_to_end(&mut folders).is_err() {
-            continue;
+        let free = is_note.then(|| File::open(&note).ok()).flatten().filter(|file| file.try_lock().is_ok());
+        if let (Some(_lock), Ok(folders)) = (free, fs::read(&note)) {
+            for folder in folders.split(|byte| *byte == 0) {
+                let folder = OpenFolder::open(Path::new(OsStr::from_bytes(folder)));
+                // It may be gone with what was in it.
+                let _ = folder.and_then(|folder| folder.remove_left(TEMPORARY));
+            }
+            drop(fs::remove_file(&note));
         }
-        for folder in folders.split(|byte| *byte == 0).filter(|folder| !folder.is_empty()) {
-            // It may be gone with what was in it.
-            let _ =
-                OpenFolder::open(Path::new(OsStr::from_bytes(folder))).and_then(|folder| folder.remove_left(TEMPORARY));
-        }
-        drop(fs::remove_file(&note));
     }
 }
 

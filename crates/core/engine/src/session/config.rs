@@ -23,7 +23,7 @@ use crate::approval::Approver;
 use crate::callbacks::Callback;
 use crate::external::ToolHelp;
 use crate::hub::Hub;
-use crate::permit::CurrentMode;
+use crate::permit::DecisionState;
 use crate::subagents::SharedBudget;
 use crate::turn::Limits;
 
@@ -182,8 +182,8 @@ pub struct SafetySettings {
     pub masker: Masker,
     /// What may happen without asking.
     pub permissions: Permissions,
-    /// Where the mode can be read while the session is open.
-    pub mode: CurrentMode,
+    /// What others share that decide on what may run.
+    pub shared: Arc<DecisionState>,
 }
 
 /// What is asked of a turn, and how far it may go.

@@ -19,7 +19,7 @@ use super::{EngineError, Notice, Session, SessionConfig};
 use crate::approval::{Answer, Approval, Approver};
 use crate::callbacks::{Callbacks, Moment, Occasion, Reaction, ToolName};
 use crate::documents::StandingDocuments;
-use crate::permit::CurrentMode;
+use crate::permit::DecisionState;
 use crate::subagents::Rank;
 use crate::turn::Reason;
 use crate::turn_io::TurnIo;
@@ -31,7 +31,7 @@ pub(super) struct Hooked {
     conversation_id: String,
     cwd: PathBuf,
     root: PathBuf,
-    mode: CurrentMode,
+    shared: Arc<DecisionState>,
     open: Arc<Mutex<PendingReactions>>,
 }
 
@@ -57,7 +57,7 @@ impl Hooked {
             conversation_id: String::new(),
             cwd: config.folders.workspace.cwd.clone(),
             root: config.folders.workspace.root.clone(),
-            mode: config.safety.mode.clone(),
+            shared: Arc::clone(&config.safety.shared),
             open: Arc::default(),
         }
     }
@@ -87,7 +87,7 @@ impl Hooked {
             conversation_id: &self.conversation_id,
             cwd: &self.cwd,
             root: &self.root,
-            mode: self.mode.get(),
+            mode: self.shared.mode(),
             cancel,
         };
         let (mut reaction, problems) = self.callbacks.call(&occasion).await;
@@ -164,9 +164,10 @@ pub(super) fn tool_name(registry: &Registry, name: &str) -> ToolName {
 /// must not be passed by another spelling.
 pub(super) fn called_name(registry: &Registry, name: &str, arguments: &Value) -> ToolName {
     let Some(found) = registry.resolve(name) else { return ToolName { name: name.to_owned(), also: Vec::new() } };
-    let of_server = match found.tool.intent(arguments) {
-        Intent::Server { server, tool } => Some(format!("mcp__{server}__{tool}")),
-        _ => None,
+    let of_server = if let Intent::Server { server, tool } = found.tool.intent(arguments) {
+        Some(format!("mcp__{server}__{tool}"))
+    } else {
+        None
     };
     let aliases = found.tool.manual().aliases.iter().map(|alias| alias.name.to_owned());
     ToolName { name: found.tool.spec().name.clone(), also: of_server.into_iter().chain(aliases).collect() }

@@ -184,7 +184,7 @@ impl Session {
                 (config.safety.permissions.clone(), hooked.notifying(services.approver.clone()));
             sweep_merges(&config.folders.worktrees);
             let permit = Permit::new(permissions, approver, config.folders.workspace.clone());
-            let permit = Arc::new(permit.shown_in(config.safety.mode.clone()));
+            let permit = Arc::new(permit.sharing(Arc::clone(&config.safety.shared)));
             (Arc::new(todo), permit, watch(), services.delegation.budget.clone(), mailbox)
         };
         registry.set_guard(Arc::clone(&permit) as _);

@@ -16,7 +16,7 @@ use haft_text::sanitise;
 use haft_tool::{FileChange, FileHistory, Workspace};
 use haft_types::{ConversationId, Outcome};
 
-use crate::files::{Adoption, Held, MergeNote, NotAdopted, adopt};
+use crate::files::{Adoption, Held, MERGING, NotAdopted, adopt, note_merge};
 use crate::session::SessionConfig;
 
 /// How many paths are named.
@@ -144,10 +144,11 @@ impl Worktree {
                 self.names(changes.iter().map(|change| &change.path))
             ));
         }
-        // Without one nothing is cleared up should this process be killed; the merge is the same.
-        let noted = MergeNote::write(&self.note, &changes).ok();
+        // Without a note nothing is cleared up should this process be killed; the merge is the same.
+        let note = self.note.with_extension(MERGING);
+        let lock = note_merge(&note, &changes);
         let adopted = adopt(&self.root, history, &changes);
-        drop(noted);
+        drop((fs::remove_file(note), lock));
         match adopted {
             Ok(changed) => {
                 let left = if left_out.made.is_empty() { self.remove() } else { format!(" It is kept in `{at}`.") };

@@ -19,9 +19,8 @@ const KEPT: &[&str] = &[
     "core.sparsecheckout", "core.sparsecheckoutcone", "extensions.objectformat", "extensions.refstorage",
 ];
 
-/// What of a repository is borrowed, where it is there; the first of them are refs.
+/// What of a repository is borrowed, where it is there.
 const SHARED: &[&str] = &["refs", "packed-refs", "reftable", "shallow", "info"];
-const REFS: usize = 3;
 
 /// git on one repository: with an index and a work tree of its choice.
 #[derive(Clone, Debug)]
@@ -44,12 +43,6 @@ struct RealRepository {
     common: PathBuf,
 }
 
-/// The refs of a work tree, for files of the view's own.
-struct RefFiles {
-    head: String,
-    packed: String,
-}
-
 impl Git {
     /// The repository around a project; what haft needs for it lies in a private folder in `scratch`. Nothing can be written
     /// with it.
@@ -61,8 +54,8 @@ impl Git {
         let view = tempfile::Builder::new().prefix("view-").tempdir_in(scratch).map_err(at)?;
         let (tree, index) = (real.top.clone(), real.dir.join("index"));
         let git = Self { program, real: Arc::new(real), view: Arc::new(view), tree, index, writable: Vec::new() };
-        let (kept, refs) = git.settings()?;
-        git.fill(&kept, refs).map_err(|source| GitError::Prepare { at: git.view.path().to_owned(), source })?;
+        let kept = git.settings()?;
+        git.fill(&kept).map_err(|source| GitError::Prepare { at: git.view.path().to_owned(), source })?;
         Ok(git)
     }
 
@@ -197,38 +190,22 @@ impl Git {
 
     /// What the repository configures, by name: read by git, obeyed by nobody.
     fn configuration(&self) -> Result<BTreeMap<String, String>, GitError> {
-        let printed = self.ask(["config", "--list", "-z"])?;
+        let environment = vec![("GIT_DIR", text(&self.real.dir)?.to_owned())];
+        let arguments = ["config", "--list", "-z"].map(OsString::from).to_vec();
+        let (cwd, readable) = (text(&self.real.top)?, self.readable());
+        let printed = self.program.run(&GitCall { cwd, arguments, environment, readable, ..GitCall::default() })?;
+        let printed = String::from_utf8_lossy(&printed).into_owned();
         let entry = |entry: &str| entry.split_once('\n').map(|(name, value)| (name.to_owned(), value.to_owned()));
         Ok(printed.split('\0').filter_map(entry).collect())
     }
 
-    /// What git prints of the real repository, whose content it does not look at.
-    fn ask<const N: usize>(&self, arguments: [&str; N]) -> Result<String, GitError> {
-        let environment = vec![("GIT_DIR", text(&self.real.dir)?.to_owned())];
-        let arguments = arguments.map(OsString::from).to_vec();
-        let (cwd, readable) = (text(&self.real.top)?, self.readable());
-        let printed = self.program.run(&GitCall { cwd, arguments, environment, readable, ..GitCall::default() })?;
-        Ok(String::from_utf8_lossy(&printed).into_owned())
-    }
-
-    /// `HEAD` and the refs of a work tree whose own are kept in a table that lies apart from that of the others: as files.
-    fn refs_as_files(&self) -> Result<RefFiles, GitError> {
-        let head = match self.ask(["symbolic-ref", "--quiet", "HEAD"]) {
-            Ok(branch) => format!("ref: {branch}"),
-            Err(_) => self.ask(["rev-parse", "--verify", "HEAD"])?,
-        };
-        let packed = self.ask(["for-each-ref", "--format=%(objectname) %(refname)"])?;
-        Ok(RefFiles { head, packed: format!("# pack-refs with: sorted \n{packed}") })
-    }
-
-    /// The text of the view's own configuration, and the refs that go with it where they cannot be borrowed.
-    fn settings(&self) -> Result<(String, Option<RefFiles>), GitError> {
-        let mut all = self.configuration()?;
-        let is_apart =
-            self.real.dir != self.real.common && all.get("extensions.refstorage").is_some_and(|kind| kind != "files");
-        let refs = is_apart.then(|| self.refs_as_files()).transpose()?;
-        if is_apart {
-            all.remove("extensions.refstorage");
+    /// The text of the view's own configuration.
+    fn settings(&self) -> Result<String, GitError> {
+        let all = self.configuration()?;
+        let linked = self.real.dir != self.real.common;
+        if linked && all.get("extensions.refstorage").is_some_and(|kind| kind != "files") {
+            let why = "its refs are not kept in files, which haft cannot read from a linked work tree".to_owned();
+            return Err(GitError::Refused { at: self.real.dir.clone(), why });
         }
         let plain = |value: &str| value.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let mut kept = "[core]\n\tbare = false\n".to_owned();
@@ -239,22 +216,14 @@ impl Git {
                 kept.extend(["[", section, "]\n\t", key, " = ", value, "\n"]);
             }
         }
-        Ok((kept, refs))
+        Ok(kept)
     }
 
-    fn fill(&self, settings: &str, refs: Option<RefFiles>) -> io::Result<()> {
+    fn fill(&self, settings: &str) -> io::Result<()> {
         let (view, real) = (self.view.path(), &self.real);
         fs::write(view.join("config"), settings)?;
-        let mut shared = SHARED;
-        if let Some(RefFiles { head, packed }) = refs {
-            fs::write(view.join("HEAD"), head)?;
-            fs::write(view.join("packed-refs"), packed)?;
-            fs::create_dir(view.join("refs"))?;
-            shared = &SHARED[REFS..];
-        } else {
-            fs::write(view.join("HEAD"), fs::read(real.dir.join("HEAD"))?)?;
-        }
-        for name in shared.iter().filter(|name| real.common.join(name).exists()) {
+        fs::write(view.join("HEAD"), fs::read(real.dir.join("HEAD"))?)?;
+        for name in SHARED.iter().filter(|name| real.common.join(name).exists()) {
             symlink(real.common.join(name), view.join(name))?;
         }
         // Where the index is kept in two pieces, the large one lies beside it.

@@ -395,6 +395,11 @@ pub(super) async fn current(store: &dyn Store) -> anyhow::Result<Conversation> {
 
 async fn current_of(store: &dyn Store, namespace: &str) -> anyhow::Result<Conversation> {
     let none = || usage_error("there is no current conversation in this project; give an id");
-    let id = store.current(namespace).await?.ok_or_else(none)?;
-    store.get(&id).await?.ok_or_else(none)
+    current_if_any(store, namespace).await?.ok_or_else(none)
+}
+
+/// The current conversation of a namespace; nothing before its first prompt.
+pub(super) async fn current_if_any(store: &dyn Store, namespace: &str) -> anyhow::Result<Option<Conversation>> {
+    let Some(id) = store.current(namespace).await? else { return Ok(None) };
+    Ok(store.get(&id).await?)
 }

@@ -1,7 +1,8 @@
 //! `haft lib`: documentation of libraries, fetched with git and sent with every request.
 
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use haft_agent::{Project, knowledge, set_up_sandbox};
@@ -180,7 +181,7 @@ fn refresh(libraries: &Libraries, project: &Project, common: &Common) -> anyhow:
     let source = libraries.source().map_err(|error| told(&error))?;
     let repository = repository.canonicalize()?;
     let git = LibraryGit::open(&repository, project, common)?;
-    git.run(GitReach::Network(&source), &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"])?;
+    git.run(git.network(&source), &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"])?;
     git.run(GitReach::Local, &["reset", "--quiet", "--hard", "FETCH_HEAD"])
 }
 
@@ -196,7 +197,7 @@ fn fetch(libraries: &Libraries, project: &Project, common: &Common) -> anyhow::R
     output::tell(&format!("haft: fetching {source}"));
     let git = LibraryGit::open(&target, project, common)?;
     git.run(GitReach::Local, &["init", "--quiet", "--template="])?;
-    git.run(GitReach::Network(&source), &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"])?;
+    git.run(git.network(&source), &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"])?;
     git.run(GitReach::Local, &["reset", "--quiet", "--hard", "FETCH_HEAD"])?;
     fs::rename(&target, &repository)?;
     Ok(())
@@ -206,6 +207,8 @@ fn fetch(libraries: &Libraries, project: &Project, common: &Common) -> anyhow::R
 struct LibraryGit<'a> {
     program: GitProgram,
     folder: &'a Path,
+    /// The socket of the user's agent for keys.
+    agent: Option<PathBuf>,
 }
 
 impl<'a> LibraryGit<'a> {
@@ -217,7 +220,14 @@ impl<'a> LibraryGit<'a> {
         // The whole environment: of it git gets what leads to the network, an agent for keys included.
         let program = GitProgram::find(&host.supervisor(), &sandbox, &host.text_variables(), &[root]);
         let program = program.map_err(|error| usage_error(format!("git is needed to fetch libraries: {error}")))?;
-        Ok(Self { program, folder })
+        let agent = host.variable("SSH_AUTH_SOCK").and_then(|path| fs::canonicalize(path).ok());
+        let is_socket = |path: &PathBuf| path.metadata().is_ok_and(|found| found.file_type().is_socket());
+        Ok(Self { program, folder, agent: agent.filter(is_socket) })
+    }
+
+    /// What it takes to fetch from this source: for `ssh`, the user's agent for keys.
+    fn network<'b>(&'b self, source: &'b str) -> GitReach<'b> {
+        GitReach::Network { source, agent: self.agent.as_deref().filter(|_| is_ssh(source)) }
     }
 
     /// What the repository brings is never run: it is fetched with the user's configuration, and checked out without.
@@ -230,5 +240,13 @@ impl<'a> LibraryGit<'a> {
                 "git could not fetch the libraries: {error}; `haft lib proxy` shows where they come from"
             )))
         })
+    }
+}
+
+/// Whether git would ask `ssh`: by its scheme, or as `host:path`.
+fn is_ssh(source: &str) -> bool {
+    match source.split_once("://") {
+        Some((scheme, _)) => scheme.contains("ssh"),
+        None => source.split('/').next().is_some_and(|first| first.contains(':')),
     }
 }

@@ -13,7 +13,7 @@ use std::{fs, io};
 use async_trait::async_trait;
 use haft_agent::config::{Config, Section};
 use haft_agent::{Contribution, Extension, ExtensionContext, Places, Project, knowledge};
-use haft_engine::{Approver, Callback, CurrentMode, Notice};
+use haft_engine::{Approver, Callback, DecisionState, Notice};
 use haft_mcp::{
     Cache, Gathered, ProjectFile, ServerCatalogue, ServerConfig, ServerDefinition, ServerEndpoint, ServerHost,
     ServerProblem, ServerReach, Servers, UseMcpTool, gather,
@@ -66,7 +66,7 @@ impl Extension for McpExtension {
             project: project.root.clone(),
             record: context.record.clone(),
             trusted: standing.is_trusted(),
-            mode: context.mode.clone(),
+            shared: Arc::clone(context.shared),
             guard: Some(Arc::clone(context.guard)),
             notices: Arc::clone(&told),
             set_up: Mutex::default(),
@@ -114,7 +114,7 @@ impl Mcp {
             project: project.root.clone(),
             record,
             trusted: standing.is_trusted(),
-            mode: CurrentMode::new(PermissionMode::Ask),
+            shared: Arc::new(DecisionState::new(PermissionMode::Ask)),
             guard: None,
             notices: Arc::default(),
             set_up: Mutex::default(),
@@ -221,13 +221,13 @@ fn host(
     environment: Arc<Vec<(String, String)>>,
     approver: Option<Arc<dyn Approver>>,
 ) -> ServerHost {
-    let places = &sandboxes.places;
+    let (places, shared) = (&sandboxes.places, &sandboxes.shared);
     ServerHost {
         supervisor,
         environment,
         cache: Cache::at(places.mcp_lists()),
         tokens: places.mcp_tokens(),
-        elicitor: approver.map(|approver| Arc::new(Person(approver)) as _),
+        elicitor: approver.map(|approver| Arc::new(Person { approver, shared: Arc::clone(shared) }) as _),
         sandbox: Some(Arc::new(sandboxes)),
     }
 }

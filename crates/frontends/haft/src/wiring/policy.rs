@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use haft_agent::config::Config;
-use haft_agent::{ConfigError, Contribution, Extension, ExtensionContext, Places, RunPlan, SetupError};
+use haft_agent::{ConfigError, Contribution, Extension, ExtensionContext, RunPlan, SetupError};
 use haft_engine::Notice;
 use haft_permission::{PermissionRule, PermissionRules, Permissions, PermissionsConfig};
 use haft_tool::Workspace;
@@ -241,15 +241,13 @@ fn text(root: &Path, name: &str) -> Result<Option<String>, String> {
     Ok(Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)))
 }
 
-/// Gives a session the rules of a trusted project.
+/// Gives every session what a trusted project tightens.
 pub(super) struct PolicyExtension;
 
 impl Extension for PolicyExtension {
-    fn tighten(&self, places: &Places, config: &mut Config, plan: &mut RunPlan) -> Result<(), SetupError> {
-        if !haft_agent::knowledge(places, &plan.project)?.1.is_trusted() {
-            return Ok(());
-        }
-        ProjectPolicy::of(&plan.project.root).apply(places.environment.home().as_deref(), config, plan)
+    fn tighten(&self, config: &mut Config, plan: &mut RunPlan) -> Result<(), SetupError> {
+        let home = super::environment().home();
+        ProjectPolicy::of(&plan.project.root).apply(home.as_deref(), config, plan)
     }
 
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {

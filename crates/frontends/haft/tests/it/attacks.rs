@@ -167,7 +167,7 @@ fn only_the_changed_one_of_parallel_calls_is_refused() {
 
 #[test]
 fn a_hook_that_floods_or_never_listens_holds_nothing_up_and_learns_no_key() {
-    let content = "x".repeat(3 << 20);
+    let content = "x y ".repeat(50_000);
     let rig = rig([Reply::call("write_to_file", json!({"path": "a.txt", "content": content})), Reply::text("Done.")]);
     add(&rig, "[permissions]\nallow = [\"write_to_file\"]\n");
     add(&rig, &hook("*", "head -c 20000000 /dev/zero | tr '\\000' x"));

@@ -398,9 +398,9 @@ fn a_linked_work_tree_and_a_folder_of_a_repository_are_reviewed() {
     }
 }
 
-/// Refs in a table, of which a linked work tree has one of its own.
+/// Refs in a table, of which a linked work tree has one of its own: that is said, and nothing is guessed.
 #[test]
-fn a_linked_work_tree_whose_refs_are_in_a_table_is_reviewed() {
+fn a_linked_work_tree_whose_refs_are_in_a_table_is_refused_and_its_main_one_reviewed() {
     let rig = rig([Reply::text("Fine.").times(3)]);
     let (source, linked) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let at = |folder: &Path, arguments: &[&str]| {
@@ -419,22 +419,18 @@ fn a_linked_work_tree_whose_refs_are_in_a_table_is_reviewed() {
         let ran = at(&main, arguments);
         assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
     }
-    // The two have different heads, and the linked one can be without a branch.
-    fs::write(linked.join("lines.txt"), "one\ntopic\n").unwrap();
-    at(&linked, &["commit", "--quiet", "-am", "topic"]);
-    for (number, detached) in [false, true].into_iter().enumerate() {
-        if detached {
-            assert!(at(&linked, &["checkout", "--quiet", "--detach"]).status.success());
+    for (folder, works) in [(&main, true), (&linked, false)] {
+        fs::write(folder.join("lines.txt"), "one\nchanged\n").unwrap();
+        assert!(rig.command(&["trust"]).current_dir(folder).output().unwrap().status.success());
+        let ran = rig.command(&["review"]).current_dir(folder).output().unwrap();
+        let told = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.success(), works, "{told}");
+        if !works {
+            assert_eq!(ran.status.code(), Some(2), "{told}");
+            assert!(told.contains("refs are not kept in files") && told.contains("linked work tree"), "{told}");
         }
-        fs::write(linked.join("lines.txt"), format!("one\ntopic\nchanged {number}\n")).unwrap();
-        for arguments in [&["trust"][..], &["review"]] {
-            let ran = rig.command(arguments).current_dir(&linked).output().unwrap();
-            assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-        }
-        let asked = rig.server.generations()[number].seen().unwrap();
-        assert!(asked.last_contains(&format!("+changed {number}")), "{number}");
-        assert!(!asked.last_contains("+topic"), "{number}: it is compared with the head of this work tree");
     }
+    assert!(rig.server.generations()[0].seen().unwrap().last_contains("+changed"));
 }
 
 /// Nobody else starts git: not by its name, and not in a line for a shell. The sandbox's own probes do, as the commands they

@@ -105,15 +105,13 @@ fn a_source_behind_ssh_is_fetched_confined() {
         write(&ssh, &script);
         fs::set_permissions(&ssh, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let own = format!("[core]\n\tsshCommand = {}\n[safe]\n\tdirectory = *\n", ssh.display());
-        write(&rig.home().join(".gitconfig"), &own);
-        fs::create_dir_all(rig.home().join(".ssh")).unwrap();
+        write(&folder.join(".gitconfig"), &own);
+        fs::create_dir_all(folder.join(".ssh")).unwrap();
         rig.run(&["lib", "proxy", source_name]);
-        let added = rig.command(&["lib", "add", "flask"]).env("SSH_AUTH_SOCK", &agent).output().unwrap();
+        let mut command = rig.command(&["lib", "add", "flask"]);
+        let added = command.env("HOME", &folder).env("SSH_AUTH_SOCK", &agent).output().unwrap();
         assert!(added.status.success(), "{source_name}: {}", String::from_utf8_lossy(&added.stderr));
-        assert!(
-            !planted.exists() && !rig.home().join(".ssh/authorized_keys").exists(),
-            "{source_name}: it is confined"
-        );
+        assert!(!planted.exists() && !folder.join(".ssh/authorized_keys").exists(), "{source_name}: it is confined");
         assert!(heard.join().unwrap(), "{source_name}: the agent was asked");
     }
 }

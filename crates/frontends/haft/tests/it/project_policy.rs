@@ -257,3 +257,23 @@ fn trust_shows_every_file_that_would_be_obeyed() {
         ])
     );
 }
+
+/// Every way to a session: a run is tried above; what is shown of the next request, and the steps of a workflow.
+#[cfg(feature = "workflows")]
+#[test]
+fn a_project_tightens_every_session() {
+    let rig = rig([Reply::text("Looked.")]);
+    plant(&rig, ".haft/config.toml", "[tools]\noffer = [\"read_file\"]\n");
+    plant(&rig, ".haft/workflows/look.yaml", "steps:\n  - name: look\n    prompt: Look.\n");
+    rig.run(&["trust"]);
+    let names = |body: &[u8]| -> Vec<String> {
+        let body: Value = serde_json::from_slice(body).unwrap();
+        let tools = body["tools"].as_array().into_iter().flatten();
+        tools.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let next = rig.run(&["context", "render", "--input", "hi"]);
+    assert_eq!(names(&next.0.stdout), ["read_file"], "{}", next.stderr());
+    let ran = rig.run(&["workflow", "run", "look"]);
+    assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
+    assert_eq!(names(&rig.server.generations()[0].body), ["read_file"]);
+}

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use haft_agent::WallClock;
+use haft_agent::{Look, WallClock};
 use haft_context::{ContextEdit, EditError, EditReach, EditTargets, Quote};
 use haft_engine::{CacheState, ContextLine, EditContextError, EditNews, Session};
 use haft_store::{Store, WriteLock};
@@ -230,7 +230,9 @@ impl EditedConversation {
         let resume = Some(conversation.id.to_string());
         let args = RunArgs { model: how.model.clone(), resume, ..RunArgs::default() };
         let plan = run::lower(&args, &config, None)?;
-        let session = wiring::look_and_ask(&places, config, plan, Arc::clone(&store), (conversation, messages)).await?;
+        let session = wiring::agent(&places, config)
+            .look(plan, Arc::clone(&store), (conversation, messages), Look::MayAsk)
+            .await?;
         Ok(Self { session, store, _lock: lock })
     }
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use haft_agent::Project;
 use haft_agent::config::Config;
+use haft_agent::{Look, Project};
 use haft_context::{Assembly, treat_input};
 use haft_engine::mention_kind;
 use haft_model::{BodyEncoding, Declared, ProviderConfig};
@@ -48,18 +48,26 @@ pub(super) async fn next(look: &LookArgs) -> anyhow::Result<NextRequest> {
         args.system_prompt = system;
         (imagined(id, messages.len()), messages)
     } else {
-        let conversation = match &look.conversation {
-            Some(name) => conversations::find(store.as_ref(), name).await?,
-            None => conversations::current(store.as_ref()).await?,
+        let stored = match &look.conversation {
+            Some(name) => Some(conversations::find(store.as_ref(), name).await?),
+            None if look.input.is_some() => {
+                conversations::current_if_any(store.as_ref(), &wiring::project(None)?.namespace()).await?
+            }
+            None => Some(conversations::current(store.as_ref()).await?),
         };
-        let messages = store.messages(&conversation.id).await?;
-        (conversation, messages)
+        match stored {
+            Some(conversation) => {
+                let messages = store.messages(&conversation.id).await?;
+                (conversation, messages)
+            }
+            None => (imagined(ConversationId::new("new"), 0), Vec::new()),
+        }
     };
     args.resume = Some(conversation.id.to_string());
     let plan = run::lower(&args, &config, None)?;
     messages.extend(input(look, &config, &plan.project, &messages));
     let encoding = wiring::declared(&config, &model)?.encoding();
-    let mut session = wiring::look(&places, config, plan, store, (conversation, messages)).await?;
+    let mut session = wiring::agent(&places, config).look(plan, store, (conversation, messages), Look::Only).await?;
     Ok(NextRequest { assembly: session.preview()?, encoding })
 }
 

@@ -18,8 +18,7 @@ use clap::Args;
 use haft_agent::config::Config;
 use haft_context::Cause;
 use haft_lab::{
-    ImaginedReminders, ModelSource, OUTCOME_HEADINGS, PolicyOutcome, RecordedConversation, Recording,
-    RequestSurroundings, Variant,
+    ImaginedReminders, ModelSource, OUTCOME_HEADINGS, PolicyOutcome, RecordedConversation, Recording, Variant,
 };
 use haft_model::{BodyEncoding, BuiltIn, O200k};
 use haft_types::{Api, CacheKind, CacheRule, ModelSpec, Price};
@@ -183,18 +182,7 @@ pub(super) fn causes_of_breaks(file: &Path, config: &Config) -> anyhow::Result<V
     let policy = Variant::parse("default", &config.context).map_err(|error| usage_error(error.to_string()))?;
     let mut causes = Vec::new();
     for one in files::recorded_in(file, none)? {
-        let beside = |step: usize| {
-            // What is not known of each request is the same for all.
-            let aside = &one.asides[step.min(one.asides.len() - 1)];
-            RequestSurroundings {
-                system: &aside.system,
-                system_input: None,
-                tools: &aside.tools,
-                documents: aside.documents.as_ref(),
-                reminders: aside.reminders.clone(),
-                cache_key: aside.cache_key.as_deref(),
-            }
-        };
+        let beside = |step: usize| one.surroundings(step);
         let recording = Recording { history: &one.history, steps: &one.steps, beside: &beside };
         let replayed = haft_lab::replay(&recording, &policy, &model, &O200k, |_, _| ());
         causes.extend(replayed.requests.iter().filter_map(|request| request.cause));

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use haft_agent::config::{Config, in_file};
-use haft_agent::{Places, Project};
+use haft_agent::{Look, Places, Project};
 use haft_context::{Assembly, Cause};
 use haft_model::{ModelConfig, ProviderConfig};
 use haft_text::grouped;
@@ -232,7 +232,7 @@ impl ContextTestBench {
         let id = MessageId::derived(ContentHash::of(words.as_bytes()));
         let message = Message::text(id, Role::User, words, Timestamp::UNIX_EPOCH).from(Origin::User);
         let history = (next::imagined(ConversationId::new(PROVIDER), 1), vec![message]);
-        let mut session = wiring::look_as_trusted(&self.places, config, plan, store, history).await?;
+        let mut session = wiring::agent(&self.places, config).look(plan, store, history, Look::AsTrusted).await?;
         Ok(session.preview()?)
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use haft_agent::{Places, set_up_sandbox};
-use haft_engine::{Callback, CurrentMode, Moment, Notice, Occasion, Reaction, StartGuard, StartRequest};
+use haft_engine::{Callback, DecisionState, Moment, Notice, Occasion, Reaction, StartGuard, StartRequest};
 use haft_mcp::{Confines, ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin, ServerReach, Servers};
 use haft_project::{Level, TrustRecord};
 use haft_sandbox::{ConfinementSpec, Sandbox, SandboxConfig};
@@ -21,7 +21,7 @@ pub(super) struct ServerSandboxes {
     pub(super) record: TrustRecord,
     /// Whether the project's own files may be obeyed.
     pub(super) trusted: bool,
-    pub(super) mode: CurrentMode,
+    pub(super) shared: Arc<DecisionState>,
     /// Decides on those of a project; where there is none, its user has just named the server to be started.
     pub(super) guard: Option<Arc<StartGuard>>,
     pub(super) notices: Arc<StartNotices>,
@@ -49,7 +49,7 @@ impl Confines for ServerSandboxes {
     }
 
     fn must_be_confined(&self, server: &ServerDefinition) -> bool {
-        let yolo = self.mode.get() == PermissionMode::Yolo;
+        let yolo = self.shared.mode() == PermissionMode::Yolo;
         match (server.confinement, server.origin) {
             (ServerConfinement::Never, _) => false,
             (ServerConfinement::Always, _) => true,
