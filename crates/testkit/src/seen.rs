@@ -187,6 +187,13 @@ impl Seen {
         }
     }
 
+    /// The text under a heading of the instructions, such as `MCP_SERVER_LIST`, up to the next one.
+    pub fn section(&self, heading: &str) -> Option<&str> {
+        let (_, text) = self.system.split_once(&format!("\n# {heading}\n\n"))?;
+        let end = ["\n\n# ", "\n\n===="].iter().filter_map(|next| text.find(next)).min();
+        Some(&text[..end.unwrap_or(text.len())])
+    }
+
     /// Every part with who says it, in order.
     pub fn parts(&self) -> impl DoubleEndedIterator<Item = (SeenRole, &SeenPart)> {
         self.messages.iter().flat_map(|message| message.parts.iter().map(|part| (message.role, part)))

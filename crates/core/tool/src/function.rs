@@ -10,7 +10,9 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{Access, Intent, InvalidArguments, Manual, Tool, ToolContext, ToolOutput, parse_arguments, schema_of};
+use crate::{
+    Access, CaseDocument, Intent, InvalidArguments, Manual, Tool, ToolContext, ToolOutput, parse_arguments, schema_of,
+};
 
 type IntentOf = Box<dyn Fn(&Value) -> Intent + Send + Sync>;
 type Run<P> = Box<dyn for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, ToolOutput> + Send + Sync>;
@@ -81,7 +83,7 @@ impl ToolDefinition {
             let result = run(context, parameters);
             Box::pin(async move { result.await.map_or_else(Into::into, Into::into) })
         });
-        FunctionTool { name, spec, manual, access, intent, preview: None, run }
+        FunctionTool { name, spec, manual, access, intent, reachable: None, preview: None, run }
     }
 }
 
@@ -92,11 +94,19 @@ pub struct FunctionTool<P> {
     manual: &'static Manual,
     access: Access,
     intent: IntentOf,
+    reachable: Option<CaseDocument>,
     preview: Option<Preview<P>>,
     run: Run<P>,
 }
 
 impl<P> FunctionTool<P> {
+    /// The same with a list of what can be reached through it, under this heading; see [`Tool::reachable`].
+    #[must_use]
+    pub fn reaches(self, heading: &str, text: String) -> Self {
+        let tools = vec![self.name.to_owned()];
+        Self { reachable: Some(CaseDocument { name: heading.to_owned(), text, tools }), ..self }
+    }
+
     /// The same with a function that tells what a call would change in files; see [`Tool::preview`].
     #[must_use]
     pub fn previews(
@@ -115,6 +125,10 @@ impl<P: DeserializeOwned + Send + 'static> Tool for FunctionTool<P> {
 
     fn manual(&self) -> &Manual {
         self.manual
+    }
+
+    fn reachable(&self) -> Option<&CaseDocument> {
+        self.reachable.as_ref()
     }
 
     fn access(&self) -> Access {

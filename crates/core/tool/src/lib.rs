@@ -113,6 +113,11 @@ pub trait Tool: Send + Sync {
         &Manual::NONE
     }
 
+    /// What can be reached through it, such as servers or collections: a section of its own behind the tools.
+    fn reachable(&self) -> Option<&CaseDocument> {
+        None
+    }
+
     /// What the user declared it by, for a tool whose description is learnt. While it is the same, a conversation hears of
     /// the tool what it heard first; without one it hears what is true now.
     fn declared_by(&self) -> Option<&str> {

@@ -133,9 +133,10 @@ impl Registry {
         }
     }
 
-    /// The texts about tools that are offered, in order.
+    /// The texts about tools that are offered, in order, and what can be reached through such tools.
     pub fn cases(&self) -> impl Iterator<Item = &CaseDocument> {
-        self.cases.iter().filter(|case| case.tools.iter().any(|name| self.offers(name)))
+        let cases = self.cases.iter().filter(|case| case.tools.iter().any(|name| self.offers(name)));
+        cases.chain(self.offered().filter_map(|tool| tool.reachable()))
     }
 
     /// Adds a plugin, switched on; one of the same name is replaced in its place.

@@ -111,6 +111,21 @@ impl ConversationBuilder {
         Part::ToolResult(Box::new(ToolResult { tool_call_id: call.to_owned(), name: known.to_owned(), envelope }))
     }
 
+    /// Adds to the model's reply while nothing has answered it, else begins a new one: for recordings that keep each part of a
+    /// reply apart.
+    pub(crate) fn reply(&mut self, part: Part) {
+        if let Part::ToolCall(call) = &part {
+            self.calls.insert(call.id.clone(), call.clone());
+        }
+        match self.messages.last_mut() {
+            Some(reply) if reply.role == Role::Assistant => reply.content.push(part),
+            _ => {
+                let reply = self.message(Role::Assistant, vec![part], None);
+                self.push(reply);
+            }
+        }
+    }
+
     /// The newest reply of the model.
     pub(crate) fn last_reply_mut(&mut self) -> Option<&mut Message> {
         self.messages.iter_mut().rev().find(|message| message.role == Role::Assistant)

@@ -68,12 +68,20 @@ struct SessionMessage<'a> {
 }
 
 pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
-    read_as(source, ImportFormat::ClaudeCode)
+    read_as(source, ImportFormat::ClaudeCode, None)
 }
 
 /// Reads the same lines, made of another agent's messages.
-pub(crate) fn read_as(source: SourceText<'_>, format: ImportFormat) -> Result<ImportedConversation, ImportError> {
+pub(crate) fn read_as(
+    source: SourceText<'_>,
+    format: ImportFormat,
+    system: Option<&str>,
+) -> Result<ImportedConversation, ImportError> {
     let mut builder = ConversationBuilder::new(source.now);
+    if let Some(system) = system {
+        let instructions = builder.instructions(vec![Part::text(system)], None);
+        builder.push(instructions);
+    }
     let mut about = ConversationHeader::default();
     let mut lines = Vec::new();
     for text in source.text.lines().filter(|line| !line.trim().is_empty()) {
@@ -234,7 +242,8 @@ impl ReplyBuilder {
         let parts: Vec<Part> = said.blocks.iter().filter_map(|(block, raw)| reply_part(block, raw)).collect();
         builder.skipped += said.blocks.len() - parts.len();
         let usage = said.message.usage.as_ref().map(used);
-        let made = made_by(said.message.model.as_deref().map(|model| format!("anthropic/{model}")).as_deref(), usage);
+        let name = |model: &str| if model.contains('/') { model.to_owned() } else { format!("anthropic/{model}") };
+        let made = made_by(said.message.model.as_deref().map(name).as_deref(), usage);
         match &mut self.open {
             Some((id, message)) if id.is_some() && *id == said.message.id => {
                 message.content.extend(parts);

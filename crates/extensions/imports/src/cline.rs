@@ -1,4 +1,5 @@
-//! The `api_conversation_history.json` of cline: a list of messages as Anthropic's API takes them.
+//! Sessions of cline: a list of messages as Anthropic's API takes them, which is the editor extension's
+//! `api_conversation_history.json`, or an object that holds one, which is the command line's `SESSION.messages.json`.
 
 use serde_json::{Value, json};
 
@@ -6,20 +7,54 @@ use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, claude_
 
 /// Reads them as a session of the one agent whose file holds the same messages, a line each.
 pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
-    let messages: Vec<Value> = serde_json::from_str(source.text)?;
+    let document: Value = serde_json::from_str(source.text)?;
+    let messages = document.get("messages").unwrap_or(&document).as_array().ok_or(ImportError::Unknown)?;
     let mut lines = String::new();
     for (index, message) in messages.iter().enumerate() {
         let parent = index.checked_sub(1).map(|before| before.to_string());
         let at = message.get("ts").and_then(time::read).map(|at| at.to_string());
-        let content = message.get("content").unwrap_or(&Value::Null);
         let line = json!({
             "type": message.get("role"), "uuid": index.to_string(), "parentUuid": parent, "timestamp": at,
-            "message": {"content": content},
+            "sessionId": document.get("sessionId"),
+            "message": {"content": content(message), "model": model(message), "usage": usage(message)},
         });
         lines.push_str(&line.to_string());
         lines.push('\n');
     }
-    claude_code::read_as(SourceText { text: &lines, now: source.now }, ImportFormat::Cline)
+    let system = document.get("system_prompt").and_then(Value::as_str).filter(|system| !system.is_empty());
+    claude_code::read_as(SourceText { text: &lines, now: source.now }, ImportFormat::Cline, system)
+}
+
+/// The content, with results as text: the command line keeps a list of what was asked and what came of it.
+fn content(message: &Value) -> Value {
+    let mut content = message.get("content").cloned().unwrap_or_default();
+    for block in content.as_array_mut().into_iter().flatten().filter(|block| block["type"] == "tool_result") {
+        let answers = block["content"].as_array().into_iter().flatten();
+        let answers: Vec<_> = answers.filter_map(|one| Some((one.get("result")?, one.get("success")?))).collect();
+        if answers.is_empty() {
+            continue;
+        }
+        let is_error = answers.iter().all(|(_, success)| **success == false);
+        let text = |result: &Value| result.as_str().map_or_else(|| result.to_string(), str::to_owned);
+        let text: Vec<_> = answers.iter().map(|(result, _)| text(result)).collect();
+        block["content"] = text.join("\n").into();
+        block["is_error"] = is_error.into();
+    }
+    content
+}
+
+fn model(message: &Value) -> Option<String> {
+    let info = message.get("modelInfo")?;
+    Some(format!("{}/{}", info.get("provider")?.as_str()?, info.get("id")?.as_str()?))
+}
+
+fn usage(message: &Value) -> Option<Value> {
+    let metrics = message.get("metrics")?;
+    Some(json!({
+        "input_tokens": metrics.get("inputTokens"), "output_tokens": metrics.get("outputTokens"),
+        "cache_read_input_tokens": metrics.get("cacheReadTokens"),
+        "cache_creation_input_tokens": metrics.get("cacheWriteTokens"),
+    }))
 }
 
 /// Whether a list of messages is one of cline's: tools are called in blocks, or messages have times in milliseconds.

@@ -266,11 +266,11 @@ fn content(content: &Value) -> Vec<Part> {
 
 /// Cached input is part of the input here, and reasoning part of the output.
 pub(crate) fn used(usage: &Value) -> ReportedUsage {
-    let cached = count(usage, "cached_input_tokens");
+    let (cached, written) = (count(usage, "cached_input_tokens"), count(usage, "cache_write_input_tokens"));
     ReportedUsage {
-        input: count(usage, "input_tokens").saturating_sub(cached),
+        input: count(usage, "input_tokens").saturating_sub(cached + written),
         cached,
-        written: 0,
+        written,
         output: count(usage, "output_tokens"),
         reasoning: count(usage, "reasoning_output_tokens"),
     }

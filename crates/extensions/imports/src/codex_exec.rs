@@ -85,16 +85,14 @@ fn item(builder: &mut ConversationBuilder, item: &Value) {
         }
         _ => return builder.skipped += 1,
     };
-    let message = builder.message(Role::Assistant, vec![part], None);
-    builder.push(message);
+    builder.reply(part);
 }
 
 /// A call and its result.
 fn step(builder: &mut ConversationBuilder, item: &Value, name: &str, arguments: &Value, done: Envelope) {
     let Some(id) = text_of(item, "id").map(str::to_owned) else { return builder.skipped += 1 };
     let call = ToolCall { id: id.clone(), name: name.to_owned(), arguments: arguments.to_string(), signature: None };
-    let message = builder.message(Role::Assistant, vec![Part::ToolCall(call)], None);
-    builder.push(message);
+    builder.reply(Part::ToolCall(call));
     let content = vec![builder.result(&id, Some(name), done)];
     let message = builder.message(Role::Tool, content, None);
     builder.push(message);

@@ -52,7 +52,7 @@ pub enum ImportFormat {
     Openhands,
     /// The `.traj` file of SWE-agent: one JSON object.
     SweAgent,
-    /// The `api_conversation_history.json` of cline: Anthropic's messages.
+    /// Sessions of cline: Anthropic's messages, from its editor extension or its command line.
     Cline,
 }
 
@@ -223,6 +223,8 @@ fn recognise_value(value: &Value) -> Option<ImportFormat> {
             ImportFormat::Document
         } else if has("source") && has("licence") {
             ImportFormat::Trajectory
+        } else if is_text("sessionId") && cline::is_cline(messages) {
+            ImportFormat::Cline
         } else {
             ImportFormat::OpenaiChat
         });

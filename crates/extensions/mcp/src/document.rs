@@ -26,7 +26,7 @@ const RESOURCES: usize = 10;
 /// What a model is told of the servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerDocument {
-    /// The text, for the description of `use_mcp_tool`.
+    /// The text of the section about them.
     pub text: String,
     /// Whether the arguments of tools are left for `tool_search` to tell.
     pub deferred: bool,

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolOutput, parse_arguments, schema_of};
+use haft_tool::{
+    Access, CaseDocument, Group, Intent, Manual, Tool, ToolContext, ToolOutput, parse_arguments, schema_of,
+};
 use haft_types::{Envelope, TokenCounter, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,13 +18,15 @@ use crate::servers::{CalledTool, Servers};
 
 /// The tool's name.
 pub(crate) const NAME: &str = "use_mcp_tool";
+/// The heading under which the model finds the servers.
+const LIST: &str = "MCP_SERVER_LIST";
 
 static MANUAL: Manual = Manual::of(Group::Others);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UseMcpToolParameters {
-    /// The server, by its name below.
+    /// The server, by its name in `MCP_SERVER_LIST`.
     server_name: String,
     /// The tool's name within the server.
     tool_name: String,
@@ -35,6 +39,7 @@ struct UseMcpToolParameters {
 /// The tool.
 pub struct UseMcpTool {
     spec: ToolSpec,
+    list: CaseDocument,
     declared_by: String,
     servers: Arc<Servers>,
     scope: ToolScope,
@@ -51,14 +56,15 @@ impl UseMcpTool {
     fn within(scope: ToolScope, servers: Arc<Servers>, budget: usize, counter: Arc<dyn TokenCounter>) -> Self {
         let prompt = include_str!("use_mcp_tool/prompt.md").trim_end();
         let document = ServerDocument::within(&scope, &servers, budget, &|text| counter.text(text) as usize);
-        let description = format!("{prompt}\n\n{}", document.text);
-        let spec = ToolSpec { name: NAME.into(), description, parameters: schema_of::<UseMcpToolParameters>() };
+        let list = CaseDocument { name: LIST.into(), text: document.text, tools: vec![NAME.into()] };
+        let spec =
+            ToolSpec { name: NAME.into(), description: prompt.into(), parameters: schema_of::<UseMcpToolParameters>() };
         // A conversation that goes on with other names must not be told what it was told under the old ones.
         let declared_by = match scope.told() {
             None => servers.declaration(),
             Some(only) => format!("{} {only}", servers.declaration()),
         };
-        Self { spec, declared_by, servers, scope, budget, counter }
+        Self { spec, list, declared_by, servers, scope, budget, counter }
     }
 }
 
@@ -70,6 +76,10 @@ impl Tool for UseMcpTool {
 
     fn manual(&self) -> &Manual {
         &MANUAL
+    }
+
+    fn reachable(&self) -> Option<&CaseDocument> {
+        Some(&self.list)
     }
 
     fn declared_by(&self) -> Option<&str> {

@@ -30,7 +30,7 @@ static MANUAL: Manual = Manual {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UseRagToolParameters {
-    /// The collection, by the name it is listed under.
+    /// The collection, by its name in `RAG_COLLECTIONS`.
     server_name: String,
     /// What you want to know, in the words the documents would use, such as names of functions, options or error messages: it is a search for words, not for meaning.
     query: String,
@@ -38,15 +38,17 @@ struct UseRagToolParameters {
 
 /// The tool `use_rag_tool` over these collections.
 pub fn use_rag_tool(collections: Vec<Collection>) -> impl Tool {
-    let prompt = format!("{}\n\nCollections:\n{}", include_str!("tool/prompt.md").trim_end(), listed(&collections));
+    let list = listed(&collections);
     let collections: Arc<[Collection]> = collections.into();
     let known = Arc::clone(&collections);
-    ToolDefinition::new(NAME, &prompt, &MANUAL, Access::Read, move |arguments| intent(&known, arguments)).runs(
-        move |context, parameters| {
-            let collections = Arc::clone(&collections);
-            Box::pin(async move { run(&collections, context, parameters).await })
-        },
-    )
+    ToolDefinition::new(NAME, include_str!("tool/prompt.md"), &MANUAL, Access::Read, move |arguments| {
+        intent(&known, arguments)
+    })
+    .runs(move |context, parameters| {
+        let collections = Arc::clone(&collections);
+        Box::pin(async move { run(&collections, context, parameters).await })
+    })
+    .reaches("RAG_COLLECTIONS", list)
 }
 
 fn find<'a>(collections: &'a [Collection], name: &str) -> Option<&'a Collection> {

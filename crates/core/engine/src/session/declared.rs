@@ -1,12 +1,12 @@
-//! The description of a tool that the user declares stays the one a conversation was first given.
+//! What a conversation was first told of a tool that the user declares, it is told from then on.
 //!
-//! What a server offers is learnt while it is used. The tools of a request are part of its prefix, so a conversation that is
-//! resumed keeps the first descriptions, until the user declares something else.
+//! What a server offers is learnt while it is used. Tools and lists are part of a request's prefix, so a conversation that is
+//! resumed keeps the first ones, until the user declares something else.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_tool::{Access, Intent, Manual, Registry, Tool, ToolContext, ToolOutput};
+use haft_tool::{Access, CaseDocument, Intent, Manual, Registry, Tool, ToolContext, ToolOutput};
 use haft_types::{Envelope, ToolSpec};
 use serde_json::Value;
 
@@ -24,13 +24,10 @@ pub(super) fn restore_descriptions(registry: &mut Registry, state: &mut StoredSt
     for tool in offered {
         let (name, declared_by) = (&tool.spec().name, tool.declared_by().unwrap_or_default());
         match before.0.get(name).filter(|known| known.declared_by == declared_by) {
-            Some(known) if known.description == tool.spec().description => {}
-            Some(known) => {
-                let spec = ToolSpec { description: known.description.clone(), ..tool.spec().clone() };
-                registry.register(Arc::new(RedescribedTool { spec, tool }));
-            }
+            Some(known) if known.description == learnt(tool.as_ref()) => {}
+            Some(known) => registry.register(Arc::new(RedescribedTool::new(tool, known.description.clone()))),
             None => {
-                let description = tool.spec().description.clone();
+                let description = learnt(tool.as_ref()).to_owned();
                 now.0.insert(name.clone(), ToolDescription { declared_by: declared_by.to_owned(), description });
             }
         }
@@ -38,10 +35,26 @@ pub(super) fn restore_descriptions(registry: &mut Registry, state: &mut StoredSt
     (now != before).then_some(now)
 }
 
+/// What is learnt of a tool while it is used: the list of what it reaches, else its description.
+fn learnt(tool: &dyn Tool) -> &str {
+    tool.reachable().map_or(&tool.spec().description, |list| &list.text)
+}
+
 /// A tool under the description a conversation knows it by.
 struct RedescribedTool {
     spec: ToolSpec,
+    reachable: Option<CaseDocument>,
     tool: Arc<dyn Tool>,
+}
+
+impl RedescribedTool {
+    fn new(tool: Arc<dyn Tool>, learnt: String) -> Self {
+        let spec = tool.spec().clone();
+        match tool.reachable().cloned() {
+            Some(list) => Self { spec, reachable: Some(CaseDocument { text: learnt, ..list }), tool },
+            None => Self { spec: ToolSpec { description: learnt, ..spec }, reachable: None, tool },
+        }
+    }
 }
 
 #[async_trait]
@@ -52,6 +65,10 @@ impl Tool for RedescribedTool {
 
     fn manual(&self) -> &Manual {
         self.tool.manual()
+    }
+
+    fn reachable(&self) -> Option<&CaseDocument> {
+        self.reachable.as_ref()
     }
 
     fn declared_by(&self) -> Option<&str> {

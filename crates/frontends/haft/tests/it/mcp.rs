@@ -52,8 +52,7 @@ fn results(ran: &Ran) -> Vec<Value> {
 }
 
 fn description(request: &Seen) -> String {
-    let tool = request.tools.iter().find(|tool| tool.name == "use_mcp_tool").expect("the tool is offered");
-    tool.description.clone()
+    request.section("MCP_SERVER_LIST").expect("the servers are listed").to_owned()
 }
 
 #[test]

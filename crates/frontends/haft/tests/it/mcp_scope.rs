@@ -49,8 +49,7 @@ impl Two {
 }
 
 fn description(request: &Seen) -> String {
-    let tool = request.tools.iter().find(|tool| tool.name == "use_mcp_tool").expect("the tool is offered");
-    tool.description.clone()
+    request.section("MCP_SERVER_LIST").expect("the servers are listed").to_owned()
 }
 
 /// The tools a server was asked to run, and the resources it was asked for.

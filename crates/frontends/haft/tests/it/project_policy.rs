@@ -26,11 +26,6 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::untrusted(Api::OpenaiChat, Script::replies(replies).unwrap())
 }
 
-fn plant(rig: &Rig, name: &str, text: &str) {
-    fs::create_dir_all(rig.project().join(name).parent().unwrap()).unwrap();
-    rig.write(name, text);
-}
-
 fn line(command: &str) -> Reply {
     Reply::call("execute_command", json!({ "command": command, "requires_approval": false }))
 }
@@ -48,7 +43,7 @@ fn warnings(ran: &Ran) -> Vec<String> {
 fn a_project_denies_and_asks_once_it_is_trusted() {
     let replies = || [line("touch made"), line("echo fine > other"), Reply::text("Done.")];
     let rig = rig(replies().into_iter().chain(replies()));
-    plant(&rig, ".haft/config.toml", OWN);
+    rig.write(".haft/config.toml", OWN);
     let before = rig.task(&["go"]);
     assert!(rig.project().join("made").exists(), "nothing of it counts before");
     assert!(warnings(&before).is_empty());
@@ -82,8 +77,8 @@ fn what_a_project_hides_cannot_be_read_in_the_sandbox() {
     if !has_namespaces(&rig) {
         return;
     }
-    plant(&rig, ".haft/config.toml", OWN);
-    plant(&rig, "private/key", "hush");
+    rig.write(".haft/config.toml", OWN);
+    rig.write("private/key", "hush");
     rig.run(&["trust"]);
     let ran = rig.run(&["run", "--output-format", "stream-json", "--permission-mode", "auto", "go"]);
     assert!(!results(&ran)[0].to_string().contains("hush"), "{}", ran.stdout());
@@ -105,7 +100,7 @@ fn settings_of_claude_code_deny_and_ask_and_never_allow() {
     "ask": ["WebFetch"]
   }
 }"#;
-    plant(&rig, ".claude/settings.json", settings);
+    rig.write(".claude/settings.json", settings);
     rig.write(".env", "KEY=hush");
     rig.run(&["trust"]);
     let ran = rig.run(&["run", "--output-format", "stream-json", "--permission-mode", "accept-edits", "go"]);
@@ -213,7 +208,7 @@ fn what_a_project_denies_to_read_is_hidden_from_commands() {
 fn a_project_narrows_the_tools_and_never_widens_them() {
     let offered = |offer: &str, further: &[&str]| -> Vec<String> {
         let rig = rig([Reply::text("Done.")]);
-        plant(&rig, ".haft/config.toml", &format!("[tools]\noffer = {offer}\n"));
+        rig.write(".haft/config.toml", &format!("[tools]\noffer = {offer}\n"));
         rig.run(&["trust"]);
         let mut all = vec!["go"];
         all.splice(0..0, further.iter().copied());
@@ -246,7 +241,7 @@ fn trust_shows_every_file_that_would_be_obeyed() {
         (".haft/rules/all.md", "---\nalwaysApply: true\n---\nRule."),
         ("README.md", "Not obeyed."),
     ] {
-        plant(&rig, name, text);
+        rig.write(name, text);
     }
     let shown = rig.run(&["trust", "--show", "--json"]).json();
     assert_eq!(
@@ -263,8 +258,8 @@ fn trust_shows_every_file_that_would_be_obeyed() {
 #[test]
 fn a_project_tightens_every_session() {
     let rig = rig([Reply::text("Looked.")]);
-    plant(&rig, ".haft/config.toml", "[tools]\noffer = [\"read_file\"]\n");
-    plant(&rig, ".haft/workflows/look.yaml", "steps:\n  - name: look\n    prompt: Look.\n");
+    rig.write(".haft/config.toml", "[tools]\noffer = [\"read_file\"]\n");
+    rig.write(".haft/workflows/look.yaml", "steps:\n  - name: look\n    prompt: Look.\n");
     rig.run(&["trust"]);
     let names = |body: &[u8]| -> Vec<String> {
         let body: Value = serde_json::from_slice(body).unwrap();

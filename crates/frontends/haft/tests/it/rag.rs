@@ -86,8 +86,8 @@ fn the_model_is_told_of_collections_and_asks_one_without_asking_the_user() {
     let last = ran.events().into_iter().rfind(|event| event["type"] == "tool_result").unwrap();
     assert!(last["text"].as_str().unwrap().contains("there is no collection `zo`; there are `zoo`"), "{last}");
     let request = rig.server.generations()[0].seen().unwrap();
-    let tool = request.tools.iter().find(|tool| tool.name == "use_rag_tool").expect("the tool is offered");
-    assert!(tool.description.ends_with("Collections:\n- `zoo`: Animals."), "{}", tool.description);
+    assert!(request.tools.iter().any(|tool| tool.name == "use_rag_tool"), "the tool is offered");
+    assert_eq!(request.section("RAG_COLLECTIONS"), Some("- `zoo`: Animals."), "{}", request.system);
 }
 
 #[test]
@@ -213,4 +213,23 @@ fn a_kill_at_any_moment_leaves_an_index_that_answers() {
     assert_eq!(found.code(), 0, "{}", found.stderr());
     assert_eq!(found.json()["passages"][0]["path"], json!(format!("{folder}/299.md")));
     assert_eq!(rig.run(&["rag", "list", "--json"]).json()[0]["files"], 302);
+}
+
+#[cfg(feature = "mcp")]
+#[test]
+fn lists_stand_behind_the_tools_in_their_order() {
+    for protocol in ["native", "xml"] {
+        let rig = rig([Reply::text("Done.").times(9)]);
+        rig.run(&["rag", "add", "zoo", &documents(&rig), "--description", "Animals."]);
+        rig.run(&["mcp", "add", "--no-test", "web", "--", "true"]);
+        rig.write(".haft/agents/keeper.md", "---\nname: keeper\ndescription: Feeds animals.\n---\nYou feed animals.\n");
+        rig.run(&["trust"]);
+        let protocol = format!("models.\"mock/gemini-3-scripted\".tool_protocol=\"{protocol}\"");
+        rig.task(&["--set", &protocol, "hello"]);
+        let system = rig.server.generations()[0].seen().unwrap().system;
+        let headings =
+            ["TOOL USE\n", "# MCP_SERVER_LIST\n", "# RAG_COLLECTIONS\n", "# Named agents\n", "CAPABILITIES\n"];
+        let places: Vec<_> = headings.iter().map(|heading| system.find(heading)).collect();
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} in\n{system}");
+    }
 }

@@ -113,7 +113,9 @@ impl Rig {
     }
 
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
-        std::fs::write(self.project.path().join(name), content).unwrap();
+        let path = self.project.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {

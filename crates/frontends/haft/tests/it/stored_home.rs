@@ -153,9 +153,7 @@ fn what_was_kept_beside_conversations_still_has_its_effect() {
     for kept in ["- [x] write them down", "the first stripes", "1 stripe\ntwo stripes", "zebras before lions"] {
         assert!(texts(&told).contains(kept), "no {kept:?} in {told}");
     }
-    let of_servers = |seen: &Seen| {
-        seen.tools.iter().find(|tool| tool.name == "use_mcp_tool").expect("the tool is offered").description.clone()
-    };
+    let of_servers = |seen: &Seen| seen.section("MCP_SERVER_LIST").expect("the servers are listed").to_owned();
     assert!(of_servers(&told).contains("not known yet"), "{}", of_servers(&told));
     home.done(&["run", "-m", ANTHROPIC, "something new"]);
     assert!(of_servers(&last(&server)).contains("Shows its environment."), "{}", of_servers(&last(&server)));

@@ -46,8 +46,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "conversation")]
     pub(crate) from_file: Option<PathBuf>,
 
-    /// Take the conversations from all files of a folder, such as the sessions of another agent.
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["conversation", "from_file"])]
+    /// Take the conversations from a file or all files of a folder, such as the sessions of another agent.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["conversation", "from_file"])]
     pub(crate) import: Option<PathBuf>,
 
     /// The policies to compare, separated by commas.
