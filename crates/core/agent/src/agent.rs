@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haft_engine::turn::Limits;
-use haft_engine::{Approver, Callback, Roles, Session, ToolHelp, Which};
-use haft_model::{Declared, Secret};
+use haft_engine::{Approver, Callback, Notice, Roles, Session, ToolHelp, Which};
+use haft_model::{Declared, ModelError, Secret};
 use haft_project::external::HelpCache;
 use haft_sandbox::Sandbox;
 use haft_store::versions::FileVersions;
@@ -125,17 +125,37 @@ impl Agent {
         tool_help::sweep(places);
         let store = store::open_store_with_backups(places, config, &agent.extensions)?;
         let which = plan.which.clone();
-        let declared = models::declared_model(&places.environment, config, &plan.model)?;
-        let key = agent.key(&declared)?;
+        let (declared, key, replaced) = agent.usable_model(&mut plan)?;
+        if plan.limits.needs_price() && declared.spec.price.is_none() {
+            return Err(SetupError::Client(ModelError::NoPrice(declared.spec.full_name())));
+        }
         let projects = std::iter::once(&plan.project.root).chain(&plan.added_folders).cloned().collect();
         let confined = wiring::with_denied_reads(places, config, &plan)?;
         let sandbox = sandbox::set_up_sandbox(places, &confined, plan.mode, projects).await?;
         let asking = tool_help(places, config, &plan.project);
         let (mut session, services) = wiring::prepare(&agent, plan, store, sandbox, (declared, key))?;
         session.knowledge.tool_help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
-        session.notices.extend(defaults_notice::take(places, config));
+        session.notices.extend(replaced.into_iter().chain(defaults_notice::take(places, config)));
         session.notices.splice(0..0, wiring::recovered(&session.folders.workspace.journal));
         Ok(Box::pin(Session::open(session, services, which)).await?)
+    }
+
+    /// The model of a plan with its key, or the one in its place and a notice that says why.
+    fn usable_model(&self, plan: &mut RunPlan) -> Result<(Declared, Option<Secret>, Option<Notice>), SetupError> {
+        let with_key = |name: &str| {
+            let declared = models::declared_model(&self.places.environment, &self.config, name)?;
+            let key = self.key(&declared)?;
+            Ok((declared, key))
+        };
+        let (error, other) = match (with_key(&plan.model), plan.otherwise.take()) {
+            (Ok((declared, key)), _) => return Ok((declared, key, None)),
+            (Err(error), None) => return Err(error),
+            (Err(error), Some(other)) => (error, other),
+        };
+        let message = format!("the agent runs on `{other}`: `{}` cannot be used ({error})", plan.model);
+        plan.model = other;
+        let (declared, key) = with_key(&plan.model)?;
+        Ok((declared, key, Some(Notice { code: "agent_model", message })))
     }
 
     /// Opens a conversation as these messages tell it, only to see what would be sent next.

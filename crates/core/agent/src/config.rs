@@ -41,6 +41,8 @@ pub struct Config {
     pub providers: BTreeMap<String, ProviderConfig>,
     /// What is known of models.
     pub models: BTreeMap<String, ModelConfig>,
+    /// Short names of models, beside those that are built in.
+    pub model_aliases: BTreeMap<String, String>,
     /// Which model does what beside the main one.
     pub model_roles: ModelRoles,
     /// How requests are built.
@@ -70,9 +72,9 @@ pub struct Config {
 
 impl Config {
     /// The keys of the core, beside which there are the sections of extensions.
-    pub(crate) const KEYS: [&'static str; 14] = [
-        "model", "providers", "models", "model_roles", "context", "roles", "permissions", "tools", "store", "retry",
-        "sandbox", "hooks", "limits", "groups",
+    pub(crate) const KEYS: [&'static str; 15] = [
+        "model", "providers", "models", "model_aliases", "model_roles", "context", "roles", "permissions", "tools",
+        "store", "retry", "sandbox", "hooks", "limits", "groups",
     ];
 
     /// The section of this name, as the crate reads it that owns it; its default when nothing is configured.

@@ -69,7 +69,7 @@ pub use haft_engine::{Answer, Approval, Approver, EventSink, MAIN};
 pub use extension::{AbsentExtension, Contribution, Extension, ExtensionContext};
 pub use keys::{KeyState, key_of, key_state};
 pub use knowledge::knowledge;
-pub use models::{configured_model, declared_model};
+pub use models::{catalogue, configured_model, declared_model, model_of_agent};
 pub use places::Places;
 pub use plan::{RunPlan, RunStep, prompt_file};
 pub use project::Project;

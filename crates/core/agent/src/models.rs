@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use haft_engine::{ModelOpener, Standby};
-use haft_model::{Catalogue, Client, Declared, RetryConfig};
+use haft_model::{Catalogue, CatalogueError, Client, Declared, RetryConfig};
 
 use crate::config::{Config, ModelRole};
 use crate::environment::HostEnvironment;
@@ -13,9 +13,36 @@ use crate::network;
 
 /// The model of that name, as it is declared or built in.
 pub fn declared_model(environment: &HostEnvironment, config: &Config, model: &str) -> Result<Declared, SetupError> {
-    let catalogue = Catalogue::with_built_in(config.providers.clone(), config.models.clone());
-    let declared = catalogue.and_then(|catalogue| catalogue.resolve(model)).map_err(SetupError::Model)?;
+    let declared = catalogue(config).and_then(|catalogue| catalogue.resolve(model)).map_err(SetupError::Model)?;
     Ok(network::reached(environment, declared))
+}
+
+/// Everything that is declared and built in, with the configured short names.
+pub fn catalogue(config: &Config) -> Result<Catalogue, CatalogueError> {
+    let catalogue = Catalogue::with_built_in(config.providers.clone(), config.models.clone())?;
+    Ok(catalogue.with_aliases(config.model_aliases.clone()))
+}
+
+/// The model an agent runs on whose file names this one: its own if it can be asked, else that of sub-agents or of whoever
+/// starts it, and why.
+pub fn model_of_agent(
+    environment: &HostEnvironment,
+    config: &Config,
+    named: Option<&str>,
+) -> (Option<String>, Option<String>) {
+    let opened = named.map(|name| {
+        let declared = declared_model(environment, config, name).map_err(|error| error.to_string())?;
+        let full_name = declared.spec.full_name();
+        client(environment, declared, config.retry.clone()).map(|_| full_name)
+    });
+    let problem = match opened {
+        Some(Ok(name)) => return (Some(name), None),
+        Some(Err(problem)) => Some(problem),
+        None => None,
+    };
+    let otherwise = config.model_roles.own(ModelRole::SubAgent).first().cloned().or_else(|| configured_model(config));
+    let full_name = |name: String| catalogue(config).and_then(|known| known.full_name(&name)).unwrap_or(name);
+    (otherwise.map(full_name), problem)
 }
 
 /// The model of the coding agent as the configuration gives it.

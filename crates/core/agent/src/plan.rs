@@ -17,6 +17,8 @@ use crate::project::Project;
 pub struct RunPlan {
     /// The main model, as `provider/model`.
     pub model: String,
+    /// The model in place of one that cannot be used: an agent's file may name one that is not here.
+    pub otherwise: Option<String>,
     /// The project it works in.
     pub project: Project,
     /// Folders beside the project that its tools may use.
@@ -31,6 +33,8 @@ pub struct RunPlan {
     pub offered_tools: Vec<String>,
     /// What of them may be offered at all, to sub-agents too; everything when absent.
     pub tools_within: Option<Vec<String>>,
+    /// Whether they are an agent's file's, which may name tools that are not here.
+    pub tools_of_agent_file: bool,
     /// The user's profiles of tools.
     pub tool_profiles: BTreeMap<String, Vec<String>>,
     /// Paths named as the focus of the task.
@@ -71,6 +75,8 @@ impl RunPlan {
             approver: None,
             offered_tools: config.tools.offer.clone(),
             tools_within: None,
+            tools_of_agent_file: false,
+            otherwise: None,
             tool_profiles: config.tools.profiles.clone(),
             focus_files: Vec::new(),
             limits: Limits::default(),

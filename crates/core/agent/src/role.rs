@@ -35,9 +35,10 @@ impl RunPlan {
             self.roles.system_prompt.clone_from(&agent.system_prompt);
         }
         if let (false, Some(model)) = (chosen.model, &agent.model) {
-            self.model.clone_from(model);
+            self.otherwise = Some(std::mem::replace(&mut self.model, model.clone()));
         }
         if !chosen.tools {
+            self.tools_of_agent_file = true;
             self.offered_tools = match &agent.tools {
                 AgentTools::All => vec!["*".to_owned()],
                 AgentTools::Only(names) if names.is_empty() => vec!["none".to_owned()],

@@ -111,6 +111,11 @@ pub(crate) fn prepare(
     };
     let callbacks = hooks::callbacks(found, hook_host);
     let untrusted = knowledge::untrusted(&standing, &plan.project.root);
+    let focus_files = if plan.focus_files.is_empty() {
+        haft_project::memory::load(&ground, &mut Vec::new()).focus_files
+    } else {
+        plan.focus_files
+    };
     let session = SessionConfig {
         agent: name,
         model,
@@ -119,7 +124,7 @@ pub(crate) fn prepare(
             roles: plan.roles,
             environment: machine::described(host, &plan.project),
             rules: ProjectRules::Told,
-            focus_files: plan.focus_files,
+            focus_files,
         },
         folders: SessionFolders {
             workspace: Workspace {
@@ -142,6 +147,7 @@ pub(crate) fn prepare(
             further: given.tools,
             offered: plan.offered_tools,
             within: plan.tools_within,
+            of_agent_file: plan.tools_of_agent_file,
             profiles: plan.tool_profiles,
             plugins: agent.plugins.clone(),
             child_environment,

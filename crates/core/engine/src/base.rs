@@ -26,6 +26,7 @@ use crate::meter::Meter;
 use crate::names;
 use crate::resume;
 use crate::session::AdvertisedTools;
+use crate::spending::PaidRequest;
 use crate::stored_state::TokenizerFactors;
 use crate::subagents::SharedBudget;
 use crate::turn::{Input, Limits, Position, ToolsDone, Turn, Unfinished};
@@ -165,8 +166,13 @@ impl TurnHost for BaseLoop {
     }
 
     async fn send_request(&mut self, io: &mut TurnIo<'_>) -> Result<Input, Infallible> {
-        let request = self.request();
-        Ok(match self.client.stream(&request, io.cancel, &mut |delta| io.delta(delta)).await {
+        let request = Arc::new(self.request());
+        let paid = PaidRequest::reserve(request, &self.client, &self.meter, io.cancel).await;
+        let sent = match paid {
+            Ok(paid) => paid.send(&mut self.client, &mut self.meter, io.cancel, &mut |delta| io.delta(delta)).await,
+            Err(error) => Err(error),
+        };
+        Ok(match sent {
             Ok(reply) => Input::Replied(take_reply(self, reply, io).await?),
             Err(error) => failed(&error),
         })

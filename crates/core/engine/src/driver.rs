@@ -119,9 +119,9 @@ pub(crate) async fn take_reply<H: TurnHost>(
         let message = format!("the reply had {} calls: the first {MAX_CALLS} are run", MAX_CALLS + left_out);
         io.error("too_many_calls", message);
     }
-    let (model, price) = (host.model().full_name(), host.model().price);
+    let model = host.model().full_name();
     let (usage, stop) = (reply.usage, reply.stop.clone());
-    let cost = host.meter().spend(price, usage);
+    let cost = host.meter().take_cost();
     let message = host.draft_reply(reply, cost);
     let calls = message.tool_calls().map(|call| call.meant().into_owned()).collect();
     let text = host.reply_text(&message);
@@ -151,6 +151,9 @@ fn keep_first_calls(parts: &mut Vec<Part>) -> usize {
 pub(crate) fn failed(error: &ModelError) -> Input {
     match error {
         ModelError::Cancelled => Input::Cancelled,
+        ModelError::OverBudget(message) => {
+            Input::Exhausted(Reason { code: error.code().into(), message: message.clone() })
+        }
         error => Input::Failed(Reason { code: error.code().into(), message: error.to_string() }),
     }
 }

@@ -28,6 +28,7 @@ mod ports;
 mod resume;
 mod secrets;
 mod session;
+mod spending;
 mod stamps;
 mod stored_state;
 mod strict_json;

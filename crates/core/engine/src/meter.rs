@@ -5,10 +5,10 @@
 
 use std::time::{Duration, Instant};
 
-use haft_types::{Cost, Price, Usage};
+use haft_types::{Cost, CostSum, Price, Usage};
 
 use crate::stored_state::TokenizerFactors;
-use crate::subagents::SharedBudget;
+use crate::subagents::{Reservation, SharedBudget};
 use crate::turn::{Limits, Spent};
 
 /// How much of the newest reply's ratio goes into a factor.
@@ -17,6 +17,10 @@ const WEIGHT: f64 = 0.3;
 const SMALLEST: u64 = 1_000;
 /// A ratio outside of this is not the tokenizer's doing: pictures, hidden instructions, a server that counts something else.
 const BELIEVABLE: std::ops::RangeInclusive<f64> = 0.5..=2.5;
+/// How much more than it ever was the ratio may be in the next request.
+const RATIO_MARGIN: f64 = 1.25;
+/// What APIs add around the text of a request, at most.
+const MOST_FRAMING: u64 = 512;
 
 /// What is used up, and how far it may go.
 pub(crate) struct Meter {
@@ -27,8 +31,10 @@ pub(crate) struct Meter {
     since: Instant,
     /// Of this turn, with its sub-agents.
     usage: Usage,
-    /// Of this turn: money by class; none once a request had no price.
-    cost: Option<Cost>,
+    /// Of this turn: money by class.
+    cost: CostSum,
+    /// Of requests whose reply is not told yet.
+    untold: CostSum,
     /// Tokens that references to earlier reads have saved since this was last told.
     saved_tokens: u64,
     factors: TokenizerFactors,
@@ -37,38 +43,70 @@ pub(crate) struct Meter {
 impl Meter {
     pub(crate) fn new(limits: Limits, budget: SharedBudget, factors: TokenizerFactors) -> Self {
         let usage = Usage::default();
-        Self { limits, budget, since: Instant::now(), usage, cost: None, saved_tokens: 0, factors }
+        Self {
+            limits,
+            budget,
+            since: Instant::now(),
+            usage,
+            cost: CostSum::default(),
+            untold: CostSum::default(),
+            saved_tokens: 0,
+            factors,
+        }
     }
 
     /// Another turn begins, with a model of this price.
     pub(crate) fn begin(&mut self, price: Option<Price>) {
         self.since = Instant::now();
         self.usage = Usage::default();
-        self.cost = price.map(|_| Cost::default());
+        self.cost = price.map_or_else(CostSum::default, |_| CostSum::zero());
     }
 
-    /// Adds a request's usage and gives its cost.
-    pub(crate) fn spend(&mut self, price: Option<Price>, usage: Usage) -> Option<Cost> {
+    /// Adds what a request used, in place of what was reserved for it. Its input was counted so.
+    pub(crate) fn settle(
+        &mut self,
+        reserved: Option<Reservation>,
+        (model, price): (&str, Option<Price>),
+        counted: u64,
+        usage: Usage,
+    ) {
         let cost = price.map(|price| price.cost(usage));
-        self.budget.spend(usage.total(), cost.map_or(0.0, |cost| cost.total));
-        self.add(usage, cost);
-        cost
+        let usd = cost.map_or(0.0, |cost| cost.total);
+        match reserved {
+            Some(reserved) => reserved.settle(usage.total(), usd),
+            None => self.budget.spend(usage.total(), usd),
+        }
+        let ratio = usage.all_input() as f64 / counted.max(1) as f64;
+        if BELIEVABLE.contains(&ratio) {
+            self.budget.note_ratio(model, ratio);
+        }
+        self.usage += usage;
+        self.cost.add(cost);
+        self.untold.add(cost);
+    }
+
+    /// The cost of the requests since this was last asked; none where one of them had no price.
+    pub(crate) fn take_cost(&mut self) -> Option<Cost> {
+        std::mem::take(&mut self.untold).total().filter(|cost| !cost.incomplete)
+    }
+
+    /// The most tokens of this model that so many counted ones can be.
+    pub(crate) fn most_input(&self, model: &str, counted: u64) -> u64 {
+        let ratio = self.budget.ratio(model).map_or(*BELIEVABLE.end(), |ratio| ratio * RATIO_MARGIN);
+        (counted as f64 * ratio).ceil() as u64 + MOST_FRAMING
+    }
+
+    /// Whether a request to a model without a price could not be paid within the limits.
+    pub(crate) fn needs_price(&self) -> bool {
+        self.limits.needs_price()
     }
 
     /// Adds what sub-agents used, and the cost of each of their requests.
     pub(crate) fn add_relayed(&mut self, usage: Usage, costs: Vec<Option<Cost>>) {
         self.usage += usage;
         for cost in costs {
-            self.add(Usage::default(), cost);
+            self.cost.add(cost);
         }
-    }
-
-    fn add(&mut self, usage: Usage, cost: Option<Cost>) {
-        self.usage += usage;
-        self.cost = self.cost.zip(cost).map(|(mut total, cost)| {
-            total += cost;
-            total
-        });
     }
 
     /// The limits of a turn.
@@ -90,9 +128,9 @@ impl Meter {
         self.usage
     }
 
-    /// The money of this turn; none once a request had no price.
+    /// The money of this turn, as far as it is known; none where no request had a price.
     pub(crate) fn cost(&self) -> Option<Cost> {
-        self.cost
+        self.cost.total()
     }
 
     /// How long this turn has taken.

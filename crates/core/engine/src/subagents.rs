@@ -34,6 +34,7 @@ pub(crate) use evidence::evidence;
 pub(crate) use parent::{ParentLink, ParentSession};
 pub(crate) use relay::Relayed;
 pub use shared_budget::SharedBudget;
+pub(crate) use shared_budget::{RequestQuote, Reservation};
 
 /// The agents a session can start.
 pub(crate) struct SubagentRoster {

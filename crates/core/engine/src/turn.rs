@@ -67,6 +67,8 @@ pub enum Input {
     Failed(Reason),
     /// Somebody who may has ended it.
     Stopped(Reason),
+    /// A limit leaves no room for the next request.
+    Exhausted(Reason),
     /// The user cancelled.
     Cancelled,
 }
@@ -341,6 +343,7 @@ impl Turn {
             }
             (_, Input::Failed(reason)) => self.end(Outcome::Failed, reason),
             (_, Input::Stopped(reason)) => self.end(Outcome::Waiting, reason),
+            (_, Input::Exhausted(reason)) => self.end(Outcome::Exhausted, reason),
             (TurnState::New, Input::Begin(position)) => self.begin(position),
             (TurnState::Building, Input::Built) => {
                 self.state = TurnState::Requesting;

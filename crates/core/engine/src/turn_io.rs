@@ -1,5 +1,7 @@
 //! How a turn is watched and stopped: numbers events and hands them to whoever listens, who may cancel.
 
+use std::collections::HashMap;
+
 use haft_model::{Delta, ModelError};
 use haft_text::Masker;
 use haft_types::{CallPhase, ConversationId, Envelope, Event, EventBody, ToolCall};
@@ -32,6 +34,8 @@ pub(crate) struct TurnIo<'a> {
     agent: String,
     /// The number of the last event.
     seq: u64,
+    /// The tools that calls of the reply now arriving name, by the calls' ids.
+    calls: HashMap<String, String>,
 }
 
 impl<'a> TurnIo<'a> {
@@ -42,7 +46,7 @@ impl<'a> TurnIo<'a> {
         masker: Masker,
         agent: String,
     ) -> Self {
-        Self { sink, cancel, conversation_id, masker, agent, seq: 0 }
+        Self { sink, cancel, conversation_id, masker, agent, seq: 0, calls: HashMap::new() }
     }
 
     /// The same, going on after the event of this number.
@@ -76,23 +80,27 @@ impl<'a> TurnIo<'a> {
 
     /// A piece of a reply that is still arriving.
     pub(crate) fn delta(&mut self, delta: Delta) {
-        self.emit(match delta {
+        let body = match delta {
             Delta::Text(text) => EventBody::Text { text },
             Delta::Thinking(text) => EventBody::Thinking { text },
             Delta::CallStarted { id, name } => {
+                self.calls.insert(id.clone(), name.clone());
                 EventBody::ToolCall { id, name, phase: CallPhase::Started, arguments: None, raw: None }
             }
             Delta::CallArguments { id, piece } => EventBody::ToolCall {
+                name: self.calls.get(&id).cloned().unwrap_or_default(),
                 id,
-                name: String::new(),
                 phase: CallPhase::Arguments,
                 arguments: None,
                 raw: Some(piece),
             },
             // Shown once the whole reply is stored, with its arguments.
             Delta::CallFinished { .. } => return,
-            Delta::Retry { attempt, limit, delay_ms, reason } => EventBody::Retry { attempt, limit, delay_ms, reason },
-        });
+            Delta::Retry { attempt, limit, delay_ms, reason, billed: _ } => {
+                EventBody::Retry { attempt, limit, delay_ms, reason }
+            }
+        };
+        self.emit(body);
     }
 
     pub(crate) fn error(&mut self, code: &str, message: impl Into<String>) {

@@ -1,9 +1,9 @@
-//! Which providers and models there are, declared and built in. A name is `provider/model`; the model's own name may hold
-//! slashes.
+//! Which providers and models there are, declared and built in. A full name is `provider/model`; the model's own name may hold
+//! slashes. An alias, or a last part that only one model has, stands for its full name.
 
 mod builtin;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use haft_types::{Api, CacheKind, CacheRule, ModelSpec, Price};
 use serde::Deserialize;
@@ -23,6 +23,14 @@ pub enum CatalogueError {
         name: String,
         /// A name that would do.
         example: String,
+    },
+    /// Several models end so.
+    #[error("`{name}` is several models: {}; write one of these", .models.join(", "))]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// The models.
+        models: Vec<String>,
     },
     /// No provider of that name is declared.
     #[error("`{name}`: no provider `{provider}` is declared; {}", choice(.known, .nearest.as_deref()))]
@@ -89,6 +97,10 @@ pub struct Declared {
 pub struct Catalogue {
     providers: BTreeMap<String, ProviderConfig>,
     models: BTreeMap<String, ModelConfig>,
+    /// The models somebody declared, which go before those that are built in.
+    declared: BTreeSet<String>,
+    /// Short names, and what they stand for.
+    aliases: BTreeMap<String, String>,
     /// Where a model that is not listed finds what holds for all of its provider.
     built_in: Option<&'static BuiltIn>,
 }
@@ -103,7 +115,8 @@ impl Catalogue {
         providers: BTreeMap<String, ProviderConfig>,
         models: BTreeMap<String, ModelConfig>,
     ) -> Result<Self, CatalogueError> {
-        let catalogue = Self { providers, models, built_in: None };
+        let declared = models.keys().cloned().collect();
+        let catalogue = Self { providers, models, declared, aliases: BTreeMap::new(), built_in: None };
         for (name, provider) in &catalogue.providers {
             check_extra(name, &provider.extra_body)?;
         }
@@ -131,12 +144,45 @@ impl Catalogue {
         let mut all_models: BTreeMap<_, _> =
             built_in.models().filter_map(|name| Some((name.clone(), model(&name)?))).collect();
         all_providers.extend(providers);
+        let declared = models.keys().cloned().collect();
         all_models.extend(models);
-        Ok(Self { built_in: Some(built_in), ..Self::new(all_providers, all_models)? })
+        Ok(Self { built_in: Some(built_in), declared, ..Self::new(all_providers, all_models)? })
+    }
+
+    /// The same with these short names, which go before those that are built in.
+    #[must_use]
+    pub fn with_aliases(self, aliases: BTreeMap<String, String>) -> Self {
+        Self { aliases, ..self }
+    }
+
+    /// The `provider/model` that a name stands for: itself, an alias, or a last part that only one model has.
+    pub fn full_name(&self, name: &str) -> Result<String, CatalogueError> {
+        let name = name.trim();
+        let built_in = || self.built_in.and_then(|built_in| built_in.alias(name));
+        if let Some(meant) = self.aliases.get(name).cloned().or_else(built_in) {
+            return self.by_last_part(meant.trim());
+        }
+        self.by_last_part(name)
+    }
+
+    fn by_last_part(&self, name: &str) -> Result<String, CatalogueError> {
+        let wrong = match self.split(name) {
+            Ok(_) => return Ok(name.to_owned()),
+            Err(wrong) => wrong,
+        };
+        let ends_so = |full: &&String| full.strip_suffix(name).is_some_and(|before| before.ends_with('/'));
+        let declared: Vec<_> = self.declared.iter().filter(ends_so).cloned().collect();
+        let found = if declared.is_empty() { self.models.keys().filter(ends_so).cloned().collect() } else { declared };
+        match <[String; 1]>::try_from(found) {
+            Ok([one]) => Ok(one),
+            Err(none) if none.is_empty() => Err(wrong),
+            Err(models) => Err(CatalogueError::Ambiguous { name: name.to_owned(), models }),
+        }
     }
 
     /// The model of that name. A model that is not declared gets defaults, as long as its provider is.
     pub fn resolve(&self, name: &str) -> Result<Declared, CatalogueError> {
+        let name = &*self.full_name(name)?;
         let (provider_name, provider, model_name) = self.split(name)?;
         let model = self.models.get(name).cloned().unwrap_or_else(|| self.of_provider(name));
         let mut extra_body = provider.extra_body.clone();
@@ -189,7 +235,7 @@ impl Catalogue {
                 name: name.to_owned(),
                 provider: provider_name.to_owned(),
                 known: self.providers.keys().cloned().collect(),
-                nearest: nearest(provider_name, self.providers.keys()),
+                nearest: nearest(provider_name, self.providers.keys().map(String::as_str)),
             }),
         }
     }
@@ -227,13 +273,13 @@ fn check_model(name: &str, model: &ModelConfig) -> Result<(), CatalogueError> {
 }
 
 /// The known name closest to `name`, if it is close enough to be a slip.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Option<String> {
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let allowed = (name.chars().count() / 3).max(1);
     known
         .map(|candidate| (distance(name, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate.clone())
+        .map(|(_, candidate)| candidate.to_owned())
 }
 
 /// How many letters must be added, taken away or changed to get from one word to the other.

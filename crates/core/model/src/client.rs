@@ -62,6 +62,16 @@ impl Client {
         &self.spec
     }
 
+    /// The output of a reply that its configuration fixes for every request; otherwise the request may say how much.
+    pub fn fixed_output(&self) -> Option<u64> {
+        self.encoding.fixed_output()
+    }
+
+    /// The tokens of output that its configuration sets apart for thinking.
+    pub fn thinking_budget(&self) -> u64 {
+        self.encoding.thinking_budget()
+    }
+
     /// Whether any request of this client ever got an answer in the words of its API.
     pub fn had_valid_reply(&self) -> bool {
         self.proven
@@ -123,6 +133,7 @@ impl Client {
                 limit: self.limit(&failure),
                 delay_ms: delay.as_millis() as u64,
                 reason: failure.error.to_string(),
+                billed: failure.error.may_be_billed(),
             });
             tokio::select! {
                 biased;
@@ -150,7 +161,7 @@ impl Client {
         backoff: &mut Backoff,
     ) -> Option<Duration> {
         let doubtful = self.is_doubtful(failure);
-        self.proven = self.proven || failure.error.proves_the_server();
+        self.proven = self.proven || failure.in_reply || failure.error.proves_the_server();
         if self.proven && matches!(failure.error, ModelError::Unreachable { .. }) {
             self.transport.be_patient();
         }
@@ -176,17 +187,18 @@ impl Client {
     }
 
     fn is_doubtful(&self, failure: &ExchangeFailure) -> bool {
-        !self.proven && failure.error.doubts_the_server()
+        // Whoever says when to come back, or is to be asked without end, is given the time.
+        let busy = failure.hint.is_some() || self.retry.limit().is_none();
+        !self.proven && (failure.error.doubts_the_server() || failure.error.is_status() && !failure.in_reply && !busy)
     }
 
     fn give_up(&self, error: ModelError, retries: u32) -> ModelError {
-        if !self.proven {
-            ModelError::NeverValid { last: Box::new(error) }
-        } else if retries > 0 {
+        let error = if retries > 0 && (self.proven || error.is_status()) {
             ModelError::Exhausted { retries, last: Box::new(error) }
         } else {
             error
-        }
+        };
+        if self.proven { error } else { ModelError::NeverValid { last: Box::new(error) } }
     }
 }
 

@@ -60,6 +60,24 @@ impl BodyEncoding {
         self
     }
 
+    /// The limit of output that `extra_body` sets, whatever a request asks for.
+    pub(crate) fn fixed_output(&self) -> Option<u64> {
+        let extra = &self.extra_body;
+        let given = match self.spec.api {
+            Api::OpenaiChat => extra.get("max_completion_tokens").or_else(|| extra.get("max_tokens")),
+            Api::OpenaiResponses => extra.get("max_output_tokens"),
+            Api::Anthropic => extra.get("max_tokens"),
+            Api::Gemini => extra.get("generationConfig").and_then(|config| config.get("maxOutputTokens")),
+        };
+        given.and_then(Value::as_u64)
+    }
+
+    /// The tokens for thinking that `extra_body` sets: a limit of output must be above it.
+    pub(crate) fn thinking_budget(&self) -> u64 {
+        let thinking = self.extra_body.get("thinking").and_then(|thinking| thinking.get("budget_tokens"));
+        thinking.and_then(Value::as_u64).unwrap_or(0)
+    }
+
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             full_name: self.spec.full_name(),

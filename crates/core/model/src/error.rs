@@ -80,6 +80,14 @@ pub enum ModelError {
     /// The caller cancelled.
     #[error("cancelled")]
     Cancelled,
+    /// The caller's limit of money has no room for the request.
+    #[error("{0}")]
+    OverBudget(String),
+    /// There is a limit of money, and nobody knows what the request would cost.
+    #[error(
+        "`{0}` has no price, so a limit of money cannot hold; set `price` in `[models.\"{0}\"]`, or give a limit of tokens, too (`--max-total-tokens`)"
+    )]
+    NoPrice(String),
     /// The last retry failed too.
     #[error("gave up after {retries} retries: {last}")]
     Exhausted {
@@ -117,6 +125,8 @@ impl ModelError {
             Self::Dropped { .. } => "connection_lost",
             Self::Timeout { .. } => "timeout",
             Self::Cancelled => "cancelled",
+            Self::OverBudget(_) => "max_budget",
+            Self::NoPrice(_) => "no_price",
             Self::Exhausted { last, .. } | Self::NeverValid { last } => last.code(),
         }
     }
@@ -129,6 +139,23 @@ impl ModelError {
     /// Whether the caller cancelled.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelled)
+    }
+
+    /// Whether the provider may bill a request that ended so: it had begun to work on it.
+    pub fn may_be_billed(&self) -> bool {
+        match self.cause() {
+            Self::BadReply { .. } | Self::Dropped { .. } | Self::Timeout { .. } | Self::Cancelled => true,
+            Self::Config { .. }
+            | Self::Unreachable { .. }
+            | Self::NotAnApi { .. }
+            | Self::Unauthorized { .. }
+            | Self::SpendLimit { .. }
+            | Self::Status { .. }
+            | Self::OverBudget(_)
+            | Self::NoPrice(_)
+            | Self::Exhausted { .. }
+            | Self::NeverValid { .. } => false,
+        }
     }
 
     /// The failure itself, however often it was tried.
@@ -167,6 +194,8 @@ impl ModelError {
             | Self::Unauthorized { .. }
             | Self::SpendLimit { .. }
             | Self::Cancelled
+            | Self::OverBudget(_)
+            | Self::NoPrice(_)
             | Self::Exhausted { .. }
             | Self::NeverValid { .. } => false,
         }
@@ -184,13 +213,25 @@ impl ModelError {
             | Self::Dropped { .. }
             | Self::Timeout { .. }
             | Self::Cancelled
+            | Self::OverBudget(_)
+            | Self::NoPrice(_)
             | Self::Exhausted { .. }
             | Self::NeverValid { .. } => false,
         }
     }
 
+    /// Whether a server answered with an error of its own.
+    pub(crate) fn is_status(&self) -> bool {
+        matches!(self, Self::Status { .. } | Self::SpendLimit { .. })
+    }
+
+    /// The same, however often it was asked.
+    pub fn is_refusal(&self) -> bool {
+        self.cause().is_status()
+    }
+
     /// Whether only a server of the API can have failed this way.
     pub(crate) fn proves_the_server(&self) -> bool {
-        matches!(self, Self::Status { .. } | Self::SpendLimit { .. } | Self::Dropped { .. })
+        matches!(self, Self::Dropped { .. })
     }
 }

@@ -31,7 +31,7 @@ mod tokens;
 mod transport;
 mod wire;
 
-pub use catalogue::{BuiltIn, Catalogue, CatalogueError, Declared, Provenance};
+pub use catalogue::{BuiltIn, Catalogue, CatalogueError, Declared, Provenance, nearest};
 pub use client::Client;
 pub use config::{ModelConfig, ProviderConfig, RetryConfig};
 pub use encoding::BodyEncoding;

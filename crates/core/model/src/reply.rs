@@ -40,6 +40,8 @@ pub enum Delta {
         delay_ms: u64,
         /// What went wrong.
         reason: String,
+        /// Whether the provider may bill the try that failed.
+        billed: bool,
     },
 }
 

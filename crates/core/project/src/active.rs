@@ -1,10 +1,11 @@
 //! Active context: short descriptions of a project's folders, which haft writes and reads itself.
 //!
-//! That of `src/pay` is `.haft/active-context/src/pay/active.md`. Nothing is written through a link that leads elsewhere.
+//! Those that auto-coder wrote are read for folders that have none of haft's. That of `src/pay` is `.haft/active-context/src/pay/active.md`. Nothing is written through a link that leads elsewhere.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use crate::compat;
 use crate::file;
 use crate::knowledge::KnowledgePaths;
 use crate::problem::FileProblem;
@@ -31,23 +32,27 @@ pub struct Description {
 pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<Description> {
     let mut found = Vec::new();
     if knowledge.trusted {
-        read(knowledge, Path::new(""), 0, &mut found, problems);
+        for top in [FOLDER, compat::ACTIVE_CONTEXT] {
+            read(knowledge, (top, Path::new("")), 0, &mut found, problems);
+        }
+        found.sort_by(|a, b| a.folder.cmp(&b.folder));
     }
     found
 }
 
 fn read(
     knowledge: &KnowledgePaths,
-    folder: &Path,
+    (top, folder): (&str, &Path),
     depth: usize,
     found: &mut Vec<Description>,
     problems: &mut Vec<FileProblem>,
 ) {
-    let place = knowledge.root.join(FOLDER).join(folder);
+    let place = knowledge.root.join(top).join(folder);
     let names = file::names(&place);
     let path = place.join(FILE);
     let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-    if is_file && found.len() < MOST && knowledge.root.join(folder).is_dir() {
+    let is_new = !found.iter().any(|one| one.folder == folder);
+    if is_file && is_new && found.len() < MOST && knowledge.root.join(folder).is_dir() {
         let read = file::read(knowledge, &path, problems);
         let text = read.map(|read| cut(read.text.trim()).to_owned()).filter(|text| !text.is_empty());
         found.extend(text.map(|text| Description { folder: folder.to_owned(), text }));
@@ -55,7 +60,7 @@ fn read(
     if depth < DEEPEST {
         let is_folder = |name: &String| place.join(name).symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
         for name in names.iter().filter(|name| is_folder(name)) {
-            read(knowledge, &folder.join(name), depth + 1, found, problems);
+            read(knowledge, (top, &folder.join(name)), depth + 1, found, problems);
         }
     }
 }
@@ -124,6 +129,13 @@ mod tests {
         assert_eq!(found[0].text.len(), LARGEST);
         assert!(text(&found).unwrap().ends_with("## `src/pay`\n\nTakes money."));
         assert!(load(&self::knowledge(&root, false), &mut Vec::new()).is_empty());
+        for (folder, text) in [("src", "By auto-coder."), ("src/pay", "Older.")] {
+            let place = root.join(compat::ACTIVE_CONTEXT).join(folder);
+            fs::create_dir_all(&place).unwrap();
+            fs::write(place.join(FILE), text).unwrap();
+        }
+        let found: Vec<_> = load(&knowledge, &mut Vec::new()).into_iter().skip(1).map(|one| one.text).collect();
+        assert_eq!(found, ["By auto-coder.", "Takes money."]);
     }
 
     #[test]

@@ -49,15 +49,40 @@ pub(crate) fn part<T: DeserializeOwned + Default>(
     }
 }
 
-/// The YAML with quotes around words for people: many write `description: Note: …` and `argument-hint: [a] [b]`.
+/// Keys whose values people write without quotes, whatever YAML makes of them.
+const UNQUOTED: [&str; 2] = ["description", "argument-hint"];
+
+/// Keys that end an unquoted value of several lines.
+const KEYS: [&str; 14] = [
+    "name", "description", "argument-hint", "tools", "allowed-tools", "disallowedTools", "model", "color", "globs",
+    "paths", "alwaysApply", "include_rules", "permissionMode", "version",
+];
+
+/// The YAML with quotes around text for people: many write `description: Note: …`, `argument-hint: [a] [b]` and
+/// `globs: *.ts`, and go on with examples in the next lines.
 fn quoted(yaml: &str) -> String {
-    let quote = |line: &str| {
-        let (key, value) = line.split_once(": ")?;
-        let value = value.trim();
-        let plain = ["description", "argument-hint"].contains(&key) && !value.starts_with(['"', '\'', '|', '>']);
-        plain.then(|| format!("{key}: '{}'", value.replace('\'', "''")))
-    };
-    yaml.lines().map(|line| quote(line).unwrap_or_else(|| line.to_owned())).collect::<Vec<_>>().join("\n")
+    let key_of = |line: &str| line.split_once(':').map(|(key, _)| key.to_owned()).filter(|key| KEYS.contains(&&**key));
+    let mut out: Vec<String> = Vec::new();
+    let mut lines = yaml.lines().peekable();
+    while let Some(line) = lines.next() {
+        let value = line.split_once(':').map_or("", |(_, value)| value).trim();
+        // Of patterns only those are quoted that YAML takes for something else.
+        let plain = |key: &String| match key.as_str() {
+            "globs" => value.starts_with('*'),
+            key => UNQUOTED.contains(&key) && !value.starts_with(['"', '\'', '|', '>']),
+        };
+        let Some(key) = key_of(line).filter(|key| plain(key) && !value.is_empty()) else {
+            out.push(line.to_owned());
+            continue;
+        };
+        let mut text = value.to_owned();
+        while let Some(more) = lines.next_if(|line| key_of(line).is_none()) {
+            text.push('\n');
+            text.push_str(more);
+        }
+        out.push(format!("{key}: {}", serde_json::Value::from(text.trim_end())));
+    }
+    out.join("\n")
 }
 
 /// What stands before the closing line and after it.
@@ -156,6 +181,16 @@ mod tests {
         let (head, _, problems) = parted("---\ndescription: Note: it's [a] [b]\nglobs: '*.rs'\n---\nx");
         assert_eq!((head.description.as_str(), problems.len()), ("Note: it's [a] [b]", 0), "{problems:?}");
         assert_eq!(head.globs.0, ["*.rs"]);
+    }
+
+    #[test]
+    fn an_unquoted_description_goes_on_until_the_next_key() {
+        let text = "---\nname: a\ndescription: Use when: asked. Examples:\n\n<example>\nContext: one\nuser: \"Go\"\n</example>\nglobs: *.ts, src/**\n---\nx";
+        let (head, _, problems) = parted(text);
+        assert_eq!(problems.len(), 0, "{problems:?}");
+        assert!(head.description.starts_with("Use when: asked.") && head.description.ends_with("</example>"));
+        assert_eq!(head.globs.0, ["*.ts", "src/**"]);
+        assert_eq!(parted("---\ndescription: a: b\nglobs: [\"*.rs\", b]\n---\n").0.globs.0, ["*.rs", "b"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `AGENTS.md`, `CLAUDE.md` and what they import.
+//! `AGENTS.md`, the like of other programs (`CLAUDE.md`, `GEMINI.md`, copilot's instructions), and what they import.
 //!
 //! Those of the root and of every folder down to the one worked in are always there, the nearest last: what it says wins. Those
 //! deeper down come in once a file below them is touched. `@path` in such a file brings in the file it names.
@@ -6,12 +6,13 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use crate::compat;
 use crate::file::{self, FileScope};
 use crate::knowledge::KnowledgePaths;
 use crate::problem::FileProblem;
 
-/// The names, in the order they are read in a folder.
-const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+/// The name that is read first in a folder, before those of other programs.
+const OWN: &str = "AGENTS.md";
 /// How far imports lead on from one file to the next.
 const DEEPEST_IMPORT: usize = 5;
 
@@ -48,9 +49,10 @@ pub fn folders<'a>(knowledge: &KnowledgePaths, touched: impl Iterator<Item = &'a
 
 /// The files that are looked for in these folders and by the user, whether or not they exist.
 pub fn files(knowledge: &KnowledgePaths, folders: &[PathBuf]) -> Vec<PathBuf> {
+    let names = || std::iter::once(OWN).chain(compat::INSTRUCTIONS);
     let of_project =
-        folders.iter().filter(|_| knowledge.trusted).flat_map(|folder| NAMES.map(|name| folder.join(name)));
-    of_project.chain([knowledge.user.join("AGENTS.md")]).collect()
+        folders.iter().filter(|_| knowledge.trusted).flat_map(|folder| names().map(|name| folder.join(name)));
+    of_project.chain([knowledge.user.join(OWN)]).collect()
 }
 
 /// `CODE_LAW.md` of the project's root in any case; the one in upper case wins, then the first by name.

@@ -161,6 +161,7 @@ mod tests {
                 "/work/shop/.auto-coder/.autocoderrules",
                 "/work/shop/.auto-coder/autocoderrules",
                 "/work/shop/.claude/rules",
+                "/work/shop/.cursor/rules",
                 "/home/u/.config/haft/rules",
                 "/home/u/.auto-coder/autocoderrules",
                 "/home/u/.config/haft/repos/shop/rules",

@@ -41,6 +41,7 @@ pub mod hooks;
 pub mod instructions;
 mod knowledge;
 pub mod library;
+pub mod memory;
 pub mod modules;
 mod named;
 mod named_files;

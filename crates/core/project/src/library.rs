@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::compat;
 use crate::file;
 use crate::knowledge::KnowledgePaths;
+use crate::memory;
 use crate::problem::FileProblem;
 use crate::replace::replace;
 
@@ -124,22 +126,7 @@ impl Libraries {
 
     /// The library of a name: `library`, `user/library` or `domain/user/library`.
     pub fn find(&self, name: &str) -> Result<String, LibraryError> {
-        let wanted: Vec<_> = name.split('/').collect();
-        let mut found = Vec::new();
-        for domain in folders(&self.repository()) {
-            for user in folders(&self.repository().join(&domain)) {
-                for library in folders(&self.repository().join(&domain).join(&user)) {
-                    if [domain.as_str(), &user, &library].ends_with(&wanted) {
-                        found.push(format!("{domain}/{user}/{library}"));
-                    }
-                }
-            }
-        }
-        match found.len() {
-            0 => Err(LibraryError::Unknown(name.to_owned())),
-            1 => Ok(found.remove(0)),
-            _ => Err(LibraryError::Several { name: name.to_owned(), found }),
-        }
+        find_in(&self.repository(), name)
     }
 
     /// Lets a project use a library.
@@ -176,7 +163,14 @@ impl Libraries {
                 return Vec::new();
             }
         };
-        added.iter().flat_map(|library| self.documents_of(library, knowledge, problems)).collect()
+        let mut found: Vec<_> =
+            added.iter().flat_map(|library| self.documents_of(library, knowledge, problems)).collect();
+        let told =
+            |found: &[LibraryDocument], new: &LibraryDocument| found.iter().any(|one| one.heading == new.heading);
+        let more = of_auto_coder(knowledge, problems);
+        let new: Vec<_> = more.into_iter().filter(|new| !told(&found, new)).collect();
+        found.extend(new);
+        found
     }
 
     /// The documents of one library.
@@ -186,21 +180,7 @@ impl Libraries {
         knowledge: &KnowledgePaths,
         problems: &mut Vec<FileProblem>,
     ) -> Vec<LibraryDocument> {
-        let top = self.repository().join(library);
-        if !top.is_dir() {
-            problems.push(FileProblem::new(&top, "its documentation is gone and must be fetched again"));
-        }
-        let short = library.split_once('/').map_or(library, |(_, short)| short);
-        let mut found = Vec::new();
-        for path in markdown_below(&top) {
-            let Some(read) = file::read(knowledge, &path, problems) else { continue };
-            // A link in the repository must not bring in what lies elsewhere.
-            if read.real.starts_with(top.canonicalize().unwrap_or_else(|_| top.clone())) {
-                let heading = format!("{short}/{}", path.strip_prefix(&top).unwrap_or(&path).display());
-                found.push(LibraryDocument { heading, path, text: read.text });
-            }
-        }
-        found
+        documents_in(&self.repository(), library, knowledge, problems)
     }
 
     fn read(&self) -> Result<StoredLibraries, LibraryError> {
@@ -218,6 +198,62 @@ impl Libraries {
         let text = toml::to_string(stored).map_err(|error| fail(io::Error::other(error)))?;
         replace(&self.list(), &text).map_err(fail)
     }
+}
+
+/// The documents of the libraries that auto-coder's chat uses in a project.
+pub fn of_auto_coder(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<LibraryDocument> {
+    let repository = knowledge.root.join(compat::LIBRARIES);
+    let mut found = Vec::new();
+    for name in memory::load(knowledge, problems).libraries {
+        match find_in(&repository, &name) {
+            Ok(library) => found.extend(documents_in(&repository, &library, knowledge, problems)),
+            Err(error) => problems.push(FileProblem::new(memory::path(&knowledge.root), error.to_string())),
+        }
+    }
+    found
+}
+
+/// The library of a name in a repository, in any form.
+fn find_in(repository: &Path, name: &str) -> Result<String, LibraryError> {
+    let wanted: Vec<_> = name.split('/').collect();
+    let mut found = Vec::new();
+    for domain in folders(repository) {
+        for user in folders(&repository.join(&domain)) {
+            for library in folders(&repository.join(&domain).join(&user)) {
+                if [domain.as_str(), &user, &library].ends_with(&wanted) {
+                    found.push(format!("{domain}/{user}/{library}"));
+                }
+            }
+        }
+    }
+    match found.len() {
+        0 => Err(LibraryError::Unknown(name.to_owned())),
+        1 => Ok(found.remove(0)),
+        _ => Err(LibraryError::Several { name: name.to_owned(), found }),
+    }
+}
+
+fn documents_in(
+    repository: &Path,
+    library: &str,
+    knowledge: &KnowledgePaths,
+    problems: &mut Vec<FileProblem>,
+) -> Vec<LibraryDocument> {
+    let top = repository.join(library);
+    if !top.is_dir() {
+        problems.push(FileProblem::new(&top, "its documentation is gone and must be fetched again"));
+    }
+    let short = library.split_once('/').map_or(library, |(_, short)| short);
+    let mut found = Vec::new();
+    for path in markdown_below(&top) {
+        let Some(read) = file::read(knowledge, &path, problems) else { continue };
+        // A link in the repository must not bring in what lies elsewhere.
+        if read.real.starts_with(top.canonicalize().unwrap_or_else(|_| top.clone())) {
+            let heading = format!("{short}/{}", path.strip_prefix(&top).unwrap_or(&path).display());
+            found.push(LibraryDocument { heading, path, text: read.text });
+        }
+    }
+    found
 }
 
 fn key(root: &Path) -> String {

@@ -100,7 +100,7 @@ pub fn folders(knowledge: &KnowledgePaths) -> Vec<crate::knowledge::KnowledgeFol
     let mut folders = knowledge.folders(KnowledgeKind::Rules);
     folders.retain(|folder| {
         let first = folder.level != Level::Project || !from_project;
-        let counts = first && !file::markdown(&folder.path).is_empty();
+        let counts = first && !files(&folder.path).is_empty();
         from_project |= counts && folder.level == Level::Project;
         counts
     });
@@ -112,7 +112,7 @@ pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<
     let mut reached = HashSet::new();
     let mut rules = Vec::new();
     for folder in folders(knowledge) {
-        for path in file::markdown(&folder.path) {
+        for path in files(&folder.path) {
             let Some(read) = file::read(knowledge, &path, problems) else { continue };
             if reached.insert(read.real) {
                 let mut rule = rule(path, folder.level, &read.text, problems);
@@ -124,6 +124,11 @@ pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<
         }
     }
     rules
+}
+
+/// The rule files of a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    file::with_ending(folder, compat::rule_endings(folder))
 }
 
 fn rule(path: PathBuf, level: Level, text: &str, problems: &mut Vec<FileProblem>) -> RuleFile {

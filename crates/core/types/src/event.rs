@@ -344,7 +344,7 @@ pub struct TurnResult {
     pub duration_ms: u64,
     /// Tokens of all requests.
     pub usage: Usage,
-    /// Money of all requests; null without prices.
+    /// Money of all requests as far as it is known; null without prices.
     pub cost: Option<Cost>,
     /// The answer as data, where a schema was asked for and the answer fits it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

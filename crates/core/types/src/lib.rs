@@ -47,7 +47,7 @@ pub use model::{Api, CacheKind, CacheMatch, CacheRule, Capabilities, ModelSpec, 
 pub use outcome::{Outcome, StopReason};
 pub use part::{Image, Part, Thinking, ToolCall, ToolResult};
 pub use permission::{Decision, PROTECTED, PermissionMode, STEERING, UnknownMode};
-pub use price::{Cost, LongPrice, Price};
+pub use price::{Cost, CostSum, LongPrice, Price};
 pub use request::{Layer, Request, Segment, TokenCounter, ToolSet};
 pub use sandbox::{SandboxLayer, SandboxStatus};
 pub use tool::{Envelope, ToolError, ToolSpec, ToolStatus};

@@ -57,6 +57,39 @@ pub struct Cost {
     pub output: f64,
     /// All of it.
     pub total: f64,
+    /// Whether requests without a price are missing in these sums.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
+}
+
+/// The cost of several requests, some of which may have had no price.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CostSum {
+    known: Option<Cost>,
+    missing: bool,
+}
+
+impl CostSum {
+    /// A sum that is zero, not unknown, before the first request.
+    pub fn zero() -> Self {
+        Self { known: Some(Cost::default()), missing: false }
+    }
+
+    /// Adds a request. One without a price is not free: the total says that something is missing.
+    pub fn add(&mut self, cost: Option<Cost>) {
+        match cost {
+            Some(cost) => *self.known.get_or_insert_default() += cost,
+            None => self.missing = true,
+        }
+    }
+
+    /// What is known of it; nothing where no request had a price.
+    pub fn total(self) -> Option<Cost> {
+        let Self { known, missing } = self;
+        // A zero that nothing was added to is no known cost once a request had no price.
+        let known = known.filter(|cost| !missing || *cost != Cost::default());
+        known.map(|cost| Cost { incomplete: cost.incomplete || missing, ..cost })
+    }
 }
 
 impl Price {
@@ -82,7 +115,19 @@ impl Price {
         let cached_input = at(usage.cached_input, self.cached_input.unwrap_or(self.input));
         let cache_write = at(usage.cache_write, self.cache_write.unwrap_or(self.input));
         let output = at(usage.output, self.output);
-        Cost { input, cached_input, cache_write, output, total: input + cached_input + cache_write + output }
+        let total = input + cached_input + cache_write + output;
+        Cost { input, cached_input, cache_write, output, total, incomplete: false }
+    }
+
+    /// The most that so much input can cost, whatever the cache does with it, and the most a token of output can; both in USD.
+    pub fn dearest(&self, input: u64) -> (f64, f64) {
+        let of = |at: Self| {
+            let each = [at.cached_input, at.cache_write].into_iter().flatten().fold(at.input, f64::max);
+            (input as f64 * each / 1e6, at.output / 1e6)
+        };
+        // Where the real input turns out shorter, the other prices apply.
+        let (long, short) = (of(self.for_input(input)), of(self.for_input(0)));
+        (long.0.max(short.0), long.1.max(short.1))
     }
 }
 
@@ -93,6 +138,7 @@ impl AddAssign for Cost {
         self.cache_write += other.cache_write;
         self.output += other.output;
         self.total += other.total;
+        self.incomplete |= other.incomplete;
     }
 }
 
@@ -120,6 +166,39 @@ mod tests {
         let price = Price { input: 2.0, cached_input: None, cache_write: None, output: 8.0, long: None };
         let usage = Usage { cached_input: 500_000, cache_write: 500_000, ..Usage::default() };
         assert!((price.cost(usage).total - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn known_costs_are_summed_and_missing_ones_are_said() {
+        let one = |total| Some(Cost { total, ..Cost::default() });
+        let sum = |start: CostSum, costs: &[Option<Cost>]| {
+            let mut sum = start;
+            costs.iter().for_each(|cost| sum.add(*cost));
+            sum.total().map(|cost| (cost.total, cost.incomplete))
+        };
+        assert_eq!(sum(CostSum::zero(), &[]), Some((0.0, false)));
+        assert_eq!(sum(CostSum::default(), &[]), None);
+        assert_eq!(sum(CostSum::zero(), &[one(1.0), one(2.0)]), Some((3.0, false)));
+        assert_eq!(sum(CostSum::zero(), &[one(1.0), None]), Some((1.0, true)));
+        assert_eq!(sum(CostSum::default(), &[None, one(1.0)]), Some((1.0, true)), "in either order");
+        assert_eq!(sum(CostSum::zero(), &[None]), None, "nothing is known");
+        let nested = Some(Cost { total: 1.0, incomplete: true, ..Cost::default() });
+        assert_eq!(sum(CostSum::zero(), &[nested, one(1.0)]), Some((2.0, true)));
+    }
+
+    #[test]
+    fn the_most_is_never_less_than_what_a_request_costs() {
+        let long = LongPrice { above: 1_000, input: 0.5, cached_input: Some(9.0), cache_write: None, output: 1.0 };
+        let price = Price { input: 2.0, cached_input: None, cache_write: Some(3.0), output: 8.0, long: Some(long) };
+        let (input, output) = price.dearest(2_000);
+        let most = input + 500.0 * output;
+        for input in [0, 600, 1_000, 1_001, 2_000] {
+            for (cached_input, cache_write) in [(0, 0), (input / 2, input / 2), (input, 0), (0, input)] {
+                let fresh = input - cached_input - cache_write;
+                let usage = Usage { input: fresh, cached_input, cache_write, output: 500, ..Usage::default() };
+                assert!(price.cost(usage).total <= most, "{usage:?}");
+            }
+        }
     }
 
     #[test]

@@ -343,20 +343,18 @@ fn failed_start(server: &ServerDefinition, error: &ClientInitializeError, said: 
         ClientInitializeError::ConnectionClosed(_) => "it ended before it answered".to_owned(),
         ClientInitializeError::JsonRpcError(error) => format!("it refused: {}", error.message),
         ClientInitializeError::TransportError { error, .. } => {
-            let mut words = error.to_string();
-            let mut source = std::error::Error::source(error);
-            while let Some(cause) = source {
-                words = format!("{words}: {cause}");
-                // The SDK's error does not name the cause of this one.
-                if let Some(StreamableHttpError::Client(error)) =
-                    cause.downcast_ref::<StreamableHttpError<reqwest::Error>>()
-                    && let Some(why) = std::error::Error::source(error as &reqwest::Error)
-                {
-                    words = format!("{words}: {why}");
-                }
-                source = cause.source();
+            let mut cause: &(dyn std::error::Error + 'static) = error;
+            loop {
+                // The SDK keeps the cause of this one to itself.
+                let deeper = match cause.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+                    Some(StreamableHttpError::Client(error)) => Some(error as &(dyn std::error::Error + 'static)),
+                    _ => cause.source(),
+                };
+                let Some(deeper) = deeper else { break };
+                cause = deeper;
             }
-            words
+            // What lies above the cause names types of the library.
+            format!("it cannot be reached: {cause}")
         }
         other => other.to_string(),
     };

@@ -16,7 +16,7 @@ use haft_engine::turn::Limits;
 use haft_engine::{RunReport, SharedBudget};
 use haft_project::NamedItems;
 use haft_project::agents::AgentDefinition;
-use haft_types::{ConversationId, Cost, Outcome, PermissionMode, TurnResult, Usage};
+use haft_types::{ConversationId, CostSum, Outcome, PermissionMode, TurnResult, Usage};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -169,8 +169,7 @@ struct RunProgress {
     begun: BTreeSet<String>,
     turns: u32,
     usage: Usage,
-    /// None once a step had no price.
-    cost: Option<Cost>,
+    cost: CostSum,
     /// Whether no request of any step ever got a valid reply.
     never_valid: bool,
     answered: bool,
@@ -183,7 +182,7 @@ impl RunProgress {
             begun: BTreeSet::new(),
             turns: 0,
             usage: Usage::default(),
-            cost: Some(Cost::default()),
+            cost: CostSum::zero(),
             never_valid: false,
             answered: false,
         }
@@ -208,10 +207,10 @@ impl RunProgress {
         let RunReport { result, never_valid } = report;
         self.turns += result.turns;
         self.usage += result.usage;
-        self.cost = self.cost.zip(result.cost).map(|(mut all, cost)| {
-            all += cost;
-            all
-        });
+        // A step that asked nobody cost nothing.
+        if result.turns > 0 || result.cost.is_some() {
+            self.cost.add(result.cost);
+        }
         self.answered |= result.turns > 0;
         self.never_valid = (self.never_valid || never_valid) && !self.answered;
         shared.note(|record| record.steps.entry(name.to_owned()).or_default().result = Some(result))
@@ -243,7 +242,7 @@ impl RunProgress {
             turns: self.turns,
             duration_ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
             usage: self.usage,
-            cost: self.cost,
+            cost: self.cost.total(),
             structured_output: None,
         };
         (result, completed)

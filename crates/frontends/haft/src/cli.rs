@@ -168,12 +168,14 @@ pub(crate) enum CliCommand {
     /// List, show, follow and stop background runs.
     ///
     /// `haft run --bg` starts a run in the background.
+    #[command(alias = "job")]
     Jobs(JobsArgs),
     /// Run a demo that fixes a bug, without a key or network.
     ///
     /// A scripted model drives the real agent.
     Demo(DemoArgs),
     /// List, show, search, fork, export, import and back up conversations.
+    #[command(alias = "conversation")]
     Conversations(ConversationsArgs),
     /// Inspect, replay and edit what is sent to the model.
     Context(ContextArgs),
@@ -181,14 +183,18 @@ pub(crate) enum CliCommand {
     ///
     /// Rules lie in `.haft/rules` of the project and in your own `rules` folder, as Markdown. The front matter says when a rule is
     /// sent: `alwaysApply: true` in every request, `globs` once a matching file is touched, neither when the model reads it.
+    #[command(alias = "rule")]
     Rules(CatalogueArgs),
     /// Manage skills: instructions for kinds of tasks.
+    #[command(alias = "skill")]
     Skills(CatalogueArgs),
     /// Manage slash commands: prompts you call by name.
     ///
     /// `haft run "/review src/main.rs"` calls the command `review`.
+    #[command(alias = "command")]
     Commands(CatalogueArgs),
     /// Manage sub-agents: roles the model can delegate tasks to.
+    #[command(alias = "agent")]
     Agents(CatalogueArgs),
     /// Manage library documentation that is sent with every request.
     ///
@@ -200,8 +206,10 @@ pub(crate) enum CliCommand {
     /// Manage file ranges that stay in the context of a conversation.
     Useful(UsefulArgs),
     /// Manage notes on folders and files of this project.
+    #[command(alias = "note")]
     Notes(NotesArgs),
     /// List and show tools, and add programs of your own.
+    #[command(alias = "tool")]
     Tools(ToolsArgs),
     /// Manage MCP servers: list, add, remove, test and log in.
     #[cfg(feature = "mcp")]
@@ -221,14 +229,17 @@ pub(crate) enum CliCommand {
     /// since are left as they are, and reported; the exit code is 3 then.
     Rewind(RewindArgs),
     /// List, add and explain permission rules.
+    #[command(alias = "permission")]
     Permissions(PermissionsArgs),
     /// Show sandbox status, and test the sandbox.
     Sandbox(SandboxArgs),
     /// List hooks: your commands that haft runs at points of a run.
     ///
     /// Hooks come from your configuration and from the project.
+    #[command(alias = "hook")]
     Hooks(HooksArgs),
     /// List, show, add and test models.
+    #[command(alias = "model")]
     Models(ModelsArgs),
     /// Count the tokens of files.
     Count(CountArgs),
@@ -245,10 +256,12 @@ pub(crate) enum CliCommand {
     /// Show or follow the log.
     ///
     /// The log records what went wrong without stopping a run. It lies in `state/log`, a file a day for two weeks; `log_level` sets how much is in it.
+    #[command(alias = "log")]
     Logs(LogArgs),
     /// Describe the JSON events that programs read and write.
     ///
     /// `--output-format stream-json` prints them, `--input-format stream-json` reads them.
+    #[command(alias = "event")]
     Events(EventsArgs),
     /// Print shell completions.
     Completions {
@@ -266,6 +279,17 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_noun_is_understood_in_the_singular() {
+        let command = Cli::command();
+        let singular_itself = ["changes", "completions"];
+        for name in command.get_subcommands().map(clap::Command::get_name).filter(|name| name.ends_with('s')) {
+            let singular = name.trim_end_matches('s');
+            let known = command.find_subcommand(singular).is_some_and(|found| found.get_name() == name);
+            assert!(known || singular_itself.contains(&name), "`haft {singular}`");
+        }
     }
 
     #[test]

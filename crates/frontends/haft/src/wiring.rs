@@ -28,6 +28,7 @@ use haft_agent::{
 use haft_engine::Session;
 use haft_model::{Declared, ProviderConfig, Secret};
 use haft_store::Store;
+use haft_tool::Tool;
 use haft_tui::TuiConfig;
 
 use log::LogLevel;
@@ -68,6 +69,18 @@ pub(crate) fn environment() -> &'static HostEnvironment {
             .supervised_by(std::env::current_exe().unwrap_or_default())
     });
     &PROCESS
+}
+
+/// The tools of extensions as they are described, with nothing behind them.
+pub(crate) fn described_tools() -> Vec<Arc<dyn Tool>> {
+    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+    #[cfg(feature = "web")]
+    tools.extend(web::described());
+    #[cfg(feature = "rag")]
+    tools.push(Arc::new(haft_rag::use_rag_tool(Vec::new())));
+    #[cfg(feature = "mcp")]
+    tools.push(mcp::described());
+    tools
 }
 
 /// The folders of this user.

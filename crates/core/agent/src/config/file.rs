@@ -12,8 +12,25 @@ pub fn edit<E: From<ConfigError>>(file: &Path, change: impl FnOnce(&str) -> Resu
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(ConfigError::Unreadable { file: file.to_owned(), error }.into()),
     };
-    let after = change(&before)?;
+    let after = below_comments(&before, change(&before)?);
     write(file, &after).map_err(|error| ConfigError::Unwritable { file: file.to_owned(), error }.into())
+}
+
+/// The text with a new table below the comments that end the file. They belong to what stands above them, and would otherwise
+/// move below the new table.
+fn below_comments(before: &str, after: String) -> String {
+    let is_comment = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
+    let comments: usize = before.split_inclusive('\n').rev().take_while(is_comment).map(str::len).sum();
+    let (body, comments) = before.split_at(before.len() - comments);
+    let added = after.strip_prefix(body).and_then(|rest| rest.strip_suffix(comments));
+    match added.filter(|added| comments.contains('#') && added.trim_start().starts_with('[')) {
+        Some(added) => {
+            let end = if comments.ends_with('\n') { "" } else { "\n" };
+            let gap = if added.starts_with('\n') { "" } else { "\n" };
+            format!("{body}{comments}{end}{gap}{added}")
+        }
+        None => after,
+    }
 }
 
 /// Writes the whole file or nothing. A link stays a link.
@@ -29,4 +46,26 @@ fn write(file: &Path, text: &str) -> std::io::Result<()> {
     whole.as_file().sync_all()?;
     whole.persist(&target).map_err(|error| error.error)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_table_does_not_capture_the_comments_above_it() {
+        let before = "[retry]\nattempts = 2\n\n# [sandbox]\n# network = true\n";
+        let after = "[retry]\nattempts = 2\n\n[permissions]\nallow = []\n\n# [sandbox]\n# network = true\n";
+        let expected = "[retry]\nattempts = 2\n\n# [sandbox]\n# network = true\n\n[permissions]\nallow = []\n";
+        // The blank line before the comments is part of them.
+        assert_eq!(below_comments(before, after.to_owned()), expected);
+        let open = below_comments("a = 1\n# end", "a = 1\n[t]\nb = 2\n# end".to_owned());
+        assert_eq!(open, "a = 1\n# end\n\n[t]\nb = 2\n");
+        for (before, after) in
+            [("a = 1\n", "a = 1\n[t]\n"), ("a = 1\n# c\n", "a = 2\n# c\n"), ("", "[t]\n"), ("# c\n", "b = 1\n# c\n")]
+        {
+            assert_eq!(below_comments(before, after.to_owned()), after);
+        }
+        assert_eq!(below_comments("# c\n", "[t]\n# c\n".to_owned()), "# c\n\n[t]\n");
+    }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use haft_context::{ChangedFile, FolderChange, active_request};
 use haft_project::active;
 use haft_tool::FileChange;
-use haft_types::{ChangeKind, EventBody, ModelSpec, Outcome, PermissionMode, Role, TokenCounter};
+use haft_types::{ChangeKind, ModelSpec, Outcome, PermissionMode, Role, TokenCounter};
 
 use super::{EngineError, Session, SessionConfig};
 use crate::stored_state::{SentDescriptions, StoredState};
@@ -155,9 +155,7 @@ impl Session {
         };
         let request = |by: &ModelSpec, counter: &dyn TokenCounter| active_request(&change, by, counter);
         let made = self.ask_summariser(&request, limit, io).await?;
-        let usage = made.reply.usage;
-        let cost = self.meter.spend(made.by.price, usage);
-        io.emit(EventBody::Usage { model: made.by.full_name(), usage, cost, saved_tokens: 0 });
+        io.emit(made.usage_event());
         let text = made.written().map_err(|why| why.to_string())?;
         active::write(&ground, folder, &masked(&text)).map_err(|error| error.to_string())
     }

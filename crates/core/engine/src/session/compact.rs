@@ -16,12 +16,13 @@ use haft_context::{
 use haft_model::{Delta, Reply};
 use haft_tool::TodoState;
 use haft_types::{
-    CompactionPhase, Cost, EventBody, LlmMetadata, ModelSpec, Part, Request, Role, StopReason, TokenCounter, Usage,
+    CompactionPhase, Cost, EventBody, LlmMetadata, ModelSpec, Part, Request, Role, StopReason, TokenCounter,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{EngineError, Session};
 use crate::callbacks::Moment;
+use crate::spending::PaidRequest;
 use crate::subagents::Rank;
 use crate::turn_io::{EventSink, TurnIo};
 
@@ -149,7 +150,7 @@ impl Session {
             match made.written().and_then(|text| accept(&text, &plan, &ledger, counter.as_ref())) {
                 Ok(text) => return self.archive(&plan, text, &made, io).await,
                 Err(why) => {
-                    self.spend_on_summary(&made, io);
+                    io.emit(made.usage_event());
                     refused = Some(why);
                 }
             }
@@ -167,21 +168,15 @@ impl Session {
         io: &mut TurnIo<'_>,
     ) -> Result<Compacted, EngineError> {
         let mut summary = summary_message(self.transcript.fresh_id(), self.services.clock.now(), text, plan);
-        let (usage, cost) = self.spend_on_summary(made, io);
-        summary.llm_metadata = Some(LlmMetadata::new(made.by.full_name(), self.transcript.rounds(), usage, cost));
+        io.emit(made.usage_event());
+        let rounds = self.transcript.rounds();
+        summary.llm_metadata = Some(LlmMetadata::new(made.by.full_name(), rounds, made.reply.usage, made.cost));
         self.transcript.append(summary).await?;
         self.sent.end_stand_in(&self.transcript).await?;
         self.sent.forget_failures(&self.transcript).await?;
         let what = plan.subject();
         io.emit(news(CompactionPhase::Finished, plan, format!("{what} are archived behind a summary.")));
         Ok(Compacted::Archived { what, rounds: plan.rounds })
-    }
-
-    fn spend_on_summary(&mut self, made: &Summary, io: &mut TurnIo<'_>) -> (Usage, Option<Cost>) {
-        let usage = made.reply.usage;
-        let cost = self.meter.spend(made.by.price, usage);
-        io.emit(EventBody::Usage { model: made.by.full_name(), usage, cost, saved_tokens: 0 });
-        (usage, cost)
     }
 
     /// Sends what must be kept in place of a summary that could not be had. It is not stored as one.
@@ -267,9 +262,14 @@ impl Session {
                     io.delta(delta);
                 }
             };
-            let answer = tokio::time::timeout(limit, client.stream(&request, cancel, &mut tell)).await;
+            let meter = &mut self.meter;
+            let sent = async {
+                let paid = PaidRequest::reserve(Arc::new(request), client, meter, cancel).await?;
+                paid.send(client, meter, cancel, &mut tell).await
+            };
+            let answer = tokio::time::timeout(limit, sent).await;
             match answer.map_err(|_| format!("no summary within {} s", limit.as_secs()))? {
-                Ok(reply) => return Ok(Summary { reply, by }),
+                Ok(reply) => return Ok(Summary { reply, by, cost: self.meter.take_cost() }),
                 Err(error) if error.is_overload() && self.summariser.take().is_some() => {
                     let to = self
                         .services
@@ -304,9 +304,15 @@ pub(super) struct Summary {
     pub(super) reply: Reply,
     /// Who wrote it.
     pub(super) by: ModelSpec,
+    pub(super) cost: Option<Cost>,
 }
 
 impl Summary {
+    /// What it cost.
+    pub(super) fn usage_event(&self) -> EventBody {
+        EventBody::Usage { model: self.by.full_name(), usage: self.reply.usage, cost: self.cost, saved_tokens: 0 }
+    }
+
     /// Its words.
     pub(super) fn text(&self) -> String {
         self.reply.parts.iter().filter_map(text_of).collect()

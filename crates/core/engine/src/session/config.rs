@@ -167,6 +167,8 @@ pub struct ToolSettings {
     pub offered: Vec<String>,
     /// What of them may be offered at all, to sub-agents too; everything when absent.
     pub within: Option<Vec<String>>,
+    /// Whether they are an agent's file's, which may name tools that are not here.
+    pub of_agent_file: bool,
     /// The user's profiles of tools.
     pub profiles: BTreeMap<String, Vec<String>>,
     /// Who looks over the shoulder of every call.

@@ -4,12 +4,15 @@
 //! These requests are not part of the conversation and are not logged: the next one holds the whole reply. A reply that was cut
 //! inside a tool call is not continued; the check of calls refuses that call.
 
+use std::sync::Arc;
+
 use haft_context::tagged;
 use haft_model::{ModelError, Reply};
 use haft_types::{Entry, Layer, LlmMetadata, Message, Origin, Part, Request, Role, Segment, StopReason};
 
 use super::Session;
 use super::turn_host::ShownReply;
+use crate::spending::PaidRequest;
 use crate::turn::Nudge;
 use crate::turn_io::TurnIo;
 
@@ -30,7 +33,11 @@ impl Session {
             }
             let more = self.continuation(request, &reply);
             let (cancel, mut shown) = (io.cancel, ShownReply::new(self.config.policy.message_ids, io));
-            let arrived = self.services.models.client.stream(&more, cancel, &mut |delta| shown.delta(delta)).await;
+            let (client, meter) = (&mut self.services.models.client, &mut self.meter);
+            let arrived = match PaidRequest::reserve(Arc::new(more), client, meter, cancel).await {
+                Ok(paid) => paid.send(client, meter, cancel, &mut |delta| shown.delta(delta)).await,
+                Err(error) => Err(error),
+            };
             shown.finish();
             match arrived {
                 Ok(next) => join(&mut reply, next),

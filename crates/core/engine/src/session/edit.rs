@@ -12,7 +12,7 @@ use haft_context::{
     Quote, SummaryWish, accept, check_edit, choose, fallback, pieces,
 };
 use haft_store::StoreError;
-use haft_types::{Entry, EventBody, Layer, Message, MessageId, Role, ShortId, Timestamp, Usage};
+use haft_types::{Entry, Layer, Message, MessageId, Role, ShortId, Timestamp, Usage};
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
@@ -183,9 +183,7 @@ impl Session {
         let made = self.summarise(&plan, SummaryWish::default(), &mut io).await;
         let accepted = match made {
             Ok(made) => {
-                let usage = made.reply.usage;
-                let cost = self.meter.spend(made.by.price, usage);
-                io.emit(EventBody::Usage { model: made.by.full_name(), usage, cost, saved_tokens: 0 });
+                io.emit(made.usage_event());
                 made.written()
                     .and_then(|text| accept(&text, &plan, &ledger, counter.as_ref()))
                     .map_err(|why| why.to_string())

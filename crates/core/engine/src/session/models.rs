@@ -138,12 +138,19 @@ impl Session {
         io.emit(EventBody::Pruning { step: "refused_as_too_long".into(), tokens: counted - most, message });
     }
 
+    /// The client, if its requests can be paid within the limits.
+    fn payable(&self, client: Client) -> Result<Client, String> {
+        let refused = client.spec().price.is_none() && self.meter.needs_price();
+        if refused { Err(ModelError::NoPrice(client.spec().full_name()).to_string()) } else { Ok(client) }
+    }
+
     /// Goes over to the next model of the chain that can be used. `false` when there is none.
     pub(super) fn switch_model(&mut self, error: &ModelError, io: &mut TurnIo<'_>) -> Result<bool, ContextError> {
         while let Some(next) = self.services.models.fallbacks.pop_front() {
             let (name, opened) = next.open();
             let zone = |client: &Client| self.config.policy.safe_zone_tokens(client.spec());
-            let usable = opened.and_then(|client| match zone(&client) {
+            let usable = opened.and_then(|client| self.payable(client));
+            let usable = usable.and_then(|client| match zone(&client) {
                 Ok(zone) => Ok((client, zone)),
                 Err(error) => Err(error.to_string()),
             });

@@ -319,6 +319,9 @@ fn offered(config: &mut SessionConfig, services: &Services, peers: Peers<'_>) ->
     if config.task.goal && wanted.iter().any(|choice| choice == DEFAULT) {
         wanted.push(names::COMPLETE.to_owned());
     }
+    if config.tools.of_agent_file {
+        wanted = known_tools(&registry, wanted, config);
+    }
     registry.select(&wanted, &config.tools.profiles)?;
     restrict(&mut registry, config);
     // Sub-agents choose among the same tools: what is narrowed here is narrowed for them.
@@ -357,23 +360,27 @@ pub fn wanted_tools(chosen: &[String], ground: &KnowledgePaths) -> Vec<String> {
     wanted
 }
 
-/// What a sub-agent is offered. Files made for other programs name tools that are not here: they are told of and left out.
+/// What of this choice there is. Files made for other programs name tools that are not here: they are told of and left out.
+fn known_tools(registry: &Registry, wanted: Vec<String>, config: &mut SessionConfig) -> Vec<String> {
+    let is_known = |name: &String| registry.clone().select(std::slice::from_ref(name), &config.tools.profiles).is_ok();
+    let (known, unknown): (Vec<_>, Vec<_>) = wanted.iter().cloned().partition(is_known);
+    if unknown.is_empty() || known.is_empty() {
+        // With none left the choice itself says what is wrong.
+        return wanted;
+    }
+    let message = format!("the agent `{}` is not given {}: there are no such tools", config.agent, unknown.join(", "));
+    config.notices.push(Notice { code: "agent_tools", message });
+    known
+}
+
+/// What a sub-agent is offered.
 fn offered_to_sub(config: &mut SessionConfig, services: &Services, starter: &str) -> Result<Registry, OpenError> {
     let mut registry = every_tool(config, services, Peers::Beside { starter });
     // The list is the main agent's, and so is the plan.
     for of_main in [names::TODO_WRITE, names::PLAN] {
         registry.remove(of_main);
     }
-    let is_known = |name: &String| registry.clone().select(std::slice::from_ref(name), &config.tools.profiles).is_ok();
-    let (known, unknown): (Vec<_>, Vec<_>) = config.tools.offered.iter().cloned().partition(is_known);
-    if known.is_empty() {
-        registry.select(&config.tools.offered, &config.tools.profiles)?;
-    }
-    if !unknown.is_empty() {
-        let message =
-            format!("the agent `{}` is not given {}: there are no such tools", config.agent, unknown.join(", "));
-        config.notices.push(Notice { code: "agent_tools", message });
-    }
+    let known = known_tools(&registry, config.tools.offered.clone(), config);
     registry.select(&known, &config.tools.profiles)?;
     restrict(&mut registry, config);
     Ok(registry)

@@ -19,6 +19,7 @@ use crate::external::Late;
 use crate::meter::{Meter, millis};
 use crate::names;
 use crate::resume;
+use crate::spending::PaidRequest;
 use crate::subagents::Rank;
 use crate::turn::{Conclusion, End, Input, Nudge, Objection, Reason, Unfinished};
 use crate::turn_io::TurnIo;
@@ -51,24 +52,29 @@ impl<'a> SessionTurn<'a> {
         if let Some(reason) = session.hooked.take_stop() {
             return Ok(Ok(Input::Stopped(reason)));
         }
+        let client = &session.services.models.client;
+        let paid = match PaidRequest::reserve(Arc::clone(request), client, &session.meter, io.cancel).await {
+            Ok(paid) => paid,
+            Err(error) => return Ok(Err(error)),
+        };
         let sent = SentRequest {
             model: session.config.model.full_name(),
             api: session.config.model.api,
-            request: Arc::clone(request),
+            request: Arc::clone(paid.request()),
             encoding: Some(session.services.models.client.encoding()),
             cause: self.cause.take(),
         };
         // The log must not delay the request: it is written while the model thinks.
         drop(session.services.store.log_request(session.transcript.id(), sent));
         let (mut teller, listener) = session.hooked.generation(session.prompt.registry());
-        let client = &mut session.services.models.client;
+        let (client, meter) = (&mut session.services.models.client, &mut session.meter);
         let (cancel, mut shown) = (io.cancel, ShownReply::new(session.config.policy.message_ids, io));
         let arriving = async {
             let mut tell = |delta: Delta| {
                 teller.hear(&delta);
                 shown.delta(delta);
             };
-            let arrived = client.stream(request, cancel, &mut tell).await;
+            let arrived = paid.send(client, meter, cancel, &mut tell).await;
             shown.finish();
             // The listener ends with it.
             drop(teller);

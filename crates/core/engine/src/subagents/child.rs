@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::check_subagent_role;
-use haft_model::Client;
+use haft_model::{Client, ModelError};
 use haft_project::agents::{AgentDefinition, AgentTools};
 use haft_store::Conversation;
 use haft_tool::{AgentReport, Assignment, FileHistory, WorkPlace};
@@ -25,7 +25,7 @@ use super::worktree::{MergeReport, Worktree};
 
 use crate::hub::{AgentMessage, Mailbox};
 use crate::session::{
-    Delegation, Leftovers, ModelServices, OpenError, ProjectRules, PromptSettings, Roles, Services, Session,
+    Delegation, Leftovers, ModelServices, Notice, OpenError, ProjectRules, PromptSettings, Roles, Services, Session,
     SessionConfig, TaskSettings, ToolSettings, title_of,
 };
 use crate::stored_state::ChildConversation;
@@ -200,16 +200,16 @@ async fn open(parent: &Arc<ParentSession>, start: ChildStart) -> Result<(Session
     let ChildStart { agent, assignment, running_as, mailbox, conversation, call_id, model, turns, .. } = start;
     let file = parent.config.knowledge.ground.shown(&agent.path);
     check_subagent_role(&agent.name, Some(&agent.role), &file).map_err(|error| StartRefusal::new("no_role", &error))?;
-    let model = agent.model.clone().or_else(|| parent.models.for_sub_agents.clone()).unwrap_or(model);
-    let client = parent.models.open(&model).map_err(|why| {
-        let whose = if agent.model.is_some() { format!(", which `{file}` names,") } else { String::new() };
-        StartRefusal::new("model", &format!("its model `{model}`{whose} cannot be used: {why}"))
-    })?;
+    let (client, notice) = client_of(parent, &agent, model)?;
+    if client.spec().price.is_none() && parent.config.task.limits.needs_price() {
+        return Err(StartRefusal::new("no_price", &ModelError::NoPrice(client.spec().full_name())));
+    }
     let earlier = match &assignment.conversation {
         Some(wanted) => Some(earlier(parent, &agent.name, wanted).await?),
         None => None,
     };
     let mut config = configuration(&parent.config, &agent, &running_as, client.spec().clone(), turns);
+    config.notices.extend(notice);
     let place = assignment.place.unwrap_or(if agent.worktree { WorkPlace::Worktree } else { WorkPlace::Project });
     let worktree = match place {
         WorkPlace::Project => None,
@@ -250,6 +250,30 @@ async fn open(parent: &Arc<ParentSession>, start: ChildStart) -> Result<(Session
     let failed = |error: OpenError| StartRefusal::new("open", &error);
     let session = Box::pin(Session::open_sub(config, services, opened, link)).await.map_err(failed)?;
     Ok((session, worktree))
+}
+
+/// The model of an agent. A file made for other programs may name one that is not here: then it is that of whoever starts the
+/// agent, and a notice says so.
+fn client_of(
+    parent: &ParentSession,
+    agent: &AgentDefinition,
+    starter: String,
+) -> Result<(Client, Option<Notice>), StartRefusal> {
+    let named = agent.model.as_ref().map(|name| parent.models.open(name).map_err(|why| (name, why)));
+    let notice = match named {
+        Some(Ok(client)) => return Ok((client, None)),
+        Some(Err(why)) => Some(why),
+        None => None,
+    };
+    let model = parent.models.for_sub_agents.clone().unwrap_or(starter);
+    let client = parent.models.open(&model);
+    let client =
+        client.map_err(|why| StartRefusal::new("model", &format!("its model `{model}` cannot be used: {why}")))?;
+    let notice = notice.map(|(name, why)| {
+        let message = format!("the agent `{}` runs on `{model}`: `{name}` cannot be used ({why})", agent.name);
+        Notice { code: "agent_model", message }
+    });
+    Ok((client, notice))
 }
 
 /// The copy of the project a sub-agent works in.

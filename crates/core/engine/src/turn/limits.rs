@@ -29,6 +29,11 @@ pub struct Spent {
 }
 
 impl Limits {
+    /// Whether only models with a price may be asked: there is a limit of money, and none of tokens to hold in its place.
+    pub fn needs_price(&self) -> bool {
+        self.budget_usd.is_some() && self.tokens.is_none()
+    }
+
     /// What is used up of each limit, in words; nothing without limits.
     pub(crate) fn used(&self, replies: u32, spent: &Spent) -> String {
         let turns = self.turns.map(|turns| format!("{replies} of {turns} replies"));

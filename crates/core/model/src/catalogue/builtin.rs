@@ -44,6 +44,8 @@ struct Provider {
     /// What holds for every model of it.
     defaults: Table,
     models: BTreeMap<String, CatalogueEntry>,
+    /// Short names of its models.
+    aliases: BTreeMap<String, String>,
 }
 
 #[derive(Debug)]
@@ -60,6 +62,8 @@ struct CatalogueFile {
     defaults: Table,
     #[serde(default)]
     models: BTreeMap<String, Table>,
+    #[serde(default)]
+    aliases: BTreeMap<String, String>,
 }
 
 impl BuiltIn {
@@ -83,6 +87,12 @@ impl BuiltIn {
         self.providers
             .iter()
             .flat_map(|(name, provider)| provider.models.keys().map(move |model| format!("{name}/{model}")))
+    }
+
+    /// The model as `provider/model` that this short name stands for.
+    pub fn alias(&self, name: &str) -> Option<String> {
+        let of = |(provider, known): (&String, &Provider)| Some(format!("{provider}/{}", known.aliases.get(name)?));
+        self.providers.iter().find_map(of)
     }
 
     /// The keys of `[providers.NAME]`.
@@ -135,6 +145,7 @@ impl Provider {
             settings: CatalogueEntry::new(file.provider)?,
             defaults: file.defaults,
             models: models.collect::<Result<_, toml::de::Error>>()?,
+            aliases: file.aliases,
         })
     }
 }

@@ -121,3 +121,51 @@ fn values_that_cannot_be_are_refused() {
     let message = refused(ModelConfig { tokenizer_factor: Some(f64::NAN), ..ModelConfig::default() });
     assert!(message.contains("tokenizer_factor"), "{message}");
 }
+
+#[test]
+fn a_short_name_is_an_alias_or_a_last_part_that_one_model_has() {
+    let provider = || ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:1/v1");
+    let providers = [("a".to_owned(), provider()), ("b".to_owned(), provider())].into();
+    let declared = |name: &str| (name.to_owned(), ModelConfig::default());
+    let models = ["a/m", "a/vendor/deep", "a/both", "b/both", "b/claude-opus-5-5"].map(declared).into();
+    let aliases = [("fast", "m"), ("haiku", "b/any"), ("lost", "nowhere")];
+    let aliases = aliases.map(|(name, meant)| (name.to_owned(), meant.to_owned())).into();
+    let catalogue = Catalogue::with_built_in(providers, models).unwrap().with_aliases(aliases);
+    for (name, expected) in [
+        ("a/m", "a/m"),
+        ("a/unlisted", "a/unlisted"),
+        ("m", "a/m"),
+        (" m ", "a/m"),
+        ("deep", "a/vendor/deep"),
+        ("vendor/deep", "a/vendor/deep"),
+        ("fast", "a/m"),
+        ("haiku", "b/any"),
+        ("sonnet", "anthropic/claude-sonnet-5-5"),
+        ("opus", "anthropic/claude-opus-5-5"),
+        // What somebody declared goes before what is built in.
+        ("claude-opus-5-5", "b/claude-opus-5-5"),
+        ("claude-haiku-5-5", "anthropic/claude-haiku-5-5"),
+    ] {
+        assert_eq!(catalogue.resolve(name).unwrap().spec.full_name(), expected, "{name}");
+    }
+    for (name, part) in [
+        ("both", "`both` is several models: a/both, b/both; write one of these"),
+        ("eep", "is not a model name"),
+        ("lost", "is not a model name"),
+        ("", "is not a model name"),
+        ("vendor/other", "no provider `vendor`"),
+    ] {
+        let error = catalogue.resolve(name).unwrap_err().to_string();
+        assert!(error.contains(part), "{name}: {error}");
+    }
+}
+
+#[test]
+fn built_in_aliases_name_models_that_are_built_in() {
+    let built_in = BuiltIn::get();
+    let models: Vec<_> = built_in.models().collect();
+    for name in ["fable", "opus", "sonnet", "haiku"] {
+        let meant = built_in.alias(name).unwrap();
+        assert!(models.contains(&meant), "{name} is {meant}");
+    }
+}

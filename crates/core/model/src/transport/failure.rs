@@ -22,11 +22,13 @@ pub(crate) struct ExchangeFailure {
     pub hint: Option<Duration>,
     /// Whether the server asked not to be asked again, or cannot answer otherwise.
     pub last_word: bool,
+    /// Whether it was told inside a reply that had begun: only a server of the API does that.
+    pub in_reply: bool,
 }
 
 impl From<ModelError> for ExchangeFailure {
     fn from(error: ModelError) -> Self {
-        Self { error, hint: None, last_word: false }
+        Self { error, hint: None, last_word: false, in_reply: false }
     }
 }
 
@@ -37,7 +39,7 @@ impl From<Fault> for ExchangeFailure {
             Fault::Reported(body) => {
                 let said = ProviderMessage::read(&body);
                 let status = said.status();
-                said.failure(status, &HeaderMap::new())
+                Self { in_reply: true, ..said.failure(status, &HeaderMap::new()) }
             }
         }
     }
@@ -149,7 +151,7 @@ impl ProviderMessage {
         } else {
             ModelError::Status { status, code: self.code, message: self.message }
         };
-        ExchangeFailure { error, hint, last_word }
+        ExchangeFailure { error, hint, last_word, in_reply: false }
     }
 
     /// Gemini says 400 to a key it does not know.

@@ -13,7 +13,7 @@ async fn a_failing_server_is_asked_again() {
             let server = serve(Script::replies([Reply::error(status, "busy"), Reply::text("ok")]).unwrap()).await;
             let (deltas, reply) = ask(&mut client(api, &server), &hello()).await;
             assert_eq!(text_of(&reply.unwrap()), "ok", "{api} {status}");
-            assert_eq!(retries(&deltas), [(1, Some(5))], "{api} {status}");
+            assert_eq!(retries(&deltas), [(1, Some(2))], "{api} {status}: it never gave a valid reply");
         }
     }
 }
@@ -88,10 +88,29 @@ async fn the_last_retry_ends_it() {
         let error = reply.unwrap_err();
         assert_eq!(error.code(), "provider_error");
         assert!(error.to_string().starts_with("gave up after 2 retries"), "{error}");
-        assert!(!error.never_valid(), "the server answered in the words of its API");
+        assert!(error.never_valid(), "no reply was ever valid");
         assert_eq!(retries(&deltas), [(1, Some(2)), (2, Some(2))], "{api}");
         assert_eq!(server.requests().len(), 3, "{api}");
     }
+}
+
+/// With the usual number of attempts, and whatever the status.
+#[tokio::test]
+async fn a_server_that_never_gives_a_valid_reply_is_asked_three_times() {
+    for (status, asked) in [(500, 3), (502, 3), (529, 3), (429, 3), (400, 1), (402, 1), (422, 1)] {
+        let server = serve(Script::replies([Reply::error(status, "no").times(99)]).unwrap()).await;
+        let mut client = client_of(provider(Api::OpenaiChat, &server.base_url(Api::OpenaiChat)), hasty());
+        let (_, reply) = ask(&mut client, &hello()).await;
+        assert!(reply.unwrap_err().never_valid(), "{status}");
+        assert_eq!(server.requests().len(), asked, "{status}");
+    }
+    // Once it has given one, it is given the time.
+    let replies = [Reply::text("ok").times(1), Reply::error(500, "down").times(99)];
+    let server = serve(Script::replies(replies).unwrap()).await;
+    let mut client = client_of(provider(Api::OpenaiChat, &server.base_url(Api::OpenaiChat)), hasty());
+    ask(&mut client, &hello()).await.1.unwrap();
+    assert!(!ask(&mut client, &hello()).await.1.unwrap_err().never_valid());
+    assert_eq!(server.requests().len(), 1 + 6);
 }
 
 #[tokio::test]

@@ -1,7 +1,16 @@
-//! auto-coder's folders.
+//! auto-coder's folders, and what it keeps in a project.
 
 use super::Convention;
 use crate::knowledge::KnowledgeKind;
+
+/// Descriptions of folders, laid out like haft's own.
+pub(super) const ACTIVE_CONTEXT: &str = ".auto-coder/active-context";
+
+/// Where it checks out documentation of libraries.
+pub(super) const LIBRARIES: &str = ".auto-coder/libs/llm_friendly_packages";
+
+/// What its chat remembers: the files in focus and the libraries in use.
+pub(super) const MEMORY: &str = ".auto-coder/plugins/chat-auto-coder/memory.json";
 
 pub(super) const FOLDERS: &[Convention] = &[
     Convention {
@@ -13,13 +22,13 @@ pub(super) const FOLDERS: &[Convention] = &[
     Convention {
         kind: KnowledgeKind::Agents,
         project: &[".autocoderagents", ".auto-coder/.autocoderagents", ".auto-coder/autocoderagents"],
-        home: &[".auto-coder/autocoderagents"],
-        repositories: &[".auto-coder/autocoderagents"],
+        home: &[".auto-coder/.autocoderagents", ".auto-coder/autocoderagents"],
+        repositories: &[".auto-coder/.autocoderagents", ".auto-coder/autocoderagents"],
     },
     Convention {
         kind: KnowledgeKind::Tools,
         project: &[".autocodertools", ".auto-coder/.autocodertools", ".auto-coder/autocodertools"],
-        home: &[".auto-coder/autocodertools"],
-        repositories: &[".auto-coder/autocodertools"],
+        home: &[".auto-coder/.autocodertools", ".auto-coder/autocodertools"],
+        repositories: &[".auto-coder/.autocodertools", ".auto-coder/autocodertools"],
     },
 ];

@@ -2,7 +2,7 @@
 
 use haft_text::{TermScript, TextRun};
 
-use super::words::{STYLE, run_terms};
+use super::words::{STYLE, run_terms, terms};
 
 /// One word or phrase.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,19 @@ pub struct SearchItem {
     pub terms: Vec<String>,
     /// Whether the last term is only the beginning of one.
     pub prefix: bool,
+}
+
+impl SearchItem {
+    /// Whether its terms stand in a text one after another.
+    pub(crate) fn follows_in(&self, text: &str) -> bool {
+        let all = terms(text);
+        let terms: Vec<_> = all.split(' ').collect();
+        let same = |(index, (term, wanted)): (usize, (&&str, &String))| {
+            let last = index + 1 == self.terms.len();
+            *term == wanted || self.prefix && last && term.starts_with(wanted.as_str())
+        };
+        terms.windows(self.terms.len().max(1)).any(|window| window.iter().zip(&self.terms).enumerate().all(same))
+    }
 }
 
 /// The items of a query. Empty when it holds no word.

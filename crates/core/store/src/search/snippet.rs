@@ -42,7 +42,11 @@ pub(crate) fn snippet(text: &str, items: &[SearchItem]) -> Option<Snippet> {
 /// The snippet of a conversation whose name or description hold every item.
 pub(crate) fn in_name(name: &str, description: &str, items: &[SearchItem]) -> Option<Snippet> {
     let text = if description.is_empty() { name.to_owned() } else { format!("{name}: {description}") };
-    let every = items.iter().all(|item| snippet(&text, std::slice::from_ref(item)).is_some());
+    let holds = |item: &SearchItem| match item.runs.as_slice() {
+        [_] => snippet(&text, std::slice::from_ref(item)).is_some(),
+        _ => item.follows_in(name) || item.follows_in(description),
+    };
+    let every = items.iter().all(holds);
     if every { snippet(&text, items) } else { None }
 }
 
@@ -175,6 +179,17 @@ mod tests {
         assert!(marked.starts_with('…') && marked.ends_with('…'), "{marked}");
         assert!(marked.contains("the [apple] and the [pear] more"), "{marked}");
         assert!(marked.chars().count() < WIDTH + 10, "{marked}");
+    }
+
+    #[test]
+    fn a_phrase_holds_in_names() {
+        let found = |name: &str, about: &str, query: &str| in_name(name, about, &parse(query)).is_some();
+        assert!(found("Fix the login form", "", "\"login form\""));
+        assert!(!found("The form of a login", "", "\"login form\""), "the order counts");
+        assert!(!found("login", "form", "\"login form\""), "not across both");
+        assert!(found("The form of a login", "", "login form"));
+        assert!(found("x", "the Login  Forms", "\"login form*\"") && found("readFile now", "", "read_file"));
+        assert!(found("請運行測試ok", "", "測試ok"));
     }
 
     #[test]

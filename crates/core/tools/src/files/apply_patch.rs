@@ -47,8 +47,8 @@ pub(crate) fn tool() -> impl Tool {
 fn intent(arguments: &Value) -> Intent {
     let patch = arguments.get("patch").and_then(Value::as_str).map(parse::parse);
     // What is no patch changes nothing, and the call says what is wrong with it.
-    let Some(Ok(sections)) = patch else { return Intent::Nothing };
-    let files = sections.into_iter().flat_map(|section| match section.action {
+    let Some(Ok(patch)) = patch else { return Intent::Nothing };
+    let files = patch.sections.into_iter().flat_map(|section| match section.action {
         PatchAction::Update { move_to: Some(target), .. } => vec![section.path, target],
         PatchAction::Update { move_to: None, .. } | PatchAction::Add { .. } | PatchAction::Delete => vec![section.path],
     });
@@ -90,13 +90,16 @@ impl Coded for ApplyError {
 }
 
 fn apply(scope: &FileScope, patch: &str) -> CallResult {
+    let padded = parse::parse(patch)?.padded;
     let drafts = drafts(scope, patch)?;
     let files = Count(drafts.len(), "file");
-    Ok(drafts::carry_out(scope, &drafts)?.into_output(&format!("Patch applied to {files}."), Map::new()))
+    let remark =
+        if padded { " Blanks before its markers were passed over; begin them at the start of the line." } else { "" };
+    Ok(drafts::carry_out(scope, &drafts)?.into_output(&format!("Patch applied to {files}.{remark}"), Map::new()))
 }
 
 fn drafts(scope: &FileScope, patch: &str) -> Result<Vec<FileDraft>, ToolFailure> {
-    let sections = joined(scope, parse::parse(patch)?)?;
+    let sections = joined(scope, parse::parse(patch)?.sections)?;
     let mut drafts: Vec<FileDraft> = Vec::with_capacity(sections.len());
     for section in sections {
         let draft = draft(scope, section)?;
@@ -139,9 +142,14 @@ fn paths_of(draft: &FileDraft) -> Vec<&Path> {
 
 fn draft(scope: &FileScope, PatchSection { path, action }: PatchSection) -> Result<FileDraft, ToolFailure> {
     Ok(match action {
-        PatchAction::Add { text } => {
-            FileDraft::Add { place: Free::find(scope, &path, "Change it with `*** Update File:`.")?, text }
-        }
+        PatchAction::Add { text } => FileDraft::Add {
+            place: Free::find(
+                scope,
+                &path,
+                "Change it with `*** Update File:`, or read it and replace it whole with `write_to_file`.",
+            )?,
+            text,
+        },
         PatchAction::Delete => FileDraft::Delete { old: Box::new(EditSource::load(scope, &path)?) },
         PatchAction::Update { move_to: Some(to), chunks } if chunks.is_empty() => {
             FileDraft::Rename { old: Box::new(EditSource::load(scope, &path)?), to: free(scope, &to)? }

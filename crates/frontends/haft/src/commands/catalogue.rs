@@ -55,7 +55,7 @@ pub(crate) enum CatalogueCommand {
     Add {
         /// Its name.
         name: String,
-        /// A Markdown file to copy; standard input when absent.
+        /// A Markdown file to copy, or the folder of a skill; standard input when absent.
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
         /// Add it for all your projects.
@@ -99,6 +99,11 @@ impl CatalogueContext {
 
     pub(super) fn is_built_in(&self, name: &str) -> bool {
         self.built_in.iter().any(|one| one == name)
+    }
+
+    /// The model an agent runs on whose file names this one, and why it is another.
+    pub(super) fn model_of(&self, named: Option<&str>) -> (Option<String>, Option<String>) {
+        haft_agent::model_of_agent(&self.places.environment, &self.config, named)
     }
 
     /// What servers offer of a kind, as far as it is known.
@@ -158,14 +163,14 @@ fn list(kind: KnowledgeKind, verbose: bool, json: bool, place: &CatalogueContext
         // Writing to a String cannot fail.
         let _ = writeln!(text, "No {0} yet. Add one with `haft {0} add NAME FILE`.", kind.folder());
     } else {
-        let mut table = TextTable::new(&["NAME", kind_column(kind), "FROM", "FILE"]);
+        let of_agents = kind == KnowledgeKind::Agents;
+        let model = of_agents.then_some("MODEL");
+        let headings: Vec<_> = ["NAME", kind_column(kind)].into_iter().chain(model).chain(["FROM", "FILE"]).collect();
+        let mut table = TextTable::new(&headings);
         for item in &found.list {
-            table.row(vec![
-                item.name.clone(),
-                item.about.clone(),
-                item.level.name().to_owned(),
-                place.ground.shown(&item.path),
-            ]);
+            let model = of_agents.then(|| item.model());
+            let from = [item.level.name().to_owned(), place.ground.shown(&item.path)];
+            table.row([item.name.clone(), item.about.clone()].into_iter().chain(model).chain(from).collect());
         }
         for prompt in &prompts {
             let server = format!("server {}", prompt.server);

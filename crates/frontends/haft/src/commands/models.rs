@@ -147,8 +147,7 @@ pub(crate) fn run(command: Option<ModelsCommand>) -> anyhow::Result<ProcessExit>
 
 /// Everything that is declared and built in.
 fn catalogue(config: &Config) -> anyhow::Result<Catalogue> {
-    Catalogue::with_built_in(config.providers.clone(), config.models.clone())
-        .map_err(|error| usage_error(error.to_string()))
+    haft_agent::catalogue(config).map_err(|error| usage_error(error.to_string()))
 }
 
 /// A number as people write it: no zeros at its end.

@@ -150,9 +150,14 @@ pub(super) fn take_role(plan: &mut RunPlan, args: &RunArgs, places: &Places) -> 
 
 /// Whether the task is a goal. Without a limit nothing would ever stop a model that does not get there.
 fn goal(args: &RunArgs) -> anyhow::Result<bool> {
-    let limited = args.max_turns.is_some() || args.max_budget_usd.is_some() || args.max_wall_time.is_some();
+    let limited = args.max_turns.is_some()
+        || args.max_total_tokens.is_some()
+        || args.max_budget_usd.is_some()
+        || args.max_wall_time.is_some();
     if args.goal && !limited {
-        return Err(usage_error("`--goal` needs a limit: `--max-budget-usd`, `--max-turns` or `--max-wall-time`"));
+        return Err(usage_error(
+            "`--goal` needs a limit: `--max-budget-usd`, `--max-total-tokens`, `--max-turns` or `--max-wall-time`",
+        ));
     }
     if args.goal && args.permission_mode == Some(PermissionMode::Plan) {
         return Err(usage_error(

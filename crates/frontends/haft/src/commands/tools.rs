@@ -1,5 +1,6 @@
 //! `haft tools`: what the model can call and run, how it is described to it, and how it was used.
 
+mod every;
 mod list;
 mod page;
 mod show;
@@ -19,6 +20,8 @@ use crate::commands::options::Common;
 use crate::commands::useful::OfConversation;
 use crate::exit::ProcessExit;
 use crate::wiring;
+
+pub(in crate::commands) use every::every_tool;
 
 #[derive(Debug, Args)]
 pub(crate) struct ToolsArgs {

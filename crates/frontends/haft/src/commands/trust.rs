@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use haft_agent::{Places, Project, WallClock};
 use haft_project::{
-    Footprint, KnowledgePaths, Level, ServerGrant, TrustList, TrustState, instructions, modules, rules,
+    Footprint, KnowledgePaths, Level, ServerGrant, TrustList, TrustState, instructions, library, memory, modules, rules,
 };
 use haft_types::Clock as _;
 use serde_json::json;
@@ -118,7 +118,10 @@ fn obeyed(places: &Places, project: &Project) -> Vec<String> {
     let law = instructions::code_law(&knowledge, &mut problems).map(|one| one.path);
     let rules = rules::load(&knowledge, &mut problems).into_iter().filter(|rule| rule.level == Level::Project);
     let modules = folders.iter().map(|folder| folder.join(modules::DOCUMENT)).filter(|path| path.is_file());
-    let all = named.chain(read).chain(law).chain(rules.map(|rule| rule.path)).chain(modules);
+    let memory = Some(memory::path(&project.root)).filter(|path| path.is_file());
+    let libraries = library::of_auto_coder(&knowledge, &mut problems).into_iter().map(|one| one.path);
+    let all =
+        named.chain(memory).chain(libraries).chain(read).chain(law).chain(rules.map(|rule| rule.path)).chain(modules);
     let mut names: Vec<_> =
         all.filter(|path| path.starts_with(&project.root)).map(|path| knowledge.shown(&normal(&path))).collect();
     names.sort();

@@ -18,6 +18,7 @@ use haft_mcp::{
     Cache, Gathered, ProjectFile, ServerCatalogue, ServerConfig, ServerDefinition, ServerEndpoint, ServerHost,
     ServerProblem, ServerReach, Servers, UseMcpTool, gather,
 };
+use haft_model::O200k;
 use haft_permission::PermissionRule;
 use haft_project::{ServerGrant, TrustList, TrustState};
 use haft_sandbox::Supervisor;
@@ -230,6 +231,19 @@ fn host(
         elicitor: approver.map(|approver| Arc::new(Person { approver, shared: Arc::clone(shared) }) as _),
         sandbox: Some(Arc::new(sandboxes)),
     }
+}
+
+/// The tool through which a model reaches servers, as it would read of it without any.
+pub(super) fn described() -> Arc<dyn Tool> {
+    let host = ServerHost {
+        supervisor: Arc::new(super::environment().supervisor()),
+        environment: Arc::default(),
+        cache: Cache::at(""),
+        tokens: "".into(),
+        elicitor: None,
+        sandbox: None,
+    };
+    Arc::new(UseMcpTool::new(Arc::new(Servers::new(Vec::new(), host)), 0, Arc::new(O200k)))
 }
 
 /// What the servers of a project ask to reach beside the project, whether or not it is trusted.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use haft_agent::config::Section;
 use haft_agent::{Contribution, Extension, ExtensionContext, HostEnvironment};
 use haft_engine::Notice;
-use haft_web::{Fetcher, Searcher, WebConfig, web_crawl, web_search};
+use haft_tool::Tool;
+use haft_web::{Fetcher, SearchService, Searcher, WebConfig, web_crawl, web_search};
 
 use crate::exit::usage_error;
 
@@ -30,6 +31,14 @@ impl Extension for WebExtension {
         }
         given
     }
+}
+
+/// The two tools, as a model would read of them.
+pub(super) fn described() -> Vec<Arc<dyn Tool>> {
+    let crawl = Fetcher::new(&[]).ok().map(|fetcher| Arc::new(web_crawl(fetcher)) as Arc<dyn Tool>);
+    let searcher = Searcher::new(SearchService::Brave, None, Some(String::from("-"))).ok();
+    let search = searcher.map(|searcher| Arc::new(web_search(searcher)) as Arc<dyn Tool>);
+    crawl.into_iter().chain(search).collect()
 }
 
 fn add(given: &mut Contribution, config: &WebConfig, environment: &HostEnvironment) -> anyhow::Result<()> {

@@ -589,3 +589,55 @@ fn hooks_see_what_agents_do_and_may_keep_them_from_ending() {
     assert_eq!((&heard[1]["agent_type"], &heard[1]["stop_hook_active"]), (&json!("alpha"), &json!(false)));
     assert_eq!((&heard[2]["last_assistant_message"], &heard[2]["stop_hook_active"]), (&json!("Whole."), &json!(true)));
 }
+
+/// Files as people share them for Claude Code: none of their models is here, and some of their tools are not.
+#[test]
+fn agent_files_of_other_programs_run_unchanged() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures/claude-agents");
+    let mut names: Vec<_> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    assert_eq!(names.len(), 10);
+    let all: Vec<_> = names.iter().map(String::as_str).collect();
+    let rig = rig([
+        start(&all).when(When { last_contains: Some("ask them all".into()), tool_results: Some(0), ..When::default() }),
+        says("main", 1, Reply::text("Done.")),
+        Reply::text("Looked.").times(10),
+    ]);
+    std::fs::create_dir_all(rig.project().join(".claude/agents")).unwrap();
+    for name in &names {
+        let file = format!("{name}.md");
+        std::fs::copy(folder.join(&file), rig.project().join(".claude/agents").join(&file)).unwrap();
+    }
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+    let listed = rig.run(&["agents", "list", "--json"]).json();
+    assert_eq!(listed["problems"], json!([]), "{listed}");
+    let found: Vec<_> = listed["agents"].as_array().unwrap().iter().map(|agent| &agent["name"]).collect();
+    assert_eq!(found, names.iter().map(|name| json!(name)).collect::<Vec<_>>().iter().collect::<Vec<_>>());
+    assert!(listed["agents"].as_array().unwrap().iter().all(|agent| agent["uses"] == "main/main"), "{listed}");
+    let ran = rig.task(&["ask them all"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let text = results(&ran)[0]["text"].as_str().unwrap().to_owned();
+    for name in &names {
+        assert!(text.contains(&format!("## {name}: completed")), "{name}: {text}");
+    }
+    let told: Vec<_> = ran.events().into_iter().filter(|event| event["code"] == "agent_model").collect();
+    assert_eq!(told.len(), 7, "one for each file whose model is not here: {told:?}");
+    assert!(rig.run(&["agents", "list"]).stdout().contains("main/main (file: sonnet)"));
+}
+
+#[test]
+fn the_main_agent_takes_a_role_whose_model_and_tools_are_not_here() {
+    let rig = rig([Reply::text("Looked.")]);
+    std::fs::create_dir_all(rig.project().join(".claude/agents")).unwrap();
+    let file = "---\nname: r\ndescription: d\nmodel: opus\ntools: Read, KillShell\n---\nYou look.\n";
+    rig.write(".claude/agents/r.md", file);
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+    let ran = rig.task(&["--agent", "r", "look"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let codes: Vec<_> = ran.events().iter().filter_map(|event| event["code"].as_str().map(str::to_owned)).collect();
+    assert!(codes.contains(&"agent_model".to_owned()) && codes.contains(&"agent_tools".to_owned()), "{codes:?}");
+    assert_eq!(requests_of(&rig, "main").len(), 1);
+}

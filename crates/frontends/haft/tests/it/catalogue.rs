@@ -126,3 +126,22 @@ fn without_skills_there_is_no_tool_for_them() {
     rig.task(&["hello"]);
     assert!(!String::from_utf8_lossy(&rig.server.requests()[0].body).contains("use_skill"));
 }
+
+#[test]
+fn a_skill_is_added_with_its_folder() {
+    let rig = rig();
+    std::fs::create_dir_all(rig.project().join("given/scripts")).unwrap();
+    rig.write("given/SKILL.md", "---\nname: charts\ndescription: Draws charts\n---\nRun scripts/draw.sh.\n");
+    rig.write("given/scripts/draw.sh", "echo chart\n");
+    let added = rig.run(&["skills", "add", "charts", "given"]);
+    assert_eq!(added.code(), 0, "{}", added.stderr());
+    let there = rig.project().join(".haft/skills/charts");
+    assert_eq!(std::fs::read_to_string(there.join("scripts/draw.sh")).unwrap(), "echo chart\n");
+    assert!(rig.run(&["skill", "show", "charts"]).stdout().contains("Draws charts"));
+    // A folder without `SKILL.md` is none, and one that cannot be used leaves nothing behind.
+    std::fs::create_dir_all(rig.project().join("empty")).unwrap();
+    assert_eq!(rig.run(&["skills", "add", "other", "empty"]).code(), 2);
+    rig.write("given/SKILL.md", "---\nname: bad\n---\nNo description.\n");
+    assert_eq!(rig.run(&["skills", "add", "bad", "given"]).code(), 2);
+    assert!(!rig.project().join(".haft/skills/bad").exists() && !rig.project().join(".haft/skills/other").exists());
+}

@@ -45,6 +45,7 @@ mod message_ids;
 mod models;
 mod modes;
 mod modules;
+mod money;
 mod needles;
 mod permissions;
 mod project_policy;

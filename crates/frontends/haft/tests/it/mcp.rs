@@ -418,3 +418,17 @@ fn a_server_can_be_held_in_the_sandbox() {
         let _ = fs::remove_file(&planted);
     }
 }
+
+#[test]
+fn a_server_that_cannot_be_reached_is_declared_and_said_to_be_so() {
+    let rig = rig([]);
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://{nobody}/mcp");
+    let ran = rig.run(&["mcp", "add", "far", "--url", &url]);
+    assert_eq!(ran.code(), 1, "{}{}", ran.stdout(), ran.stderr());
+    let told = ran.stdout();
+    assert!(told.contains("it cannot be reached") && told.contains("refused"), "{told}");
+    for name in ["::", "rmcp", "reqwest", "Client", "Transport", "Error("] {
+        assert!(!told.contains(name), "{name}: {told}");
+    }
+}

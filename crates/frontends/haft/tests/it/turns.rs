@@ -279,3 +279,19 @@ fn a_reply_with_far_too_many_calls_is_worked_off_in_part() {
         assert!(notice["message"].as_str().unwrap().contains("2000"), "{notice}");
     }
 }
+
+#[test]
+fn tool_call_events_carry_the_name_in_every_phase() {
+    let calls = [ScriptCall::new("list_files", json!({"path": "."})), ScriptCall::new("glob", json!({"pattern": "*"}))];
+    for api in Api::ALL {
+        let rig = Rig::new(api, Script::replies([Reply::calls(calls.clone()), Reply::text("Done.")]).unwrap());
+        let ran = rig.task(&["look"]);
+        let events = ran.events();
+        let told: Vec<_> = events.iter().filter(|event| event["type"] == "tool_call").collect();
+        assert!(told.len() >= 4, "{api}: {told:?}");
+        for event in told {
+            let name = event["name"].as_str().unwrap();
+            assert!(["list_files", "glob"].contains(&name), "{api}: {event}");
+        }
+    }
+}

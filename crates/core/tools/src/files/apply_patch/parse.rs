@@ -1,8 +1,8 @@
 //! From the text of a patch to its sections.
 //!
-//! Every marker begins its line, so nothing is guessed; what is not part of the format is an error that names its line. Two
-//! habits of models are let pass, because they can mean only one thing: an empty line stands for an empty unchanged line, and the
-//! line numbers of a unified diff after `@@` are ignored.
+//! Every marker begins its line, so nothing is guessed; what is not part of the format is an error that names its line. Three
+//! habits of models are let pass, because they can mean only one thing: an empty line stands for an empty unchanged line, the
+//! line numbers of a unified diff after `@@` are ignored, and blanks before a marker are, where no line of a file can stand.
 
 use crate::failure::Coded;
 use crate::files::edit::blocks::{BlockAnchor, BlockLine, EditBlock};
@@ -15,6 +15,14 @@ const UPDATE: &str = "*** Update File:";
 const DELETE: &str = "*** Delete File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
+
+/// A patch that was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ParsedPatch {
+    pub(super) sections: Vec<PatchSection>,
+    /// Whether blanks before markers were passed over.
+    pub(super) padded: bool,
+}
 
 /// What a patch says about one file.
 #[derive(Debug, PartialEq, Eq)]
@@ -74,20 +82,24 @@ impl Coded for PatchError {
 }
 
 /// The sections of a patch, in order.
-pub(super) fn parse(patch: &str) -> Result<Vec<PatchSection>, PatchError> {
-    let mut lines = patch.lines().enumerate().map(|(index, line)| (index + 1, line));
+pub(super) fn parse(patch: &str) -> Result<ParsedPatch, PatchError> {
+    let indent = indent(patch);
+    let lines = patch.lines().enumerate();
+    let mut lines = lines.map(|(index, line)| (index + 1, line.strip_prefix(indent).unwrap_or(line)));
     match lines.by_ref().find(|(_, line)| !line.trim().is_empty()) {
         Some((_, line)) if line.trim() == BEGIN => {}
         Some(_) | None => return Err(PatchError::NoBegin),
     }
-    let mut reader = PatchReader::default();
+    let last = patch.lines().count() - patch.lines().rev().take_while(|line| line.trim().is_empty()).count();
+    let mut reader = PatchReader { padded: !indent.is_empty(), ..PatchReader::default() };
     let mut ended = false;
     for (line, text) in lines {
         if ended {
             if !text.trim().is_empty() {
                 return Err(PatchError::AfterEnd { line, text: shown(text) });
             }
-        } else if text.trim_end() == END {
+        } else if text.trim_end() == END || line == last && text.trim() == END {
+            reader.padded |= text.starts_with(char::is_whitespace);
             reader.close(line)?;
             ended = true;
         } else {
@@ -97,8 +109,16 @@ pub(super) fn parse(patch: &str) -> Result<Vec<PatchSection>, PatchError> {
     match (ended, reader.sections.is_empty()) {
         (false, _) => Err(PatchError::NoEnd),
         (true, true) => Err(PatchError::NoSections),
-        (true, false) => Ok(reader.sections),
+        (true, false) => Ok(ParsedPatch { sections: reader.sections, padded: reader.padded }),
     }
+}
+
+/// The blanks before every line of a patch that was indented as a whole.
+fn indent(patch: &str) -> &str {
+    let mut lines = patch.lines().filter(|line| !line.trim().is_empty());
+    let first = lines.next().unwrap_or_default();
+    let indent = &first[..first.len() - first.trim_start().len()];
+    if lines.all(|line| line.starts_with(indent)) { indent } else { "" }
 }
 
 fn shown(line: &str) -> String {
@@ -146,10 +166,30 @@ impl PatchChunk {
 struct PatchReader {
     sections: Vec<PatchSection>,
     open: OpenSection,
+    /// Whether blanks before a marker were passed over.
+    padded: bool,
 }
 
 impl PatchReader {
+    /// The marker behind blanks, where nothing else can be meant: in a chunk it may be a line of the file.
+    fn marker_behind_blanks<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let behind = text.trim_start();
+        let begins = |markers: &[&str]| markers.iter().any(|marker| behind.starts_with(marker));
+        let is_marker = match &self.open {
+            OpenSection::Nothing | OpenSection::Add { .. } => begins(&[ADD, UPDATE, DELETE]),
+            OpenSection::Update { chunk: None, chunks, .. } if chunks.is_empty() => begins(&[MOVE, "@@"]),
+            OpenSection::Update { chunk: Some(PatchChunk { ended: true, .. }), .. } => {
+                begins(&[ADD, UPDATE, DELETE, "@@"])
+            }
+            OpenSection::Update { .. } => false,
+        };
+        (is_marker && behind.len() < text.len()).then_some(behind)
+    }
+
     fn read(&mut self, line: usize, text: &str) -> Result<(), PatchError> {
+        let behind = self.marker_behind_blanks(text);
+        self.padded |= behind.is_some();
+        let text = behind.unwrap_or(text);
         if text.starts_with("*** ") {
             return self.marker(line, text.trim_end());
         }

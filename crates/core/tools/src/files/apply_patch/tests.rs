@@ -97,7 +97,7 @@ proptest! {
         // Without an old line nothing tells how lines end.
         prop_assume!(!old.is_empty());
         let patch = format!("*** Begin Patch\n*** Update File: a\n@@\n{patch}*** End Patch\n");
-        let sections = parse::parse(&patch).unwrap();
+        let sections = parse::parse(&patch).unwrap().sections;
         let PatchAction::Update { chunks, .. } = &sections[0].action else { panic!("{sections:?}") };
         let applied = blocks::apply(&old, chunks, MatchPolicy::Unique, WORDS).unwrap();
         prop_assert_eq!(applied.text, new);
@@ -108,8 +108,8 @@ proptest! {
         text in "([ab \t]{0,3}(\n|\r\n|\r)){0,8}[ab]?",
         patch in "(\\*\\*\\* (Add File: a|Update File: a|Delete File: a|Move to: b|End of File|End Patch)\n|@@( [ab]{0,2})?\n|[+ -]?[ab é]{0,3}\n){0,16}",
     ) {
-        if let Ok(sections) = parse::parse(&format!("*** Begin Patch\n{patch}\n*** End Patch\n")) {
-            for section in &sections {
+        if let Ok(parsed) = parse::parse(&format!("*** Begin Patch\n{patch}\n*** End Patch\n")) {
+            for section in &parsed.sections {
                 if let PatchAction::Update { chunks, .. } = &section.action {
                     let _ = blocks::apply(&text, chunks, MatchPolicy::Unique, WORDS);
                 }

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::lines::{TextLine, end_near, split};
+use super::lines::{TextLine, end_near, ends_in_returns, returns_for, split};
 use super::nearest::{self, EditTerms};
 
 /// What happens when a block fits more than one place.
@@ -61,6 +61,26 @@ impl EditBlock {
             }
         }
         Self { pieces, ..Self::default() }
+    }
+
+    /// The same block for a file that may hold carriage returns: it may have copied their pictures, or several of such lines as one.
+    fn for_file(&self, file: &str) -> Self {
+        if !file.contains('\r') {
+            return self.clone();
+        }
+        let lines = |text: &str| -> Vec<String> {
+            let text = returns_for(text, file);
+            if ends_in_returns(file) { text.split('\r').map(str::to_owned).collect() } else { vec![text] }
+        };
+        let pieces = self.pieces.iter().flat_map(|piece| {
+            let made: fn(String) -> BlockLine = match piece {
+                BlockLine::Keep(_) => BlockLine::Keep,
+                BlockLine::Remove(_) => BlockLine::Remove,
+                BlockLine::Add(_) => BlockLine::Add,
+            };
+            lines(text_of(piece)).into_iter().map(made)
+        });
+        Self { pieces: pieces.collect(), ..self.clone() }
     }
 
     /// The lines it looks for.
@@ -140,6 +160,7 @@ pub(crate) fn apply(
     words: EditTerms,
 ) -> Result<Applied, BlockMisfit> {
     let lines = split(text);
+    let blocks: Vec<_> = blocks.iter().map(|block| block.for_file(text)).collect();
     let mut found: Vec<Range<usize>> = Vec::with_capacity(blocks.len());
     let mut changes = Vec::with_capacity(blocks.len());
     let mut tolerant = Vec::new();

@@ -12,7 +12,7 @@ pub(crate) struct TextLine<'a> {
 /// A carriage return alone ends a line only where no line feed ever does, as in files of old Macintosh programs; elsewhere it is
 /// a character of its line.
 pub(crate) fn split(text: &str) -> Vec<TextLine<'_>> {
-    if text.contains('\n') || !text.contains('\r') {
+    if !ends_in_returns(text) {
         let line = |whole: &'_ str| {
             whole.strip_suffix('\n').map_or(whole.len(), |body| body.strip_suffix('\r').unwrap_or(body).len())
         };
@@ -20,6 +20,16 @@ pub(crate) fn split(text: &str) -> Vec<TextLine<'_>> {
     } else {
         text.split_inclusive('\r').map(|whole| cut(whole, whole.strip_suffix('\r').unwrap_or(whole).len())).collect()
     }
+}
+
+/// Whether carriage returns end the lines of a file.
+pub(crate) fn ends_in_returns(file: &str) -> bool {
+    file.contains('\r') && !file.contains('\n')
+}
+
+/// A text for a file with carriage returns, as a model writes it that has read the picture `␍` for each of them.
+pub(crate) fn returns_for(text: &str, file: &str) -> String {
+    if file.contains('\r') && !file.contains('␍') { text.replace('␍', "\r") } else { text.to_owned() }
 }
 
 fn cut(whole: &str, body: usize) -> TextLine<'_> {

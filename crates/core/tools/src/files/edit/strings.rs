@@ -3,7 +3,7 @@
 //! A model writes every line end as `\n`. The text is compared in that form and changed in its own: every byte outside the
 //! replaced pieces is kept, and new lines end as those around them do.
 
-use super::lines::{TextLine, end_near, split};
+use super::lines::{TextLine, end_near, ends_in_returns, returns_for, split};
 use super::nearest::{self, EditTerms};
 
 /// Which of the places are replaced.
@@ -31,7 +31,7 @@ pub(crate) fn replace(
 ) -> Result<(String, usize), NoFit> {
     let lines = split(text);
     let plain = NormalizedText::of(&lines);
-    let (old, new) = (unified(old), unified(new));
+    let (old, new) = (unified(old, text), unified(new, text));
     let places: Vec<usize> = plain.text.match_indices(&old).map(|(at, _)| at).collect();
     match (places.as_slice(), which) {
         ([], _) => {
@@ -61,9 +61,10 @@ pub(crate) fn replace(
     Ok((out, places.len()))
 }
 
-/// As a model writes it, whatever line ends it copied.
-fn unified(text: &str) -> String {
-    text.replace("\r\n", "\n")
+/// As a model writes it, whatever line ends it copied from a file.
+fn unified(text: &str, file: &str) -> String {
+    let text = returns_for(&text.replace("\r\n", "\n"), file);
+    if ends_in_returns(file) { text.replace('\r', "\n") } else { text }
 }
 
 /// A text with every line end as `\n`, and the way back.

@@ -62,3 +62,20 @@ async fn a_file_changed_since_it_was_read_is_refused() {
         "changed_since_read"
     );
 }
+
+#[tokio::test]
+async fn carriage_returns_are_found_as_they_were_shown() {
+    let bench = Bench::new();
+    for (before, old, new, after) in [
+        ("10%\r100%\ndone\n", "10%␍100%", "0%␍100%", "0%\r100%\ndone\n"),
+        ("one\rtwo\rthree", "one\rtwo", "1\r2", "1\r2\rthree"),
+        ("one\rtwo\rthree", "one␍two\nthree", "1\n2\n3", "1\r2\r3"),
+        // A picture that is text of the file stays one.
+        ("a\rb\n␍\n", "␍", "CR", "a\rb\nCR\n"),
+    ] {
+        bench.write("a", before);
+        bench.ok(&crate::files::read_file::tool(), json!({"path": "a"})).await;
+        bench.ok(&tool(), json!({"path": "a", "old_text": old, "new_text": new})).await;
+        assert_eq!(String::from_utf8(bench.read("a")).unwrap(), after, "{before:?}");
+    }
+}

@@ -18,6 +18,9 @@ use crate::output;
 /// The most that is read of a file or of standard input.
 const LARGEST: u64 = 256 * 1024;
 
+/// The most files of a skill.
+const MOST_FILES: usize = 500;
+
 /// The most that is copied of a program.
 const LARGEST_PROGRAM: u64 = 64 * 1024 * 1024;
 
@@ -31,7 +34,10 @@ pub(super) fn add(
     if !is_name(kind, name) {
         return Err(usage_error(format!("`{name}` is not a name: use letters, digits, `-` and `_`")));
     }
-    let content = content(kind, file)?;
+    let whole = file.filter(|file| kind == KnowledgeKind::Skills && file.is_dir());
+    let described = whole.map(|folder| folder.join("SKILL.md"));
+    let content = content(kind, described.as_deref().or(file))?;
+    let further = whole.map(files_of).transpose()?.unwrap_or_default();
     let folder = if user { place.ground.users(kind) } else { place.ground.own(kind) };
     let path = file_of(kind, &folder, name);
     let was_trusted = place.standing.is_trusted();
@@ -44,10 +50,17 @@ pub(super) fn add(
         out.set_permissions(fs::Permissions::from_mode(0o755)).map_err(failed)?;
     }
     drop(out);
+    if let (Some(whole), Some(target)) = (whole, path.parent()) {
+        copy_files(whole, target, &further).map_err(failed)?;
+    }
 
     // What cannot be used is not left lying about.
     let checked = items::of(kind, &KnowledgePaths { trusted: true, ..place.ground.clone() }, place);
     if let Some(what) = unusable(&checked, &path) {
+        if let (false, Some(target)) = (further.is_empty(), path.parent()) {
+            // It was made above; what cannot be removed stays, and is reported.
+            let _ = fs::remove_dir_all(target);
+        }
         take_away(kind, &path, existed);
         let given = file.unwrap_or(Path::new("standard input"));
         return Err(usage_error(format!("{}: {what}; nothing was added", given.display())));
@@ -61,6 +74,38 @@ pub(super) fn add(
     }
     if let Some(Shadowed { by: ShadowedBy::File(first), .. }) = checked.shadowed.iter().find(|one| one.path == path) {
         output::tell(&format!("it is not used: {} comes first", place.ground.shown(first)));
+    }
+    Ok(())
+}
+
+/// The files of a skill beside `SKILL.md`, by their path in its folder. Links are not followed.
+fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let (mut found, mut open, mut size) = (Vec::new(), vec![PathBuf::new()], 0);
+    while let Some(below) = open.pop() {
+        for entry in fs::read_dir(folder.join(&below))? {
+            let entry = entry?;
+            let (path, metadata) = (below.join(entry.file_name()), entry.path().symlink_metadata()?);
+            if metadata.is_dir() {
+                open.push(path);
+            } else if metadata.is_file() && path != Path::new("SKILL.md") {
+                size += metadata.len();
+                found.push(path);
+            }
+        }
+        if found.len() > MOST_FILES || size > LARGEST_PROGRAM {
+            let most = LARGEST_PROGRAM / 1024 / 1024;
+            return Err(usage_error(format!("a skill has at most {MOST_FILES} files and {most} MB")));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn copy_files(from: &Path, to: &Path, files: &[PathBuf]) -> std::io::Result<()> {
+    for file in files {
+        let target = to.join(file);
+        fs::create_dir_all(target.parent().unwrap_or(to))?;
+        fs::copy(from.join(file), target)?;
     }
     Ok(())
 }

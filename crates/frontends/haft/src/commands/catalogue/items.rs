@@ -32,6 +32,18 @@ pub(super) struct CatalogueItem {
 }
 
 impl CatalogueItem {
+    /// The model an agent runs on, and the one its file names where that cannot be used.
+    pub(super) fn model(&self) -> String {
+        let word = |key: &str| self.more.get(key).and_then(Value::as_str);
+        match (word("uses"), word("model")) {
+            (None, _) => "-".to_owned(),
+            (Some(uses), Some(named)) if uses != named && !uses.ends_with(&format!("/{named}")) => {
+                format!("{uses} (file: {named})")
+            }
+            (Some(uses), _) => uses.to_owned(),
+        }
+    }
+
     pub(super) fn json(&self) -> Value {
         let mut value = json!({"name": self.name, "path": self.path, "from": self.level.name()});
         if let (Some(all), Some(more)) = (value.as_object_mut(), self.more.as_object()) {
@@ -54,6 +66,7 @@ pub(super) fn of(kind: KnowledgeKind, ground: &KnowledgePaths, place: &Catalogue
                 "description": agent.description,
                 "tools": tools,
                 "model": agent.model,
+                "uses": place.model_of(agent.model.as_deref()).0,
                 "worktree": agent.worktree,
             });
             (agent.description.clone(), agent.role.clone(), more)

@@ -20,7 +20,8 @@ impl PricedRequest<'_> {
         let (input, output) = (made.input_cost?, made.output_cost?);
         let cached_input = made.cached_input_cost.unwrap_or(0.0);
         let cache_write = made.cache_write_cost.unwrap_or(0.0);
-        Some(Cost { input, cached_input, cache_write, output, total: input + cached_input + cache_write + output })
+        let total = input + cached_input + cache_write + output;
+        Some(Cost { input, cached_input, cache_write, output, total, incomplete: false })
     }
 }
 

@@ -114,7 +114,9 @@ fn mended_by(failure: &ModelError) -> RetryFrom {
         | ModelError::BadReply { .. }
         | ModelError::Dropped { .. }
         | ModelError::Timeout { .. }
-        | ModelError::Cancelled => RetryFrom::Model,
+        | ModelError::Cancelled
+        | ModelError::OverBudget(_)
+        | ModelError::NoPrice(_) => RetryFrom::Model,
     }
 }
 

@@ -31,6 +31,9 @@ pub(super) fn run(args: &McpAddArgs) -> anyhow::Result<ProcessExit> {
             answer
         });
         output::print(&test::as_text(server, &answer))?;
+        if answer.is_err() {
+            return Ok(ProcessExit::Failed);
+        }
     }
     Ok(ProcessExit::Completed)
 }

@@ -1,6 +1,6 @@
 //! `haft models list`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use haft_agent::KeyState;
@@ -36,13 +36,35 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<ProcessExit> {
     } else if rows.is_empty() {
         output::print(&format!(
             "No models are declared in `{}`, and no key of a built-in provider is in the environment.\n\
-             `haft models list --all` shows what is built in, `haft models add` declares a model.\n",
-            places.config_file().display()
+             Set one of these variables to use the models beside it, or declare a model with `haft models add`:\n\n{}\n\
+             `haft models list --all` shows windows and prices.\n",
+            places.config_file().display(),
+            could_be_used(&loaded.config)?
         ))?;
     } else {
         output::print(&as_table(&rows))?;
     }
     Ok(ProcessExit::Completed)
+}
+
+/// What is built in, by what it takes to use it.
+fn could_be_used(config: &Config) -> anyhow::Result<TextTable> {
+    let mut table = TextTable::new(&["SET", "MODELS"]);
+    let mut by_provider: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    let catalogue = super::catalogue(config)?;
+    for (name, provider) in catalogue.providers() {
+        let key = provider.api_key_env.clone().filter(|variable| !variable.is_empty());
+        by_provider.insert((name.to_owned(), key.unwrap_or_else(|| "nothing: a local server".to_owned())), Vec::new());
+    }
+    for spec in catalogue.list() {
+        if let Some((_, names)) = by_provider.iter_mut().find(|((provider, _), _)| *provider == spec.provider) {
+            names.push(spec.full_name());
+        }
+    }
+    for ((provider, key), names) in by_provider {
+        table.row(vec![key, if names.is_empty() { format!("{provider}/…") } else { names.join(", ") }]);
+    }
+    Ok(table)
 }
 
 /// Which models are listed.
@@ -62,7 +84,7 @@ pub(in crate::commands) fn usable(config: &Config) -> anyhow::Result<Vec<ModelSp
 /// What was declared and the main model in any case; what is built in where there is a key, or all of it.
 fn rows(config: &Config, wanted: ModelFilter) -> anyhow::Result<Vec<ModelRow>> {
     let catalogue = super::catalogue(config)?;
-    let main = haft_agent::configured_model(config);
+    let main = haft_agent::configured_model(config).map(|name| catalogue.full_name(&name).unwrap_or(name));
     let mut names: BTreeSet<_> = catalogue.list().map(|spec| spec.full_name()).collect();
     names.extend(main.clone());
     let mut rows = Vec::new();

@@ -50,7 +50,8 @@ pub(super) fn run(args: &TestArgs) -> anyhow::Result<ProcessExit> {
     }
     Ok(match &outcome.failure {
         None => ProcessExit::Completed,
-        Some(failure) if failure.never_valid() => ProcessExit::Usage,
+        // A provider that answers is the right one, whatever it says.
+        Some(failure) if failure.never_valid() && !failure.is_refusal() => ProcessExit::Usage,
         Some(_) => ProcessExit::Failed,
     })
 }

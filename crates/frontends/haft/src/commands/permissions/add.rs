@@ -7,6 +7,7 @@ use haft_permission::PermissionRule;
 use haft_types::Decision;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
+use crate::commands::tools::every_tool;
 use crate::exit::usage_error;
 use crate::{output, wiring};
 
@@ -37,7 +38,8 @@ fn with_rules(file: &Path, before: &str, decision: Decision, rules: &[String]) -
     wiring::check_config(file, before)?;
     let home = wiring::environment().home();
     for rule in rules {
-        PermissionRule::parse(rule, home.as_deref()).map_err(|error| usage_error(error.to_string()))?;
+        let parsed = PermissionRule::parse(rule, home.as_deref()).map_err(|error| usage_error(error.to_string()))?;
+        check_tool(parsed.tool())?;
     }
     let mut document: DocumentMut =
         before.parse().map_err(|error: toml_edit::TomlError| usage_error(format!("{}: {error}", file.display())))?;
@@ -57,6 +59,20 @@ fn with_rules(file: &Path, before: &str, decision: Decision, rules: &[String]) -
     let after = document.to_string();
     wiring::check_config(file, &after)?;
     Ok((after, added))
+}
+
+/// A rule on a tool that does not exist would never match anything.
+fn check_tool(name: &str) -> anyhow::Result<()> {
+    if name == "*" || name.starts_with("mcp__") {
+        return Ok(());
+    }
+    let registry = every_tool();
+    if registry.resolve(name).is_some() {
+        return Ok(());
+    }
+    let names = registry.iter().map(|tool| tool.spec().name.as_str());
+    let near = haft_model::nearest(name, names).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    Err(usage_error(format!("there is no tool `{name}`{near} (`haft tools list` shows them)")))
 }
 
 /// The list of this decision, made if it is not there.
@@ -109,6 +125,17 @@ mod tests {
 
     #[test]
     fn what_is_no_rule_is_refused() {
+        assert!(
+            add("", Decision::Allow, &["execute_comand(ls)"]).unwrap_err().contains("did you mean `execute_command`?")
+        );
+        for known in
+            ["Bash(ls:*)", "mcp__github__list", "web_crawl", "use_skill", "run_named_subagents", "Edit(src/**)"]
+        {
+            assert!(add("", Decision::Allow, &[known]).is_ok(), "{known}");
+        }
+        for unknown in ["nothing", "frobnicate(x)", "bash2"] {
+            assert!(add("", Decision::Allow, &[unknown]).unwrap_err().contains("there is no tool"), "{unknown}");
+        }
         assert!(
             add("", Decision::Allow, &["execute_command(ls; rm)"])
                 .unwrap_err()

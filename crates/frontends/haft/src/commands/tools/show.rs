@@ -24,7 +24,7 @@ async fn external(name: &str, json: bool, common: &Common) -> anyhow::Result<()>
 
 pub(super) async fn run(name: &str, json: bool, common: &Common) -> anyhow::Result<()> {
     super::super::configuration(common)?;
-    let registry = super::registry();
+    let registry = super::every_tool();
     let Some(found) = registry.resolve(name) else { return external(name, json, common).await };
     let tool = found.tool;
     let (spec, manual) = (tool.spec(), tool.manual());

@@ -1,0 +1,82 @@
+//! Every tool of this build, those included that a session has only where there is something for them: agents, skills, servers,
+//! collections, the web. They are described here, never called.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use haft_tool::{
+    AgentReport, Assignment, GroupDelivery, NotDelivered, OpenedSkill, Post, Registry, SkillShelf, SubAgents,
+    ToolContext, UnknownAgent, WorkOrder,
+};
+
+/// Stands for agents, messages and skills that are not there.
+struct Nobody;
+
+#[async_trait]
+impl SubAgents for Nobody {
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    async fn run(&self, _: &ToolContext, _: WorkOrder, _: Vec<Assignment>) -> Result<Vec<AgentReport>, UnknownAgent> {
+        Ok(Vec::new())
+    }
+}
+
+#[async_trait]
+impl Post for Nobody {
+    async fn send(&self, _: &str, _: &str) -> Result<(), NotDelivered> {
+        Ok(())
+    }
+
+    async fn send_to_group(&self, _: &str, _: &str) -> Result<GroupDelivery, NotDelivered> {
+        Ok(GroupDelivery { reached: Vec::new(), failed: Vec::new() })
+    }
+}
+
+impl SkillShelf for Nobody {
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn open(&self, _: &str) -> Option<OpenedSkill> {
+        None
+    }
+}
+
+/// All of them. What a session has in any case comes first.
+pub(in crate::commands) fn every_tool() -> Registry {
+    let mut registry = super::registry();
+    let nobody = Arc::new(Nobody);
+    registry.register(Arc::new(haft_tools::plan_mode_respond()));
+    registry.register(Arc::new(haft_tools::use_skill(Arc::<Nobody>::clone(&nobody) as _)));
+    registry.register(Arc::new(haft_tools::run_named_subagents(Arc::<Nobody>::clone(&nobody) as _)));
+    registry.register(Arc::new(haft_tools::talk_to(Arc::<Nobody>::clone(&nobody) as _)));
+    registry.register(Arc::new(haft_tools::talk_to_group(nobody)));
+    crate::wiring::described_tools().into_iter().for_each(|tool| registry.register(tool));
+    registry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_that_need_something_are_known_as_well() {
+        let registry = every_tool();
+        let mut names =
+            vec!["read_file", "use_skill", "plan_mode_respond", "run_named_subagents", "talk_to", "talk_to_group"];
+        if cfg!(feature = "web") {
+            names.extend(["web_search", "web_crawl"]);
+        }
+        if cfg!(feature = "rag") {
+            names.push("use_rag_tool");
+        }
+        if cfg!(feature = "mcp") {
+            names.push("use_mcp_tool");
+        }
+        for name in names {
+            assert!(registry.resolve(name).is_some(), "{name}");
+        }
+    }
+}
