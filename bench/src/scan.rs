@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use haft_engine::files::{ScanLimits, Scanned, Tree};
+use haft_changes::versions::SqliteVersions;
+use haft_changes::{ScanLimits, Scanned, Tree};
 use haft_store::StoreConfig;
-use haft_store::versions::SqliteVersions;
 use haft_testkit::test::FakeClock;
 
 use crate::figures;

@@ -12,7 +12,7 @@ use haft_types::{ContentHash, SandboxLayer};
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use crate::approval::{Answer, Approval, Approver};
+use crate::approval::{Approval, ApprovalReply, Approver};
 use crate::names;
 use crate::permit::DecisionState;
 
@@ -89,7 +89,7 @@ impl StartGuard {
                     remember: Vec::new(),
                 };
                 let _alone = self.shared.turn_to_ask().await;
-                let yes = matches!(approver.ask(&approval).await, Answer::Once | Answer::Always);
+                let yes = matches!(approver.ask(&approval).await, ApprovalReply::Once | ApprovalReply::Always);
                 settled.insert(key, yes);
                 if yes { Ok(()) } else { refused(false) }
             }

@@ -19,7 +19,7 @@ pub(super) struct Relay {
 
 impl EventSink for Relay {
     fn event(&mut self, event: &Event) {
-        let told = |phase, result| EventBody::Subagent {
+        let phase_event = |phase, result| EventBody::Subagent {
             phase,
             name: self.name.clone(),
             parent: self.parent.clone(),
@@ -29,8 +29,8 @@ impl EventSink for Relay {
             result,
         };
         let body = match &event.body {
-            EventBody::Conversation { .. } => told(SubagentPhase::Started, None),
-            EventBody::Result(result) => told(SubagentPhase::Finished, Some(Box::new(result.clone()))),
+            EventBody::Conversation { .. } => phase_event(SubagentPhase::Started, None),
+            EventBody::Result(result) => phase_event(SubagentPhase::Finished, Some(Box::new(result.clone()))),
             other => other.clone(),
         };
         // A session that is gone watches nobody.
