@@ -170,6 +170,11 @@ pub enum SetupError {
     /// No model was chosen.
     #[error("no model is chosen; give one as `provider/model`")]
     NoModel,
+    /// What a trusted project forbids cannot be read, so nobody knows what it is.
+    #[error(
+        "the project's own rules cannot be obeyed, so nothing is run: {0}; correct it, or take the trust in the folder back"
+    )]
+    Policy(String),
     /// The list of trusted folders cannot be read.
     #[error("{0}")]
     Trust(TrustError),
@@ -227,6 +232,7 @@ impl SetupError {
             | Self::Model(_)
             | Self::Client(_)
             | Self::NoModel
+            | Self::Policy(_)
             | Self::Trust(_)
             | Self::Prompt { .. }
             | Self::UnknownAgent { .. }
@@ -256,6 +262,7 @@ impl SetupError {
             | Self::Model(_)
             | Self::Client(_)
             | Self::NoModel
+            | Self::Policy(_)
             | Self::Trust(_)
             | Self::Prompt { .. }
             | Self::UnknownAgent { .. }

@@ -5,16 +5,17 @@
 
 use std::sync::Arc;
 
-use haft_engine::{Approver, Callback, Notice, StartGuard};
+use haft_engine::{Approver, Callback, DecisionState, Notice, StartGuard};
 use haft_permission::PermissionRule;
 use haft_project::{TrustRecord, TrustState};
 use haft_sandbox::Supervisor;
 use haft_store::{Store, StoreConfig, StoreError};
 use haft_tool::{Tool, ToolCatalogue};
 use haft_tools::Readers;
-use haft_types::{Clock, Decision, ModelSpec, PermissionMode, TokenCounter};
+use haft_types::{Clock, Decision, ModelSpec, TokenCounter};
 
 use crate::config::{Config, Section};
+use crate::error::SetupError;
 use crate::places::Places;
 use crate::plan::RunPlan;
 use crate::project::Project;
@@ -27,7 +28,10 @@ pub trait Extension: Send + Sync {
     }
 
     /// Tightens what a run in a trusted project is allowed, as the project says. It must not widen anything.
-    fn tighten(&self, _config: &mut Config, _plan: &mut RunPlan) {}
+    /// What it says and cannot be read is the error, and keeps the session from being opened.
+    fn tighten(&self, _config: &mut Config, _plan: &mut RunPlan) -> Result<(), SetupError> {
+        Ok(())
+    }
 
     /// What a session has of it. Nothing is started here: a session that never uses it must not pay for it. What is wrong with
     /// its configuration is a notice, and costs no more than what depends on it.
@@ -58,8 +62,8 @@ pub struct ExtensionContext<'a> {
     pub standing: &'a TrustState,
     /// What the project held when it was trusted, and what was given to its servers.
     pub record: &'a TrustRecord,
-    /// How much may happen without asking.
-    pub mode: PermissionMode,
+    /// How much may happen without asking, and whose turn it is to ask.
+    pub shared: &'a Arc<DecisionState>,
     /// Decides on programs that start without a call.
     pub guard: &'a Arc<StartGuard>,
     /// Starts and ends child processes.

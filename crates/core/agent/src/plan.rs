@@ -31,6 +31,8 @@ pub struct RunPlan {
     pub approver: Option<Arc<dyn Approver>>,
     /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when empty.
     pub offered_tools: Vec<String>,
+    /// What of them may be offered at all, to sub-agents too; everything when absent.
+    pub tools_within: Option<Vec<String>>,
     /// Whether they are an agent's file's, which may name tools that are not here.
     pub tools_of_agent_file: bool,
     /// The user's profiles of tools.
@@ -72,6 +74,7 @@ impl RunPlan {
             mode: config.permissions.mode,
             approver: None,
             offered_tools: config.tools.offer.clone(),
+            tools_within: None,
             tools_of_agent_file: false,
             otherwise: None,
             tool_profiles: config.tools.profiles.clone(),

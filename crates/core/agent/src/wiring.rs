@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use haft_engine::hub::Hub;
 use haft_engine::{
-    Delegation, HookHost, KnowledgeSettings, ModelServices, Notice, ProjectRules, PromptSettings, SafetySettings,
-    Services, SessionConfig, SessionFolders, SharedBudget, StartGuard, TaskSettings, ToolHelp, ToolSettings,
+    DecisionState, Delegation, HookHost, KnowledgeSettings, ModelServices, Notice, ProjectRules, PromptSettings,
+    SafetySettings, Services, SessionConfig, SessionFolders, SharedBudget, StartGuard, TaskSettings, ToolHelp,
+    ToolSettings,
 };
 use haft_model::{Client, Declared, O200k, Secret};
 use haft_permission::{Confinement, PermissionRule, PermissionRules, Permissions, PermissionsConfig};
@@ -53,7 +54,8 @@ pub(crate) fn prepare(
     let counter: Arc<dyn TokenCounter> = Arc::new(O200k);
     let (found, problems) = hooks::found(places, &config.hooks, &ground);
     let record = TrustList::at(places.trust_file()).record(&plan.project.root).map_err(SetupError::Trust)?;
-    let guard = Arc::new(StartGuard::new(plan.approver.clone(), record.runs.clone()));
+    let shared = Arc::new(DecisionState::new(plan.mode));
+    let guard = Arc::new(StartGuard::new(plan.approver.clone(), Arc::clone(&shared), record.runs.clone()));
     let given = contributions(
         agent,
         &ExtensionContext {
@@ -62,7 +64,7 @@ pub(crate) fn prepare(
             project: &plan.project,
             standing: &standing,
             record: &record,
-            mode: plan.mode,
+            shared: &shared,
             guard: &guard,
             supervisor: &supervisor,
             child_environment: &child_environment,
@@ -146,12 +148,13 @@ pub(crate) fn prepare(
         tools: ToolSettings {
             further: given.tools,
             offered: plan.offered_tools,
+            within: plan.tools_within,
             of_agent_file: plan.tools_of_agent_file,
             profiles: plan.tool_profiles,
             plugins: agent.plugins.clone(),
             child_environment,
         },
-        safety: SafetySettings { masker, permissions },
+        safety: SafetySettings { masker, permissions, shared },
         task: TaskSettings { limits: plan.limits, goal: plan.goal, answer: plan.answer, leftovers: plan.leftovers },
         callbacks: callbacks.into_iter().chain(given.callbacks).collect(),
         namespace: conversations,

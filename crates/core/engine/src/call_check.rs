@@ -63,12 +63,8 @@ fn admit(call: ToolCall, reply: &ReplyFacts<'_>, registry: &Registry) -> Result<
         );
         return refuse(call, Envelope::failure("not_closed", message));
     }
-    if calls::has_effects(tool.access()) && secrets::holds_a_mask(&call.arguments) {
-        let message = format!(
-            "`{}` did not run: its arguments hold `[masked: …]`, which stands for a secret that is kept out of this conversation. Writing it would destroy the secret. Change only what is around it, or use a variable or a file that holds it.",
-            call.name
-        );
-        return refuse(call, Envelope::failure("masked", message));
+    if let Some(envelope) = masked(tool.as_ref(), &call.name, &call.arguments) {
+        return refuse(call, envelope);
     }
     let arguments = match strict_json::object(&call.arguments) {
         Ok(Value::Object(arguments)) => {
@@ -96,6 +92,19 @@ fn admit(call: ToolCall, reply: &ReplyFacts<'_>, registry: &Registry) -> Result<
         return refuse(call, Envelope::failure("not_alone", message));
     }
     Ok(Admitted { tool: Arc::clone(tool), call, arguments })
+}
+
+/// Why arguments that came after the check cannot stand: they pass the same as those of the model.
+pub(crate) fn objection(tool: &dyn Tool, name: &str, arguments: &Value) -> Option<Envelope> {
+    masked(tool, name, &arguments.to_string()).or_else(|| tool.refusal(arguments))
+}
+
+fn masked(tool: &dyn Tool, name: &str, arguments: &str) -> Option<Envelope> {
+    let message = format!(
+        "`{name}` did not run: its arguments hold `[masked: …]`, which stands for a secret that is kept out of this conversation. Writing it would destroy the secret. Change only what is around it, or use a variable or a file that holds it."
+    );
+    let holds = calls::has_effects(tool.access()) && secrets::holds_a_mask(arguments);
+    holds.then(|| Envelope::failure("masked", message))
 }
 
 fn unknown_tool(name: &str, registry: &Registry) -> String {

@@ -24,6 +24,8 @@ pub use command::{CommandHook, HookHost};
 pub use guard::{StartGuard, StartRefusal, StartRequest};
 pub use moment::{Moment, ToolName, ToolResponse};
 
+use crate::session::Notice;
+
 /// What happens, and where.
 pub struct Occasion<'a> {
     /// What happens.
@@ -55,6 +57,8 @@ pub struct Reaction {
     pub stop: Option<String>,
     /// What the user is told.
     pub messages: Vec<String>,
+    /// The same with a code of its own, from who is no hook.
+    pub notices: Vec<Notice>,
 }
 
 impl Reaction {
@@ -72,6 +76,7 @@ impl Reaction {
         self.context.extend(next.context);
         self.stop = self.stop.take().or(next.stop);
         self.messages.extend(next.messages);
+        self.notices.extend(next.notices);
     }
 }
 

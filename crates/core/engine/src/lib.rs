@@ -45,6 +45,7 @@ pub use callbacks::{
 };
 pub use external::{Asking, HelpCell, ToolHelp};
 pub use names::MAIN;
+pub use permit::DecisionState;
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};
 pub use session::{
     CacheState, Compacted, ContextLine, Delegation, EditContextError, EditNews, EngineError, KnowledgeSettings,

@@ -23,11 +23,36 @@ pub(crate) struct Permit {
     /// Shared with sub-agents: what is allowed to one from now on is allowed to all.
     permissions: Arc<Mutex<Permissions>>,
     approver: Option<Arc<dyn Approver>>,
-    /// Held while a person is asked: agents that run side by side ask one after another.
-    asking: Arc<tokio::sync::Mutex<()>>,
+    /// Its turn is held while a person is asked: agents that run side by side ask one after another.
+    shared: Arc<DecisionState>,
     workspace: Workspace,
     /// On whose calls it decides.
     agent: String,
+}
+
+/// What all share that decide on what may run in a session, beside the rules: the mode, which follows every switch, and whose turn
+/// it is to ask a person.
+#[derive(Debug, Default)]
+pub struct DecisionState {
+    mode: Mutex<PermissionMode>,
+    asking: tokio::sync::Mutex<()>,
+}
+
+impl DecisionState {
+    /// One that begins with this mode.
+    pub fn new(mode: PermissionMode) -> Self {
+        Self { mode: Mutex::new(mode), ..Self::default() }
+    }
+
+    /// The mode at this moment.
+    pub fn mode(&self) -> PermissionMode {
+        *self.mode.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nobody else asks; others wait until what comes back is dropped.
+    pub async fn turn_to_ask(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.asking.lock().await
+    }
 }
 
 /// A call may run.
@@ -79,8 +104,14 @@ impl Opinion {
 
 impl Permit {
     pub(crate) fn new(permissions: Permissions, approver: Option<Arc<dyn Approver>>, workspace: Workspace) -> Self {
-        let (permissions, agent) = (Arc::new(Mutex::new(permissions)), names::MAIN.to_owned());
-        Self { permissions, approver, asking: Arc::default(), workspace, agent }
+        let (shared, agent) = (Arc::new(DecisionState::new(permissions.mode)), names::MAIN.to_owned());
+        Self { permissions: Arc::new(Mutex::new(permissions)), approver, shared, workspace, agent }
+    }
+
+    /// The same, whose mode and turn to ask others share.
+    pub(crate) fn sharing(self, shared: Arc<DecisionState>) -> Self {
+        *shared.mode.lock().unwrap_or_else(PoisonError::into_inner) = self.mode();
+        Self { shared, ..self }
     }
 
     /// The same for a sub-agent: the same rules, the same person, another name.
@@ -88,7 +119,7 @@ impl Permit {
         Self {
             permissions: Arc::clone(&self.permissions),
             approver: self.approver.clone(),
-            asking: Arc::clone(&self.asking),
+            shared: Arc::clone(&self.shared),
             workspace,
             agent: agent.to_owned(),
         }
@@ -107,7 +138,7 @@ impl Permit {
         let mut verdict = opinion.weigh(verdict);
         let mut _alone = None;
         if verdict.decision == Decision::Ask && self.approver.is_some() {
-            _alone = Some(self.asking.lock().await);
+            _alone = Some(self.shared.turn_to_ask().await);
             // Whoever was asked before may have allowed this too.
             verdict = opinion.weigh(self.verdict(&call).0);
         }
@@ -138,6 +169,7 @@ impl Permit {
     /// From now on this mode decides, for all who share the rules.
     pub(crate) fn set_mode(&self, mode: PermissionMode) {
         self.permissions.lock().unwrap_or_else(PoisonError::into_inner).mode = mode;
+        *self.shared.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
     }
 
     /// What the rules say of a call, and in which mode.

@@ -1,5 +1,7 @@
 //! Whether a call may reach the hosts it is about.
 
+use std::net::IpAddr;
+
 use haft_types::{Decision, PermissionMode};
 
 use super::decide::Permissions;
@@ -28,7 +30,8 @@ impl DomainPattern {
             Some(name) => (name, Subdomains::Only),
             None => (named, Subdomains::No),
         };
-        let inside = |c: char| c.is_alphanumeric() || "-._:[]".contains(c);
+        // Names are compared as they are sent: one with other letters, which would never fit, is no name.
+        let inside = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
         let name = folded(name);
         (!name.is_empty() && name.chars().all(inside)).then_some(Self { name, below })
     }
@@ -53,9 +56,14 @@ impl DomainPattern {
     }
 }
 
-/// A host in the one spelling hosts are compared in.
+/// A host in the one spelling hosts are compared in. Of an address all spellings are one.
 fn folded(host: &str) -> String {
-    host.trim_end_matches('.').to_lowercase()
+    let host = host.trim_end_matches('.').to_lowercase();
+    let inner = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(&host);
+    match inner.parse::<IpAddr>() {
+        Ok(IpAddr::V6(address)) => format!("[{address}]"),
+        Ok(IpAddr::V4(_)) | Err(_) => host,
+    }
 }
 
 impl Permissions {

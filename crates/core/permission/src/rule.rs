@@ -67,7 +67,9 @@ pub enum RuleError {
         why: String,
     },
     /// A pattern of hosts cannot be read.
-    #[error("`{0}` names no host; write `domain:example.com`, or `domain:*.example.com` for every host below it")]
+    #[error(
+        "`{0}` names no host; write `domain:example.com`, or `domain:*.example.com` for every host below it, and names of other scripts as they are sent (`xn--…`)"
+    )]
     Domain(String),
     /// A path pattern cannot be read.
     #[error("`{rule}` has a pattern that cannot be read: {why}")]

@@ -105,8 +105,13 @@ pub struct GitProgram {
 pub enum GitReach<'a> {
     /// Its folder only; no configuration but the repository's.
     Local,
-    /// The network too, with the configuration and the logins of the user: to fetch from this source, which may be a folder.
-    Network(&'a str),
+    /// The network too, with the configuration and the logins of the user.
+    Network {
+        /// To fetch from it; it may be a folder.
+        source: &'a str,
+        /// The socket of the user's agent for keys, where it is needed: the one thing outside that is reached.
+        agent: Option<&'a Path>,
+    },
 }
 
 /// One command of git.
@@ -139,13 +144,15 @@ impl GitProgram {
     /// Runs a command on a repository that haft made in a folder of its own, and may write that folder. Where it lies is for
     /// the arguments to say.
     pub fn run_own(&self, folder: &Path, reach: GitReach<'_>, arguments: &[&str]) -> Result<(), GitError> {
-        let (network, readable) = match reach {
-            GitReach::Local => (false, Vec::new()),
-            GitReach::Network(source) => (true, vec![PathBuf::from(source.trim_start_matches("file://"))]),
+        let (network, readable, agent) = match reach {
+            GitReach::Local => (false, None, None),
+            GitReach::Network { source, agent } => {
+                (true, Some(PathBuf::from(source.trim_start_matches("file://"))), agent)
+            }
         };
         let readable = readable.into_iter().filter(|source| source.is_absolute()).collect();
         let arguments = arguments.iter().map(OsString::from).collect();
-        let (cwd, writable) = (text(folder)?, vec![folder.to_owned()]);
+        let (cwd, writable) = (text(folder)?, std::iter::once(folder).chain(agent).map(Path::to_owned).collect());
         self.run(&GitCall { cwd, arguments, readable, writable, network, ..GitCall::default() }).map(drop)
     }
 
@@ -205,13 +212,6 @@ impl GitProgram {
             method,
             policy: SandboxPolicy { projects, writable, hidden, readable, network, ..policy },
         })
-    }
-
-    /// The same without a sandbox.
-    #[must_use]
-    pub fn unconfined(mut self) -> Self {
-        self.sandbox = Sandbox::off("it was asked for without");
-        self
     }
 }
 

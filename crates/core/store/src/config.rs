@@ -46,20 +46,25 @@ fn without_password<S: Serializer>(url: &Option<String>, serializer: S) -> Resul
     url.as_deref().map(hide_password).serialize(serializer)
 }
 
-/// The address of a server as it may be shown.
+/// The address of a server as it may be shown: what could be part of a password is not, however the address is written.
 pub fn hide_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return "…".to_owned() };
-    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let host = match authority.rsplit_once('@') {
-        Some((user, host)) => {
-            let user = user.split_once(':').map_or(user, |(user, _)| user);
-            format!("{user}@{host}")
-        }
-        None => authority.to_owned(),
+    let is_plain = |text: &str| text.chars().all(|c| c.is_alphanumeric() || "-._+".contains(c));
+    let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let (user, host) = match authority.rsplit_once('@') {
+        Some((user, host)) => (Some(user.split(':').next().unwrap_or_default()), host),
+        None => (None, authority),
     };
+    // An `@` further on: the password holds what should have been written as `%2F` and the like. And without one, what follows a
+    // colon is a port, or the password of somebody who forgot the host.
+    let is_port = host.rsplit_once(':').is_none_or(|(_, port)| port.chars().all(|c| c.is_ascii_digit() || c == ']'));
+    if !is_plain(scheme) || after.contains('@') || user.is_none() && !is_port {
+        return "…".to_owned();
+    }
     // What follows a question mark may name a password too.
-    let path = path.split_once('?').map_or(path, |(path, _)| path);
-    format!("{scheme}://{host}/{path}")
+    let path = after.split(['?', '#']).next().unwrap_or_default().trim_start_matches('/');
+    let user = user.map(|user| format!("{user}@")).unwrap_or_default();
+    format!("{scheme}://{user}{host}/{path}")
 }
 
 impl Default for StoreConfig {
@@ -88,6 +93,15 @@ mod tests {
             ("postgres://me:se@cret@host/db?password=x", "postgres://me@host/db"),
             ("postgres://host", "postgres://host/"),
             ("no address: secret", "…"),
+            ("postgres://me:sec/secret@host/db", "…"),
+            ("postgres://me:sec?secret@host/db", "…"),
+            ("postgres://me:sec#secret@host/db", "…"),
+            ("postgres://me:secret", "…"),
+            ("postgres://me@host/db?password=x@secret", "…"),
+            ("me:secret@host/db://x", "…"),
+            ("postgres://me:secret@[::1]:5432/db", "postgres://me@[::1]:5432/db"),
+            ("postgres://me:a:secret@host?password=secret", "postgres://me@host/"),
+            ("postgres://host/db?sslpassword=secret#secret", "postgres://host/db"),
         ] {
             assert_eq!(hide_password(url), shown);
             let config = StoreConfig { url: Some(url.to_owned()), ..StoreConfig::default() };

@@ -47,7 +47,10 @@ impl Holder {
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "process {} on {} (since {:.0})", self.pid, self.host, self.since)
+        // A row of a server may have been written by anybody.
+        let host = haft_text::sanitise(&self.host);
+        let host: String = host.chars().take(100).collect();
+        write!(f, "process {} on {host} (since {:.0})", self.pid, self.since)
     }
 }
 

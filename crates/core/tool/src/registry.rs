@@ -243,8 +243,8 @@ impl Registry {
     }
 
     /// Puts another tool in the place of each and says where it is offered, or removes it.
-    pub(crate) fn rework(&mut self, other: impl Fn(&Arc<dyn Tool>) -> Option<(Arc<dyn Tool>, Offer)>) {
-        self.tools.retain_mut(|known| match other(&known.tool) {
+    pub(crate) fn rework_offered(&mut self, other: impl Fn(&Arc<dyn Tool>, Offer) -> Option<(Arc<dyn Tool>, Offer)>) {
+        self.tools.retain_mut(|known| match other(&known.tool, known.offer) {
             Some((tool, offer)) => {
                 (known.tool, known.offer) = (tool, offer);
                 true

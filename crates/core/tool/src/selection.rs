@@ -99,8 +99,19 @@ impl Registry {
         for choice in wanted {
             self.choose(choice, profiles, &mut chosen)?;
         }
-        self.rework(|tool| chosen.of(tool));
+        self.rework_offered(|tool, _| chosen.of(tool));
         Ok(())
+    }
+
+    /// Keeps of what there is what is wanted here as well, offered where it was. What a name does not stand for here is not
+    /// missed: nothing is ever added.
+    pub fn restrict(&mut self, wanted: &[String], profiles: &BTreeMap<String, Vec<String>>) {
+        let mut chosen = ToolSelection::default();
+        for choice in wanted {
+            // A name that stands for nothing keeps nothing.
+            drop(self.choose(choice, profiles, &mut chosen));
+        }
+        self.rework_offered(|tool, offer| Some((chosen.of(tool)?.0, offer)));
     }
 
     fn choose(

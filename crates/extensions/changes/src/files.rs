@@ -28,7 +28,8 @@ use haft_types::{ContentHash, ConversationId, MessageId};
 use self::plan::{Fate, PlannedUndo, Surroundings};
 use crate::versions::{FileStep, FileVersion, FileVersions, PathChange, StepId, StepKind, VersionsError};
 
-pub(crate) use self::adopt::{Adoption, Held, NotAdopted, adopt};
+pub use self::adopt::sweep_merges;
+pub(crate) use self::adopt::{Adoption, Held, MERGING, NotAdopted, adopt, note_merge};
 pub use self::plan::Conflict;
 pub use self::recorder::FileChanges;
 pub use self::scan::{Difference, ScanLimits, Scanned, Tree};

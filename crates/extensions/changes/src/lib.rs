@@ -15,6 +15,6 @@ mod worktree;
 
 pub use files::{
     ChangeRecord, ChangesSummary, Conflict, Difference, FileChanges, FileSummary, Mode, Report, ScanLimits, Scanned,
-    StepSummary, SummaryKind, TakenBack, Target, Tree, UndoError, unified_diff,
+    StepSummary, SummaryKind, TakenBack, Target, Tree, UndoError, sweep_merges, unified_diff,
 };
 pub use worktree::GitWorktrees;

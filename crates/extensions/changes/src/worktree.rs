@@ -17,7 +17,7 @@ use haft_tool::{FileHistory, Workspace};
 use haft_tools::{CopyRequest, MergeReport, ProjectCopies, ProjectCopy};
 use haft_types::Outcome;
 
-use crate::files::{Adoption, Held, NotAdopted, adopt};
+use crate::files::{Adoption, Held, MERGING, NotAdopted, adopt, note_merge};
 
 /// How many paths are named.
 const NAMED: usize = 10;
@@ -230,7 +230,12 @@ impl ProjectCopy for Worktree {
                 self.names(changes.iter().map(|change| &change.path))
             ));
         }
-        match adopt(&self.root, history, call, &changes) {
+        // Without a note nothing is cleared up should this process be killed; the merge is the same.
+        let note = self.note.with_extension(MERGING);
+        let lock = note_merge(&note, &changes);
+        let adopted = adopt(&self.root, history, call, &changes);
+        drop((fs::remove_file(note), lock));
+        match adopted {
             Ok(changed) => {
                 let left = if left_out.made.is_empty() { self.remove() } else { format!(" It is kept in `{at}`.") };
                 let text = match changed.as_slice() {

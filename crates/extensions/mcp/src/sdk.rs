@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_sandbox::{Background, Capture, CommandSpec, Stdin, Supervisor};
+use haft_sandbox::{Background, Capture, CommandSpec, ConfinementSpec, Stdin, Supervisor};
 use haft_text::CutLimits;
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
@@ -23,7 +23,7 @@ use rmcp::service::{
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, InsufficientScopeError, StreamableHttpClientTransportConfig,
+    AuthRequiredError, InsufficientScopeError, StreamableHttpClientTransportConfig, StreamableHttpError,
 };
 use serde_json::{Map, Value};
 
@@ -39,6 +39,8 @@ pub use handler::Elicitor;
 use handler::Handler;
 pub(crate) use handler::Heard;
 
+/// So many redirects of a server are followed.
+const REDIRECTS: usize = 5;
 /// The largest message a server may send.
 const LARGEST: usize = 64 << 20;
 /// What is kept of a server's errors.
@@ -52,6 +54,8 @@ pub(crate) struct Connection {
     heard: Arc<Heard>,
     /// The process, where it is one of ours.
     process: Option<Background>,
+    /// Whether that process runs outside of a sandbox.
+    unconfined: bool,
     server: String,
 }
 
@@ -62,7 +66,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) environment: &'a [(String, String)],
     pub(crate) tokens: &'a TokenStore,
     pub(crate) elicitor: Option<Arc<dyn Elicitor>>,
-    pub(crate) sandbox: Option<&'a dyn Confines>,
+    /// What holds it in, where it is a program; see [`confinement`].
+    pub(crate) confined: Option<Arc<ConfinementSpec>>,
 }
 
 impl Connection {
@@ -72,7 +77,7 @@ impl Connection {
         let handler = Handler::new(&server.name, Arc::clone(&heard), launch.elicitor.clone());
         let (service, process) = match &server.reach {
             ServerEndpoint::Command { .. } => {
-                let (process, socket) = start(server, launch).await?;
+                let (process, socket) = start(server, launch)?;
                 let (hear, say) = socket.into_split();
                 let transport = AsyncRwTransport::new_client(hear, say).with_max_line_length(LARGEST);
                 let service = serve_client_with_lifecycle(handler, transport, lifecycle(server.protocol)).await;
@@ -86,7 +91,8 @@ impl Connection {
             }
             ServerEndpoint::Http { .. } => (reach(server, launch, handler).await?, None),
         };
-        let connection = Self { service, heard, process, server: server.name.clone() };
+        let unconfined = process.is_some() && launch.confined.is_none();
+        let connection = Self { service, heard, process, unconfined, server: server.name.clone() };
         connection.listen();
         Ok(connection)
     }
@@ -117,6 +123,11 @@ impl Connection {
         !self.service.is_closed()
             && !self.service.peer().is_transport_closed()
             && self.process.as_ref().is_none_or(|process| process.ending().is_none())
+    }
+
+    /// Whether it is a program that runs outside of a sandbox.
+    pub(crate) fn is_unconfined(&self) -> bool {
+        self.unconfined
     }
 
     /// What it has said on its own.
@@ -227,18 +238,24 @@ fn lifecycle(protocol: Protocol) -> ClientLifecycleMode {
     }
 }
 
-async fn start(
+/// What holds a server in that is about to start. Somebody may be asked, for as long as it takes them.
+pub(crate) async fn confinement(
     server: &ServerDefinition,
-    launch: &Launch<'_>,
-) -> Result<(Background, tokio::net::UnixStream), McpError> {
+    sandbox: Option<&dyn Confines>,
+) -> Result<Option<Arc<ConfinementSpec>>, McpError> {
+    let failed = |reason: String| McpError::Start { server: server.name.clone(), reason };
+    match (&server.reach, sandbox, server.confinement, server.origin) {
+        (ServerEndpoint::Http { .. }, _, _, _) => Ok(None),
+        (_, Some(sandbox), _, _) => sandbox.confined(server).await.map_err(failed),
+        (_, None, ServerConfinement::Never, _) | (_, None, ServerConfinement::Default, ServerOrigin::User) => Ok(None),
+        (_, None, _, _) => Err(failed("it is to run in a sandbox, and there is none here".into())),
+    }
+}
+
+fn start(server: &ServerDefinition, launch: &Launch<'_>) -> Result<(Background, tokio::net::UnixStream), McpError> {
     let failed = |reason: String| McpError::Start { server: server.name.clone(), reason };
     let ServerEndpoint::Command { program, args, env, cwd } = &server.reach else {
         return Err(failed("it is not a program".into()));
-    };
-    let confined = match (launch.sandbox, server.confinement, server.origin) {
-        (Some(sandbox), _, _) => sandbox.confined(server).await.map_err(failed)?,
-        (None, ServerConfinement::Never, _) | (None, ServerConfinement::Default, ServerOrigin::User) => None,
-        (None, _, _) => return Err(failed("it is to run in a sandbox, and there is none here".into())),
     };
     let mut environment: Vec<_> = launch.environment.to_vec();
     environment.retain(|(name, _)| !env.iter().any(|(own, _)| own == name));
@@ -249,7 +266,7 @@ async fn start(
         env: environment,
         timeout: Duration::MAX,
         stdin: Stdin::default(),
-        confined,
+        confined: launch.confined.clone(),
     };
     let capture = Capture { limits: LAST_WORDS, ..Capture::default() };
     launch.supervisor.connect(command, capture).map_err(|error| failed(error.to_string()))
@@ -291,7 +308,23 @@ async fn reach(
 
 fn client() -> reqwest::Result<reqwest::Client> {
     provide();
-    reqwest::Client::builder().connect_timeout(Duration::from_secs(15)).build()
+    reqwest::Client::builder().connect_timeout(Duration::from_secs(15)).redirect(redirects()).build()
+}
+
+/// What is sent holds keys and the user's words, and is for the server that was declared: nobody else is given it because that one
+/// says so.
+fn redirects() -> reqwest::redirect::Policy {
+    reqwest::redirect::Policy::custom(|attempt| {
+        let stays = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
+        match (stays, attempt.previous().len()) {
+            (true, ..=REDIRECTS) => attempt.follow(),
+            (true, _) => attempt.error("it leads from one address to the next without end"),
+            (false, _) => {
+                let to = attempt.url().origin().ascii_serialization();
+                attempt.error(format!("it leads to another host (`{to}`); declare that address if it is meant"))
+            }
+        }
+    })
 }
 
 /// Makes sure that there is somebody who encrypts.
@@ -310,8 +343,14 @@ fn failed_start(server: &ServerDefinition, error: &ClientInitializeError, said: 
         ClientInitializeError::ConnectionClosed(_) => "it ended before it answered".to_owned(),
         ClientInitializeError::JsonRpcError(error) => format!("it refused: {}", error.message),
         ClientInitializeError::TransportError { error, .. } => {
-            let mut cause: &dyn std::error::Error = error;
-            while let Some(deeper) = cause.source() {
+            let mut cause: &(dyn std::error::Error + 'static) = error;
+            loop {
+                // The SDK keeps the cause of this one to itself.
+                let deeper = match cause.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+                    Some(StreamableHttpError::Client(error)) => Some(error as &(dyn std::error::Error + 'static)),
+                    _ => cause.source(),
+                };
+                let Some(deeper) = deeper else { break };
                 cause = deeper;
             }
             // What lies above the cause names types of the library.

@@ -20,7 +20,7 @@ use crate::error::McpError;
 use crate::listing::ServerListing;
 use crate::output::ServerAnswer;
 use crate::scope::ToolScope;
-use crate::sdk::{Connection, Elicitor, Launch, TokenStore};
+use crate::sdk::{self, Connection, Elicitor, Launch, TokenStore};
 use crate::server::ServerDefinition;
 
 /// A server may be started this often …
@@ -50,6 +50,9 @@ pub struct ServerHost {
 pub trait Confines: Send + Sync {
     /// What holds this one in; nothing where it may run without. The error says why it must not start.
     async fn confined(&self, server: &ServerDefinition) -> Result<Option<Arc<ConfinementSpec>>, String>;
+
+    /// Whether this one may not run without by now, however it was started.
+    fn must_be_confined(&self, server: &ServerDefinition) -> bool;
 }
 
 /// All servers of a session. Dropping it ends them.
@@ -232,12 +235,29 @@ impl Servers {
     /// Ends all servers and waits until nothing of them is left.
     pub async fn close(&self) {
         let closing = self.slots.iter().map(|slot| async {
-            let connection = slot.life.lock().await.connection.take();
-            if let Some(connection) = connection.and_then(Arc::into_inner) {
-                connection.close().await;
-            }
+            slot.life.lock().await.end().await;
         });
         futures::future::join_all(closing).await;
+    }
+
+    /// Whether a server runs that would not be started like that any more.
+    pub fn has_outgrown(&self) -> bool {
+        self.slots.iter().any(|slot| slot.life.try_lock().is_ok_and(|life| self.is_outgrown(slot, &life)))
+    }
+
+    /// Ends the servers that would not be started like that any more.
+    pub async fn end_outgrown(&self) {
+        for slot in &self.slots {
+            let mut life = slot.life.lock().await;
+            if self.is_outgrown(slot, &life) {
+                life.end().await;
+            }
+        }
+    }
+
+    fn is_outgrown(&self, slot: &ServerSlot, life: &Life) -> bool {
+        let unconfined = life.connection.as_ref().is_some_and(|connection| connection.is_unconfined());
+        unconfined && self.host.sandbox.as_ref().is_some_and(|sandbox| sandbox.must_be_confined(&slot.server))
     }
 
     /// Waits for an answer as long as the server shows signs of life.
@@ -288,6 +308,9 @@ impl Servers {
     async fn connection(&self, slot: &ServerSlot, cancel: &CancellationToken) -> Result<Arc<Connection>, McpError> {
         let starting = async {
             let mut life = slot.life.lock().await;
+            if self.is_outgrown(slot, &life) {
+                life.end().await;
+            }
             if let Some(alive) = life.connection.as_ref().filter(|connection| connection.is_alive()) {
                 return Ok(Arc::clone(alive));
             }
@@ -312,7 +335,8 @@ impl Servers {
             environment: &self.host.environment,
             tokens: &tokens,
             elicitor: self.host.elicitor.clone(),
-            sandbox: self.host.sandbox.as_deref(),
+            // Before its time begins: who is asked may think about it.
+            confined: sdk::confinement(&slot.server, self.host.sandbox.as_deref()).await?,
         };
         let opening = async {
             let connection = Connection::open(&slot.server, &launch).await?;
@@ -375,6 +399,13 @@ impl ServerSlot {
 }
 
 impl Life {
+    /// Ends what runs. Whoever waits for an answer of it still gets one.
+    async fn end(&mut self) {
+        if let Some(connection) = self.connection.take().and_then(Arc::into_inner) {
+            connection.close().await;
+        }
+    }
+
     /// Takes note of one more start, if there may be one.
     fn note_start(&mut self, server: &str) -> Result<(), McpError> {
         let now = Instant::now();

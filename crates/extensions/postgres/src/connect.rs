@@ -79,7 +79,7 @@ pub(crate) async fn migrate(connection: &mut PgConnection) -> Result<(), Postgre
 
 async fn migrate_alone(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
     // A lock of the server's, because two `CREATE TABLE IF NOT EXISTS` at once can both fail.
-    sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' format', 0))")
+    sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended(current_schema()::text || ' format'::text, 0::bigint))")
         .execute(&mut *connection)
         .await?;
     sqlx::raw_sql("CREATE TABLE IF NOT EXISTS haft_format (format INTEGER NOT NULL)").execute(&mut *connection).await?;
@@ -112,5 +112,18 @@ mod tests {
     fn a_wrong_address_is_told_without_its_password() {
         let error = PostgresServer::new("postgres://me:secret@host:port/db", Duration::ZERO).err().unwrap().to_string();
         assert!(error.contains("me@host:port") && !error.contains("secret"), "{error}");
+        for address in [
+            "postgres://me:secret@host:99999/db",
+            "postgres://me:sec/secret@host/db",
+            "postgres://me:secret@/db?port=x",
+            "postgres://host/db?password=secret&sslmode=odd",
+            "host=h user=me password=secret",
+            "me:secret@host",
+            "postgres://me:secret%zz@host/db?sslmode=\u{1b}[2J",
+        ] {
+            if let Some(error) = PostgresServer::new(address, Duration::ZERO).err() {
+                assert!(!error.to_string().contains("secret"), "{address}: {error}");
+            }
+        }
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! A connection can be lost without its store noticing. Each taking therefore has a term, and a write in the name of one is done
 //! only while no later one has begun.
+//!
+//! Every type in these statements is written down: where a function or an operator of another user fits better than the server's own,
+//! the server would call that.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -90,8 +93,7 @@ impl PostgresLocks {
                 self.held().remove(conversation);
             }
             // Locks are the whole database's, and there may be another store in another schema.
-            let sql =
-                "SELECT pg_try_advisory_xact_lock(hashtextextended(current_schema() || ' conversation ' || $1, 0))";
+            let sql = "SELECT pg_try_advisory_xact_lock(hashtextextended(current_schema()::text || ' conversation '::text || $1::text, 0::bigint))";
             if sqlx::query_scalar(sql).bind(conversation.as_str()).fetch_one(&mut *connection).await? {
                 return Ok(());
             }
@@ -147,7 +149,7 @@ async fn take(
     conversation: &ConversationId,
     now: Timestamp,
 ) -> Result<Option<i64>, PostgresFailure> {
-    let sql = "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || ' conversation ' || $1, 0))";
+    let sql = "SELECT pg_try_advisory_lock(hashtextextended(current_schema()::text || ' conversation '::text || $1::text, 0::bigint))";
     if !sqlx::query_scalar(sql).bind(conversation.as_str()).fetch_one(&mut *connection).await? {
         return Ok(None);
     }
@@ -165,7 +167,7 @@ async fn take(
 }
 
 async fn unlock(connection: &mut PgConnection, conversation: &ConversationId) -> Result<(), sqlx::Error> {
-    let sql = "SELECT pg_advisory_unlock(hashtextextended(current_schema() || ' conversation ' || $1, 0))";
+    let sql = "SELECT pg_advisory_unlock(hashtextextended(current_schema()::text || ' conversation '::text || $1::text, 0::bigint))";
     sqlx::query(sql).bind(conversation.as_str()).execute(connection).await?;
     Ok(())
 }

@@ -1,11 +1,12 @@
 //! Several pages of one host, one after another, from a first one on.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use url::Url;
 
 use crate::fetch::{Fetcher, WebError};
 use crate::page::WebPage;
+use crate::robots::Robots;
 
 /// How far a crawl goes.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +29,7 @@ pub(crate) struct Crawled {
 pub(crate) async fn crawl(fetcher: &Fetcher, first: Url, bounds: Bounds) -> Result<Crawled, WebError> {
     let mut crawled = Crawled::default();
     let mut robots = HashMap::new();
-    let mut seen = vec![first.clone()];
+    let mut seen = HashSet::from([first.clone()]);
     let mut waiting = VecDeque::from([(first, 0)]);
     while let Some((url, depth)) = waiting.pop_front() {
         // What fails counts too: a site of dead links must end.
@@ -36,7 +37,7 @@ pub(crate) async fn crawl(fetcher: &Fetcher, first: Url, bounds: Bounds) -> Resu
             crawled.left = waiting.len() + 1;
             break;
         }
-        let page = match fetcher.page(&url, &mut robots).await.and_then(WebPage::read) {
+        let page = match read(fetcher, &url, &mut robots).await {
             Ok(page) => page,
             Err(error) if depth == 0 => return Err(error),
             Err(error) => {
@@ -46,8 +47,7 @@ pub(crate) async fn crawl(fetcher: &Fetcher, first: Url, bounds: Bounds) -> Resu
         };
         if depth < bounds.depth {
             for link in &page.links {
-                if !seen.contains(link) {
-                    seen.push(link.clone());
+                if seen.insert(link.clone()) {
                     waiting.push_back((link.clone(), depth + 1));
                 }
             }
@@ -55,4 +55,11 @@ pub(crate) async fn crawl(fetcher: &Fetcher, first: Url, bounds: Bounds) -> Resu
         crawled.pages.push(page);
     }
     Ok(crawled)
+}
+
+/// Reads one page. What a page is made of is not taken apart where others wait.
+async fn read(fetcher: &Fetcher, url: &Url, robots: &mut HashMap<String, Robots>) -> Result<WebPage, WebError> {
+    let fetched = fetcher.page(url, robots).await?;
+    let failed = |error: tokio::task::JoinError| WebError::Unreachable { url: url.to_string(), why: error.to_string() };
+    tokio::task::spawn_blocking(|| WebPage::read(fetched)).await.map_err(failed)?
 }

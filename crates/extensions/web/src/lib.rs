@@ -12,6 +12,7 @@ mod config;
 mod crawl;
 mod decode;
 mod fetch;
+mod growth;
 mod page;
 mod robots;
 mod search;

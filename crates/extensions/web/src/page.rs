@@ -1,7 +1,11 @@
 //! From what was read to Markdown.
 //!
-//! Invariant: whatever a page holds, something bounded comes out. Pages nested so deeply that no person made them are shown
-//! without their tags, because reading them needs a stack as deep.
+//! Invariant: whatever a page holds, something bounded comes out, in a bounded time. A page that is nested so deeply, or grows to so
+//! many elements, that no person made it is shown without its tags: reading it needs a stack as deep and memory as large.
+
+use std::collections::HashSet;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
 
 use dom_query::Document;
 use dom_smoothie::{Config, Readability};
@@ -10,9 +14,12 @@ use url::Url;
 
 use crate::decode::decode;
 use crate::fetch::{Fetched, WebError};
+use crate::growth::is_bounded;
 
-/// Tags open at once; more makes no sense on a page.
-const DEEPEST: usize = 1_000;
+/// Links of a page that are remembered.
+const MOST_LINKS: usize = 1_000;
+/// A page that is not made into Markdown by then is shown without its tags.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Room for what is nested.
 const STACK: usize = 64 << 20;
 /// What of a page is never text.
@@ -79,15 +86,19 @@ fn kind(content_type: Option<&str>, bytes: &[u8]) -> Option<PageKind> {
     }
 }
 
-/// Title, Markdown and links. Done in a thread of its own, which has the stack for it.
+/// Title, Markdown and links. Done in a thread of its own, which has the stack for it, and whose end is not waited for for ever.
 fn of_html(html: &str, url: &Url) -> (String, String, Vec<Url>) {
-    if depth(html) > DEEPEST {
-        return (String::new(), without_tags(html), Vec::new());
-    }
+    let plain = || (String::new(), without_tags(html), Vec::new());
     let (page, at) = (html.to_owned(), url.clone());
-    let converted = std::thread::Builder::new().stack_size(STACK).spawn(move || convert(&page, &at));
-    let converted = converted.ok().and_then(|thread| thread.join().ok());
-    converted.unwrap_or_else(|| (String::new(), without_tags(html), Vec::new()))
+    let (done, converted) = sync_channel(1);
+    let worker = move || drop(done.send(is_bounded(&page).then(|| convert(&page, &at))));
+    if std::thread::Builder::new().stack_size(STACK).spawn(worker).is_err() {
+        return plain();
+    }
+    match converted.recv_timeout(PATIENCE) {
+        Ok(Some(converted)) => converted,
+        Ok(None) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => plain(),
+    }
 }
 
 fn convert(html: &str, url: &Url) -> (String, String, Vec<Url>) {
@@ -118,34 +129,18 @@ fn convert(html: &str, url: &Url) -> (String, String, Vec<Url>) {
 fn links(document: &Document, url: &Url) -> Vec<Url> {
     let base = document.select("base[href]").attr("href").and_then(|href| url.join(&href).ok());
     let base = base.unwrap_or_else(|| url.clone());
-    let mut found: Vec<Url> = Vec::new();
+    let (mut found, mut seen) = (Vec::new(), HashSet::new());
     for link in &document.select("a[href]") {
+        if found.len() == MOST_LINKS {
+            break;
+        }
         let Some(mut to) = link.attr("href").and_then(|href| base.join(href.trim()).ok()) else { continue };
         to.set_fragment(None);
-        if matches!(to.scheme(), "http" | "https") && to.host_str() == url.host_str() && !found.contains(&to) {
+        if matches!(to.scheme(), "http" | "https") && to.host_str() == url.host_str() && seen.insert(to.clone()) {
             found.push(to);
         }
     }
     found
-}
-
-/// How many tags are open at once at most, roughly; tags that need no end are not counted.
-fn depth(html: &str) -> usize {
-    const VOID: [&str; 14] =
-        ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "p"];
-    let (mut open, mut most) = (0_usize, 0);
-    for tag in html.split('<').skip(1) {
-        if tag.starts_with('/') {
-            open = open.saturating_sub(1);
-        } else if tag.starts_with(|first: char| first.is_ascii_alphabetic()) {
-            let name = tag.split(|one: char| !one.is_ascii_alphanumeric()).next().unwrap_or_default();
-            if !VOID.iter().any(|void| name.eq_ignore_ascii_case(void)) {
-                open += 1;
-                most = most.max(open);
-            }
-        }
-    }
-    most
 }
 
 fn without_tags(html: &str) -> String {
@@ -202,6 +197,28 @@ mod tests {
         let wide = "<b><i>x</b></i><table><tr><td>y".repeat(20_000);
         page("text/html", &wide).unwrap();
         page("text/html", "<<<>>><a href='http://['>x").unwrap();
+        // A few bytes that become many elements, or nest, whatever the end tags between them say.
+        for (what, head, again, times) in [
+            ("end tags of nothing", "", "<div></p>", 300_000),
+            ("end tags in comments", "", "<div><!--</a>-->", 200_000),
+            ("end tags in attributes", "", "<div a='</a>'>", 200_000),
+            ("unknown end tags", "", "<section></nothing>", 150_000),
+            ("end tags in text", "<textarea></div></textarea>", "<dl><dt>", 300_000),
+            ("foreign elements", "<svg>", "<g><title></p>", 200_000),
+            ("tables in tables", "", "<table><tr><td></p>", 150_000),
+            ("templates", "", "<template></p>", 200_000),
+            ("lists", "", "<ul><li></p>", 200_000),
+        ] {
+            let body = format!("<title>t</title>{head}{}deep down", again.repeat(times));
+            assert!(page("text/html", &body).unwrap().text.contains("deep down"), "{what}");
+        }
+        let formatting: String = (0..900).map(|number| format!("<b class=c{number}>")).collect();
+        let repeated = format!("<p>{formatting}</p>{}deep down", "<p>x".repeat(300_000));
+        assert!(page("text/html", &repeated).unwrap().text.contains("deep down"), "formatting that is repeated");
+        let swapped = "<b><p></b>y</p>".repeat(100_000) + "deep down";
+        assert!(page("text/html", &swapped).unwrap().text.contains("deep down"), "elements that are moved");
+        let links: String = (0..50_000).map(|number| format!("<a href=/{number}>x</a>")).collect();
+        assert_eq!(page("text/html", &links).unwrap().links.len(), MOST_LINKS);
         assert!(!page("text/html", "<p>\u{1b}[2Jhello").unwrap().text.contains('\u{1b}'));
     }
 }

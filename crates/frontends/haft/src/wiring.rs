@@ -199,6 +199,7 @@ pub(crate) fn open_store(places: &Places, config: &Config) -> Result<Arc<dyn Sto
 
 /// Opens the session a run works in.
 pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan) -> Result<Session, SetupError> {
+    haft_changes::sweep_merges(&places.worktrees());
     Box::pin(agent(places, config).open(plan)).await
 }
 

@@ -7,9 +7,9 @@ use haft_context::Policy;
 use haft_engine::hub::Hub;
 use haft_engine::turn::TurnLimits;
 use haft_engine::{
-    Delegation, KnowledgeSettings, Leftovers, MAIN, ModelOpener, ModelServices, ProjectRules, PromptSettings,
-    SafetySettings, Services, Session, SessionConfig, SessionFolders, SharedBudget, TaskSettings, ToolHelp,
-    ToolSettings, Which,
+    DecisionState, Delegation, KnowledgeSettings, Leftovers, MAIN, ModelOpener, ModelServices, ProjectRules,
+    PromptSettings, SafetySettings, Services, Session, SessionConfig, SessionFolders, SharedBudget, TaskSettings,
+    ToolHelp, ToolSettings, Which,
 };
 use haft_model::{Catalogue, Client, O200k, RetryConfig};
 use haft_permission::Permissions;
@@ -106,6 +106,7 @@ impl Desk {
             safety: SafetySettings {
                 masker: Masker::default(),
                 permissions: Permissions { mode: PermissionMode::Yolo, ..Permissions::default() },
+                shared: Arc::new(DecisionState::new(PermissionMode::Yolo)),
             },
             task: TaskSettings { limits: TurnLimits::default(), goal: false, answer: None, leftovers: Leftovers::Keep },
             callbacks: Vec::new(),

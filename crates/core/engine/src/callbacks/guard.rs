@@ -14,10 +14,12 @@ use tokio::sync::Mutex;
 
 use crate::approval::{Approval, ApprovalReply, Approver};
 use crate::names;
+use crate::permit::DecisionState;
 
 /// Decides on what starts without a call, for one session.
 pub struct StartGuard {
     approver: Option<Arc<dyn Approver>>,
+    shared: Arc<DecisionState>,
     /// The files of the project that may run, as they were when it was trusted.
     trusted: BTreeMap<String, ContentHash>,
     /// What was decided, by what was asked.
@@ -52,9 +54,13 @@ pub struct StartRefusal {
 }
 
 impl StartGuard {
-    /// Asks this person; `trusted` are the files that were there when the project was trusted.
-    pub fn new(approver: Option<Arc<dyn Approver>>, trusted: BTreeMap<String, ContentHash>) -> Self {
-        Self { approver, trusted, settled: Mutex::default() }
+    /// Asks this person, when it is its turn; `trusted` are the files that were there when the project was trusted.
+    pub fn new(
+        approver: Option<Arc<dyn Approver>>,
+        shared: Arc<DecisionState>,
+        trusted: BTreeMap<String, ContentHash>,
+    ) -> Self {
+        Self { approver, shared, trusted, settled: Mutex::default() }
     }
 
     /// Whether it may start. Somebody is asked where that is needed, once for the same files.
@@ -82,6 +88,7 @@ impl StartGuard {
                     parts: Vec::new(),
                     remember: Vec::new(),
                 };
+                let _alone = self.shared.turn_to_ask().await;
                 let yes = matches!(approver.ask(&approval).await, ApprovalReply::Once | ApprovalReply::Always);
                 settled.insert(key, yes);
                 if yes { Ok(()) } else { refused(false) }

@@ -151,7 +151,7 @@ pub struct ToolName {
     pub name: String,
     /// Those it also answers to.
     #[serde(skip)]
-    pub also: Vec<&'static str>,
+    pub also: Vec<String>,
 }
 
 /// What came of a call.
@@ -198,7 +198,7 @@ impl Moment {
             | Self::PostToolCall { tool, .. }
             | Self::ToolGenerationStart { tool, .. }
             | Self::ToolGenerationEnd { tool, .. } => {
-                std::iter::once(tool.name.as_str()).chain(tool.also.iter().copied()).collect()
+                std::iter::once(tool.name.as_str()).chain(tool.also.iter().map(String::as_str)).collect()
             }
             Self::ConversationStart { source, .. } => vec![source],
             Self::ConversationEnd { reason } => vec![reason],

@@ -12,10 +12,11 @@ use serde_json::json;
 use super::moment::{ToolName, ToolResponse};
 use super::*;
 use crate::approval::{Approval, ApprovalReply, Approver};
+use crate::permit::DecisionState;
 
 fn call(input: Value) -> Moment {
     Moment::PreToolCall {
-        tool: ToolName { name: "execute_command".into(), also: vec!["Bash"] },
+        tool: ToolName { name: "execute_command".into(), also: vec!["Bash".into()] },
         tool_use_id: "t1".into(),
         tool_input: input,
     }
@@ -43,7 +44,7 @@ fn commands(config: &str) -> Vec<Arc<dyn Callback>> {
     let found = hooks::load(&ground, &config, "/u/config.toml".as_ref(), &mut Vec::new());
     let supervisor = Arc::new(Supervisor::for_tests().unwrap());
     let environment = Arc::new(vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
-    let guard = Arc::new(StartGuard::new(None, BTreeMap::new()));
+    let guard = Arc::new(StartGuard::new(None, Arc::default(), BTreeMap::new()));
     let host = Arc::new(HookHost { supervisor, environment, sandbox: Sandbox::off("a test"), guard });
     found.into_iter().map(|hook| Arc::new(CommandHook::new(hook, Arc::clone(&host))) as Arc<dyn Callback>).collect()
 }
@@ -105,7 +106,7 @@ async fn a_command_reads_json_and_exit_code_two_blocks() {
 async fn a_command_is_told_everything_documented() {
     let line = "cat >&2; exit 2";
     let moment = Moment::PostToolCall {
-        tool: ToolName { name: "read_file".into(), also: vec!["Read"] },
+        tool: ToolName { name: "read_file".into(), also: vec!["Read".into()] },
         tool_use_id: "t1".into(),
         tool_input: json!({"path": "a\0b"}),
         tool_response: ToolResponse { status: haft_types::ToolStatus::Success, text: "x".into() },
@@ -279,19 +280,19 @@ async fn what_starts_by_itself_is_asked_where_nothing_holds_it_or_it_changed() {
         (Level::User, SandboxLayer::None, 1),
     ] {
         let person = Arc::new(Agreeing(Mutex::default()));
-        let guard = StartGuard::new(Some(Arc::clone(&person) as _), trusted.clone());
+        let guard = StartGuard::new(Some(Arc::clone(&person) as _), Arc::default(), trusted.clone());
         for _ in 0..2 {
             assert_eq!(guard.check(&request(level, layer, true)).await, Ok(()));
         }
         assert_eq!(person.0.lock().unwrap().len(), asked, "once: {level:?} {layer:?}");
-        let alone = StartGuard::new(None, trusted.clone());
+        let alone = StartGuard::new(None, Arc::default(), trusted.clone());
         let refused = |checked: Result<(), StartRefusal>| checked.map_err(|refusal| refusal.again);
         let expected = |again| if asked == 0 { Ok(()) } else { Err(again) };
         assert_eq!(refused(alone.check(&request(level, layer, true)).await), expected(false), "{level:?} {layer:?}");
         assert_eq!(refused(alone.check(&request(level, layer, true)).await), expected(true), "{level:?} {layer:?}");
     }
     let person = Arc::new(Agreeing(Mutex::default()));
-    let guard = StartGuard::new(Some(Arc::clone(&person) as _), trusted);
+    let guard = StartGuard::new(Some(Arc::clone(&person) as _), Arc::default(), trusted);
     for content in ["two", "three"] {
         std::fs::write(root.join("fmt.sh"), content).unwrap();
         assert!(guard.check(&request(Level::Project, SandboxLayer::Namespace, false)).await.is_err(), "not now");
@@ -306,4 +307,30 @@ async fn what_starts_by_itself_is_asked_where_nothing_holds_it_or_it_changed() {
     }
     let asked = person.0.lock().unwrap().clone();
     assert_eq!(asked, ["`fmt.sh` changed since the folder was trusted"; 2], "for each content once");
+}
+
+#[tokio::test]
+async fn a_question_about_a_start_waits_for_its_turn() {
+    let (shared, person) = (Arc::new(DecisionState::default()), Arc::new(Agreeing(Mutex::default())));
+    let guard = StartGuard::new(Some(Arc::clone(&person) as _), Arc::clone(&shared), BTreeMap::new());
+    let here = std::path::Path::new("/");
+    let request = |can_ask| StartRequest {
+        name: "hook",
+        lines: vec!["true".to_owned()],
+        level: Level::User,
+        root: here,
+        cwd: here,
+        layer: SandboxLayer::None,
+        can_ask,
+    };
+    let turn = shared.turn_to_ask().await;
+    let now = guard.check(&request(false)).await;
+    assert!(now.is_err(), "where nobody can be asked nobody waits");
+    let asked = request(true);
+    let mut asking = Box::pin(guard.check(&asked));
+    assert!(futures::poll!(&mut asking).is_pending());
+    assert!(person.0.lock().unwrap().is_empty(), "somebody else asks");
+    drop(turn);
+    assert_eq!(asking.await, Ok(()));
+    assert_eq!(person.0.lock().unwrap().len(), 1);
 }

@@ -8,8 +8,8 @@ use haft_types::{Decision, Envelope, HookPoint, Request, ToolCall};
 use serde_json::Value;
 
 use super::Session;
-use super::hooked::tool_name;
-use crate::call_check::{Admitted, Refused};
+use super::hooked::called_name;
+use crate::call_check::{self, Admitted, Refused};
 use crate::callbacks::{Moment, ToolResponse};
 use crate::calls;
 use crate::permit::Opinion;
@@ -33,7 +33,7 @@ impl Session {
             return Ok((call, Opinion::None, false));
         }
         let moment = Moment::PreToolCall {
-            tool: tool_name(self.prompt.registry(), &call.call.name),
+            tool: called_name(self.prompt.registry(), &call.call.name, &call.arguments),
             tool_use_id: call.call.id.clone(),
             tool_input: call.arguments.clone(),
         };
@@ -49,11 +49,13 @@ impl Session {
             Some(Decision::Ask) => Opinion::Ask,
             Some(Decision::Deny) | None => Opinion::None,
         };
-        let changed = reaction.input.filter(|input| *input != call.arguments);
-        Ok(match changed {
-            Some(arguments) => (Admitted { arguments, ..call }, opinion, true),
-            None => (call, opinion, false),
-        })
+        let Some(arguments) = reaction.input.filter(|input| *input != call.arguments) else {
+            return Ok((call, opinion, false));
+        };
+        if let Some(envelope) = call_check::objection(call.tool.as_ref(), &call.call.name, &arguments) {
+            return Err(Box::new(Refused { call: call.call, envelope, denied: false }));
+        }
+        Ok((Admitted { arguments, ..call }, opinion, true))
     }
 
     /// The arguments of a call, where somebody wants to know them afterwards.
@@ -78,7 +80,7 @@ impl Session {
             return;
         }
         let moment = Moment::PostToolCall {
-            tool: tool_name(self.prompt.registry(), &call.name),
+            tool: called_name(self.prompt.registry(), &call.name, &ran.arguments),
             tool_use_id: call.id.clone(),
             tool_input: ran.arguments.clone(),
             tool_response: ToolResponse { status: output.envelope.status, text: output.envelope.text.clone() },

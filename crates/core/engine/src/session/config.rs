@@ -22,6 +22,7 @@ use crate::approval::Approver;
 use crate::callbacks::Callback;
 use crate::external::ToolHelp;
 use crate::hub::Hub;
+use crate::permit::DecisionState;
 use crate::subagents::SharedBudget;
 use crate::turn::TurnLimits;
 
@@ -165,6 +166,8 @@ pub struct ToolSettings {
     pub further: Vec<Arc<dyn Tool>>,
     /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when empty.
     pub offered: Vec<String>,
+    /// What of them may be offered at all, to sub-agents too; everything when absent.
+    pub within: Option<Vec<String>>,
     /// Whether they are an agent's file's, which may name tools that are not here.
     pub of_agent_file: bool,
     /// The user's profiles of tools.
@@ -182,6 +185,8 @@ pub struct SafetySettings {
     pub masker: Masker,
     /// What may happen without asking.
     pub permissions: Permissions,
+    /// What others share that decide on what may run.
+    pub shared: Arc<DecisionState>,
 }
 
 /// What is asked of a turn, and how far it may go.

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use haft_context::{ContextError, DocumentKind};
 use haft_model::Delta;
-use haft_tool::Registry;
-use haft_types::{HookPoint, Origin, Outcome, PermissionMode};
+use haft_tool::{Intent, Registry};
+use haft_types::{HookPoint, Origin, Outcome};
+use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +19,7 @@ use super::{EngineError, Notice, Session, SessionConfig};
 use crate::approval::{Approval, ApprovalReply, Approver};
 use crate::callbacks::{Callbacks, Moment, Occasion, Reaction, ToolName};
 use crate::documents::StandingDocuments;
+use crate::permit::DecisionState;
 use crate::subagents::Rank;
 use crate::turn::Reason;
 use crate::turn_io::TurnIo;
@@ -29,7 +31,7 @@ pub(super) struct Hooked {
     conversation_id: String,
     cwd: PathBuf,
     root: PathBuf,
-    mode: PermissionMode,
+    shared: Arc<DecisionState>,
     open: Arc<Mutex<PendingReactions>>,
 }
 
@@ -55,14 +57,9 @@ impl Hooked {
             conversation_id: String::new(),
             cwd: config.folders.workspace.cwd.clone(),
             root: config.folders.workspace.root.clone(),
-            mode: config.safety.permissions.mode,
+            shared: Arc::clone(&config.safety.shared),
             open: Arc::default(),
         }
-    }
-
-    /// From now on hooks are told this mode.
-    pub(super) fn set_mode(&mut self, mode: PermissionMode) {
-        self.mode = mode;
     }
 
     /// With nobody who listens.
@@ -90,7 +87,7 @@ impl Hooked {
             conversation_id: &self.conversation_id,
             cwd: &self.cwd,
             root: &self.root,
-            mode: self.mode,
+            mode: self.shared.mode(),
             cancel,
         };
         let (mut reaction, problems) = self.callbacks.call(&occasion).await;
@@ -99,6 +96,7 @@ impl Hooked {
             let label = |text: String| format!("{}: {text}", moment.point());
             open.context.extend(reaction.context.drain(..).map(label));
             open.notices.extend(problems.into_iter().map(|problem| notice("hook", problem)));
+            open.notices.append(&mut reaction.notices);
             open.notices.extend(reaction.messages.drain(..).map(|message| notice("hook_message", message)));
             if let Some(why) = &reaction.stop {
                 open.stop.get_or_insert_with(|| why.clone());
@@ -159,9 +157,20 @@ impl Hooked {
 
 /// A tool by all its names.
 pub(super) fn tool_name(registry: &Registry, name: &str) -> ToolName {
+    called_name(registry, name, &Value::Null)
+}
+
+/// The same of a call. A tool of a server has the name that other agents know it by, however it was called: a hook that guards it
+/// must not be passed by another spelling.
+pub(super) fn called_name(registry: &Registry, name: &str, arguments: &Value) -> ToolName {
     let Some(found) = registry.resolve(name) else { return ToolName { name: name.to_owned(), also: Vec::new() } };
-    let also = found.tool.manual().aliases.iter().map(|alias| alias.name).collect();
-    ToolName { name: found.tool.spec().name.clone(), also }
+    let of_server = if let Intent::Server { server, tool } = found.tool.intent(arguments) {
+        Some(format!("mcp__{server}__{tool}"))
+    } else {
+        None
+    };
+    let aliases = found.tool.manual().aliases.iter().map(|alias| alias.name.to_owned());
+    ToolName { name: found.tool.spec().name.clone(), also: of_server.into_iter().chain(aliases).collect() }
 }
 
 /// Tells of calls that are being written.

@@ -174,7 +174,8 @@ impl Session {
             let todo = StoredTodo::restored(Arc::clone(&services.store), transcript.id().clone(), &mut state);
             let (permissions, approver) =
                 (config.safety.permissions.clone(), hooked.notifying(services.approver.clone()));
-            let permit = Arc::new(Permit::new(permissions, approver, config.folders.workspace.clone()));
+            let permit = Permit::new(permissions, approver, config.folders.workspace.clone());
+            let permit = Arc::new(permit.sharing(Arc::clone(&config.safety.shared)));
             (Arc::new(todo), permit, recorded(), services.delegation.budget.clone(), mailbox)
         };
         registry.set_guard(Arc::clone(&permit) as _);
@@ -313,6 +314,7 @@ fn offered(config: &mut SessionConfig, services: &Services, peers: Peers<'_>) ->
         wanted = known_tools(&registry, wanted, config);
     }
     registry.select(&wanted, &config.tools.profiles)?;
+    restrict(&mut registry, config);
     // Sub-agents choose among the same tools: what is narrowed here is narrowed for them.
     for tool in &mut config.tools.further {
         if let Some(chosen) = registry.get(&tool.spec().name) {
@@ -332,8 +334,9 @@ pub(super) fn skills_now(config: &SessionConfig, running: &Arc<Running>) -> Opti
     // One after another: what else is chosen may be a tool that is not among these.
     let has_it = |choice: &String| {
         let mut chosen = registry.clone();
-        chosen.select(std::slice::from_ref(choice), &config.tools.profiles).is_ok()
-            && chosen.get(names::USE_SKILL).is_some()
+        let is_known = chosen.select(std::slice::from_ref(choice), &config.tools.profiles).is_ok();
+        restrict(&mut chosen, config);
+        is_known && chosen.get(names::USE_SKILL).is_some()
     };
     wanted_tools(&config.tools.offered, &config.knowledge.ground).iter().any(has_it).then_some((tool, listed))
 }
@@ -370,7 +373,15 @@ fn offered_to_sub(config: &mut SessionConfig, services: &Services, starter: &str
     }
     let known = known_tools(&registry, config.tools.offered.clone(), config);
     registry.select(&known, &config.tools.profiles)?;
+    restrict(&mut registry, config);
     Ok(registry)
+}
+
+/// Leaves out what may not be offered at all.
+fn restrict(registry: &mut Registry, config: &SessionConfig) {
+    if let Some(within) = &config.tools.within {
+        registry.restrict(within, &config.tools.profiles);
+    }
 }
 
 async fn find_or_plan(

@@ -86,6 +86,11 @@ impl Session {
                 if let Some(notice) = notice {
                     io.error("permissions", notice);
                 }
+                let objection =
+                    other.as_ref().and_then(|other| call_check::objection(call.tool.as_ref(), &call.call.name, other));
+                if let Some(envelope) = objection {
+                    return Some(Err(Box::new(Refused { call: call.call, envelope, denied: false })));
+                }
                 changed |= other.is_some();
                 let arguments = other.unwrap_or(call.arguments);
                 Ok(Permitted { admitted: Admitted { arguments, ..call }, outside, changed })

@@ -54,6 +54,10 @@ fn an_allow_is_read_to_the_letter_and_a_deny_widely() {
         (Deny, "web_crawl(domain:example.com)", "www.example.com", Deny),
         (Deny, "web_crawl(domain:*.example.com)", "example.com", Deny),
         (Deny, "web_crawl(domain:example.com)", "badexample.com", Ask),
+        (Deny, "web_crawl(domain:example.com)", "a.EXAMPLE.com.", Deny),
+        (Deny, "web_crawl(domain:[::1])", "[0:0:0:0:0:0:0:1]", Deny),
+        (Deny, "web_crawl(domain:fd00:0::1)", "[fd00::1]", Deny),
+        (Deny, "web_crawl(domain:xn--bcher-kva.example)", "www.xn--bcher-kva.example", Deny),
     ] {
         let verdict = decide(PermissionMode::Ask, &[(by, rule)], "web_crawl", &[host]);
         assert_eq!(verdict.decision, wanted, "{rule} and {host}: {}", verdict.reason);
@@ -71,7 +75,14 @@ fn the_strictest_host_decides_and_deny_wins_everywhere() {
 
 #[test]
 fn a_rule_without_a_host_is_refused_and_examples_are_checked() {
-    for text in ["web_crawl(example.com)", "web_crawl(domain:)", "web_crawl(domain:*.)", "web_crawl(domain:a/b)"] {
+    for text in [
+        "web_crawl(example.com)",
+        "web_crawl(domain:)",
+        "web_crawl(domain:*.)",
+        "web_crawl(domain:a/b)",
+        "web_crawl(domain:bücher.example)",
+        "web_crawl(domain:例え.jp)",
+    ] {
         assert!(matches!(PermissionRule::parse(text, None), Err(RuleError::Domain(_))), "{text}");
     }
     let config = super::super::PermissionsConfig {

@@ -7,6 +7,10 @@
 mod tests;
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use haft_tool::{FileChange, FileHistory};
@@ -19,6 +23,37 @@ use crate::versions::FileVersion;
 
 /// How temporary names begin.
 const TEMPORARY: &str = ".haft-merge-";
+
+/// How the names of notes on merges end.
+pub(crate) const MERGING: &str = "merging";
+
+/// Notes in this file the folders that a merge works in, for [`sweep_merges`]. It is locked as long as what comes back is there.
+pub(crate) fn note_merge(note: &Path, changes: &[Adoption]) -> io::Result<File> {
+    let mut file = File::create(note)?;
+    file.lock()?;
+    let folders: BTreeSet<&Path> = changes.iter().filter_map(|change| change.path.parent()).collect();
+    let folders: Vec<_> = folders.into_iter().map(|folder| folder.as_os_str().as_bytes()).collect();
+    file.write_all(&folders.join(&0))?;
+    Ok(file)
+}
+
+/// Removes the temporary files of merges that were killed; what they replaced is among the saved versions. The notes lie in
+/// this folder.
+pub fn sweep_merges(folder: &Path) {
+    for note in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let is_note = note.extension() == Some(OsStr::new(MERGING));
+        // Whoever holds it is at work.
+        let free = is_note.then(|| File::open(&note).ok()).flatten().filter(|file| file.try_lock().is_ok());
+        if let (Some(_lock), Ok(folders)) = (free, fs::read(&note)) {
+            for folder in folders.split(|byte| *byte == 0) {
+                let folder = OpenFolder::open(Path::new(OsStr::from_bytes(folder)));
+                // It may be gone with what was in it.
+                let _ = folder.and_then(|folder| folder.remove_left(TEMPORARY));
+            }
+            drop(fs::remove_file(&note));
+        }
+    }
+}
 
 /// A path that was changed in the copy.
 pub(crate) struct Adoption {

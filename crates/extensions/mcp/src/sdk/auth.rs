@@ -9,12 +9,15 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use rmcp::transport::auth::{
-    AuthClient, AuthError, AuthorizationManager, AuthorizationRequest, AuthorizationSession, CredentialRefreshGuard,
-    CredentialStore, StoredCredentials, WWWAuthenticateParams,
+    AuthClient, AuthError, AuthorizationManager, AuthorizationMetadata, AuthorizationRequest, AuthorizationSession,
+    CredentialRefreshGuard, CredentialStore, StoredCredentials, WWWAuthenticateParams,
 };
 
 use crate::error::McpError;
 use crate::server::{Oauth, ServerDefinition, ServerEndpoint};
+
+/// The longest error that is passed on, in characters.
+const LONGEST: usize = 500;
 
 /// The folder of tokens.
 #[derive(Clone, Debug)]
@@ -83,11 +86,12 @@ impl Authorization {
             return Err("it is a program on this machine, which needs no login".into());
         };
         super::provide();
-        let mut manager = AuthorizationManager::new(url.as_str()).await.map_err(|error| error.to_string())?;
+        let mut manager = AuthorizationManager::new(url.as_str()).await.map_err(|error| said(&error))?;
         let kept = TokenFile(tokens.file(server));
         let granted = kept.load().await.ok().flatten().map(|stored| stored.granted_scopes).unwrap_or_default();
         manager.set_credential_store(kept);
-        let found = manager.resolve_metadata_from_challenge(challenge).await.map_err(|error| error.to_string())?;
+        let found = manager.resolve_metadata_from_challenge(challenge).await.map_err(|error| said(&error))?;
+        check_endpoints(&found.metadata, url)?;
         manager.set_metadata(found.metadata);
         let mut request = AuthorizationRequest::new(redirect).with_client_name("haft").with_initial_scope_selection();
         let Oauth { client_id, client_secret, metadata_url, scopes } = &server.oauth;
@@ -105,7 +109,7 @@ impl Authorization {
         if let Some(page) = metadata_url {
             request = request.with_client_metadata_url(page);
         }
-        let session = AuthorizationSession::new(manager, request).await.map_err(|(_, error)| error.to_string())?;
+        let session = AuthorizationSession::new(manager, request).await.map_err(|(_, error)| said(&error))?;
         Ok(Self { session })
     }
 
@@ -127,8 +131,38 @@ impl Authorization {
 
     /// Takes the address the user was sent back to, and keeps the tokens.
     pub(crate) async fn finish(&self, callback: &str) -> Result<(), String> {
-        self.session.handle_callback_url(callback).await.map(drop).map_err(|error| error.to_string())
+        self.session.handle_callback_url(callback).await.map(drop).map_err(|error| said(&error))
     }
+}
+
+/// An error as a person reads it: it may quote what a server says.
+fn said(error: &AuthError) -> String {
+    let text = haft_text::sanitise(&error.to_string()).replace('\n', " ");
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// Whether the pages of a login are pages of the web, and nobody on the way can read what is sent there. Only a server that is
+/// itself spoken to in the clear may have such pages on the same host.
+fn check_endpoints(metadata: &AuthorizationMetadata, server: &str) -> Result<(), String> {
+    let server = reqwest::Url::parse(server).ok();
+    let named = [&metadata.authorization_endpoint, &metadata.token_endpoint];
+    for address in named.into_iter().chain(&metadata.registration_endpoint) {
+        let url = reqwest::Url::parse(address).ok();
+        let is_fine = url.as_ref().is_some_and(|url| {
+            let in_clear =
+                || server.as_ref().is_some_and(|server| server.scheme() == "http" && server.host() == url.host());
+            let is_web = url.scheme() == "https" || url.scheme() == "http" && in_clear();
+            is_web && url.host().is_some() && url.username().is_empty() && url.password().is_none()
+        });
+        if !is_fine {
+            let shown: String = haft_text::sanitise(address).chars().take(200).collect();
+            return Err(format!("the server names `{shown}` as a page of its login, which is not a safe address"));
+        }
+    }
+    Ok(())
 }
 
 /// What to ask for when what was granted is not enough: that, and what the server names now.

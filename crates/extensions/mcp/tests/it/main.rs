@@ -1,6 +1,7 @@
 //! Servers as they are: over HTTP and as programs, good ones and bad ones.
 #![expect(clippy::unwrap_used, reason = "the functions that tests share are tests too")]
 
+mod hostile_logins;
 mod logins;
 mod offline;
 mod over_http;

@@ -1,9 +1,12 @@
 //! Servers that are programs.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use haft_mcp::{McpError, ServerDefinition, ServerEndpoint, ServerState};
+use haft_mcp::{Confines, McpError, ServerDefinition, ServerEndpoint, ServerHost, ServerState, Servers};
+use haft_sandbox::ConfinementSpec;
 use haft_testkit::test::SHELL_MCP_SERVER;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -111,4 +114,53 @@ fn nothing_is_left_when_the_servers_are_dropped() {
     while alive() > 0 {
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Decides as a session does whose user switches the mode.
+struct Switched {
+    confine: AtomicBool,
+    asked: Mutex<Vec<String>>,
+}
+
+#[async_trait::async_trait]
+impl Confines for Switched {
+    async fn confined(&self, server: &ServerDefinition) -> Result<Option<Arc<ConfinementSpec>>, String> {
+        self.asked.lock().unwrap().push(server.name.clone());
+        if self.must_be_confined(server) { Err("not any more".into()) } else { Ok(None) }
+    }
+
+    fn must_be_confined(&self, server: &ServerDefinition) -> bool {
+        server.name == "project" && self.confine.load(Ordering::SeqCst)
+    }
+}
+
+#[test]
+fn what_was_started_unconfined_does_not_outlive_the_mode_that_allowed_it() {
+    let (state, theirs, own) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let switched = Arc::new(Switched { confine: false.into(), asked: Mutex::default() });
+    let host = ServerHost { sandbox: Some(Arc::clone(&switched) as _), ..crate::host(state.path()) };
+    let servers = Servers::new(vec![shell_server("project", theirs.path()), shell_server("user", own.path())], host);
+    let call = async |name: &str| servers.call(name, "show", arguments(json!({})), nowhere(), &never()).await;
+    block_on(async {
+        call("project").await.unwrap();
+        call("user").await.unwrap();
+        assert!(!servers.has_outgrown());
+        call("project").await.unwrap();
+        assert_eq!(switched.asked.lock().unwrap().len(), 2, "what runs is used again");
+        switched.confine.store(true, Ordering::SeqCst);
+        assert!(servers.has_outgrown());
+        let error = call("project").await.unwrap_err().to_string();
+        assert!(error.contains("not any more"), "{error}");
+        assert_eq!(servers.state("project"), ServerState::Idle, "the old one is gone");
+        call("user").await.unwrap();
+        // Without a call, too: before the next request.
+        switched.confine.store(false, Ordering::SeqCst);
+        call("project").await.unwrap();
+        switched.confine.store(true, Ordering::SeqCst);
+        servers.end_outgrown().await;
+        assert_eq!(servers.state("project"), ServerState::Idle);
+        assert_eq!(servers.state("user"), ServerState::Running);
+        assert!(!servers.has_outgrown());
+    });
 }

@@ -4,5 +4,6 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "in a test, a panic is the report, and a skip is told")]
 
 mod conformance;
+mod hostile;
 mod postgres;
 mod server;

@@ -70,6 +70,26 @@ impl Server {
         sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap()
     }
 
+    /// The texts a query gives.
+    pub(crate) async fn texts(&self, sql: &'static str) -> Vec<String> {
+        let mut connection = PgConnection::connect(&self.url()).await.unwrap();
+        sqlx::query_scalar(sql).fetch_all(&mut connection).await.unwrap()
+    }
+
+    /// Another client, which has said this and stays.
+    pub(crate) async fn hold(&self, sql: &'static str) -> PgConnection {
+        let mut connection = PgConnection::connect(&self.url()).await.unwrap();
+        sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+        connection
+    }
+
+    /// Makes the schema anew, with nothing in it.
+    pub(crate) async fn empty(&self) {
+        if let Place::Schema(name) = &self.place {
+            tell(&self.url, format!("DROP SCHEMA {name} CASCADE; CREATE SCHEMA {name}")).await;
+        }
+    }
+
     /// The address of this place.
     pub(crate) fn url(&self) -> String {
         let mark = if self.url.contains('?') { '&' } else { '?' };

@@ -8,6 +8,7 @@ trust-heading-run = Would run
 trust-heading-instructions = Would be sent to the model
 trust-heading-tighten = Would be tightened
 trust-heading-ignored = Would be ignored
+trust-heading-unreadable = Would keep every run from starting
 trust-heading-grants = Would be granted
 trust-server-none = none
 trust-revoked = { $folder } is no longer trusted.

@@ -1,7 +1,8 @@
 //! `haft lib`: documentation of libraries, fetched with git and sent with every request.
 
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use haft_agent::{Project, knowledge, set_up_sandbox};
@@ -177,8 +178,8 @@ fn refresh(libraries: &Libraries, project: &Project, common: &Common) -> anyhow:
     }
     let source = libraries.source().map_err(|error| told(&error))?;
     let repository = repository.canonicalize()?;
-    let git = LibraryGit::open(&repository, &source, project, common)?;
-    git.run(GitReach::Network(&source), &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"])?;
+    let git = LibraryGit::open(&repository, project, common)?;
+    git.run(git.network(&source), &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"])?;
     git.run(GitReach::Local, &["reset", "--quiet", "--hard", "FETCH_HEAD"])
 }
 
@@ -192,9 +193,9 @@ fn fetch(libraries: &Libraries, project: &Project, common: &Common) -> anyhow::R
     let target = half.path().join("repository");
     fs::create_dir(&target)?;
     output::tell(&format!("haft: {}", text!("lib-fetching", source)));
-    let git = LibraryGit::open(&target, &source, project, common)?;
+    let git = LibraryGit::open(&target, project, common)?;
     git.run(GitReach::Local, &["init", "--quiet", "--template="])?;
-    git.run(GitReach::Network(&source), &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"])?;
+    git.run(git.network(&source), &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"])?;
     git.run(GitReach::Local, &["reset", "--quiet", "--hard", "FETCH_HEAD"])?;
     fs::rename(&target, &repository)?;
     Ok(())
@@ -204,10 +205,12 @@ fn fetch(libraries: &Libraries, project: &Project, common: &Common) -> anyhow::R
 struct LibraryGit<'a> {
     program: GitProgram,
     folder: &'a Path,
+    /// The socket of the user's agent for keys.
+    agent: Option<PathBuf>,
 }
 
 impl<'a> LibraryGit<'a> {
-    fn open(folder: &'a Path, source: &str, project: &Project, common: &Common) -> anyhow::Result<Self> {
+    fn open(folder: &'a Path, project: &Project, common: &Common) -> anyhow::Result<Self> {
         let (places, loaded) = super::configuration(common)?;
         let (of_sandbox, mode) = (&loaded.config.sandbox, PermissionMode::Plan);
         let sandbox = wiring::runtime()?.block_on(set_up_sandbox(&places, of_sandbox, mode, Vec::new()))?;
@@ -215,8 +218,14 @@ impl<'a> LibraryGit<'a> {
         // The whole environment: of it git gets what leads to the network, an agent for keys included.
         let program = GitProgram::find(&host.supervisor(), &sandbox, &host.text_variables(), &[root]);
         let program = program.map_err(|error| usage_error(text!("lib-no-git", error)))?;
-        // Nobody can be asked for a key from inside.
-        Ok(Self { program: if is_ssh(source) { program.unconfined() } else { program }, folder })
+        let agent = host.variable("SSH_AUTH_SOCK").and_then(|path| fs::canonicalize(path).ok());
+        let is_socket = |path: &PathBuf| path.metadata().is_ok_and(|found| found.file_type().is_socket());
+        Ok(Self { program, folder, agent: agent.filter(is_socket) })
+    }
+
+    /// What it takes to fetch from this source: for `ssh`, the user's agent for keys.
+    fn network<'b>(&'b self, source: &'b str) -> GitReach<'b> {
+        GitReach::Network { source, agent: self.agent.as_deref().filter(|_| is_ssh(source)) }
     }
 
     /// What the repository brings is never run: it is fetched with the user's configuration, and checked out without.

@@ -76,6 +76,7 @@ fn show(places: &Places, project: &Project, standing: &TrustState, json: bool) -
             ("would_reach", json!(found.asked)),
             ("would_tighten", json!(found.policy.shown)),
             ("would_not_count", json!(found.policy.warnings)),
+            ("would_stop", json!(found.policy.unreadable)),
         ] {
             if value != json!([]) && value != json!({}) {
                 shown[key] = value;
@@ -189,6 +190,7 @@ impl TrustFootprint {
             (text!("trust-heading-instructions"), self.obeyed.clone()),
             (text!("trust-heading-tighten"), self.policy.shown.clone()),
             (text!("trust-heading-ignored"), self.policy.warnings.clone()),
+            (text!("trust-heading-unreadable"), self.policy.unreadable.clone()),
             (text!("trust-heading-grants"), self.asked.iter().map(|(name, grant)| described(name, grant)).collect()),
         ] {
             if names.is_empty() {

@@ -32,6 +32,8 @@ enum ClaudeContent {
 
 #[derive(Deserialize)]
 struct ClaudeResponse {
+    #[serde(default)]
+    subtype: Option<String>,
     request_id: String,
     #[serde(default, rename = "response")]
     said: Value,
@@ -74,12 +76,16 @@ fn requested(id: &str, request: &Value) -> StreamInput {
     }
 }
 
-fn answer(ClaudeResponse { said: response, error, .. }: &ClaudeResponse) -> ApprovalReply {
+fn answer(ClaudeResponse { subtype, said: response, error, .. }: &ClaudeResponse) -> ApprovalReply {
     let no = |words: &str| ApprovalReply::No { reason: words.to_owned() };
     if let Some(error) = error {
         return no(error);
     }
-    let allowed = response["allow"].as_bool().unwrap_or(response["behavior"] == "allow");
+    let succeeded = subtype.as_deref().is_none_or(|subtype| subtype == "success");
+    // Where the two generations say different things, it is no yes.
+    let said =
+        [response.get("allow").map(|allow| *allow == true), response.get("behavior").map(|said| *said == "allow")];
+    let allowed = succeeded && said.contains(&Some(true)) && !said.contains(&Some(false));
     if !allowed {
         let reason = response["message"].as_str().or_else(|| response["reason"].as_str());
         return no(reason.unwrap_or_default());
@@ -150,6 +156,23 @@ mod tests {
         assert_eq!(answered(json!({"allow": false, "reason": "no tabs"})), no("no tabs"));
         assert_eq!(answered(json!({"behavior": "deny", "message": "no tabs"})), no("no tabs"));
         assert_eq!(answered(json!({})), no(""), "what is not a yes is a no");
+        for doubtful in [
+            json!({"allow": "true"}),
+            json!({"allow": 1}),
+            json!({"allow": "false", "behavior": "allow"}),
+            json!({"allow": true, "behavior": "deny"}),
+            json!({"allow": null, "behavior": "allow"}),
+            json!({"behavior": ["allow"]}),
+            json!({"behavior": "ALLOW"}),
+            json!(["allow"]),
+            json!("allow"),
+            json!(true),
+        ] {
+            assert_eq!(answered(doubtful.clone()), no(""), "{doubtful}");
+        }
+        let failed = json!({"type": "control_response", "response": {"subtype": "error", "request_id": "7", "response": {"behavior": "allow"}}});
+        let Ok(StreamInput::Answer { answer, .. }) = read(&failed.to_string()) else { panic!("no answer") };
+        assert_eq!(answer, no(""), "an error is no yes");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Where lines of the input are sorted, and where answers are waited for.
 
 use std::collections::HashMap;
-use std::io::BufRead;
+use std::io::{self, BufRead, Read as _};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -17,6 +17,9 @@ use tokio_util::sync::CancellationToken;
 use super::dialect::{Dialect, StreamInput};
 use crate::commands::permissions;
 use crate::output;
+
+/// The longest line that is read.
+const LONGEST: u64 = 16 << 20;
 
 /// What the reading thread and the turn share.
 pub(crate) struct StreamControl {
@@ -50,12 +53,13 @@ impl StreamControl {
         let (prompts, heard) = unbounded_channel();
         let reader = Arc::clone(&control);
         std::thread::spawn(move || {
-            for line in input.lines() {
+            let mut input = input;
+            // What cannot be read any more is the end.
+            while let Ok(Some(line)) = next_line(&mut input) {
                 match line {
                     Ok(line) if line.trim().is_empty() => {}
                     Ok(line) => reader.take(&line, &prompts),
-                    Err(error) if error.kind() == std::io::ErrorKind::InvalidData => reader.complain("it is not UTF-8"),
-                    Err(_) => break,
+                    Err(why) => reader.complain(&why),
                 }
             }
             let mut state = reader.state();
@@ -174,6 +178,34 @@ impl StreamControl {
         let filled = answered.await;
         asked.open = false;
         filled.unwrap_or(Filled::Declined)
+    }
+}
+
+/// The next line, or what is wrong with it; none at the end. Of a line that is too long no more is kept than its beginning.
+fn next_line(input: &mut impl BufRead) -> io::Result<Option<Result<String, String>>> {
+    let mut line = Vec::new();
+    if input.by_ref().take(LONGEST + 1).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    if line.len() as u64 > LONGEST && line.last() != Some(&b'\n') {
+        skip_line(input)?;
+        return Ok(Some(Err(format!("it is longer than {} MiB", LONGEST >> 20))));
+    }
+    Ok(Some(String::from_utf8(line).map_err(|_| "it is not UTF-8".to_owned())))
+}
+
+/// Passes over the rest of a line.
+fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let piece = input.fill_buf()?;
+        let (read, ended) = match piece.iter().position(|byte| *byte == b'\n') {
+            Some(end) => (end + 1, true),
+            None => (piece.len(), piece.is_empty()),
+        };
+        input.consume(read);
+        if ended {
+            return Ok(());
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use std::{fs, io};
 use async_trait::async_trait;
 use haft_agent::config::{Config, Section};
 use haft_agent::{Contribution, Extension, ExtensionContext, Places, Project, knowledge};
-use haft_engine::{Approver, Callback, Notice};
+use haft_engine::{Approver, Callback, DecisionState, Notice};
 use haft_mcp::{
     Cache, Gathered, ProjectFile, ServerCatalogue, ServerConfig, ServerDefinition, ServerEndpoint, ServerHost,
     ServerProblem, ServerReach, Servers, UseMcpTool, gather,
@@ -30,7 +30,7 @@ use crate::exit::usage_error;
 use crate::wiring::OfferedPrompt;
 use crate::wiring::prompts::PromptSource;
 
-use confine::{ServerSandboxes, StartNotices};
+use confine::{ServerSandboxes, ServerWatch, StartNotices};
 use people::Person;
 
 /// How the names begin by which rules and people know what servers offer: `mcp__server__tool`.
@@ -41,6 +41,9 @@ const PROJECT_FILE: &str = ".mcp.json";
 const LARGEST: u64 = 1 << 20;
 /// How much of a model's window the tools of servers may take, in percent; beyond it their arguments are searched for.
 const SHARE: u32 = 3;
+
+/// The code of what is said of servers.
+const NOTICE: &str = "mcp_server";
 
 /// The section of the configuration.
 const SECTION: &str = "mcp_servers";
@@ -64,7 +67,7 @@ impl Extension for McpExtension {
             project: project.root.clone(),
             record: context.record.clone(),
             trusted: standing.is_trusted(),
-            mode: context.mode,
+            shared: Arc::clone(context.shared),
             guard: Some(Arc::clone(context.guard)),
             notices: Arc::clone(&told),
             set_up: Mutex::default(),
@@ -77,7 +80,8 @@ impl Extension for McpExtension {
         }
         let tools = vec![mcp.tool(context.model, context.counter)];
         let catalogues: Vec<Arc<dyn ToolCatalogue>> = vec![Arc::new(ServerCatalogue::new(Arc::clone(&mcp.servers)))];
-        let callbacks: Vec<Arc<dyn Callback>> = vec![told];
+        let watch = ServerWatch { servers: Arc::clone(&mcp.servers), notices: told };
+        let callbacks: Vec<Arc<dyn Callback>> = vec![Arc::new(watch)];
         Contribution { tools, catalogues, callbacks, rules, secrets, notices, ..Contribution::default() }
     }
 }
@@ -111,7 +115,7 @@ impl Mcp {
             project: project.root.clone(),
             record,
             trusted: standing.is_trusted(),
-            mode: PermissionMode::Ask,
+            shared: Arc::new(DecisionState::new(PermissionMode::Ask)),
             guard: None,
             notices: Arc::default(),
             set_up: Mutex::default(),
@@ -129,7 +133,7 @@ impl Mcp {
     /// A line for each declaration that cannot be used, or not as it is.
     fn notices(&self) -> Vec<Notice> {
         let problems = self.problems.iter().map(ToString::to_string).chain(self.warnings.iter().cloned());
-        problems.map(|message| Notice { code: "mcp_server", message }).collect()
+        problems.map(|message| Notice { code: NOTICE, message }).collect()
     }
 }
 
@@ -218,13 +222,13 @@ fn host(
     environment: Arc<Vec<(String, String)>>,
     approver: Option<Arc<dyn Approver>>,
 ) -> ServerHost {
-    let places = &sandboxes.places;
+    let (places, shared) = (&sandboxes.places, &sandboxes.shared);
     ServerHost {
         supervisor,
         environment,
         cache: Cache::at(places.mcp_lists()),
         tokens: places.mcp_tokens(),
-        elicitor: approver.map(|approver| Arc::new(Person(approver)) as _),
+        elicitor: approver.map(|approver| Arc::new(Person { approver, shared: Arc::clone(shared) }) as _),
         sandbox: Some(Arc::new(sandboxes)),
     }
 }

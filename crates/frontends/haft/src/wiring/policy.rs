@@ -2,18 +2,17 @@
 //!
 //! Read are `[permissions] deny` and `ask`, `[sandbox] hidden` and `[tools] offer` of `.haft/config.toml`, and `permissions.deny`
 //! and `ask` of Claude Code's settings. Invariant: with a policy no call is allowed, no file readable and no tool offered that
-//! would not be without it; every other key is named with its line.
+//! would not be without it; every other key is named with its line. What may forbid something and cannot be read stops the run: asking
+//! instead would mean nothing in `yolo`, where only prohibitions hold.
 
-use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use haft_agent::config::Config;
-use haft_agent::{Contribution, Extension, ExtensionContext, RunPlan};
+use haft_agent::{ConfigError, Contribution, Extension, ExtensionContext, RunPlan, SetupError};
 use haft_engine::Notice;
-use haft_permission::{PermissionRule, PermissionsConfig};
-use haft_tool::Registry;
-use haft_tools::{LimitsConfig, Running};
+use haft_permission::{PermissionRule, PermissionRules, Permissions, PermissionsConfig};
+use haft_tool::Workspace;
 use haft_types::Decision;
 use serde_json::Value;
 
@@ -23,6 +22,10 @@ const FILES: [(&str, PolicyDialect); 3] = [
     (".claude/settings.json", PolicyDialect::Claude),
     (".claude/settings.local.json", PolicyDialect::Claude),
 ];
+
+/// The keys that tighten.
+const TIGHTENING: [(&str, &str); 4] =
+    [("permissions", "deny"), ("permissions", "ask"), ("sandbox", "hidden"), ("tools", "offer")];
 
 /// The largest file that is read.
 const LARGEST: u64 = 256 * 1024;
@@ -44,6 +47,8 @@ pub(crate) struct ProjectPolicy {
     pub(crate) shown: Vec<String>,
     /// What it says that does not count, with its place.
     pub(crate) warnings: Vec<String>,
+    /// What it may forbid and cannot be read, with its place.
+    pub(crate) unreadable: Vec<String>,
 }
 
 impl ProjectPolicy {
@@ -51,14 +56,21 @@ impl ProjectPolicy {
     pub(crate) fn of(root: &Path) -> Self {
         let mut policy = Self::default();
         for (name, owner) in FILES {
-            let Some(text) = text(root, name) else { continue };
+            let text = match text(root, name) {
+                Ok(Some(text)) => text,
+                Ok(None) => continue,
+                Err(why) => {
+                    policy.unreadable.push(format!("{name}: {why}"));
+                    continue;
+                }
+            };
             let parsed = match owner {
                 PolicyDialect::Haft => toml::from_str::<Value>(&text).map_err(|error| error.message().to_owned()),
                 PolicyDialect::Claude => serde_json::from_str(&text).map_err(|error| error.to_string()),
             };
             match parsed {
                 Ok(value) => policy.take(root, &PolicyFile { name, text: &text, owner }, &value),
-                Err(why) => policy.warnings.push(format!("{name}: it cannot be read, nothing of it counts: {why}")),
+                Err(why) => policy.unreadable.push(format!("{name}: it cannot be read: {why}")),
             }
         }
         policy
@@ -69,8 +81,11 @@ impl ProjectPolicy {
         for (section, inside) in value.as_object().into_iter().flatten() {
             let is_known = section == "permissions" || file.owner == PolicyDialect::Haft && section != "hooks";
             let Some(keys) = inside.as_object().filter(|_| is_known) else {
-                if section != "hooks" {
-                    left.push((section.clone(), file.line(section, None)));
+                let line = file.line(section, None);
+                if is_known && TIGHTENING.iter().any(|(known, _)| known == section) {
+                    self.unreadable.push(format!("{}: `{section}` holds no keys", file.place(line)));
+                } else if section != "hooks" {
+                    left.push((section.clone(), line));
                 }
                 continue;
             };
@@ -103,10 +118,17 @@ impl ProjectPolicy {
         (section, key, value): (&str, &str, &Value),
         line: Option<usize>,
     ) -> bool {
+        if !TIGHTENING.contains(&(section, key)) {
+            return false;
+        }
         let texts = || -> Vec<String> {
             let all = value.as_array().into_iter().flatten();
             all.filter_map(|text| text.as_str().map(str::to_owned)).collect()
         };
+        if value.as_array().is_none_or(|all| !all.iter().all(Value::is_string)) {
+            self.unreadable.push(format!("{}: `{section}.{key}` is not a list of texts", file.place(line)));
+            return true;
+        }
         match (section, key, file.owner) {
             ("permissions", "deny" | "ask", _) => {
                 let decision = if key == "deny" { Decision::Deny } else { Decision::Ask };
@@ -135,7 +157,7 @@ impl ProjectPolicy {
         // Other agents write paths from the project's root in this way.
         let rule = rule.replace("(./", "(");
         if let Err(error) = PermissionRule::parse(&rule, None) {
-            self.warnings.push(format!("{place}: {error}"));
+            self.unreadable.push(format!("{place}: {error}"));
             return;
         }
         self.shown.push(format!("{decision} {rule} ({place})"));
@@ -145,41 +167,26 @@ impl ProjectPolicy {
         }
     }
 
-    /// Tightens configuration and plan of a run in a project that is trusted.
-    fn apply(&self, config: &mut Config, plan: &mut RunPlan) {
-        config.sandbox.hidden.extend(self.hidden.iter().cloned());
-        if let Some(offer) = &self.offer {
-            plan.offered_tools = narrowed(&plan.offered_tools, offer, config);
+    /// Tightens configuration and plan of a run in a project that is trusted. What its rules keep from being read is hidden from
+    /// commands as well.
+    fn apply(self, home: Option<&Path>, config: &mut Config, plan: &mut RunPlan) -> Result<(), SetupError> {
+        if !self.unreadable.is_empty() {
+            return Err(SetupError::Policy(self.unreadable.join("; ")));
         }
-    }
-}
-
-/// What both choices of tools give, by name.
-fn narrowed(user: &[String], project: &[String], config: &Config) -> Vec<String> {
-    // What a choice stands for; what is no built-in tool, group or profile stands for itself.
-    let expanded = |choice: &[String]| -> BTreeSet<String> {
-        let one = |entry: &String| {
-            let mut registry = registry();
-            match registry.select(std::slice::from_ref(entry), &config.tools.profiles) {
-                Ok(()) => registry.offered().map(|tool| tool.spec().name.clone()).collect(),
-                Err(_) => vec![entry.clone()],
-            }
+        let rules = PermissionRules::load(&self.rules, home).map_err(ConfigError::Rules)?;
+        let nowhere = PathBuf::new();
+        let workspace = Workspace {
+            root: plan.project.root.clone(),
+            extra: plan.added_folders.clone(),
+            cwd: plan.project.cwd.clone(),
+            spill: nowhere.clone(),
+            journal: nowhere,
         };
-        choice.iter().flat_map(one).collect()
-    };
-    // Without a choice of the user's all tools can be found and called.
-    let both: Vec<_> = match user {
-        [] => expanded(project).into_iter().collect(),
-        user => expanded(project).intersection(&expanded(user)).cloned().collect(),
-    };
-    if both.is_empty() { vec!["none".to_owned()] } else { both }
-}
-
-/// Every built-in tool.
-fn registry() -> Registry {
-    let supervisor = Arc::new(super::environment().supervisor());
-    let readers = super::readers(&supervisor);
-    haft_engine::all_tools(&Arc::new(Running::new(supervisor, LimitsConfig::default()).with_readers(readers)))
+        config.sandbox.hidden.extend(Permissions { rules, ..Permissions::default() }.unreadable(&workspace));
+        config.sandbox.hidden.extend(self.hidden);
+        plan.tools_within = self.offer;
+        Ok(())
+    }
 }
 
 /// A file of a project.
@@ -212,21 +219,35 @@ impl PolicyFile<'_> {
     }
 }
 
-/// What a file of the project holds, if it is a file that lies in it.
-fn text(root: &Path, name: &str) -> Option<String> {
-    let path = root.join(name).canonicalize().ok()?;
-    let metadata = path.metadata().ok()?;
-    let is_readable = path.starts_with(root) && metadata.is_file() && metadata.len() <= LARGEST;
-    let text = is_readable.then(|| std::fs::read_to_string(&path).ok()).flatten()?;
-    Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+/// What a file of the project holds, where there is one. A file that is there and cannot be read may forbid anything.
+fn text(root: &Path, name: &str) -> Result<Option<String>, String> {
+    let there = root.join(name);
+    let missing = |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    if let Err(error) = there.symlink_metadata() {
+        return if missing(&error) { Ok(None) } else { Err(format!("it cannot be read: {error}")) };
+    }
+    let path = there.canonicalize().map_err(|error| format!("it cannot be read: {error}"))?;
+    let metadata = path.metadata().map_err(|error| format!("it cannot be read: {error}"))?;
+    if !path.starts_with(root) {
+        return Err("it is a link that leads out of the project".to_owned());
+    }
+    if !metadata.is_file() {
+        return Err("it is not a file".to_owned());
+    }
+    if metadata.len() > LARGEST {
+        return Err(format!("it is larger than {} KB", LARGEST / 1024));
+    }
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("it cannot be read: {error}"))?;
+    Ok(Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)))
 }
 
 /// Gives every session what a trusted project tightens.
 pub(super) struct PolicyExtension;
 
 impl Extension for PolicyExtension {
-    fn tighten(&self, config: &mut Config, plan: &mut RunPlan) {
-        ProjectPolicy::of(&plan.project.root).apply(config, plan);
+    fn tighten(&self, config: &mut Config, plan: &mut RunPlan) -> Result<(), SetupError> {
+        let home = super::environment().home();
+        ProjectPolicy::of(&plan.project.root).apply(home.as_deref(), config, plan)
     }
 
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {

@@ -398,6 +398,41 @@ fn a_linked_work_tree_and_a_folder_of_a_repository_are_reviewed() {
     }
 }
 
+/// Refs in a table, of which a linked work tree has one of its own: that is said, and nothing is guessed.
+#[test]
+fn a_linked_work_tree_whose_refs_are_in_a_table_is_refused_and_its_main_one_reviewed() {
+    let rig = rig([Reply::text("Fine.").times(3)]);
+    let (source, linked) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let at = |folder: &Path, arguments: &[&str]| {
+        let identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
+        Command::new("git").arg("-C").arg(folder).args(identity).args(arguments).output().unwrap()
+    };
+    let main = source.path().canonicalize().unwrap();
+    if !at(&main, &["init", "--quiet", "--ref-format=reftable", "-b", "main"]).status.success() {
+        println!("skipped: this git has no tables of refs");
+        return;
+    }
+    let linked = linked.path().canonicalize().unwrap().join("linked");
+    fs::write(main.join("lines.txt"), "one\n").unwrap();
+    let worktree = ["worktree", "add", "--quiet", "-b", "topic", linked.to_str().unwrap()];
+    for arguments in [&["add", "--all"][..], &["commit", "--quiet", "-m", "one"], &worktree] {
+        let ran = at(&main, arguments);
+        assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    }
+    for (folder, works) in [(&main, true), (&linked, false)] {
+        fs::write(folder.join("lines.txt"), "one\nchanged\n").unwrap();
+        assert!(rig.command(&["trust"]).current_dir(folder).output().unwrap().status.success());
+        let ran = rig.command(&["review"]).current_dir(folder).output().unwrap();
+        let told = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.success(), works, "{told}");
+        if !works {
+            assert_eq!(ran.status.code(), Some(2), "{told}");
+            assert!(told.contains("refs are not kept in files") && told.contains("linked work tree"), "{told}");
+        }
+    }
+    assert!(rig.server.generations()[0].seen().unwrap().last_contains("+changed"));
+}
+
 /// Nobody else starts git: not by its name, and not in a line for a shell. The sandbox's own probes do, as the commands they
 /// stand for would.
 #[test]

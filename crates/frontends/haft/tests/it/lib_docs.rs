@@ -8,6 +8,7 @@ use haft_testkit::{Reply, Script};
 use haft_types::Api;
 
 use crate::rig::Rig;
+use crate::sandbox::has_namespaces;
 
 fn git(folder: &Path, arguments: &[&str]) {
     let identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
@@ -68,4 +69,49 @@ fn a_repository_that_cannot_be_fetched_changes_nothing() {
     let left: Vec<_> =
         fs::read_dir(rig.home().join("data/libraries")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["libraries.toml"]);
+}
+
+/// A source that is reached by `ssh` is fetched in the sandbox like any other; the user's agent for keys is there, and no more.
+#[test]
+fn a_source_behind_ssh_is_fetched_confined() {
+    let python = Command::new("python3").arg("--version").output().is_ok();
+    if !python || Command::new("git").arg("--version").output().is_err() {
+        println!("skipped: git or python3 is not installed");
+        return;
+    }
+    for source_name in ["host:repo", "ssh://host/repo", "me@host:repo"] {
+        let rig = Rig::new(Api::Anthropic, Script::replies([Reply::text("Done.")]).unwrap());
+        if !has_namespaces(&rig) {
+            return;
+        }
+        // Beside the build: `/tmp` of a command is its own.
+        let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let folder = place.path().canonicalize().unwrap();
+        let source = folder.join("source");
+        write(&source.join("github.com/pallets/flask/quick.md"), "Flask in brief.\n");
+        for arguments in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "one"]] {
+            git(&source, arguments);
+        }
+        let (agent, ssh, planted) = (folder.join("agent"), folder.join("ssh"), folder.join("planted"));
+        let socket = std::os::unix::net::UnixListener::bind(&agent).unwrap();
+        let heard = std::thread::spawn(move || socket.accept().is_ok());
+        let script = format!(
+            "#!/bin/sh\necho x > {planted}\necho x > \"$HOME/.ssh/authorized_keys\"\n\
+             python3 -c 'import os,socket; socket.socket(socket.AF_UNIX).connect(os.environ[\"SSH_AUTH_SOCK\"])'\n\
+             exec git-upload-pack {source}\n",
+            planted = planted.display(),
+            source = source.display()
+        );
+        write(&ssh, &script);
+        fs::set_permissions(&ssh, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let own = format!("[core]\n\tsshCommand = {}\n[safe]\n\tdirectory = *\n", ssh.display());
+        write(&folder.join(".gitconfig"), &own);
+        fs::create_dir_all(folder.join(".ssh")).unwrap();
+        rig.run(&["lib", "proxy", source_name]);
+        let mut command = rig.command(&["lib", "add", "flask"]);
+        let added = command.env("HOME", &folder).env("SSH_AUTH_SOCK", &agent).output().unwrap();
+        assert!(added.status.success(), "{source_name}: {}", String::from_utf8_lossy(&added.stderr));
+        assert!(!planted.exists() && !folder.join(".ssh/authorized_keys").exists(), "{source_name}: it is confined");
+        assert!(heard.join().unwrap(), "{source_name}: the agent was asked");
+    }
 }

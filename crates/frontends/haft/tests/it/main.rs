@@ -7,6 +7,7 @@ mod active_context;
 mod advisories;
 mod agents;
 mod architecture;
+mod attacks;
 mod bad_input;
 mod broken;
 mod budgets;

@@ -96,7 +96,7 @@ fn settings_of_claude_code_deny_and_ask_and_never_allow() {
   "env": {"A": "1"},
   "permissions": {
     "allow": ["Bash(touch:*)"],
-    "deny": ["Read(./.env)", "Bash(curl:*)", "Bash(("],
+    "deny": ["Read(./.env)", "Bash(curl:*)"],
     "ask": ["WebFetch"]
   }
 }"#;
@@ -113,7 +113,95 @@ fn settings_of_claude_code_deny_and_ask_and_never_allow() {
         told.iter().any(|text| text.contains("`env` (line 2)") && text.contains("`permissions.allow` (line 4)")),
         "{told:?}"
     );
-    assert!(told.iter().any(|text| text.contains("line 5") && text.contains("Bash((")), "{told:?}");
+}
+
+/// What may forbid something and cannot be read forbids everything: nobody knows what it was to be.
+#[test]
+fn a_prohibition_that_cannot_be_read_stops_the_run() {
+    let long = format!("# {}\n[permissions]\ndeny = [\"read_file\"]\n", "x".repeat(300 * 1024));
+    for (file, text, named) in [
+        (".claude/settings.json", r#"{"permissions": {"deny": ["Bash(("]}}"#, "Bash(("),
+        (".claude/settings.json", r#"{"permissions": {"deny": "Read(.env)"}}"#, "not a list"),
+        (".claude/settings.json", r#"{"permissions": {"deny": ["Read(.env)", 7]}}"#, "not a list"),
+        (".claude/settings.json", r#"{"permissions": ["Read(.env)"]}"#, "holds no keys"),
+        (".claude/settings.json", r#"{"permissions": {"deny": ["Read(.env)"]}"#, "cannot be read"),
+        (".claude/settings.local.json", "// note\n{}", "cannot be read"),
+        (".haft/config.toml", "[permissions]\ndeny = [\"execute_command((\"]\n", "execute_command(("),
+        (".haft/config.toml", "[permissions]\ndeny = [\"web_crawl(example.com)\"]\n", "names no host"),
+        (".haft/config.toml", "[permissions]\ndeny = \"read_file\"\n", "not a list"),
+        (".haft/config.toml", "[permissions]\nask = [[\"read_file\"]]\n", "not a list"),
+        (".haft/config.toml", "[permissions\ndeny = [\"read_file\"]\n", "cannot be read"),
+        (".haft/config.toml", "permissions = \"deny\"\n", "holds no keys"),
+        (".haft/config.toml", "[sandbox]\nhidden = \"private\"\n", "not a list"),
+        (".haft/config.toml", "[tools]\noffer = \"read_file\"\n", "not a list"),
+        (".haft/config.toml", long.as_str(), "larger"),
+    ] {
+        for mode in ["ask", "yolo"] {
+            let rig = rig([line("touch made"), Reply::text("Done.").times(3)]);
+            plant(&rig, file, text);
+            let before = rig.run(&["run", "--permission-mode", mode, "go"]);
+            assert_ne!(before.code(), 2, "nothing of it counts before it is trusted: {}", before.stderr());
+            let _ = fs::remove_file(rig.project().join("made"));
+            rig.run(&["trust"]);
+            let ran = rig.run(&["run", "--permission-mode", mode, "go"]);
+            assert_eq!(ran.code(), 2, "{file} {text:.80} {mode}: {}", ran.stdout());
+            let told = ran.stderr();
+            assert!(told.contains(named) && told.contains(file), "{file} {text:.80}: {told}");
+            assert!(!rig.project().join("made").exists(), "{text:.80}");
+            assert!(rig.run(&["trust", "--show"]).stdout().contains("keep every run from starting"), "{text:.80}");
+        }
+    }
+}
+
+/// Puts something in the place of a file of rules; the second folder is outside of the project.
+type Plant = fn(&std::path::Path, &std::path::Path);
+
+#[test]
+fn a_file_of_rules_that_is_a_link_out_of_the_project_or_no_text_stops_the_run() {
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("settings.json"), "{}").unwrap();
+    let plants: [Plant; 3] = [
+        |at, out| std::os::unix::fs::symlink(out.join("settings.json"), at).unwrap(),
+        |at, _| fs::write(at, [0xff, 0xfe, 0x00]).unwrap(),
+        |at, _| fs::create_dir(at).unwrap(),
+    ];
+    for plant_it in plants {
+        let rig = rig([Reply::text("Done.")]);
+        fs::create_dir(rig.project().join(".claude")).unwrap();
+        plant_it(&rig.project().join(".claude/settings.json"), outside.path());
+        rig.run(&["trust"]);
+        let ran = rig.run(&["run", "go"]);
+        assert_eq!(ran.code(), 2, "{}", ran.stdout());
+    }
+}
+
+/// Rules for tools of other programs, and what is no prohibition, stop nothing.
+#[test]
+fn rules_for_tools_of_other_programs_stop_nothing() {
+    let rig = rig([Reply::text("Done.")]);
+    let settings =
+        r#"{"permissions": {"deny": ["KillShell", "mcp__other__x", "Agent"], "allow": ["Bash(("]}, "env": []}"#;
+    plant(&rig, ".claude/settings.json", settings);
+    rig.run(&["trust"]);
+    let ran = rig.run(&["run", "go"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+}
+
+/// What a project's rules keep from being read is hidden from commands that read it unseen.
+#[test]
+fn what_a_project_denies_to_read_is_hidden_from_commands() {
+    let rig = rig([line("sh ./look"), Reply::text("Done.")]);
+    if !has_namespaces(&rig) {
+        return;
+    }
+    plant(&rig, ".haft/config.toml", "[permissions]\ndeny = [\"read_file(secret/**)\"]\n");
+    plant(&rig, "secret/key", "hush");
+    plant(&rig, "look", "cat sec*/k*; cat open");
+    plant(&rig, "open", "visible");
+    rig.run(&["trust"]);
+    let ran = rig.run(&["run", "--output-format", "stream-json", "--permission-mode", "auto", "go"]);
+    let result = results(&ran)[0].to_string();
+    assert!(!result.contains("hush") && result.contains("visible"), "{result}");
 }
 
 #[test]

@@ -160,3 +160,32 @@ fn somebody_else_in_the_middle_takes_back_what_was_done() {
     assert_eq!(fs::read_dir(two.project("")).unwrap().count(), 2, "nothing is left over");
     assert_eq!(*two.noted.told.lock().unwrap(), ["save c 3", "changed c 3"], "how it was left is noted");
 }
+
+#[test]
+fn what_a_killed_merge_left_is_removed_at_the_next_start_and_nothing_else() {
+    let two = Two::new();
+    fs::create_dir(two.project("deep")).unwrap();
+    let left = [".haft-merge-0123456789abcdef.tmp", "deep/.haft-merge-fedcba.tmp"];
+    let others = [".haft-merge-notes.md", ".haft-other-1.tmp", "haft-merge-1.tmp", "deep/a.txt"];
+    for name in left.iter().chain(&others) {
+        fs::write(two.project(name), "x").unwrap();
+    }
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join(".haft-merge-1.tmp"), "theirs").unwrap();
+    symlink(outside.path(), two.project("link")).unwrap();
+    let notes = two.folder.path().join("notes");
+    fs::create_dir(&notes).unwrap();
+    let changes: Vec<_> =
+        ["a.txt", "deep/a.txt", "link/a.txt", "gone/a.txt"].map(|name| two.change(name, Held::Nothing)).into();
+    let lock = note_merge(&notes.join("c1.merging"), &changes).unwrap();
+    sweep_merges(&notes);
+    assert!(two.project(left[0]).exists(), "a merge that goes on is left alone");
+    // The process is killed: its lock is gone, its note is not.
+    drop(lock);
+    sweep_merges(&notes);
+    assert!(left.iter().all(|name| !two.project(name).exists()));
+    assert!(others.iter().all(|name| two.project(name).exists()));
+    assert!(outside.path().join(".haft-merge-1.tmp").exists(), "a folder swapped for a link is not followed");
+    assert_eq!(fs::read_dir(&notes).unwrap().count(), 0);
+    sweep_merges(&two.folder.path().join("nothing"));
+}

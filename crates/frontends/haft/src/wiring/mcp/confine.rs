@@ -7,8 +7,8 @@ use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use haft_agent::{Places, set_up_sandbox};
-use haft_engine::{Callback, Moment, Occasion, Reaction, StartGuard, StartRequest};
-use haft_mcp::{Confines, ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin, ServerReach};
+use haft_engine::{Callback, DecisionState, Moment, Notice, Occasion, Reaction, StartGuard, StartRequest};
+use haft_mcp::{Confines, ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin, ServerReach, Servers};
 use haft_project::{Level, TrustRecord};
 use haft_sandbox::{ConfinementSpec, Sandbox, SandboxConfig};
 use haft_types::{HookPoint, PermissionMode};
@@ -21,7 +21,7 @@ pub(super) struct ServerSandboxes {
     pub(super) record: TrustRecord,
     /// Whether the project's own files may be obeyed.
     pub(super) trusted: bool,
-    pub(super) mode: PermissionMode,
+    pub(super) shared: Arc<DecisionState>,
     /// Decides on those of a project; where there is none, its user has just named the server to be started.
     pub(super) guard: Option<Arc<StartGuard>>,
     pub(super) notices: Arc<StartNotices>,
@@ -31,12 +31,8 @@ pub(super) struct ServerSandboxes {
 #[async_trait]
 impl Confines for ServerSandboxes {
     async fn confined(&self, server: &ServerDefinition) -> Result<Option<Arc<ConfinementSpec>>, String> {
-        let yolo = self.mode == PermissionMode::Yolo;
-        match (server.confinement, server.origin) {
-            (ServerConfinement::Never, _) => return Ok(None),
-            (ServerConfinement::Default, ServerOrigin::Project) if yolo => return Ok(None),
-            (ServerConfinement::Default, ServerOrigin::User) if yolo || self.trusted => return Ok(None),
-            (ServerConfinement::Default | ServerConfinement::Always, _) => {}
+        if !self.must_be_confined(server) {
+            return Ok(None);
         }
         let mut set_up = self.set_up.lock().await;
         let is_new = !set_up.contains_key(&server.name);
@@ -50,6 +46,16 @@ impl Confines for ServerSandboxes {
             self.tell_of_limits(server);
         }
         Ok(sandbox.confined())
+    }
+
+    fn must_be_confined(&self, server: &ServerDefinition) -> bool {
+        let yolo = self.shared.mode() == PermissionMode::Yolo;
+        match (server.confinement, server.origin) {
+            (ServerConfinement::Never, _) => false,
+            (ServerConfinement::Always, _) => true,
+            (ServerConfinement::Default, ServerOrigin::Project) => !yolo,
+            (ServerConfinement::Default, ServerOrigin::User) => !yolo && !self.trusted,
+        }
     }
 }
 
@@ -148,22 +154,31 @@ struct GivenNotices {
     waiting: Vec<String>,
 }
 
+/// Follows the session: tells what there is to tell of servers, and ends those that a switch of the mode has overtaken.
+pub(super) struct ServerWatch {
+    pub(super) servers: Arc<Servers>,
+    pub(super) notices: Arc<StartNotices>,
+}
+
 #[async_trait]
-impl Callback for StartNotices {
+impl Callback for ServerWatch {
     fn name(&self) -> &'static str {
         "MCP servers"
     }
 
     fn listens_to(&self, point: HookPoint) -> bool {
-        point == HookPoint::PostToolCall
+        matches!(point, HookPoint::PostToolCall | HookPoint::ApiRequestStart)
     }
 
     fn wants(&self, _moment: &Moment) -> bool {
-        !self.0.lock().unwrap_or_else(PoisonError::into_inner).waiting.is_empty()
+        let waiting = !self.notices.0.lock().unwrap_or_else(PoisonError::into_inner).waiting.is_empty();
+        waiting || self.servers.has_outgrown()
     }
 
     async fn call(&self, _occasion: &Occasion<'_>) -> Result<Reaction, String> {
-        let messages = std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).waiting);
-        Ok(Reaction { messages, ..Reaction::default() })
+        self.servers.end_outgrown().await;
+        let waiting = std::mem::take(&mut self.notices.0.lock().unwrap_or_else(PoisonError::into_inner).waiting);
+        let notices = waiting.into_iter().map(|message| Notice { code: super::NOTICE, message });
+        Ok(Reaction { notices: notices.collect(), ..Reaction::default() })
     }
 }
