@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use haft_engine::turn::Limits;
+use haft_engine::turn::TurnLimits;
 use haft_engine::{Approver, Callback, Notice, Roles, Session, ToolHelp, Which};
 use haft_model::{Declared, ModelError, Secret};
 use haft_project::external::HelpCache;
 use haft_sandbox::Sandbox;
-use haft_store::versions::FileVersions;
 use haft_store::{Conversation, Store};
 use haft_text::Masker;
-use haft_tool::{Plugin, Tool};
+use haft_tool::{ChangeRecords, Plugin, Tool, Unrecorded};
+use haft_tools::ProjectCopies;
 use haft_types::{Clock, IdSource, Message};
 
 use crate::builder::{AgentBuilder, model_of};
@@ -34,16 +34,16 @@ pub struct Agent {
     pub(crate) plugins: Vec<Arc<dyn Plugin>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
-    /// Where runs work that are not told otherwise.
+    /// Where runs work by default.
     pub(crate) project: Option<Project>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: TurnLimits,
     pub(crate) on_masker: Option<MaskerListener>,
-    /// In place of the database below the data folder.
-    pub(crate) file_versions: Option<Arc<dyn FileVersions>>,
+    pub(crate) changes: Arc<dyn ChangeRecords>,
+    pub(crate) copies: Option<Arc<dyn ProjectCopies>>,
 }
 
-/// Who is told what must not be shown, once it is known.
+/// Who hears what must not be shown, once it is known.
 pub(crate) type MaskerListener = Arc<dyn Fn(&Masker) + Send + Sync>;
 
 impl Agent {
@@ -60,9 +60,10 @@ impl Agent {
             ids: Arc::new(RandomIds),
             project: None,
             approver: None,
-            limits: Limits::default(),
+            limits: TurnLimits::default(),
             on_masker: None,
-            file_versions: None,
+            changes: Arc::new(Unrecorded),
+            copies: None,
         }
     }
 
@@ -78,20 +79,26 @@ impl Agent {
         self
     }
 
-    /// The same with a listener that is told what must not be shown before a session is opened: keys out of files and of
+    /// The same with a listener that hears what must not be shown before a session is opened: keys out of files and of
     /// extensions, which a log outside of the session cannot know.
     #[must_use]
     pub fn on_masker(self, tell: impl Fn(&Masker) + Send + Sync + 'static) -> Self {
         Self { on_masker: Some(Arc::new(tell)), ..self }
     }
 
-    /// The same with another store for what files held before they were changed.
+    /// The same with a record of what calls change in files: before a file is changed, what it held is saved there.
     #[must_use]
-    pub fn with_file_versions(self, versions: Arc<dyn FileVersions>) -> Self {
-        Self { file_versions: Some(versions), ..self }
+    pub fn with_change_records(self, changes: Arc<dyn ChangeRecords>) -> Self {
+        Self { changes, ..self }
     }
 
-    /// What a run is told of this conversation, as the builder and the configuration have it. Further fields may be set before
+    /// The same with copies of the project for sub-agents that ask for one.
+    #[must_use]
+    pub fn with_project_copies(self, copies: Arc<dyn ProjectCopies>) -> Self {
+        Self { copies: Some(copies), ..self }
+    }
+
+    /// What a run of this conversation is opened with, as the builder and the configuration have it. Further fields may be set before
     /// it is opened.
     pub fn plan(&self, which: Which) -> Result<RunPlan, SetupError> {
         let project = match &self.project {
@@ -133,7 +140,7 @@ impl Agent {
         let confined = wiring::with_denied_reads(places, config, &plan)?;
         let sandbox = sandbox::set_up_sandbox(places, &confined, plan.mode, projects).await?;
         let asking = tool_help(places, config, &plan.project);
-        let (mut session, services) = wiring::prepare(&agent, plan, store, sandbox, (declared, key))?;
+        let (mut session, services) = wiring::prepare(&agent, plan, store, sandbox, declared, key)?;
         session.knowledge.tool_help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
         session.notices.extend(config.unasked_roles().map(|role| Notice {
             code: "model_role",
@@ -179,7 +186,7 @@ impl Agent {
             Look::MayAsk => agent.key(&declared).unwrap_or_default(),
         };
         let sandbox = Sandbox::off("nothing is run");
-        let (mut session, services) = wiring::prepare(&agent, plan, store, sandbox, (declared, key))?;
+        let (mut session, services) = wiring::prepare(&agent, plan, store, sandbox, declared, key)?;
         session.knowledge.ground.trusted |= look == Look::AsTrusted;
         Ok(Box::pin(Session::look(session, services, conversation, messages)).await?)
     }

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use haft_engine::turn::Limits;
+use haft_engine::turn::TurnLimits;
 use haft_engine::{Approver, BaseLoop, Callback};
 use haft_model::{Client, ModelConfig, ProviderConfig};
 use haft_tool::{Plugin, Registry, Tool};
@@ -29,7 +29,7 @@ pub struct AgentBuilder {
     project: Option<PathBuf>,
     config: Config,
     approver: Option<Arc<dyn Approver>>,
-    limits: Limits,
+    limits: TurnLimits,
     extensions: Vec<Arc<dyn Extension>>,
     tools: Vec<Arc<dyn Tool>>,
     callbacks: Vec<Arc<dyn Callback>>,
@@ -46,7 +46,7 @@ impl Default for AgentBuilder {
             project: None,
             config: Config::default(),
             approver: None,
-            limits: Limits::default(),
+            limits: TurnLimits::default(),
             extensions: Vec::new(),
             tools: Vec::new(),
             callbacks: Vec::new(),
@@ -113,7 +113,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Who the model is told to be, in place of the built-in role of a coding agent.
+    /// The role of the model, in place of the built-in role of a coding agent.
     pub fn role(mut self, role: impl Into<String>) -> Self {
         self.config.roles.main = role.into();
         self
@@ -126,7 +126,7 @@ impl AgentBuilder {
     }
 
     /// What a run may use up.
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: TurnLimits) -> Self {
         self.limits = limits;
         self
     }
@@ -183,7 +183,7 @@ impl AgentBuilder {
         })
     }
 
-    /// A loop of the model and the tools alone, told who it is by this system prompt: no project, no store, no permission, no
+    /// A loop of the model and the tools alone, with this system prompt: no project, no store, no permission, no
     /// built-in tools. Extensions, callbacks and plugins need a session and are left out.
     pub fn build_loop(self, system_prompt: &str) -> Result<BaseLoop, SetupError> {
         let declared = models::declared_model(&self.environment, &self.config, &model_of(&self.config)?)?;
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_plan_takes_what_the_builder_was_told() {
         let folder = tempfile::tempdir().unwrap();
-        let limits = Limits { turns: Some(3), ..Limits::default() };
+        let limits = TurnLimits { turns: Some(3), ..TurnLimits::default() };
         let agent = builder()
             .home(folder.path().join("home"))
             .project(folder.path())

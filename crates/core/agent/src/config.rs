@@ -47,7 +47,7 @@ pub struct Config {
     pub model_roles: ModelRoles,
     /// How requests are built.
     pub context: Policy,
-    /// Who the model is told to be.
+    /// The role of the model.
     pub roles: RolesConfig,
     /// What may happen without asking.
     pub permissions: PermissionsConfig,

@@ -9,7 +9,7 @@ use haft_engine::Notice;
 use crate::config::Config;
 use crate::places::Places;
 
-/// The edition of defaults: what is told of each was not so before it.
+/// The edition of defaults: what is said of each was not so before it.
 const EDITION: u32 = 3;
 
 const CHANGED: &str = "prompts and defaults have changed in this version: conversations cost less, and are shortened later and \
@@ -22,14 +22,14 @@ const CONFINED: &str = "your hooks run in the sandbox of commands now: they writ
 
 /// The notices that are due. From now on they are not.
 pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
-    let told = std::fs::read_to_string(places.defaults_file()).ok().and_then(|told| told.trim().parse::<u32>().ok());
-    let told = told.unwrap_or_default();
+    let seen = std::fs::read_to_string(places.defaults_file()).ok().and_then(|text| text.trim().parse::<u32>().ok());
+    let seen = seen.unwrap_or_default();
     // Where that cannot be kept, it would be said again and again.
-    if told >= EDITION || !places.database().exists() || keep(places).is_err() {
+    if seen >= EDITION || !places.database().exists() || keep(places).is_err() {
         return Vec::new();
     }
     let due = |edition, code, message: &str| {
-        (told < edition).then(|| Notice { code, message: message.to_owned(), failed: false })
+        (seen < edition).then(|| Notice { code, message: message.to_owned(), failed: false })
     };
     let hooks = due(3, "hooks_confined", CONFINED).filter(|_| !config.hooks.is_empty());
     due(2, "defaults_changed", CHANGED).into_iter().chain(hooks).collect()
@@ -69,9 +69,9 @@ mod tests {
             assert!(CHANGED.contains(key), "{key}");
         }
         assert!(taken(&places, &hooked).is_empty(), "once");
-        for (left, told) in [("", vec!["defaults_changed", "hooks_confined"]), ("2\n", vec!["hooks_confined"])] {
+        for (left, codes) in [("", vec!["defaults_changed", "hooks_confined"]), ("2\n", vec!["hooks_confined"])] {
             std::fs::write(places.defaults_file(), left).unwrap();
-            assert_eq!(taken(&places, &hooked), told, "{left:?}");
+            assert_eq!(taken(&places, &hooked), codes, "{left:?}");
             assert!(taken(&places, &hooked).is_empty(), "once");
         }
     }

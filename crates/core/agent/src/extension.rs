@@ -89,7 +89,7 @@ pub struct Contribution {
     pub readers: Readers,
     /// Values that must not be shown or kept anywhere.
     pub secrets: Vec<String>,
-    /// What the user must be told first, once.
+    /// What the user must see first, once.
     pub notices: Vec<Notice>,
 }
 

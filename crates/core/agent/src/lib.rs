@@ -4,7 +4,7 @@
 //! work in as values ([`HostEnvironment`], [`Places`]); it reads no environment, home folder or terminal, and names no extension:
 //! those are registered through [`Extension`].
 //!
-//! Read first: [`Agent`] (who opens sessions), [`RunPlan`] (what one run is told), [`config::Config`] (what is configured),
+//! Read first: [`Agent`] (who opens sessions), [`RunPlan`] (what one run is opened with), [`config::Config`] (what is configured),
 //! [`Extension`] (what is registered beside the core).
 //!
 //! ```
@@ -64,7 +64,7 @@ pub use clock::{RandomIds, WallClock};
 pub use environment::HostEnvironment;
 pub use error::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupError};
 /// What a front end needs of a running session: its events, and the approval of calls.
-pub use haft_engine::{Answer, Approval, Approver, EventSink, MAIN};
+pub use haft_engine::{Approval, ApprovalReply, Approver, EventSink, MAIN};
 
 pub use extension::{AbsentExtension, Contribution, Extension, ExtensionContext};
 pub use keys::{KeyState, key_of, key_state};
@@ -76,6 +76,6 @@ pub use plan::{RunPlan, RunStep, prompt_file};
 pub use project::Project;
 pub use role::OwnChoice;
 pub use sandbox::{confinement, set_up_sandbox};
-pub use store::{open_store, versions};
+pub use store::open_store;
 pub use tool_help::tool_help;
 pub use wiring::{permissions, with_rules};

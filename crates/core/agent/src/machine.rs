@@ -1,4 +1,4 @@
-//! The machine as the model is told of it.
+//! The machine as the prompt describes it.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -7,7 +7,7 @@ use haft_context::Environment;
 use crate::environment::HostEnvironment;
 use crate::project::Project;
 
-/// What the model is told. No clock: it would change the prefix of every request.
+/// What the prompt says. No clock: it would change the prefix of every request.
 pub(crate) fn described(host: &HostEnvironment, project: &Project) -> Environment {
     let variable = |name: &str| host.variable(name).unwrap_or_default();
     Environment {
@@ -27,8 +27,8 @@ fn encoding(locales: &[String]) -> String {
 }
 
 /// The user's name: in containers no variable tells it.
-fn user(told: &[String]) -> String {
-    if let Some(name) = told.iter().find(|name| !name.is_empty()) {
+fn user(names: &[String]) -> String {
+    if let Some(name) = names.iter().find(|name| !name.is_empty()) {
         return name.clone();
     }
     let Ok(process) = std::fs::metadata("/proc/self") else { return "unknown".to_owned() };

@@ -102,7 +102,7 @@ impl Places {
         self.data.join("journal")
     }
 
-    /// Says which prompts and defaults the user has been told of.
+    /// Says which prompts and defaults the user has seen.
     pub fn defaults_file(&self) -> PathBuf {
         self.state.join("defaults")
     }

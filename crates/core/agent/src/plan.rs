@@ -1,10 +1,10 @@
-//! What one run is told, after configuration and whatever the front end adds are one.
+//! What one run is opened with, after configuration and whatever the front end adds are one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_engine::turn::Limits;
+use haft_engine::turn::TurnLimits;
 use haft_engine::{AnswerSchema, Approver, Leftovers, Roles, SharedBudget, Which};
 use haft_types::PermissionMode;
 
@@ -12,7 +12,7 @@ use crate::config::{Config, RolesConfig};
 use crate::error::SetupError;
 use crate::project::Project;
 
-/// What a run is told, after flags and configuration are one.
+/// What a run is opened with, after flags and configuration are one.
 #[derive(Clone)]
 pub struct RunPlan {
     /// The main model, as `provider/model`.
@@ -23,7 +23,7 @@ pub struct RunPlan {
     pub project: Project,
     /// Folders beside the project that its tools may use.
     pub added_folders: Vec<PathBuf>,
-    /// Who the model is told to be.
+    /// The role of the model.
     pub roles: Roles,
     /// How much may happen without asking.
     pub mode: PermissionMode,
@@ -38,7 +38,7 @@ pub struct RunPlan {
     /// Paths named as the focus of the task.
     pub focus_files: Vec<String>,
     /// What it may use up.
-    pub limits: Limits,
+    pub limits: TurnLimits,
     /// Whether only the model's report that the goal is reached ends a turn.
     pub goal: bool,
     /// What becomes of what still runs when a turn is over.
@@ -76,7 +76,7 @@ impl RunPlan {
             otherwise: None,
             tool_profiles: config.tools.profiles.clone(),
             focus_files: Vec::new(),
-            limits: Limits::default(),
+            limits: TurnLimits::default(),
             goal: false,
             leftovers: Leftovers::End,
             answer: None,

@@ -20,7 +20,7 @@ impl RunPlan {
     /// Puts the role of this agent on.
     pub fn take_role(&mut self, places: &Places, name: &str, chosen: OwnChoice) -> Result<(), SetupError> {
         let (ground, _) = knowledge(places, &self.project)?;
-        // What is wrong with another file is told by `haft agents list`.
+        // What is wrong with another file is shown by `haft agents list`.
         let found = agents::load(&ground, &mut Vec::new());
         let Some(agent) = found.get(name) else {
             let names: Vec<_> = found.items.iter().map(|agent| agent.name.as_str()).collect();

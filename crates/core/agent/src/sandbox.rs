@@ -101,7 +101,7 @@ fn policy(
         protected,
         writable: writable.collect::<Result<_, _>>()?,
         hidden,
-        // What the model is pointed to, or told to run.
+        // What the prompt points the model to, or asks it to run.
         readable: std::iter::once(places.spill())
             .chain(["skills", "tools", "repos"].map(|name| places.config.join(name)))
             .collect(),

@@ -17,7 +17,7 @@ pub(crate) fn sweep(folder: &Path, now: SystemTime, days: u32) {
     }
 }
 
-/// When something was last written, in a folder or a file; none when that cannot be told.
+/// When something was last written, in a folder or a file; none when that is not known.
 fn newest(path: &Path) -> Option<SystemTime> {
     let metadata = path.symlink_metadata().ok()?;
     let own = metadata.modified().ok()?;

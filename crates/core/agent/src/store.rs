@@ -1,8 +1,7 @@
-//! Opens the user's conversations, and what files were before haft changed them.
+//! Opens the user's conversations.
 
 use std::sync::Arc;
 
-use haft_store::versions::{FileVersions, SqliteVersions};
 use haft_store::{CachedStore, SqliteStore, Store};
 
 use crate::clock::WallClock;
@@ -38,16 +37,11 @@ pub(crate) fn open_store_with_backups(
     Ok(Arc::new(CachedStore::new(database, &config.store)))
 }
 
-/// What files were before haft changed them.
-pub fn versions(places: &Places, config: &Config) -> Arc<dyn FileVersions> {
-    Arc::new(SqliteVersions::at(&places.versions(), &config.store, Arc::new(WallClock)))
-}
-
 fn open_database(places: &Places, config: &Config) -> Result<SqliteStore, SetupError> {
     let fresh = !places.database().exists();
     let database = SqliteStore::open(&places.database(), &config.store, Arc::new(WallClock))?;
     if fresh {
-        // Without it a notice would be told that is not needed: no reason to fail.
+        // Without it a notice would be shown that is not needed: no reason to fail.
         drop(defaults_notice::keep(places));
     }
     Ok(database)

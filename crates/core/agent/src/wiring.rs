@@ -28,7 +28,7 @@ use crate::error::{ConfigError, SetupError};
 use crate::extension::{Contribution, ExtensionContext};
 use crate::places::Places;
 use crate::plan::{RunPlan, RunStep};
-use crate::{hooks, knowledge, machine, models, sandbox, store};
+use crate::{hooks, knowledge, machine, models, sandbox};
 
 /// The namespace of the conversations of steps: beside those of the project, and never the current one.
 const STEPS: &str = "#workflows";
@@ -39,7 +39,8 @@ pub(crate) fn prepare(
     plan: RunPlan,
     store: Arc<dyn Store>,
     sandbox: Sandbox,
-    (declared, key): (Declared, Option<Secret>),
+    declared: Declared,
+    key: Option<Secret>,
 ) -> Result<(SessionConfig, Services), SetupError> {
     let Agent { places, config, .. } = agent;
     let config = config.clone();
@@ -91,7 +92,8 @@ pub(crate) fn prepare(
     };
     let services = Services {
         store,
-        versions: agent.file_versions.clone().unwrap_or_else(|| store::versions(places, &config)),
+        changes: Arc::clone(&agent.changes),
+        copies: agent.copies.clone(),
         models: ModelServices {
             fallbacks: models::standby(host, &config, fallbacks)?,
             summarisers: models::standby(host, &config, config.model_roles.own(ModelRole::Summary).iter())?,

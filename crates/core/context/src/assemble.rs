@@ -3,7 +3,6 @@
 //! [`assemble`] walks pointers: messages that were counted and hashed when they were stored are shared, never looked into
 //! again. It holds no state; what one request decides for the next one comes back in the [`Account`].
 
-use std::collections::BTreeSet;
 use std::mem;
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use crate::build::hints;
 use crate::build::integrity;
 use crate::build::layers::Layers;
 use crate::build::placement::Placement;
-use crate::build::rounds::{Cut, Timeline};
+use crate::build::rounds::{ArchiveCut, Timeline};
 use crate::build::view::{self, Folding};
 use crate::cache::boundaries::{self, RunMotion};
 use crate::cache::prefix::{DeliberateChanges, Sent, compare};
@@ -27,15 +26,12 @@ use crate::error::ContextError;
 use crate::policy::{Compress, Policy, View};
 use crate::reduce::compaction::drop_archived;
 use crate::reduce::compress::{compress_finished, show_envelopes};
-use crate::reduce::edits::Prepared;
+use crate::reduce::edits::{EditState, Prepared};
 use crate::reduce::ladder::{self, Climbed, InputRoom, LadderStep};
-use crate::reduce::marks::{self, Marks};
 use crate::reduce::prune::{Obsolete, PruneLimits, Pruned, prune};
 use crate::reduce::when_free;
 use crate::scale::Scale;
 use crate::snapshot::Snapshot;
-
-static NO_MARKS: Marks = Marks { deleted: BTreeSet::new() };
 
 /// Makes the next request.
 pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
@@ -53,7 +49,8 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     let edits = Prepared::of(&mut line, snapshot.edits);
     drop_archived(&mut line);
     ladder::drop_remembered(&mut line, goal.decided, snapshot);
-    let deleted = marks::delete(&mut line, goal.marks);
+    let marked = snapshot.marks.map(EditState::from);
+    let deleted = Prepared::of(&mut line, marked.as_ref()).apply(&mut line, maker);
     let edited = edits.apply(&mut line, maker);
     let mut layers = Layers::new(snapshot, line);
     let compressed = compress(&mut layers, &goal, snapshot);
@@ -125,7 +122,6 @@ struct Goal<'a> {
     target: u64,
     /// What earlier requests left out, as far as that still holds.
     decided: Option<&'a Cleared>,
-    marks: &'a Marks,
 }
 
 impl<'a> Goal<'a> {
@@ -135,7 +131,7 @@ impl<'a> Goal<'a> {
         let zone = policy.safe_zone_tokens(model)?.min(room.nominal_soft);
         let target = Scale::of(model).down(zone);
         let decided = Cleared::valid(snapshot.cleared, zone);
-        Ok(Self { room, zone, target, decided, marks: snapshot.marks.unwrap_or(&NO_MARKS) })
+        Ok(Self { room, zone, target, decided })
     }
 }
 
@@ -182,7 +178,7 @@ struct Reduced {
     pruned: Pruned,
     ladder: Vec<LadderStep>,
     /// Where the messages end that were left out now.
-    cut: Option<Cut>,
+    cut: Option<ArchiveCut>,
 }
 
 /// The layered view: message by message, the reminders among them.
@@ -258,14 +254,14 @@ fn climb(
 }
 
 /// The decisions to keep, if there are new ones.
-fn remember(decided: Option<&Cleared>, target: u64, newly: Vec<MessageId>, cut: Option<Cut>) -> Option<Cleared> {
+fn remember(decided: Option<&Cleared>, target: u64, newly: Vec<MessageId>, cut: Option<ArchiveCut>) -> Option<Cleared> {
     if newly.is_empty() && cut.is_none() {
         return None;
     }
     let mut cleared = decided.cloned().unwrap_or_default();
     cleared.target = target;
     cleared.ids.extend(newly);
-    if let Some(Cut { first_kept, users_from }) = cut {
+    if let Some(ArchiveCut { first_kept, users_from }) = cut {
         (cleared.first_kept, cleared.users_from) = (Some(first_kept), users_from);
     }
     Some(cleared)

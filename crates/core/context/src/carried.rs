@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use haft_types::{ContentHash, MessageId};
 use serde::{Deserialize, Serialize};
 
-use crate::build::rounds::Cut;
+use crate::build::rounds::ArchiveCut;
 
 /// What has been left out so far because room was short. Keep it with the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,8 +30,8 @@ impl Cleared {
     }
 
     /// Where the messages end that are left out.
-    pub(crate) fn cut(&self) -> Option<Cut> {
-        Some(Cut { first_kept: self.first_kept?, users_from: self.users_from })
+    pub(crate) fn cut(&self) -> Option<ArchiveCut> {
+        Some(ArchiveCut { first_kept: self.first_kept?, users_from: self.users_from })
     }
 }
 

@@ -2,7 +2,7 @@
 //! [`rounds`](crate::build::rounds).
 //!
 //! ```text
-//! marks, edits    what people and the model leave out         on purpose, at any size
+//! edits           what people and the model (marks) leave out  on purpose, at any size
 //! compress        results of finished rounds by rule           when_free: only where the cache does not mind
 //! prune           old results and large arguments              above the safe zone; obsolete ones (superseded) first
 //! compaction      older rounds behind a summary                summary_check: whether the summary may stand for them

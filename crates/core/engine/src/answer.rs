@@ -28,7 +28,7 @@ impl AnswerSchema {
         Ok(Self { schema, validator: Arc::new(validator) })
     }
 
-    /// What the model is told with its task.
+    /// What the model reads with its task.
     pub(crate) fn instruction(&self) -> String {
         format!("{}\n\n{}", include_str!("../prompts/answer_schema.md").trim_ascii_end(), self.schema)
     }

@@ -26,7 +26,7 @@ pub struct Approval {
 
 /// What the person said.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum ApprovalReply {
     /// This once.
     Once,
     /// This once, with these arguments instead. What a rule denies stays denied.
@@ -38,8 +38,8 @@ pub enum Answer {
     Always,
     /// No.
     No {
-        /// Words for the model; may be empty.
-        words: String,
+        /// What the model reads; may be empty.
+        reason: String,
     },
 }
 
@@ -47,7 +47,7 @@ pub enum Answer {
 #[async_trait]
 pub trait Approver: Send + Sync {
     /// Shows the approval and waits for the answer. It is dropped when the run is cancelled.
-    async fn ask(&self, approval: &Approval) -> Answer;
+    async fn ask(&self, approval: &Approval) -> ApprovalReply;
 
     /// Shows a form that an MCP server sends in the middle of a call, and waits for the answers. It is dropped when the call
     /// is. Whoever cannot show one declines.

@@ -29,7 +29,7 @@ use crate::session::AdvertisedTools;
 use crate::spending::PaidRequest;
 use crate::stored_state::TokenizerFactors;
 use crate::subagents::SharedBudget;
-use crate::turn::{Input, Limits, Position, ToolsDone, Turn, Unfinished};
+use crate::turn::{Input, Position, ToolsDone, Turn, TurnLimits, Unfinished};
 use crate::turn_io::{EventSink, TurnIo, call_result};
 
 /// A model with tools and a system prompt, in a loop.
@@ -67,7 +67,7 @@ impl BaseLoop {
             registry,
             advertised,
             history: Vec::new(),
-            meter: Meter::new(Limits::default(), SharedBudget::default(), TokenizerFactors::default()),
+            meter: Meter::new(TurnLimits::default(), SharedBudget::default(), TokenizerFactors::default()),
             folder: PathBuf::from("/"),
             clock,
             ids,
@@ -77,7 +77,7 @@ impl BaseLoop {
 
     /// The same within these limits.
     #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
+    pub fn with_limits(mut self, limits: TurnLimits) -> Self {
         self.meter.set_limits(limits);
         self
     }

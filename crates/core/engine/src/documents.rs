@@ -31,7 +31,7 @@ pub(crate) struct StandingDocuments {
     ground: KnowledgePaths,
     libraries: Libraries,
     masker: Masker,
-    told: ProjectRules,
+    rules: ProjectRules,
     /// The heading and text of the document about external tools.
     external: Option<(String, String)>,
     /// Everything else they come from, as it was.
@@ -41,19 +41,19 @@ pub(crate) struct StandingDocuments {
     counts: (usize, usize),
     documents: Vec<Document>,
     agents_md: Option<String>,
-    /// What people have not been told yet.
+    /// What people have not seen yet.
     problems: Vec<FileProblem>,
     layer: Documents,
 }
 
 impl StandingDocuments {
     /// The documents that are looked for there.
-    pub(crate) fn new(ground: KnowledgePaths, libraries: Libraries, masker: Masker, told: ProjectRules) -> Self {
+    pub(crate) fn new(ground: KnowledgePaths, libraries: Libraries, masker: Masker, rules: ProjectRules) -> Self {
         Self {
             ground,
             libraries,
             masker,
-            told,
+            rules,
             external: None,
             watched: Stamps::default(),
             touched: BTreeSet::new(),
@@ -80,7 +80,7 @@ impl StandingDocuments {
         self.agents_md.as_deref()
     }
 
-    /// What people should know and have not been told.
+    /// What people should know and have not seen.
     pub(crate) fn take_problems(&mut self) -> Vec<String> {
         self.problems.drain(..).map(|problem| problem.to_string()).collect()
     }
@@ -132,23 +132,24 @@ impl StandingDocuments {
         }
         self.watched = Stamps::of(watched);
 
-        let told = instructions::load(ground, &folders, &mut problems);
-        let rules = match self.told {
+        let instructions = instructions::load(ground, &folders, &mut problems);
+        let rules = match self.rules {
             ProjectRules::Told => rules::load(ground, &mut problems),
             ProjectRules::LeftOut => Vec::new(),
         };
         let law = ground.trusted.then(|| instructions::code_law(ground, &mut problems)).flatten();
         let libraries = self.libraries.documents(ground, &mut problems);
-        let standing = told.iter().chain(&law).map(|one| &one.path);
+        let standing = instructions.iter().chain(&law).map(|one| &one.path);
         let found = standing.chain(rules.iter().map(|rule| &rule.path)).chain(libraries.iter().map(|one| &one.path));
         self.watched.add(found.cloned());
 
         let at_root = ground.root.join("AGENTS.md");
         let masked = |text: &str| self.masker.mask(text).into_owned();
-        self.agents_md = told.iter().find(|one| one.path == at_root).map(|one| masked(&one.text));
+        self.agents_md = instructions.iter().find(|one| one.path == at_root).map(|one| masked(&one.text));
         let document = |kind, heading, text: &str| Document { kind, heading, text: masked(text), need: Need::Always };
         // The project goes before the user.
-        let (of_project, of_user): (Vec<_>, Vec<_>) = told.iter().partition(|one| one.path.starts_with(&ground.root));
+        let (of_project, of_user): (Vec<_>, Vec<_>) =
+            instructions.iter().partition(|one| one.path.starts_with(&ground.root));
         let standing = |one: &&Instructions| document(DocumentKind::Rules, ground.shown(&one.path), &one.text);
         let of_libraries = libraries.iter().map(|one| Document {
             need: Need::IfRoom,

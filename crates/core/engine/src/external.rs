@@ -2,7 +2,7 @@
 //!
 //! A tool is asked at most once for each state of its file, in a sandbox, each way for a few seconds; what it said is remembered
 //! on disk. Invariant: a request waits for tools that were never asked before, and never longer than [`Asking::wait`] for all of
-//! them together; what answers later is remembered, and told when the prefix is cold.
+//! them together; what answers later is remembered, and shown when the prefix is cold.
 
 mod shelf;
 
@@ -153,9 +153,9 @@ impl ToolHelp {
 
 /// Asks one tool in all ways; the first that ends well and says something counts.
 async fn ask(asking: &Asking, tool: &ExternalTool, confined: Arc<ConfinementSpec>) -> HelpAnswer {
-    let Some(words) = tool.command() else { return HelpAnswer::Silent };
+    let Some(command) = tool.command() else { return HelpAnswer::Silent };
     for way in WAYS {
-        let argv = words.iter().cloned().chain([way.into()]).collect();
+        let argv = command.iter().cloned().chain([way.into()]).collect();
         let command = CommandSpec { argv, ..CommandSpec::shell("", tool.folder()) }
             .env(asking.environment.as_ref().clone())
             .timeout(asking.timeout)

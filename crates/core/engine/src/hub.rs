@@ -1,6 +1,6 @@
 //! The agents that run in this process, and the messages between them.
 //!
-//! Invariant: a message is given to a recipient once or not at all, and whoever sends it is told which.
+//! Invariant: a message is given to a recipient once or not at all, and whoever sends it learns which.
 
 mod post;
 #[cfg(test)]
@@ -22,7 +22,7 @@ pub const USER: &str = "user";
 /// So many messages may wait for an agent, and so many are remembered of all.
 const MOST_WAITING: usize = 1_000;
 const MOST_REMEMBERED: usize = 10_000;
-/// So much of a role is told to others.
+/// So much of a role is shown to others.
 const ROLE_CHARS: usize = 100;
 
 /// A group of agents: the `[groups.NAME]` section.
@@ -47,8 +47,8 @@ pub struct AgentMessage {
 }
 
 impl AgentMessage {
-    /// The words the recipient's model reads.
-    pub(crate) fn words(&self) -> String {
+    /// The text the recipient's model reads.
+    pub(crate) fn text_for_model(&self) -> String {
         let Self { from, group, text, .. } = self;
         match group {
             _ if from == USER => text.clone(),
@@ -159,7 +159,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Gives the same words to every member of a group but the sender, several at a time.
+    /// Gives the same text to every member of a group but the sender, several at a time.
     pub async fn send_to_group(&self, from: &str, group: &str, text: &str) -> Result<GroupDelivery, NotDelivered> {
         let members = {
             let inner = self.inner();
@@ -200,7 +200,7 @@ impl Hub {
         inner.groups.values().any(|members| members.iter().any(there))
     }
 
-    /// What an agent is told of those that run beside it, while one of these tools is offered.
+    /// What an agent reads of those that run beside it, while one of these tools is offered.
     pub(crate) fn described(&self, own: &str) -> [Option<CaseDocument>; 2] {
         let inner = self.inner();
         let agent = |(name, known): (&String, &RegisteredAgent)| {

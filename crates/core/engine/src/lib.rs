@@ -19,7 +19,6 @@ mod documents;
 mod driver;
 
 mod external;
-pub mod files;
 pub mod hub;
 mod meter;
 mod names;
@@ -38,7 +37,7 @@ pub mod turn;
 mod turn_io;
 
 pub use answer::{AnswerSchema, SchemaError};
-pub use approval::{Answer, Approval, Approver};
+pub use approval::{Approval, ApprovalReply, Approver};
 pub use base::BaseLoop;
 pub use callbacks::{
     Callback, CommandHook, HookHost, Moment, Occasion, Reaction, StartGuard, StartRefusal, StartRequest, ToolName,

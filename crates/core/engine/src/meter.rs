@@ -9,7 +9,7 @@ use haft_types::{Cost, CostSum, Price, Usage};
 
 use crate::stored_state::TokenizerFactors;
 use crate::subagents::{Reservation, SharedBudget};
-use crate::turn::{Limits, Spent};
+use crate::turn::{Spent, TurnLimits};
 
 /// How much of the newest reply's ratio goes into a factor.
 const WEIGHT: f64 = 0.3;
@@ -24,7 +24,7 @@ const MOST_FRAMING: u64 = 512;
 
 /// What is used up, and how far it may go.
 pub(crate) struct Meter {
-    limits: Limits,
+    limits: TurnLimits,
     /// What all turns have used, with their sub-agents.
     budget: SharedBudget,
     /// When this turn began.
@@ -41,7 +41,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    pub(crate) fn new(limits: Limits, budget: SharedBudget, factors: TokenizerFactors) -> Self {
+    pub(crate) fn new(limits: TurnLimits, budget: SharedBudget, factors: TokenizerFactors) -> Self {
         let usage = Usage::default();
         Self {
             limits,
@@ -110,11 +110,11 @@ impl Meter {
     }
 
     /// The limits of a turn.
-    pub(crate) fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> TurnLimits {
         self.limits
     }
 
-    pub(crate) fn set_limits(&mut self, limits: Limits) {
+    pub(crate) fn set_limits(&mut self, limits: TurnLimits) {
         self.limits = limits;
     }
 

@@ -15,7 +15,7 @@ use haft_tool::{Guard, Intent, ReadFilter, Tool, ToolContext, Workspace};
 use haft_types::{Decision, Envelope, PermissionMode};
 use serde_json::Value;
 
-use crate::approval::{Answer, Approval, Approver};
+use crate::approval::{Approval, ApprovalReply, Approver};
 use crate::names;
 
 /// What decides for one session.
@@ -166,8 +166,8 @@ impl Permit {
         };
         let mut granted = Granted { outside: verdict.outside, ..Granted::default() };
         match approver.ask(&approval).await {
-            Answer::Once => Ok(granted),
-            Answer::Changed { arguments } => {
+            ApprovalReply::Once => Ok(granted),
+            ApprovalReply::Changed { arguments } => {
                 let call = PermissionRequest::of(tool, &arguments);
                 let (verdict, _) = self.verdict(&call);
                 match verdict.decision {
@@ -177,15 +177,15 @@ impl Permit {
                     }
                 }
             }
-            Answer::Always => {
+            ApprovalReply::Always => {
                 self.remember(&approval.remember);
                 let written = approver.remember(&approval.remember).await;
                 granted.notice = written.err().map(|why| format!("the rule could not be written: {why}"));
                 Ok(granted)
             }
-            Answer::No { words } => {
-                let words = words.trim();
-                let said = if words.is_empty() { String::new() } else { format!(" They said: {words}") };
+            ApprovalReply::No { reason } => {
+                let reason = reason.trim();
+                let said = if reason.is_empty() { String::new() } else { format!(" They said: {reason}") };
                 let message = format!(
                     "The user did not allow this call of `{}`.{said} Find another way, or ask what they want.",
                     call.tool

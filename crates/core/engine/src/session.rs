@@ -35,9 +35,9 @@ use std::sync::Arc;
 use haft_context::ContextError;
 use haft_model::Client;
 use haft_store::{Conversation, StoreError};
+use haft_tool::ChangeWatch;
 use haft_types::{Entry, ModelSpec};
 
-use crate::files::Watch;
 use crate::hub::Mailbox;
 use crate::meter::Meter;
 use crate::permit::Permit;
@@ -86,7 +86,7 @@ pub struct Session {
     meter: Meter,
     permit: Arc<Permit>,
     hooked: Hooked,
-    watch: Arc<Watch>,
+    recorded: Arc<dyn ChangeWatch>,
     resumed: bool,
     /// Whether it was started by another session.
     rank: Rank,
@@ -120,8 +120,8 @@ impl Session {
     /// The documents that are sent with every request: heading or path, text, and tokens.
     pub fn documents(&self) -> impl Iterator<Item = (&str, &str, u32)> {
         let counter = &self.services.counter;
-        let told = |one: &'_ haft_context::Document| counter.text(&one.text);
-        self.prompt.documents().iter().map(move |one| (one.heading.as_str(), one.text.as_str(), told(one)))
+        let tokens = |one: &'_ haft_context::Document| counter.text(&one.text);
+        self.prompt.documents().iter().map(move |one| (one.heading.as_str(), one.text.as_str(), tokens(one)))
     }
 
     /// The paths the system message names as the focus of the task.

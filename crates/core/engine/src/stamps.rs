@@ -9,21 +9,21 @@ use std::path::{Path, PathBuf};
 
 /// What was looked at. Nothing yet is never the same.
 #[derive(Debug, Default)]
-pub(crate) struct Stamps(Vec<(PathBuf, Option<FileStamp>)>);
+pub(crate) struct Stamps(Vec<(PathBuf, Option<WatchedStamp>)>);
 
 /// Size and time of a file; none when it is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileStamp {
+struct WatchedStamp {
     size: u64,
     mtime_ns: i128,
     inode: u64,
     mode: u32,
 }
 
-fn stamp(path: &Path) -> Option<FileStamp> {
+fn stamp(path: &Path) -> Option<WatchedStamp> {
     let meta = fs::metadata(path).ok()?;
     let mtime_ns = i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec());
-    Some(FileStamp { size: meta.size(), mtime_ns, inode: meta.ino(), mode: meta.mode() })
+    Some(WatchedStamp { size: meta.size(), mtime_ns, inode: meta.ino(), mode: meta.mode() })
 }
 
 impl Stamps {

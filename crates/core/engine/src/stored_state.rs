@@ -96,7 +96,7 @@ pub(crate) struct ToolDescription {
 #[serde(transparent)]
 pub(crate) struct TokenizerFactors(pub(crate) BTreeMap<String, f64>);
 
-/// Whether the model was last told that plan mode is on.
+/// Whether the model last read that plan mode is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct PlanModeNotice(pub(crate) bool);
@@ -158,7 +158,7 @@ pub(crate) struct FolderNoteList {
 #[derive(Debug, Default)]
 pub(crate) struct StoredState {
     documents: BTreeMap<String, Value>,
-    /// What the user must be told of those that cannot be understood.
+    /// What the user must see of those that cannot be understood.
     notices: Vec<Notice>,
 }
 
@@ -175,7 +175,7 @@ impl StoredState {
     }
 
     /// A document, if it is there and can be understood. One that can not is as good as none: it says how an earlier request was
-    /// built, and a request can be built without it. The user is told.
+    /// built, and a request can be built without it. The user is notified.
     pub(crate) fn take<T: StateDocument>(&mut self) -> Option<T> {
         let value = self.take_json::<T>()?;
         serde_json::from_value(value).map_err(|error| self.note_unreadable(T::KEY, &error)).ok()
@@ -189,7 +189,7 @@ impl StoredState {
         self.notices.push(Notice { code: "stored_state", message, failed: true });
     }
 
-    /// What the user must be told, once.
+    /// What the user must see, once.
     pub(crate) fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }

@@ -14,7 +14,6 @@ mod roster;
 mod shared_budget;
 #[cfg(test)]
 mod tests;
-mod worktree;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -61,7 +60,7 @@ pub(crate) struct ParentProgress {
 impl SubagentRoster {
     /// Looks for agents; none when there are none.
     pub(crate) fn look(ground: &KnowledgePaths, masker: &Masker) -> Option<Arc<Self>> {
-        // What is wrong with one is told by `haft agents list`.
+        // What is wrong with one is shown by `haft agents list`.
         let found = agents::load(ground, &mut Vec::new());
         if found.items.is_empty() {
             return None;
@@ -70,7 +69,7 @@ impl SubagentRoster {
         Some(Arc::new(Self { ground, masker, found, parent: OnceLock::new(), now: Mutex::default() }))
     }
 
-    /// What the model is told of them in advance.
+    /// What the model reads of them in advance.
     pub(crate) fn listed(&self) -> CaseDocument {
         roster::listed(&self.found.items, &self.masker)
     }

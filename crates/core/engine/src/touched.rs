@@ -12,7 +12,7 @@ use crate::ports::Reads;
 /// Longer words are no paths.
 const LONGEST: usize = 512;
 
-/// The files the user's words name, whether or not they exist.
+/// The files the user's input name, whether or not they exist.
 #[derive(Default)]
 pub(crate) struct Mentions {
     /// So many messages were looked through.
@@ -55,7 +55,7 @@ impl Touched<'_> {
 
 /// The words that look like a path, as paths of the project.
 fn paths_in(text: &str, ground: &KnowledgePaths) -> Vec<PathBuf> {
-    let punctuation = |letter: char| "\"'`()[]{}<>,;:!?@".contains(letter);
+    let punctuation = |c: char| "\"'`()[]{}<>,;:!?@".contains(c);
     let words = text.split_whitespace().map(|word| word.trim_matches(punctuation).trim_end_matches('.'));
     let mut found = Vec::new();
     for word in words.filter(|word| word.len() <= LONGEST && word.contains(['.', '/'])) {

@@ -1,6 +1,6 @@
 //! The turn as a state machine without I/O.
 //!
-//! A [`Turn`] holds no handles. It is told what happened ([`Input`]) and answers with what to do next ([`Action`]); the driver
+//! A [`Turn`] holds no handles. It is given what happened ([`Input`]) and answers with what to do next ([`Action`]); the driver
 //! does it and comes back. So the same turn runs headless, in a terminal, in tests, and goes on after a crash: whatever was
 //! stored last is turned into the first input again.
 //!
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use haft_types::{ContentHash, Outcome, StopReason, ToolCall};
 use serde_json::Value;
 
-pub use limits::{Limits, Spent};
+pub use limits::{Spent, TurnLimits};
 
 /// Where a turn stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,7 +200,7 @@ pub enum Action {
     RunTools(Vec<ToolCall>),
     /// Append this note to the conversation in the user's place.
     Nudge(Nudge),
-    /// Append these words of whoever objected, likewise.
+    /// Append this text of whoever objected, likewise.
     Correct(String),
     /// Ask whether the turn may end so.
     Conclude(End),
@@ -226,7 +226,7 @@ pub enum Nudge {
 }
 
 impl Nudge {
-    /// The words the model reads.
+    /// The text the model reads.
     pub fn text(self) -> &'static str {
         match self {
             Self::OpenTodos => include_str!("../prompts/nudge_open_todos.md").trim_ascii_end(),
@@ -263,15 +263,15 @@ pub struct End {
 }
 
 impl End {
-    /// An end without words of the model.
+    /// An end without text of the model.
     pub(crate) fn new(outcome: Outcome, reason: Reason) -> Self {
         Self { outcome, reason, text: String::new(), output: None }
     }
 }
 
-/// How often in a row the model may be told to go on before the turn gives up on it.
+/// How often in a row the model may be asked to go on before the turn gives up on it.
 const NUDGES_IN_A_ROW: u32 = 3;
-/// So often in a row a call has the same result before the model is told.
+/// So often in a row a call has the same result before the model is warned.
 const SAME_RESULTS: u32 = 3;
 /// How often the model is corrected before the turn gives up on it.
 const CORRECTIONS: u32 = 3;
@@ -280,13 +280,13 @@ const CORRECTIONS: u32 = 3;
 #[derive(Clone, Debug)]
 pub struct Turn {
     state: TurnState,
-    limits: Limits,
+    limits: TurnLimits,
     replies: u32,
     nudges: u32,
     denied: Option<String>,
     /// How often in a row each call of the last reply has had the same result.
     streaks: HashMap<ContentHash, u32>,
-    /// How often in a row the model was told that it repeats itself.
+    /// How often in a row the model was warned that it repeats itself.
     repeats: u32,
     /// How often somebody objected to the end.
     objections: u32,
@@ -298,7 +298,7 @@ pub struct Turn {
 
 impl Turn {
     /// A turn that has not begun.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: TurnLimits) -> Self {
         Self {
             state: TurnState::New,
             limits,
@@ -329,7 +329,7 @@ impl Turn {
         self.objections
     }
 
-    /// Takes note of what the run has used up, before the reply it was used up for is told.
+    /// Takes note of what the run has used up, before the reply it was used up for is shown.
     pub fn note_spent(&mut self, spent: Spent) {
         self.spent = spent;
     }

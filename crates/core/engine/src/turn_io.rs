@@ -16,8 +16,8 @@ pub trait EventSink: Send {
     /// One event.
     fn event(&mut self, event: &Event);
 
-    /// Words that the user wrote while the turn ran have become part of it.
-    fn joined(&mut self, _words: &str) {}
+    /// What the user wrote while the turn ran have become part of it.
+    fn joined(&mut self, _input: &str) {}
 }
 
 impl<F: FnMut(&Event) + Send> EventSink for F {
@@ -67,9 +67,9 @@ impl<'a> TurnIo<'a> {
         self.sink.event(&Event { body, conversation_id, seq: self.seq, agent });
     }
 
-    /// Words that the user wrote while the turn ran are stored as part of it.
-    pub(crate) fn joined(&mut self, words: &str) {
-        self.sink.joined(words);
+    /// What the user wrote while the turn ran are stored as part of it.
+    pub(crate) fn joined(&mut self, input: &str) {
+        self.sink.joined(input);
     }
 
     /// An event of a sub-agent: its own in everything but its number.

@@ -282,7 +282,7 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<S
         .map(|(_, candidate)| candidate.to_owned())
 }
 
-/// How many letters must be added, taken away or changed to get from one word to the other.
+/// How many characters must be added, taken away or changed to get from one name to the other.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

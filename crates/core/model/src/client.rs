@@ -72,7 +72,7 @@ impl Client {
         self.encoding.thinking_budget()
     }
 
-    /// Whether any request of this client ever got an answer in the words of its API.
+    /// Whether any request of this client ever got a reply its API defines.
     pub fn had_valid_reply(&self) -> bool {
         self.proven
     }

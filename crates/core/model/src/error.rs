@@ -36,7 +36,7 @@ pub enum ModelError {
     Unauthorized {
         /// The HTTP status, mostly 401 or 403.
         status: u16,
-        /// The provider's words.
+        /// What the provider said.
         message: String,
     },
     /// A limit on money or quota is reached; waiting does not help.
@@ -44,7 +44,7 @@ pub enum ModelError {
     SpendLimit {
         /// The HTTP status.
         status: u16,
-        /// The provider's words.
+        /// What the provider said.
         message: String,
     },
     /// The provider refused the request, or failed.
@@ -54,7 +54,7 @@ pub enum ModelError {
         status: u16,
         /// The provider's name for the error; may be empty.
         code: String,
-        /// The provider's words.
+        /// What the provider said.
         message: String,
     },
     /// The reply broke the protocol.

@@ -1,7 +1,7 @@
 //! The text tool protocols: calls written as part of the model's text, and read out of it again.
 //!
-//! A model is told the format ([`call_format`]), its text is read while it arrives ([`TextParser`], behind [`reply`]), and what
-//! it was told before is written back to it in the same form ([`lower`]). Everything in between, and everybody else, knows only
+//! The prompt describes the format ([`call_format`]), its text is read while it arrives ([`TextParser`], behind [`reply`]), and what
+//! it said before is written back to it in the same form ([`lower`]). Everything in between, and everybody else, knows only
 //! messages, calls and results.
 //!
 //! Invariant: a call that was not closed never looks like one that was. Its arguments are the text as received, from its
@@ -36,9 +36,9 @@ const THOUGHT: &str = "Thought:";
 /// Something a model says in a text protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextEvent {
-    /// Words of the answer.
+    /// Text of the answer.
     Text(String),
-    /// Words of the reasoning.
+    /// Text of the reasoning.
     Thinking(String),
     /// A call begins.
     CallOpened {

@@ -54,7 +54,7 @@ impl Settings {
     }
 }
 
-/// The text of a summary, or of a system message in the middle, for APIs that take neither there: as a user's words, in a tag
+/// The text of a summary, or of a system message in the middle, for APIs that take neither there: as text of the user, in a tag
 /// that says what they are.
 fn wrapped_text(message: &Message) -> Option<String> {
     let text = message.joined_text();
@@ -146,7 +146,7 @@ pub(crate) enum ReplyProgress {
 pub(crate) enum Fault {
     /// It breaks the protocol.
     Bad(String),
-    /// The provider says that it failed, in the words of its error body.
+    /// The provider says that it failed, as its error body says.
     Reported(Value),
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::file::{self, FileScope};
+use crate::file::{self, ReadBounds};
 use crate::front_matter::{self, WordList};
 use crate::knowledge::{KnowledgeKind, KnowledgePaths, Level};
 use crate::named::{NamedItems, named};
@@ -30,13 +30,13 @@ pub struct AgentDefinition {
     pub tools: AgentTools,
     /// Its model; that of whoever starts it when absent.
     pub model: Option<String>,
-    /// Whether it is told the project's rules.
+    /// Whether the project's rules are in its prompt.
     pub include_rules: bool,
     /// Whether it changes files in a git worktree of its own.
     pub worktree: bool,
     /// A system prompt in place of the usual one.
     pub system_prompt: Option<String>,
-    /// Who it is told to be.
+    /// Its role, for the system message.
     pub role: String,
     /// Where it lies.
     pub path: PathBuf,
@@ -69,7 +69,7 @@ pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Name
             match agent(knowledge, &path, folder.level, &read, problems) {
                 Ok(agent) => found.add(agent),
                 Err(Some(what)) => problems.push(FileProblem::new(&path, format!("{what}; it is skipped"))),
-                // The front matter could not be read, which is told already.
+                // The front matter could not be read, which is reported already.
                 Err(None) => {}
             }
         }
@@ -103,7 +103,7 @@ fn agent(
         (None, Some(file)) => {
             let file = path.parent().unwrap_or(Path::new("/")).join(file);
             let before = problems.len();
-            let within = FileScope::named_by(knowledge, &read.real);
+            let within = ReadBounds::named_by(knowledge, &read.real);
             let Some(read) = file::read_within(knowledge, &file, within, problems) else {
                 let why = problems.drain(before..).next().map(|problem| problem.to_string()).unwrap_or_default();
                 return Err(Some(format!("its `system_prompt_file` cannot be used: {why}")));
@@ -113,8 +113,8 @@ fn agent(
     };
     let tools = match head.tools {
         None => AgentTools::All,
-        Some(WordList(words)) if words.iter().any(|word| word == "*") => AgentTools::All,
-        Some(WordList(words)) => AgentTools::Only(words),
+        Some(WordList(names)) if names.iter().any(|name| name == "*") => AgentTools::All,
+        Some(WordList(names)) => AgentTools::Only(names),
     };
     let model = head.model.filter(|model| !model.trim().is_empty() && model != "inherit");
     Ok(AgentDefinition {

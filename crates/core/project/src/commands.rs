@@ -115,8 +115,8 @@ fn read_folder(
         let first_line = text.lines().next().unwrap_or_default().trim_start_matches('#').trim().to_owned();
         found.add(CommandPrompt {
             name: format!("{prefix}{stem}"),
-            description: parted.head.description.map_or(first_line, |told| told.trim().to_owned()),
-            argument_hint: parted.head.argument_hint.map(|words| words.0.join(", ")),
+            description: parted.head.description.map_or(first_line, |text| text.trim().to_owned()),
+            argument_hint: parted.head.argument_hint.map(|list| list.0.join(", ")),
             text,
             path,
             level: top.level,

@@ -23,7 +23,7 @@ use crate::problem::FileProblem;
 pub use cache::{HelpAnswer, HelpCache};
 pub use page::document;
 
-/// Endings of scripts that count without being executable, each with the words that start one.
+/// Endings of scripts that count without being executable, each with the command that starts one.
 const ENDINGS: [(&str, &[&str]); 8] = [
     ("py", &["python3"]),
     ("sh", &["sh"]),
@@ -71,7 +71,7 @@ pub enum Help {
 }
 
 impl Help {
-    /// Its words; none when there are none.
+    /// Its text; none when there is none.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Told(text) | Self::Header(text) => Some(text),
@@ -132,7 +132,7 @@ impl ExternalTool {
         self.path.parent().unwrap_or(&self.path)
     }
 
-    /// The words that start it, without arguments; none when it has to be compiled first.
+    /// The command that starts it, without arguments; none when it has to be compiled first.
     pub fn command(&self) -> Option<Vec<OsString>> {
         let by = match ending(&self.path) {
             // Without an ending it can be started, or it would not be here.

@@ -22,14 +22,14 @@ pub(crate) struct FileText {
 
 /// Where a file may lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FileScope {
+pub(crate) enum ReadBounds {
     /// In the project, links followed.
     Project,
     /// Anywhere the user can read.
     Anywhere,
 }
 
-impl FileScope {
+impl ReadBounds {
     /// Where a file may lie that another one names: what lies in the project leads to nothing outside of it, however it is
     /// written; only the user's own files may name others of the user's. `real` is the naming file, links followed.
     pub(crate) fn named_by(knowledge: &KnowledgePaths, real: &Path) -> Self {
@@ -37,9 +37,9 @@ impl FileScope {
     }
 }
 
-/// Reads a file that was found by its place; what is not UTF-8 is replaced and told.
+/// Reads a file that was found by its place; what is not UTF-8 is replaced and reported.
 pub(crate) fn read(knowledge: &KnowledgePaths, path: &Path, problems: &mut Vec<FileProblem>) -> Option<FileText> {
-    let within = if path.starts_with(&knowledge.root) { FileScope::Project } else { FileScope::Anywhere };
+    let within = if path.starts_with(&knowledge.root) { ReadBounds::Project } else { ReadBounds::Anywhere };
     read_within(knowledge, path, within, problems)
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn read(knowledge: &KnowledgePaths, path: &Path, problems: &mut Vec<F
 pub(crate) fn read_within(
     knowledge: &KnowledgePaths,
     path: &Path,
-    within: FileScope,
+    within: ReadBounds,
     problems: &mut Vec<FileProblem>,
 ) -> Option<FileText> {
     match try_read(knowledge, path, within) {
@@ -66,13 +66,13 @@ pub(crate) fn read_within(
     }
 }
 
-fn try_read(knowledge: &KnowledgePaths, path: &Path, within: FileScope) -> Result<(PathBuf, Vec<u8>), String> {
+fn try_read(knowledge: &KnowledgePaths, path: &Path, within: ReadBounds) -> Result<(PathBuf, Vec<u8>), String> {
     let unreadable = |error: std::io::Error| format!("it cannot be read and is left out: {error}");
     let real = path.canonicalize().map_err(unreadable)?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match within {
-        FileScope::Anywhere => rustix::fs::open(&real, flags, Mode::empty()),
-        FileScope::Project => {
+        ReadBounds::Anywhere => rustix::fs::open(&real, flags, Mode::empty()),
+        ReadBounds::Project => {
             let root = real_root(knowledge);
             let Ok(inside) = real.strip_prefix(&root) else {
                 return Err(format!("it leads out of the project (to {}) and is left out", real.display()));

@@ -16,7 +16,7 @@ pub(crate) struct Parted<T> {
     pub(crate) broken: bool,
 }
 
-/// Takes the front matter off. One that cannot be read is told, and the text kept.
+/// Takes the front matter off. One that cannot be read is reported, and the text kept.
 pub(crate) fn part<T: DeserializeOwned + Default>(
     path: &Path,
     text: &str,
@@ -38,12 +38,12 @@ pub(crate) fn part<T: DeserializeOwned + Default>(
         Ok(head) => Parted { head, body, broken: false },
         Err(error) => {
             let line = error.location().map_or(1, |location| location.line() as usize);
-            let told = error.without_snippet().to_string();
-            let told = told.lines().next().unwrap_or("it is not YAML");
+            let why = error.without_snippet().to_string();
+            let why = why.lines().next().unwrap_or("it is not YAML");
             // The line stands in front already.
-            let told = told.rsplit_once(" at line ").map_or(told, |(told, _)| told);
+            let why = why.rsplit_once(" at line ").map_or(why, |(why, _)| why);
             // The first line of the YAML is the second of the file.
-            problems.push(FileProblem::new(path, format!("the front matter cannot be read: {told}")).at(line + 1));
+            problems.push(FileProblem::new(path, format!("the front matter cannot be read: {why}")).at(line + 1));
             Parted { head: T::default(), body, broken: true }
         }
     }

@@ -188,7 +188,7 @@ struct HookSource<'a> {
 }
 
 impl HookSource<'_> {
-    /// A hook that stands here. What a project says against the sandbox is told and does not count.
+    /// A hook that stands here. What a project says against the sandbox is reported and does not count.
     fn hook(self, point: HookPoint, matcher: &Matcher, hook: HookCommand, problems: &mut Vec<FileProblem>) -> Hook {
         let Self { level, path, text, words } = self;
         let HookCommand { command, timeout, sandbox, .. } = hook;
@@ -256,14 +256,14 @@ fn foreign(hooks: &Value, place: HookSource<'_>, problems: &mut Vec<FileProblem>
 
 fn matcher(text: &str, place: HookSource<'_>, problems: &mut Vec<FileProblem>) -> Option<Matcher> {
     let made = Matcher::new(text);
-    let told = |why: String| {
+    let problem = |why: String| {
         let why = why.lines().last().unwrap_or_default().to_owned();
         FileProblem::new(
             place.path,
             format!("the matcher `{text}` of a hook cannot be read, its hooks are left out: {why}"),
         )
     };
-    made.map_err(|why| problems.push(told(why))).ok()
+    made.map_err(|why| problems.push(problem(why))).ok()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::compat;
-use crate::file::{self, FileScope};
+use crate::file::{self, ReadBounds};
 use crate::knowledge::KnowledgePaths;
 use crate::problem::FileProblem;
 
@@ -69,7 +69,7 @@ pub fn load(knowledge: &KnowledgePaths, folders: &[PathBuf], problems: &mut Vec<
     let mut reader =
         InstructionReader { knowledge, reached: HashSet::new(), said: HashSet::new(), found: Vec::new(), problems };
     for path in files(knowledge, folders) {
-        let within = if path.starts_with(&knowledge.root) { FileScope::Project } else { FileScope::Anywhere };
+        let within = if path.starts_with(&knowledge.root) { ReadBounds::Project } else { ReadBounds::Anywhere };
         reader.take(&path, within, &mut Vec::new());
     }
     reader.found
@@ -86,7 +86,7 @@ struct InstructionReader<'a> {
 
 impl InstructionReader<'_> {
     /// Takes a file in, and what it imports after it. `chain` are the files that led here.
-    fn take(&mut self, path: &Path, within: FileScope, chain: &mut Vec<PathBuf>) {
+    fn take(&mut self, path: &Path, within: ReadBounds, chain: &mut Vec<PathBuf>) {
         if !path.is_file() {
             return;
         }
@@ -106,8 +106,8 @@ impl InstructionReader<'_> {
 
     fn import(&mut self, from: &Path, line: usize, target: &str, chain: &mut Vec<PathBuf>) {
         // One file of the project among those that led here is enough: it may have been written by anybody.
-        let confined = chain.iter().any(|real| FileScope::named_by(self.knowledge, real) == FileScope::Project);
-        let within = if confined { FileScope::Project } else { FileScope::Anywhere };
+        let confined = chain.iter().any(|real| ReadBounds::named_by(self.knowledge, real) == ReadBounds::Project);
+        let within = if confined { ReadBounds::Project } else { ReadBounds::Anywhere };
         let path = match (target.strip_prefix("~/"), &self.knowledge.home) {
             (Some(rest), Some(home)) => home.join(rest),
             (Some(_), None) => return,

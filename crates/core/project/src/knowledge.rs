@@ -50,7 +50,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// A word for tables.
+    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Project => "project",

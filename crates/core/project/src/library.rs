@@ -328,8 +328,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let libraries = Libraries::at(folder.path());
         fs::write(libraries.list(), "projects = 3").unwrap();
-        let told = libraries.add(folder.path(), "a/b/c").unwrap_err().to_string();
-        assert!(told.contains("libraries.toml") && told.contains("mend it"), "{told}");
+        let error = libraries.add(folder.path(), "a/b/c").unwrap_err().to_string();
+        assert!(error.contains("libraries.toml") && error.contains("mend it"), "{error}");
         assert_eq!(fs::read_to_string(libraries.list()).unwrap(), "projects = 3");
     }
 }

@@ -1,4 +1,4 @@
-//! Rules: words the model works by.
+//! Rules: text the model works by.
 //!
 //! Of the project's folders only the first with a Markdown file counts; the user's folders are added after it. A file that is
 //! reached twice is loaded once.
@@ -80,7 +80,7 @@ pub struct RuleFile {
     pub description: String,
     /// When it is sent.
     pub applies: Applies,
-    /// Its words, without the front matter.
+    /// Its text, without the front matter.
     pub text: String,
 }
 

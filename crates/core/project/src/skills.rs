@@ -1,6 +1,6 @@
 //! Skills: instructions for a kind of task, by the public format (`SKILL.md` in a folder of its own).
 //!
-//! Only name and description are told in advance; the model reads the rest when the task comes up.
+//! Only name and description are in the prompt; the model reads the rest when the task comes up.
 
 use std::path::{Path, PathBuf};
 

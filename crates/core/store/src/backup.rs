@@ -41,7 +41,7 @@ impl Backup {
     }
 
     /// Whether this is what a restore put aside.
-    pub(crate) fn was_replaced(&self) -> bool {
+    pub fn was_replaced(&self) -> bool {
         self.seen == REPLACED
     }
 

@@ -6,7 +6,7 @@
 //! This crate makes no ids and reads no wall clock, environment or home folder: ids come in with the values, the time through
 //! [`haft_types::Clock`], the place as a path. It knows nothing of turns, tools or models beyond the values it keeps.
 //!
-//! Read first: [`Store`] (what can be done), [`NewConversation`], [`StoreError`], [`SqliteStore`]; for undo [`versions`]. Who
+//! Read first: [`Store`] (what can be done), [`NewConversation`], [`StoreError`], [`SqliteStore`]; Who
 //! writes another store finds its parts in [`backend`], and with the feature `conformance` the checks it must pass.
 
 pub mod backend;
@@ -17,7 +17,6 @@ mod config;
 #[path = "../tests/conformance/suite.rs"]
 pub mod conformance;
 mod conversation;
-mod doctor;
 mod document;
 mod encoding;
 mod error;
@@ -27,12 +26,10 @@ mod log;
 mod message;
 mod pending;
 mod request_log;
-mod salvage;
 mod search;
 mod sqlite;
 mod statistics;
 mod store;
-pub mod versions;
 mod worker;
 
 pub use backup::Backup;
@@ -42,7 +39,6 @@ pub use conversation::{
     Conversation, ConversationMatch, ConversationRow, ConversationScope, DEFAULT_NAMESPACE, Namespace, NewConversation,
     NewFork, Times,
 };
-pub use doctor::{Check, CheckHealth, Patient, examine};
 pub use document::ConversationDocument;
 pub use error::StoreError;
 pub use fact::Fact;
@@ -50,8 +46,7 @@ pub use lock::{Holder, Locked, WriteLock};
 pub use message::{MessagePage, PageEnd, Revision};
 pub use pending::PendingWrite;
 pub use request_log::{LoggedRequest, LoggedSegment, OutlineSegment, RequestOutline, RequestSummary, SentRequest};
-pub use salvage::{SalvageReport, Salvaged, salvage};
 pub use search::{HitMessage, SearchHit, SearchQuery, Snippet};
-pub use sqlite::{Backups, SqliteStore, damaged_copies};
+pub use sqlite::{Backups, SqliteStore, damaged_copies, database};
 pub use statistics::{StoreStatistics, Totals};
 pub use store::{Imported, Store, Swap};

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 /// The size of a page in every database of ours.
-pub(crate) const USUAL_PAGE: u32 = 4_096;
+pub const USUAL_PAGE: u32 = 4_096;
 
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
@@ -16,28 +16,29 @@ type Salt = [u8; 8];
 
 /// A log as it lies on the disk.
 #[derive(Default)]
-pub(crate) struct WriteAheadLog {
-    pub(crate) frames: Vec<LogFrame>,
+pub struct WriteAheadLog {
+    /// Every frame, old ones too, in the order of the file.
+    pub frames: Vec<LogFrame>,
     /// Of the header, if that is whole.
     salt: Option<Salt>,
 }
 
 /// One version of a page.
-pub(crate) struct LogFrame {
+pub struct LogFrame {
     /// The number of the page.
-    pub(crate) page: u32,
+    pub page: u32,
     /// Where its content begins in the file.
-    pub(crate) content: u64,
+    pub content: u64,
     /// Whether it is the last of a transaction.
-    pub(crate) commits: bool,
+    pub commits: bool,
     /// Whether it and all before it are what was written: SQLite reads the log up to the first that is not.
-    pub(crate) sound: bool,
+    pub sound: bool,
     salt: Salt,
 }
 
 impl WriteAheadLog {
     /// Reads a log with pages of this size. Old frames, from before it was begun anew, are not sound.
-    pub(crate) fn read(file: &File, page_size: u32) -> io::Result<Self> {
+    pub fn read(file: &File, page_size: u32) -> io::Result<Self> {
         let mut header = [0; HEADER];
         if read_up_to(file, &mut header, 0)? < HEADER {
             return Ok(Self::default());
@@ -75,7 +76,7 @@ impl WriteAheadLog {
     /// Each one is synced before the next is written. So a power cut can leave holes in the last one only; where another one
     /// follows behind the first frame that is not sound, that one was whole once. Damage in the very last transaction looks
     /// like a cut in the middle of it.
-    pub(crate) fn is_damaged(&self) -> bool {
+    pub fn is_damaged(&self) -> bool {
         let mut committed = HashSet::new();
         let behind = self.frames.iter().skip_while(|frame| frame.sound);
         // Without a header it is not known which frames are old, but then the header is damaged.
@@ -124,7 +125,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// Reads until the buffer is full or the file ends.
-pub(crate) fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+pub fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut read = 0;
     while read < buffer.len() {
         match file.read_at(&mut buffer[read..], offset + read as u64) {

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::error::StoreError;
 
 /// A write that is queued. Await it to know that it is durable; dropping it does not cancel the write, and what goes wrong
-/// then is told by the next [`flush`](crate::Store::flush).
+/// then is reported by the next [`flush`](crate::Store::flush).
 #[derive(Debug)]
 pub struct PendingWrite<T> {
     told: oneshot::Receiver<Result<T, StoreError>>,
@@ -39,7 +39,7 @@ impl Unseen {
 }
 
 impl<T> PendingWrite<T> {
-    /// A pending write and the end through which its result is told.
+    /// A pending write and the end through which its result is sent.
     pub(crate) fn new(unseen: &Arc<Unseen>) -> (Tell<T>, Self) {
         let (tell, told) = oneshot::channel();
         (Tell { tell, unseen: Arc::clone(unseen) }, Self { told, unseen: Arc::clone(unseen) })
@@ -72,7 +72,7 @@ impl<T> Future for PendingWrite<T> {
 
 impl<T> Drop for PendingWrite<T> {
     fn drop(&mut self) {
-        // A failure told before this moment is still in the channel, a later one finds it closed.
+        // A failure sent before this moment is still in the channel, a later one finds it closed.
         self.told.close();
         if let Ok(Err(error)) = self.told.try_recv() {
             self.unseen.keep(error);

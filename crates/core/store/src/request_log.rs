@@ -17,9 +17,9 @@ pub struct SentRequest {
     pub api: Api,
     /// The request itself, shared so that logging copies nothing.
     pub request: Arc<Request>,
-    /// What else its bytes depend on, in the encoder's own words; kept once for all requests that share it.
+    /// What else its bytes depend on, as the encoder writes it; kept once for all requests that share it.
     pub encoding: Option<Arc<str>>,
-    /// Why it is not an extension of the request before, in the context engine's word.
+    /// Why it is not an extension of the request before, as the context engine names it.
     pub cause: Option<String>,
 }
 

@@ -37,7 +37,7 @@ pub struct SearchHit {
     pub conversation: ConversationRow,
     /// The message; absent when name or description of the conversation hold the words.
     pub message: Option<HitMessage>,
-    /// The place, with some words around it.
+    /// The place, with some text around it.
     pub snippet: Snippet,
 }
 
@@ -88,7 +88,7 @@ impl Snippet {
     }
 }
 
-/// What of a message can be found: its words, its calls and their results. Not its reasoning, which nobody said.
+/// What of a message can be found: its text, its calls and their results. Not its reasoning, which nobody said.
 fn searchable(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.content {
@@ -96,7 +96,7 @@ fn searchable(message: &Message) -> String {
             text.push('\n');
         }
         match part {
-            Part::Text { text: words, .. } => text.push_str(words),
+            Part::Text { text: said, .. } => text.push_str(said),
             Part::ToolCall(call) => text.extend([call.name.as_str(), " ", &call.arguments]),
             Part::ToolResult(result) => text.push_str(&result.envelope.text),
             Part::Thinking(_) | Part::Image(_) => {}

@@ -6,7 +6,7 @@
 
 mod aside;
 mod backups;
-pub(crate) mod examination;
+pub mod database;
 mod failure;
 mod files;
 mod index;
@@ -19,12 +19,8 @@ mod requests;
 mod rows;
 mod write;
 
-pub(crate) use self::aside::keep_damaged_log;
-pub(crate) use self::failure::{DatabaseFile, SqliteFailure};
-pub(crate) use self::files::beside;
-pub(crate) use self::index::{path_of as search_index, remove as remove_search_index};
-pub(crate) use self::open::{create_file, use_wal};
-pub(crate) use self::write::immediate;
+use self::aside::keep_damaged_log;
+use self::failure::{DatabaseFile, SqliteFailure};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -291,7 +287,7 @@ impl Store for SqliteStore {
         let (namespace, key, before) = (namespace_name(namespace).to_owned(), key.to_owned(), before.cloned());
         let value = rows::encode("a state", &value)?;
         let write = move |writer: &mut SqliteWriter| {
-            write::swap_project_state(&mut writer.connection, (&namespace, &key), before.as_ref(), &value)
+            write::swap_project_state(&mut writer.connection, &namespace, &key, before.as_ref(), &value)
         };
         self.writer.submit(write).await
     }

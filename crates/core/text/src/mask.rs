@@ -1,7 +1,7 @@
 //! Takes secrets out of text before it is stored, logged or exported.
 //!
 //! Found are keys of known shapes, private keys, bearer tokens, passwords in addresses, assignments to variables whose names
-//! say what they hold, and the values it was told. What is found is replaced by a word that says what stood there.
+//! say what they hold, and the values it was given. What is found is replaced by a label that says what stood there.
 //!
 //! Invariant: masking twice gives what masking once gave, and text without a secret is returned as it was, not copied.
 
@@ -71,7 +71,7 @@ impl Masker {
         let mut out = String::with_capacity(text.len());
         let mut done = 0;
         for SecretMatch { at, name } in found {
-            // Overlaps are one secret, told by the name of the first.
+            // Overlaps are one secret, named after the first.
             if at.start < done {
                 if at.end > done {
                     done = at.end;
@@ -95,7 +95,7 @@ fn find_shapes(text: &str, found: &mut Vec<SecretMatch>) {
         let which = hit.pattern().as_usize();
         let one = match SHAPES.get(which) {
             Some(shape) => {
-                let end = run(text, hit.end(), shape.letters);
+                let end = run(text, hit.end(), shape.alphabet);
                 let long = end - hit.end() >= shape.min && begins_a_word(text, hit.start());
                 (long && looks_random(&text[hit.end()..end])).then_some((hit.start()..end, shape.name))
             }
@@ -110,9 +110,9 @@ fn find_shapes(text: &str, found: &mut Vec<SecretMatch>) {
     }
 }
 
-/// Where a run of these letters ends.
-fn run(text: &str, start: usize, letters: KeyAlphabet) -> usize {
-    let length = text.as_bytes()[start..].iter().take_while(|byte| letters.has(**byte)).count();
+/// Where a run of these characters ends.
+fn run(text: &str, start: usize, alphabet: KeyAlphabet) -> usize {
+    let length = text.as_bytes()[start..].iter().take_while(|byte| alphabet.has(**byte)).count();
     start + length
 }
 

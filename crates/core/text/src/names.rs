@@ -38,7 +38,7 @@ impl NameRule {
             }
     }
 
-    /// Whether the character can stand in a name, for those who meet a name letter by letter.
+    /// Whether the character can stand in a name, for those who meet a name character by character.
     pub fn allows_char(self, c: char) -> bool {
         match self {
             Self::Identifier => c.is_ascii_alphanumeric() || c == '_',

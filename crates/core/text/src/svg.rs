@@ -26,11 +26,11 @@ pub struct SvgElement<'a> {
 /// Which end of a label stands at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// The first letter.
+    /// The first character.
     Start,
     /// The middle of the text.
     Middle,
-    /// The last letter.
+    /// The last character.
     End,
 }
 

@@ -16,7 +16,7 @@ use crate::{OutputLimits, ToolContext, Workspace};
 
 impl ToolContext {
     /// A context without an agent: nothing is kept or remembered, child processes get no environment, and a tool that needs more
-    /// is told that there is none.
+    /// gets an error.
     pub fn bare(folder: impl Into<PathBuf>, call_id: impl Into<String>, cancel: CancellationToken) -> Self {
         let folder = folder.into();
         Self {

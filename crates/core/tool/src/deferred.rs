@@ -1,4 +1,4 @@
-//! How much a model is told of tools that are not offered to it one by one.
+//! How much a model reads of tools that are not offered to it one by one.
 //!
 //! What others say of their tools is sanitised and cut.
 
@@ -8,7 +8,7 @@ use haft_types::ToolSpec;
 /// The longest description of a tool, in characters.
 const DESCRIPTION: usize = 1_000;
 
-/// How much is told of each deferred tool.
+/// How much is said of each deferred tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolDetail {
     /// Name, description and arguments.
@@ -74,12 +74,12 @@ mod tests {
             parameters: json!({"type": "object"}),
         };
         let tools = [tool("show\u{1b}[2J", " Shows. ".into()), tool("long", "x".repeat(1_001))];
-        let told = |budget| ToolDetail::fitting(budget, &str::len, |detail| detail.list(&tools));
-        let (detail, whole) = told(5_000);
+        let fitted = |budget| ToolDetail::fitting(budget, &str::len, |detail| detail.list(&tools));
+        let (detail, whole) = fitted(5_000);
         assert_eq!(detail, ToolDetail::Whole);
         assert!(whole.starts_with("- `show`: Shows.\n  arguments: {\"type\":\"object\"}\n- `long`: x"), "{whole}");
         assert!(whole.contains("x […]\n"), "{whole}");
-        assert_eq!(told(100), (ToolDetail::Names, "`show`, `long` (arguments: `tool_search`)".to_owned()));
-        assert_eq!(told(10), (ToolDetail::Counts, "2 tools: `tool_search` finds them".to_owned()));
+        assert_eq!(fitted(100), (ToolDetail::Names, "`show`, `long` (arguments: `tool_search`)".to_owned()));
+        assert_eq!(fitted(10), (ToolDetail::Counts, "2 tools: `tool_search` finds them".to_owned()));
     }
 }

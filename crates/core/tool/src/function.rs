@@ -18,7 +18,7 @@ type IntentOf = Box<dyn Fn(&Value) -> Intent + Send + Sync>;
 type Run<P> = Box<dyn for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, ToolOutput> + Send + Sync>;
 type Preview<P> = Box<dyn for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, Option<String>> + Send + Sync>;
 
-/// What is known of a tool before its function: what the model is told of it, and what its calls may do.
+/// What is known of a tool before its function: what the model reads of it, and what its calls may do.
 ///
 /// ```
 /// use std::future::ready;

@@ -6,7 +6,7 @@
 //!
 //! Read first: [`Tool`] (what a tool is), [`ToolDefinition`] (how one is made of a function), [`ToolContext`] (what it is given),
 //! [`Registry`] (where it is found and how it is called), [`Plugin`] (who looks over its shoulder), [`ToolCatalogue`],
-//! [`ToolSearch`] and [`UseTool`] (tools of which the model is told when it asks).
+//! [`ToolSearch`] and [`UseTool`] (tools the model finds by searching).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -60,12 +60,12 @@ pub use manual::{Alias, CaseDocument, Group, Manual, Set};
 pub use paths::{LinkError, follow_links};
 pub use plugin::Plugin;
 pub use ports::{
-    Added, AgentReport, Assignment, CallProgress, ChangeUndo, CodeDefinition, CodeOutline, CodeOutlineError,
-    ConversationMessages, DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText, Evidence,
-    FileHistory, FileState, GroupDelivery, NewUseful, NotDelivered, Note, OpenedSkill, Patience, PortError, Post,
-    ProjectNotes, ReadLedger, Recalled, SkillShelf, SourceOutline, SubAgents, TodoItem, TodoList, TodoState,
-    TokenCount, ToolCatalogue, TranscriptLine, UndoOutcome, UndoReport, UndoTarget, UndoneFile, UnknownAgent,
-    UsefulInfo, UsefulItem, WorkOrder, WorkPlace,
+    Added, AgentReport, Assignment, CallName, CallProgress, ChangeRecords, ChangeUndo, ChangeWatch, CodeDefinition,
+    CodeOutline, CodeOutlineError, ConversationMessages, DocumentError, DocumentFormat, DocumentReader, DocumentSource,
+    DocumentText, Evidence, FileHistory, FileState, GroupDelivery, NewUseful, NotDelivered, Note, OpenedSkill,
+    Patience, PortError, Post, ProjectNotes, ReadLedger, Recalled, RecordedCall, SkillShelf, SourceOutline, SubAgents,
+    TodoItem, TodoList, TodoState, TokenCount, ToolCatalogue, TranscriptLine, UndoOutcome, UndoReport, UndoTarget,
+    UndoneFile, UnknownAgent, Unrecorded, UsefulInfo, UsefulItem, WorkOrder, WorkPlace,
 };
 pub use registry::{Registry, Resolved, Switch, ToolStatistics};
 pub use schema::{InvalidArguments, parse_arguments, schema_of};
@@ -146,7 +146,7 @@ pub trait Tool: Send + Sync {
         DeferralUpdate::Same
     }
 
-    /// What the model is told when a call with these arguments is outside of what the tool was narrowed to. It is asked before
+    /// What the model reads when a call with these arguments is outside of what the tool was narrowed to. It is asked before
     /// permission, so no mode, no rule and nobody can allow such a call.
     fn refusal(&self, _arguments: &Value) -> Option<Envelope> {
         None

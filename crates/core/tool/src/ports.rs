@@ -2,6 +2,7 @@
 
 mod agents;
 mod catalogue;
+mod changes;
 mod documents;
 mod history;
 mod notes;
@@ -18,6 +19,7 @@ mod useful;
 
 pub use agents::{AgentReport, Assignment, Evidence, SubAgents, UnknownAgent, WorkOrder, WorkPlace};
 pub use catalogue::{Patience, ToolCatalogue};
+pub use changes::{CallName, ChangeRecords, ChangeWatch, RecordedCall, Unrecorded};
 pub use documents::{DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText};
 pub use history::FileHistory;
 pub use notes::{Note, ProjectNotes};

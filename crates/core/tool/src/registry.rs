@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::{Alias, CaseDocument, DeferralUpdate, Guard, Plugin, Tool, ToolContext, ToolHealth, ToolOutput};
 use breaker::Breaker;
 
-/// The tools of one agent, in the order they are offered. Some are deferred: the model is not told of them until it searches, but
+/// The tools of one agent, in the order they are offered. Some are deferred: the model does not see them until it searches, but
 /// may call them. Clones share statistics.
 #[derive(Clone, Default)]
 pub struct Registry {
@@ -50,7 +50,7 @@ pub(crate) enum Offer {
     Text,
     /// Nowhere: it is deferred.
     Deferred,
-    /// Nowhere, and nobody is told of it; a call of it is answered.
+    /// Nowhere, and it is in no list; a call of it is answered.
     Unmentioned,
 }
 
@@ -297,9 +297,9 @@ impl Registry {
                 ToolStatus::Error => guarded(plugin.on_error(name, context, &mut output)).await,
             };
             if let Err(why) = looked {
-                // What the call did stays done, and what it changed stays told.
-                let told = refused(name, plugin.name(), "ran, but its result was held back", &why);
-                output.envelope = told.envelope;
+                // What the call did stays done, and what it changed stays reported.
+                let refusal = refused(name, plugin.name(), "ran, but its result was held back", &why);
+                output.envelope = refusal.envelope;
                 output.images.clear();
             }
         }

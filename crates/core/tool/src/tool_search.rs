@@ -20,7 +20,7 @@ use crate::{
     Access, DeferralUpdate, Group, Intent, Manual, Patience, Tool, ToolCatalogue, ToolContext, ToolOutput,
     parse_arguments, schema_of,
 };
-use relevance::{relevance, words};
+use relevance::{relevance, terms};
 use shelf::DeferredTools;
 
 const NAME: &str = "tool_search";
@@ -153,13 +153,13 @@ impl Tool for ToolSearch {
         }
         let patience = if wanted.is_some() { Patience::Full } else { Patience::Short };
         let asked = sources.iter().map(|(catalogue, name)| catalogue.tools(name, patience, &context.cancel));
-        let (words, mut all, mut found, mut failed) = (words(&query), 0, Vec::new(), Vec::new());
+        let (terms, mut all, mut found, mut failed) = (terms(&query), 0, Vec::new(), Vec::new());
         for (source, tools) in sources.iter().zip(join_all(asked).await) {
             match tools {
                 Ok(tools) => {
                     all += tools.len();
                     let rated = tools.into_iter().map(|tool| {
-                        let relevance = relevance(&source.1, &tool, &words);
+                        let relevance = relevance(&source.1, &tool, &terms);
                         SearchResult { relevance, source, tool }
                     });
                     found.extend(rated.filter(|result| result.relevance > 0));

@@ -49,7 +49,7 @@ pub(crate) fn failure(error: &PortError, hint: &str) -> ToolFailure {
 }
 
 /// The text of a note or description, without the space around it.
-pub(crate) fn words<'a>(parameter: &str, text: &'a str) -> Result<&'a str, ToolFailure> {
+pub(crate) fn note_text<'a>(parameter: &str, text: &'a str) -> Result<&'a str, ToolFailure> {
     let text = text.trim();
     let characters = text.chars().count();
     if text.is_empty() {
@@ -86,6 +86,6 @@ pub(crate) fn name_in(workspace: &Workspace, path: &Path) -> Option<String> {
 
 /// Text on one line, with nothing in it that could act on a terminal.
 pub(crate) fn one_line(text: &str) -> String {
-    let words: Vec<_> = text.split_whitespace().collect();
-    visible::line(&words.join(" ")).into_owned()
+    let parts: Vec<_> = text.split_whitespace().collect();
+    visible::line(&parts.join(" ")).into_owned()
 }

@@ -54,6 +54,7 @@
 
 mod agents;
 mod cases;
+mod copies;
 mod dialogue;
 mod failure;
 mod files;
@@ -76,6 +77,7 @@ pub use agents::run_named_subagents::{RUN_SUBAGENTS, assignments_of, tool as run
 pub use agents::talk_to::tool as talk_to;
 pub use agents::talk_to_group::tool as talk_to_group;
 pub use cases::cases;
+pub use copies::{CopyRequest, MergeReport, ProjectCopies, ProjectCopy};
 pub use dialogue::plan_mode_respond::tool as plan_mode_respond;
 pub use files::change::{OpenFolder, Recovery, RecoveryOutcome, recover};
 pub use files::excerpt::{ExcerptError, excerpt};

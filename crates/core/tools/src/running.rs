@@ -4,6 +4,7 @@
 
 pub(crate) mod background_task;
 pub(crate) mod execute_command;
+pub(crate) mod phrases;
 mod report;
 pub(crate) mod session_interactive;
 pub(crate) mod session_start;
@@ -13,7 +14,6 @@ pub(crate) mod shell;
 mod tasks;
 #[cfg(test)]
 mod tests;
-pub(crate) mod words;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ impl Running {
     }
 
     /// Takes note of a result in the history of a resumed conversation: no id is used twice, and a task that was started and
-    /// never told to have ended is a lost one. Results must come in order.
+    /// never said to have ended is a lost one. Results must come in order.
     pub fn remember(&self, tool: &str, envelope: &Envelope) {
         let data = &envelope.data;
         let text = |key: &str| data.get(key).and_then(|value| value.as_str());
@@ -124,7 +124,7 @@ impl Running {
         }
     }
 
-    /// Takes note that the model was told of the end of this task.
+    /// Takes note that the model knows of the end of this task.
     pub fn remember_announced(&self, id: &str) {
         self.tasks.settle(id);
     }
@@ -137,7 +137,7 @@ impl Running {
     /// What runs now, each by its id and what it runs.
     pub fn names(&self) -> Vec<String> {
         let tasks = self.tasks.list().into_iter().filter(|task| task.ending().is_none());
-        let tasks = tasks.map(|task| format!("{} ({})", task.id, words::title(&task.line.text)));
+        let tasks = tasks.map(|task| format!("{} ({})", task.id, phrases::title(&task.line.text)));
         tasks.chain(self.sessions.running()).collect()
     }
 
@@ -152,7 +152,7 @@ impl Running {
         };
         let tasks = self.tasks.list().into_iter().map(|task| {
             let report = task.report();
-            format!("background task {} ({}): {}", report.id, words::title(&report.command), phase(report.phase))
+            format!("background task {} ({}): {}", report.id, phrases::title(&report.command), phase(report.phase))
         });
         let sessions = self.sessions.running().into_iter().map(|session| format!("session {session}: running"));
         tasks.chain(sessions).collect()

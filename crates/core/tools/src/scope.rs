@@ -31,7 +31,7 @@ impl Deref for FileScope {
 }
 
 impl FileScope {
-    /// What the model is told of what was left out.
+    /// What the model reads of what was left out.
     fn told_of_rules(&self, mut output: ToolOutput) -> ToolOutput {
         let left_out = self.left_out.load(Ordering::Relaxed);
         if left_out > 0 {

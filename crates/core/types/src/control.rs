@@ -13,13 +13,13 @@ use crate::form::Field;
 pub enum InputLine {
     /// Words of the user: a turn begins with them. While another one runs, they wait for its end.
     User {
-        /// The words.
+        /// What the user typed.
         text: String,
         /// The sub-agent they are for, by the name its events have. It reads them before its next request; no turn begins.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
     },
-    /// Ends the running turn as `aborted`. The next words go on from there.
+    /// Ends the running turn as `aborted`. The next prompt goes on from there.
     Interrupt {},
     /// Answers an `approval_request`.
     Approval {
@@ -27,7 +27,7 @@ pub enum InputLine {
         id: String,
         /// The answer.
         decision: ApprovalDecision,
-        /// With `deny`: words for the model.
+        /// With `deny`: a message for the model.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         message: String,
     },
@@ -88,7 +88,7 @@ pub enum ControlLine {
         /// The rules that `always` would write; without any, `always` means this once.
         remember: Vec<String>,
     },
-    /// An MCP server wants something filled in, in the middle of a call (`--ask`). All words in it are the server's.
+    /// An MCP server wants something filled in, in the middle of a call (`--ask`). All text in it is the server's.
     FormRequest {
         /// By which the answer names it.
         id: String,

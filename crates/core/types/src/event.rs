@@ -62,7 +62,7 @@ pub enum TaskPhase {
     Failed,
     /// It was ended: on request, or because the run was over.
     Killed,
-    /// The haft that ran it ended without a word; so did the task.
+    /// The haft that ran it ended without a report; so did the task.
     Lost,
 }
 
@@ -119,12 +119,12 @@ pub enum EventBody {
     },
     /// Words of the answer, as they arrive.
     Text {
-        /// The new words.
+        /// The new text.
         text: String,
     },
     /// Words of the reasoning, as they arrive.
     Thinking {
-        /// The new words.
+        /// The new text.
         text: String,
     },
     /// A tool call takes shape.
@@ -273,7 +273,7 @@ pub enum EventBody {
         /// Answers to choose from.
         options: Vec<String>,
     },
-    /// The model puts a plan before the user, and waits for their word.
+    /// The model puts a plan before the user, and waits for their decision.
     Plan {
         /// The plan.
         response: String,

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
-/// What is asked of a person. All words in it come from outside: clean them before a terminal shows them.
+/// What is asked of a person. All text in it comes from outside: sanitise it before a terminal shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
-    /// Who asks, in words.
+    /// Who asks, for people.
     pub from: String,
     /// What for.
     pub message: String,

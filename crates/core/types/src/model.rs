@@ -56,7 +56,7 @@ impl FromStr for Api {
     }
 }
 
-/// How the model is told of tools and calls them.
+/// How tools are described to the model and how it calls them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolProtocol {
@@ -70,7 +70,7 @@ pub enum ToolProtocol {
 }
 
 impl ToolProtocol {
-    /// Whether calls are part of the model's text, so that it must be told how to write them and how to finish.
+    /// Whether calls are part of the model's text, so that the prompt must say how to write them and how to finish.
     pub fn is_text(self) -> bool {
         match self {
             Self::Native => false,

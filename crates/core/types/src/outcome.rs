@@ -15,7 +15,7 @@ pub enum StopReason {
     Length,
     /// The provider declined to answer.
     Refusal,
-    /// Anything else, in the provider's word.
+    /// Anything else, as the provider names it.
     Other(String),
 }
 

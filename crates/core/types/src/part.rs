@@ -17,7 +17,7 @@ use crate::tool::Envelope;
 pub enum Part {
     /// Words.
     Text {
-        /// The words themselves.
+        /// The text itself.
         text: String,
         /// A provider's proof that it made this text (Gemini); sent back only to it.
         signature: Option<String>,
@@ -71,7 +71,7 @@ impl ToolCall {
     /// that does not say so properly means itself.
     pub fn meant(&self) -> Cow<'_, Self> {
         #[derive(Deserialize)]
-        struct Named<'a> {
+        struct NamedCall<'a> {
             name: String,
             #[serde(borrow)]
             arguments: Option<&'a RawValue>,
@@ -79,7 +79,9 @@ impl ToolCall {
         if self.name != Self::INDIRECT {
             return Cow::Borrowed(self);
         }
-        let Ok(Named { name, arguments }) = serde_json::from_str(&self.arguments) else { return Cow::Borrowed(self) };
+        let Ok(NamedCall { name, arguments }) = serde_json::from_str(&self.arguments) else {
+            return Cow::Borrowed(self);
+        };
         let written = arguments.map_or("{}", RawValue::get);
         // Some models write an object as text.
         let arguments = serde_json::from_str::<String>(written).unwrap_or_else(|_| written.to_owned());

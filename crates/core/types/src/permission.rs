@@ -78,7 +78,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// The word in configuration and reports.
+    /// The name in configuration and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Allow => "allow",

@@ -39,7 +39,7 @@ pub(crate) fn add(message: &mut Message, calls: &HashMap<String, ToolCall>) {
 
 /// Sets data and status of a result, and gives the name of haft's tool.
 fn shape(call: &ToolCall, result: &mut ToolResult) -> Option<&'static str> {
-    let arguments = Arguments::of(call)?;
+    let arguments = ForeignArguments::of(call)?;
     let envelope = &mut result.envelope;
     // Exit codes come from formats that keep them apart from the text.
     let code = envelope.data.get("exit_code").and_then(Value::as_i64);
@@ -74,7 +74,7 @@ fn shape(call: &ToolCall, result: &mut ToolResult) -> Option<&'static str> {
 }
 
 /// haft's name for another agent's tool.
-fn tool_of(name: &str, arguments: &Arguments) -> Option<&'static str> {
+fn tool_of(name: &str, arguments: &ForeignArguments) -> Option<&'static str> {
     Some(match name {
         "Read" | "read" | "read_file" | "view" | "open" | "read_files" => "read_file",
         "Edit" | "edit" | "MultiEdit" | "multi_edit" | "str_replace" | "replace_in_file" | "replace" | "editor" => {
@@ -117,9 +117,9 @@ fn is_refused(text: &str) -> bool {
 }
 
 /// The arguments of a call.
-struct Arguments(Value);
+struct ForeignArguments(Value);
 
-impl Arguments {
+impl ForeignArguments {
     fn of(call: &ToolCall) -> Option<Self> {
         let value: Value = serde_json::from_str(&call.arguments).ok()?;
         value.is_object().then_some(Self(value))

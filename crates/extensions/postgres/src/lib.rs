@@ -149,7 +149,7 @@ impl PostgresStore {
 }
 
 fn index_a_little(session: &mut PostgresSession) -> Idle {
-    // What goes wrong here is told by the next search.
+    // What goes wrong here is reported by the next search.
     session.run(search::fill).unwrap_or(Idle::Done)
 }
 
@@ -303,7 +303,7 @@ impl Store for PostgresStore {
         let (namespace, key, before) = (namespace_name(namespace).to_owned(), key.to_owned(), before.cloned());
         let value = encode("a state", &value)?;
         let swap = async move |connection: &mut PgConnection| {
-            write::swap_project_state(connection, (&namespace, &key), before.as_ref(), &value).await
+            write::swap_project_state(connection, &namespace, &key, before.as_ref(), &value).await
         };
         self.write_anywhere(swap).await
     }

@@ -241,7 +241,8 @@ pub(crate) async fn set_project_state(
 /// Keeps a document of a namespace if nobody changed the one before.
 pub(crate) async fn swap_project_state(
     connection: &mut PgConnection,
-    (namespace, name): (&str, &str),
+    namespace: &str,
+    name: &str,
     before: Option<&Value>,
     value: &str,
 ) -> Result<Swap, PostgresFailure> {

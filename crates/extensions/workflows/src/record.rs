@@ -76,7 +76,8 @@ impl WorkflowRuns {
         workflow: &Workflow,
         project: &str,
         inputs: BTreeMap<String, String>,
-        (clock, ids): (&dyn Clock, &dyn IdSource),
+        clock: &dyn Clock,
+        ids: &dyn IdSource,
     ) -> Result<HeldRun, WorkflowError> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
         made.map_err(|error| file_error("make", &self.folder, error))?;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use haft_agent::config::Config;
 use haft_agent::{Agent, Places, Project};
-use haft_engine::turn::Limits;
+use haft_engine::turn::TurnLimits;
 use haft_engine::{RunReport, SharedBudget};
 use haft_project::NamedItems;
 use haft_project::agents::AgentDefinition;
@@ -48,7 +48,7 @@ pub struct WorkflowRun {
     /// How much may happen without asking, where the configuration does not decide.
     pub mode: Option<PermissionMode>,
     /// Replies are limited for each step; money and time for all of them together.
-    pub limits: Limits,
+    pub limits: TurnLimits,
     /// Ends the run.
     pub cancel: CancellationToken,
 }

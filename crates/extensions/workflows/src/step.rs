@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use haft_agent::{OwnChoice, RunPlan, RunStep, SetupError};
-use haft_engine::turn::Limits;
+use haft_engine::turn::TurnLimits;
 use haft_engine::{OpenError, Roles, RunReport, Session, Which};
 use haft_project::NamedItems;
 use haft_project::agents::AgentDefinition;
@@ -127,7 +127,7 @@ fn plan(shared: &SharedRun, step: &WorkflowStep, which: Which, time: Option<Dura
     let mut plan = RunPlan {
         roles,
         mode: shared.mode.unwrap_or(configured.mode),
-        limits: Limits { wall_time: time, ..shared.limits },
+        limits: TurnLimits { wall_time: time, ..shared.limits },
         step: Some(RunStep { name: step.name.clone(), budget: shared.budget.clone() }),
         ..configured
     };

@@ -23,8 +23,10 @@ use haft_agent::AbsentExtension;
 use haft_agent::config::{Config, Section};
 use haft_agent::{
     Agent, ConfigError, Extension, FolderError, HostEnvironment, KeyError, KeyState, Places, Project, RunPlan,
-    SetupError,
+    SetupError, WallClock,
 };
+use haft_changes::versions::{FileVersions, SqliteVersions};
+use haft_changes::{FileChanges, GitWorktrees};
 use haft_engine::Session;
 use haft_model::{Declared, ProviderConfig, Secret};
 use haft_store::Store;
@@ -177,7 +179,17 @@ pub(crate) fn lower_config(table: toml::Table) -> Result<Config, ConfigError> {
 
 /// The agent of these folders and this configuration, with everything this build has.
 pub(crate) fn agent(places: &Places, config: Config) -> Agent {
-    Agent::new(places.clone(), config).with_extensions(extensions()).on_masker(|masker| log::mask_with(masker.clone()))
+    let changes = FileChanges::new(versions(places, &config));
+    Agent::new(places.clone(), config)
+        .with_change_records(Arc::new(changes))
+        .with_project_copies(Arc::new(GitWorktrees))
+        .with_extensions(extensions())
+        .on_masker(|masker| log::mask_with(masker.clone()))
+}
+
+/// What files were before haft changed them.
+pub(crate) fn versions(places: &Places, config: &Config) -> Arc<dyn FileVersions> {
+    Arc::new(SqliteVersions::at(&places.versions(), &config.store, Arc::new(WallClock)))
 }
 
 /// Opens the user's conversations for one look or one change.

@@ -13,7 +13,7 @@ mod view;
 use std::collections::VecDeque;
 
 use crossterm::event::KeyEvent;
-use haft_agent::{Answer, Approval};
+use haft_agent::{Approval, ApprovalReply};
 use haft_types::{Event, Filled, Form, PermissionMode};
 
 use crate::approval::{ApprovalDialog, ApprovalStage};
@@ -102,7 +102,7 @@ pub enum Effect {
     /// The session does something.
     Do(Operation),
     /// The open question has this answer.
-    Answer(Answer),
+    Answer(ApprovalReply),
     /// The open form comes back like this.
     Fill(Filled),
     /// [`AppInput::Armed`] is wanted in a moment, counted from now.

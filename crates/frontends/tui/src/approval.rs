@@ -3,7 +3,7 @@
 //! What is asked about is printed whole, as finished output, so that it can be scrolled through; the question stands in the live
 //! region. Invariant: no key that was pressed before the question could be read answers it (`armed`).
 
-use haft_agent::{Answer, Approval, MAIN};
+use haft_agent::{Approval, ApprovalReply, MAIN};
 use haft_text::reveal;
 use haft_types::Decision;
 use serde_json::Value;
@@ -41,7 +41,7 @@ pub(crate) enum ApprovalStage {
 #[derive(Debug, PartialEq)]
 pub(crate) enum ApprovalChoice {
     /// That is the answer.
-    Answer(Answer),
+    Answer(ApprovalReply),
     /// A reason is typed first.
     Reason,
     /// The arguments are changed first, beginning with this text.
@@ -56,9 +56,9 @@ impl ApprovalDialog {
     /// What a key means, if anything.
     pub(crate) fn choice(&self, key: char) -> Option<ApprovalChoice> {
         match key {
-            'y' => Some(ApprovalChoice::Answer(Answer::Once)),
-            'a' if !self.approval.remember.is_empty() => Some(ApprovalChoice::Answer(Answer::Always)),
-            'n' => Some(ApprovalChoice::Answer(Answer::No { words: String::new() })),
+            'y' => Some(ApprovalChoice::Answer(ApprovalReply::Once)),
+            'a' if !self.approval.remember.is_empty() => Some(ApprovalChoice::Answer(ApprovalReply::Always)),
+            'n' => Some(ApprovalChoice::Answer(ApprovalReply::No { reason: String::new() })),
             'w' => Some(ApprovalChoice::Reason),
             'e' => Some(ApprovalChoice::Change(self.editable())),
             _ => None,
@@ -66,12 +66,16 @@ impl ApprovalDialog {
     }
 
     /// The answer that typed text is, or why it is none.
-    pub(crate) fn typed(&self, text: &str) -> Result<Answer, String> {
+    pub(crate) fn typed(&self, text: &str) -> Result<ApprovalReply, String> {
         match self.stage {
-            ApprovalStage::Choose | ApprovalStage::Reason => Ok(Answer::No { words: text.trim().to_owned() }),
+            ApprovalStage::Choose | ApprovalStage::Reason => Ok(ApprovalReply::No { reason: text.trim().to_owned() }),
             ApprovalStage::Change => {
                 let arguments = self.changed(text)?;
-                Ok(if arguments == self.approval.arguments { Answer::Once } else { Answer::Changed { arguments } })
+                Ok(if arguments == self.approval.arguments {
+                    ApprovalReply::Once
+                } else {
+                    ApprovalReply::Changed { arguments }
+                })
             }
         }
     }
@@ -228,17 +232,20 @@ mod tests {
     #[test]
     fn keys_and_words() {
         let mut one = asking("execute_command", json!({"command": "ls", "cwd": "a"}), "ls");
-        assert_eq!(one.choice('y'), Some(ApprovalChoice::Answer(Answer::Once)));
+        assert_eq!(one.choice('y'), Some(ApprovalChoice::Answer(ApprovalReply::Once)));
         assert_eq!(one.choice('a'), None, "there is no rule to keep");
         assert_eq!(one.choice('e'), Some(ApprovalChoice::Change("ls".into())));
         one.stage = ApprovalStage::Change;
-        assert_eq!(one.typed("ls"), Ok(Answer::Once));
-        assert_eq!(one.typed("ls -l"), Ok(Answer::Changed { arguments: json!({"command": "ls -l", "cwd": "a"}) }));
+        assert_eq!(one.typed("ls"), Ok(ApprovalReply::Once));
+        assert_eq!(
+            one.typed("ls -l"),
+            Ok(ApprovalReply::Changed { arguments: json!({"command": "ls -l", "cwd": "a"}) })
+        );
         one.stage = ApprovalStage::Reason;
-        assert_eq!(one.typed(" not there "), Ok(Answer::No { words: "not there".into() }));
+        assert_eq!(one.typed(" not there "), Ok(ApprovalReply::No { reason: "not there".into() }));
         let mut other = asking("write_to_file", json!({"path": "a"}), "path: a");
         other.stage = ApprovalStage::Change;
         assert!(other.typed("{").is_err());
-        assert_eq!(other.typed(r#"{"path": "b"}"#), Ok(Answer::Changed { arguments: json!({"path": "b"}) }));
+        assert_eq!(other.typed(r#"{"path": "b"}"#), Ok(ApprovalReply::Changed { arguments: json!({"path": "b"}) }));
     }
 }

@@ -3,7 +3,7 @@
 //! The two run on threads of their own, so that a key is echoed while a request is built.
 
 use async_trait::async_trait;
-use haft_agent::{Answer, Approval, Approver, EventSink};
+use haft_agent::{Approval, ApprovalReply, Approver, EventSink};
 use haft_types::{Event, Filled, Form, PermissionMode};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -20,7 +20,7 @@ pub enum UiMessage {
         /// What is asked.
         approval: Box<Approval>,
         /// Where the answer goes.
-        answer: oneshot::Sender<Answer>,
+        answer: oneshot::Sender<ApprovalReply>,
     },
     /// A server wants a form filled in. When the receiver is gone, nobody waits any more.
     Form {
@@ -226,11 +226,11 @@ struct UiApprover {
 
 #[async_trait]
 impl Approver for UiApprover {
-    async fn ask(&self, approval: &Approval) -> Answer {
+    async fn ask(&self, approval: &Approval) -> ApprovalReply {
         let (answer, answered) = oneshot::channel();
         self.ui.tell(UiMessage::Ask { approval: Box::new(approval.clone()), answer });
         // A terminal that went away cannot say yes.
-        answered.await.unwrap_or(Answer::No { words: String::new() })
+        answered.await.unwrap_or(ApprovalReply::No { reason: String::new() })
     }
 
     async fn fill(&self, form: &Form) -> Filled {

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use haft_agent::Answer;
+use haft_agent::ApprovalReply;
 use haft_types::{CallPhase, Event, EventBody, Filled};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -46,7 +46,7 @@ struct PlainDriver {
     side: TerminalSide,
     host: HostActions,
     /// The question that is open, who waits for its answer, and since when.
-    asking: Option<(ApprovalDialog, oneshot::Sender<Answer>, Instant)>,
+    asking: Option<(ApprovalDialog, oneshot::Sender<ApprovalReply>, Instant)>,
     /// The list a number is awaited for.
     picking: Option<PickerList>,
     /// The form that is open, and who waits for it.
@@ -267,7 +267,7 @@ impl PlainDriver {
     fn answer(
         &mut self,
         mut asking: ApprovalDialog,
-        answer: oneshot::Sender<Answer>,
+        answer: oneshot::Sender<ApprovalReply>,
         since: Instant,
         line: &str,
     ) -> io::Result<()> {
@@ -417,7 +417,7 @@ fn lines() -> UnboundedReceiver<String> {
     lines
 }
 
-async fn withdrawn(asking: &mut Option<(ApprovalDialog, oneshot::Sender<Answer>, Instant)>) {
+async fn withdrawn(asking: &mut Option<(ApprovalDialog, oneshot::Sender<ApprovalReply>, Instant)>) {
     match asking {
         Some((_, answer, _)) => answer.closed().await,
         None => std::future::pending().await,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crossterm::event::{self, Event as TerminalEvent, EventStream};
 use futures::StreamExt;
-use haft_agent::Answer;
+use haft_agent::ApprovalReply;
 use haft_types::Filled;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -85,7 +85,7 @@ struct ScreenDriver {
 
 /// Who waits for an answer.
 enum PendingReply {
-    Question(oneshot::Sender<Answer>),
+    Question(oneshot::Sender<ApprovalReply>),
     Form(oneshot::Sender<Filled>),
 }
 

@@ -15,7 +15,7 @@ pub(super) fn at(path: &Path, text: &str, offset: Option<usize>, problem: String
     ConfigError::InFile { file: path.to_owned(), line, column, problem }
 }
 
-/// The error's words on one line, with a suggestion for an unknown key.
+/// The error's message on one line, with a suggestion for an unknown key.
 pub(super) fn in_words(message: &str) -> String {
     let message = message.trim().replace('\n', "; ");
     let Some(rest) = message.strip_prefix("unknown field ") else { return message };
@@ -24,7 +24,7 @@ pub(super) fn in_words(message: &str) -> String {
     unknown_key(unknown, &names.collect::<Vec<_>>())
 }
 
-/// The words for a key that is none of those that are known.
+/// The message for a key that is none of those that are known.
 pub(super) fn unknown_key(unknown: &str, known: &[&str]) -> String {
     let nearest = known
         .iter()
@@ -50,10 +50,10 @@ mod tests {
 
     #[test]
     fn an_unknown_key_gets_the_nearest_known_one() {
-        let words = in_words("unknown field `modle`, expected one of `model`, `providers`, `models`");
-        assert_eq!(words, "unknown key `modle`; did you mean `model`?");
-        let words = in_words("unknown field `zzzzzz`, expected `mode`");
-        assert_eq!(words, "unknown key `zzzzzz`; the keys here are mode");
+        let message = in_words("unknown field `modle`, expected one of `model`, `providers`, `models`");
+        assert_eq!(message, "unknown key `modle`; did you mean `model`?");
+        let message = in_words("unknown field `zzzzzz`, expected `mode`");
+        assert_eq!(message, "unknown key `zzzzzz`; the keys here are mode");
     }
 
     #[test]

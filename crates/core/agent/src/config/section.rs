@@ -110,7 +110,7 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for Only<T> {
     }
 }
 
-/// The first key that is neither of the core nor of these sections, and the words for it.
+/// The first key that is neither of the core nor of these sections, and the message for it.
 pub(super) fn unknown_key(table: &Table, sections: &[Section]) -> Option<(String, String)> {
     let known: Vec<_> = Config::KEYS.into_iter().chain(sections.iter().map(Section::name)).collect();
     let unknown = table.keys().find(|key| !known.contains(&key.as_str()))?;

@@ -76,7 +76,7 @@ impl Timeline {
     }
 
     /// Takes out what stands before the cut, but for what is pinned and what the cut leaves of the user's. Returns what went.
-    pub(crate) fn cut(&mut self, cut: Cut) -> Vec<TimelineItem> {
+    pub(crate) fn cut(&mut self, cut: ArchiveCut) -> Vec<TimelineItem> {
         let Some(end) = self.items.iter().position(|item| item.id() == cut.first_kept) else { return Vec::new() };
         let users = cut.users_from.and_then(|id| self.items[..end].iter().position(|item| item.id() == id));
         let mut gone = Vec::new();
@@ -98,7 +98,7 @@ impl Timeline {
 
 /// Where older messages end that are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cut {
+pub(crate) struct ArchiveCut {
     /// The first message that is still sent.
     pub(crate) first_kept: MessageId,
     /// From here on what the user said is sent nevertheless.

@@ -19,7 +19,7 @@ use minijinja::context;
 
 use crate::build::blocks::repair;
 use crate::build::reminders::message;
-use crate::build::rounds::{Cut, Timeline, TimelineItem, before_block, is_user_speech};
+use crate::build::rounds::{ArchiveCut, Timeline, TimelineItem, before_block, is_user_speech};
 use crate::build::system::{render_text, system_entry};
 use crate::build::transcript::{Labels, transcript};
 use crate::error::ContextError;
@@ -276,7 +276,7 @@ pub(crate) fn drop_archived(line: &mut Timeline) {
         let (first_kept, users_from) = (first_kept(&summary.message)?, named(&summary.message, USERS_FROM));
         // Without the message a summary names, nothing is known to be archived, and sending more is the safe side.
         let index = line.items.iter().position(|item| item.id() == first_kept)?;
-        Some((index, Cut { first_kept, users_from }))
+        Some((index, ArchiveCut { first_kept, users_from }))
     };
     let furthest = line.summaries.iter().filter_map(cut).max_by_key(|(index, _)| *index);
     if let Some((_, cut)) = furthest {

@@ -1,4 +1,5 @@
-//! The context editor: what people drop, pin, mask or summarise of a conversation. What is stored never changes.
+//! The context editor: what people drop, pin, mask or summarise of a conversation, and what the model deletes
+//! ([marks](crate::reduce::marks)). What is stored never changes.
 //!
 //! ```text
 //! stored   U A T₁ T₂ a U A T a U
@@ -23,7 +24,7 @@ use crate::build::blocks::repair;
 use crate::build::rounds::{MASKED, Timeline, TimelineItem};
 use crate::memo::{EntryMaker, MessageForm};
 use crate::reduce::compress::status_name;
-use crate::reduce::marks::MarksRefused;
+use crate::reduce::marks::Marks;
 
 /// One edit of what is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -217,6 +218,17 @@ impl EditState {
     }
 }
 
+/// A message that the model deleted is one that was dropped.
+impl From<&Marks> for EditState {
+    fn from(marks: &Marks) -> Self {
+        Self { dropped: marks.deleted.clone(), ..Self::default() }
+    }
+}
+
+/// Nothing was left out: nothing would be left to answer.
+#[derive(Debug)]
+pub(crate) struct NothingLeft;
+
 /// Why an edit cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
@@ -340,7 +352,7 @@ pub fn check_edit(
     after.push(edit.clone());
     let (mut line, state) = (line, after.state());
     let plan = Prepared::of(&mut line, Some(&state));
-    plan.apply(&mut line, EntryMaker { counter, memo: None }).map(drop).map_err(|MarksRefused| EditError::NothingLeft)
+    plan.apply(&mut line, EntryMaker { counter, memo: None }).map(drop).map_err(|NothingLeft| EditError::NothingLeft)
 }
 
 /// The owner of a summary among the history.
@@ -379,13 +391,13 @@ impl<'a> Prepared<'a> {
     }
 
     /// Applies them. Returns the tokens left out, or the line unchanged if nothing would be left to answer.
-    pub(crate) fn apply(&self, line: &mut Timeline, maker: EntryMaker<'_>) -> Result<u64, MarksRefused> {
+    pub(crate) fn apply(&self, line: &mut Timeline, maker: EntryMaker<'_>) -> Result<u64, NothingLeft> {
         let Some(state) = self.state else { return Ok(0) };
         let tokens = line.tokens();
         let mut items = line.items.clone();
         self.edit(state, &mut items, maker);
         if !items.last().is_some_and(|item| matches!(item.role(), Role::User | Role::Tool)) {
-            return Err(MarksRefused);
+            return Err(NothingLeft);
         }
         line.items = items;
         Ok(tokens.saturating_sub(line.tokens()))

@@ -18,7 +18,7 @@ use crate::build::blocks::repair;
 use crate::build::documents::Documents;
 use crate::build::layers::Layers;
 use crate::build::reminders::{ROLE, TODO};
-use crate::build::rounds::{Cut, Timeline, TimelineItem, is_user_speech};
+use crate::build::rounds::{ArchiveCut, Timeline, TimelineItem, is_user_speech};
 use crate::build::system::{BARE, SystemDetail, render_detail, system_entry};
 use crate::carried::Cleared;
 use crate::error::ContextError;
@@ -138,7 +138,7 @@ pub(crate) fn drop_remembered(line: &mut Timeline, cleared: Option<&Cleared>, sn
 pub(crate) struct Climbed {
     pub(crate) steps: Vec<LadderStep>,
     /// Where the messages end that are left out now.
-    pub(crate) cut: Option<Cut>,
+    pub(crate) cut: Option<ArchiveCut>,
 }
 
 /// Takes steps until the request fits.
@@ -186,7 +186,7 @@ pub(crate) fn climb(layers: &mut Layers, room: InputRoom, snapshot: &Snapshot<'_
 
 /// Keeps the newest rounds that fit, then the newest steps of the running one, and puts the ledger in place of what went,
 /// which it returns.
-fn drop_oldest(layers: &mut Layers, goal: u64, snapshot: &Snapshot<'_>) -> Option<(Cut, Vec<TimelineItem>)> {
+fn drop_oldest(layers: &mut Layers, goal: u64, snapshot: &Snapshot<'_>) -> Option<(ArchiveCut, Vec<TimelineItem>)> {
     let room = goal.saturating_sub(layers.fixed());
     let cut = newest_that_fit(&layers.line, room)?;
     let ledger = stand_in(&original(cut, snapshot), cut, snapshot);
@@ -204,7 +204,7 @@ fn drop_oldest(layers: &mut Layers, goal: u64, snapshot: &Snapshot<'_>) -> Optio
 }
 
 /// Where to cut so that what is left fits; `None` when nothing can go.
-fn newest_that_fit(line: &Timeline, room: u64) -> Option<Cut> {
+fn newest_that_fit(line: &Timeline, room: u64) -> Option<ArchiveCut> {
     let running = line.items.iter().position(|item| item.round == line.round)?;
     let stays = |item: &TimelineItem| item.pinned || (item.round == line.round && is_user_speech(&item.entry.message));
     let tokens = |item: &TimelineItem| u64::from(item.entry.tokens);
@@ -227,18 +227,18 @@ fn newest_that_fit(line: &Timeline, room: u64) -> Option<Cut> {
     }
     let goes = line.items[..cut].iter().any(|item| !stays(item));
     let first_kept = line.items.get(cut).filter(|_| goes)?.id();
-    Some(Cut { first_kept, users_from: (cut > running).then(|| line.items[running].id()) })
+    Some(ArchiveCut { first_kept, users_from: (cut > running).then(|| line.items[running].id()) })
 }
 
 /// The messages that a cut leaves out as they are stored: the ledger must not depend on what else was done to them.
-fn original(cut: Cut, snapshot: &Snapshot<'_>) -> Vec<TimelineItem> {
+fn original(cut: ArchiveCut, snapshot: &Snapshot<'_>) -> Vec<TimelineItem> {
     let mut line = Timeline::new(repair(snapshot.history, snapshot.counter));
     drop_archived(&mut line);
     line.cut(cut)
 }
 
 /// What must be kept of messages that are left out without a summary.
-fn stand_in(gone: &[TimelineItem], cut: Cut, snapshot: &Snapshot<'_>) -> Option<Arc<Entry>> {
+fn stand_in(gone: &[TimelineItem], cut: ArchiveCut, snapshot: &Snapshot<'_>) -> Option<Arc<Entry>> {
     let times = || gone.iter().map(|item| item.entry.message.created_at);
     let (from, to) = (times().min()?, times().max()?);
     let mut hasher = Hasher::default();
@@ -252,7 +252,7 @@ fn stand_in(gone: &[TimelineItem], cut: Cut, snapshot: &Snapshot<'_>) -> Option<
             Some(edits) => edits.seen(&messages, snapshot.counter),
             None => messages,
         };
-        let Cut { first_kept, users_from } = cut;
+        let ArchiveCut { first_kept, users_from } = cut;
         let plan = CompactionPlan { rounds: 0, steps: 0, messages, first_kept, users_from, from, to };
         // The list of things to do and what runs are said elsewhere, as they are now.
         let text = fallback(&plan, &ledger(&plan, OpenWork::default()), snapshot.counter).unwrap_or_default();

@@ -1,15 +1,13 @@
-//! Marks on messages: those the model does not want to see again. They change what is sent, never what is stored.
+//! Marks on messages: those the model does not want to see again. The list is kept here; it is applied as an
+//! [edit](crate::reduce::edits) is that drops them.
 //!
-//! A mark on one message of a block counts for the whole block where the block would break. The current input, summaries and
-//! the system message cannot be deleted.
+//! The current input, summaries and the system message cannot be deleted.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use haft_types::{Entry, Layer, MarkAction, MarkReport, MessageId, Role, ShortId};
+use haft_types::{Entry, MarkAction, MarkReport, MessageId, Role, ShortId};
 use serde::{Deserialize, Serialize};
-
-use crate::build::rounds::Timeline;
 
 /// Messages people or the model have marked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,27 +97,6 @@ pub fn message_lines(history: &[Arc<Entry>], marks: &Marks) -> Vec<MessageLine> 
     };
     history.iter().map(line).collect()
 }
-
-/// Takes the deleted messages out, whole blocks at a time. Returns what was taken out, or the line unchanged if without them
-/// nothing would be left to answer.
-pub(crate) fn delete(line: &mut Timeline, marks: &Marks) -> Result<u64, MarksRefused> {
-    if marks.deleted.is_empty() {
-        return Ok(0);
-    }
-    let marked = line.items.iter().filter(|item| item.layer != Layer::Current && marks.deleted.contains(&item.id()));
-    let blocks: HashSet<u32> = marked.map(|item| item.block).collect();
-    let last = line.items.iter().rfind(|item| !blocks.contains(&item.block));
-    if !last.is_some_and(|item| matches!(item.role(), Role::User | Role::Tool)) {
-        return Err(MarksRefused);
-    }
-    let before = line.tokens();
-    line.items.retain(|item| !blocks.contains(&item.block));
-    Ok(before - line.tokens())
-}
-
-/// The list was not applied: nothing would be left to answer.
-#[derive(Debug)]
-pub(crate) struct MarksRefused;
 
 #[cfg(test)]
 mod tests;

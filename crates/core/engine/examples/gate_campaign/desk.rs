@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use haft_context::Policy;
 use haft_engine::hub::Hub;
-use haft_engine::turn::Limits;
+use haft_engine::turn::TurnLimits;
 use haft_engine::{
     Delegation, KnowledgeSettings, Leftovers, MAIN, ModelOpener, ModelServices, ProjectRules, PromptSettings,
     SafetySettings, Services, Session, SessionConfig, SessionFolders, SharedBudget, TaskSettings, ToolHelp,
@@ -17,12 +17,11 @@ use haft_project::KnowledgePaths;
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_sandbox::Supervisor;
-use haft_store::versions::SqliteVersions;
 use haft_store::{NewConversation, SqliteStore, Store, StoreConfig};
 use haft_testkit::test::{FakeClock, SequentialIds};
 use haft_testkit::{Script, ScriptedServer};
 use haft_text::Masker;
-use haft_tool::Workspace;
+use haft_tool::{Unrecorded, Workspace};
 use haft_tools::Running;
 use haft_types::{Api, Clock, ConversationId, IdSource, Message, PermissionMode};
 use tempfile::TempDir;
@@ -70,7 +69,8 @@ impl Desk {
         let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
         let services = Services {
             store: Arc::clone(&self.store),
-            versions: Arc::new(SqliteVersions::at(&at("versions"), &StoreConfig::default(), Arc::clone(&clock))),
+            changes: Arc::new(Unrecorded),
+            copies: None,
             models: ModelServices {
                 client: Client::new(declared, None, retry)?,
                 fallbacks: [].into(),
@@ -107,7 +107,7 @@ impl Desk {
                 masker: Masker::default(),
                 permissions: Permissions { mode: PermissionMode::Yolo, ..Permissions::default() },
             },
-            task: TaskSettings { limits: Limits::default(), goal: false, answer: None, leftovers: Leftovers::Keep },
+            task: TaskSettings { limits: TurnLimits::default(), goal: false, answer: None, leftovers: Leftovers::Keep },
             callbacks: Vec::new(),
             namespace: "p".into(),
             notices: Vec::new(),

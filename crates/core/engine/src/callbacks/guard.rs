@@ -12,7 +12,7 @@ use haft_types::{ContentHash, SandboxLayer};
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use crate::approval::{Answer, Approval, Approver};
+use crate::approval::{Approval, ApprovalReply, Approver};
 use crate::names;
 
 /// Decides on what starts without a call, for one session.
@@ -82,7 +82,7 @@ impl StartGuard {
                     parts: Vec::new(),
                     remember: Vec::new(),
                 };
-                let yes = matches!(approver.ask(&approval).await, Answer::Once | Answer::Always);
+                let yes = matches!(approver.ask(&approval).await, ApprovalReply::Once | ApprovalReply::Always);
                 settled.insert(key, yes);
                 if yes { Ok(()) } else { refused(false) }
             }

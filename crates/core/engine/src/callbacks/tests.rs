@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::moment::{ToolName, ToolResponse};
 use super::*;
-use crate::approval::{Answer, Approval, Approver};
+use crate::approval::{Approval, ApprovalReply, Approver};
 
 fn call(input: Value) -> Moment {
     Moment::PreToolCall {
@@ -244,9 +244,9 @@ struct Agreeing(Mutex<Vec<String>>);
 
 #[async_trait]
 impl Approver for Agreeing {
-    async fn ask(&self, approval: &Approval) -> Answer {
+    async fn ask(&self, approval: &Approval) -> ApprovalReply {
         self.0.lock().unwrap().push(approval.reason.clone());
-        Answer::Once
+        ApprovalReply::Once
     }
 
     async fn remember(&self, _rules: &[String]) -> Result<(), String> {

@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 use super::ToolHelp;
 use crate::stamps::Stamps;
 
-/// What becomes of answers that came after a tool was told of without them.
+/// What becomes of answers that came after a tool was described without them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Late {
-    /// They are told now: no prefix is lost by it.
+    /// They are shown now: no prefix is lost by it.
     Welcome,
     /// They wait.
     Wait,
@@ -30,9 +30,9 @@ pub(crate) struct ExternalShelf {
     built_in: Vec<String>,
     stamps: Stamps,
     tools: Vec<ExternalTool>,
-    /// What was told of them before a request.
-    told: HashMap<PathBuf, (ToolFileVersion, Help)>,
-    /// What people have not been told yet.
+    /// What was said of them before a request.
+    described: HashMap<PathBuf, (ToolFileVersion, Help)>,
+    /// What people have not seen yet.
     problems: Vec<FileProblem>,
     document: Option<(String, String)>,
 }
@@ -46,7 +46,7 @@ impl ExternalShelf {
             built_in,
             stamps: Stamps::default(),
             tools: Vec::new(),
-            told: HashMap::new(),
+            described: HashMap::new(),
             problems: Vec::new(),
             document: None,
         };
@@ -59,7 +59,7 @@ impl ExternalShelf {
         self.document.as_ref()
     }
 
-    /// What people should know and have not been told.
+    /// What people should know and have not seen.
     pub(crate) fn take_problems(&mut self) -> Vec<String> {
         self.problems.drain(..).map(|problem| problem.to_string()).collect()
     }
@@ -82,11 +82,11 @@ impl ExternalShelf {
     pub(crate) async fn learn(&mut self, late: Late, cancel: &CancellationToken) {
         self.look();
         match late {
-            Late::Welcome => self.told.clear(),
+            Late::Welcome => self.described.clear(),
             Late::Wait => {}
         }
         let known =
-            |tool: &ExternalTool| self.told.get(&tool.path).is_some_and(|(version, _)| *version == tool.version);
+            |tool: &ExternalTool| self.described.get(&tool.path).is_some_and(|(version, _)| *version == tool.version);
         let new: Vec<_> = self.tools.iter().filter(|tool| !known(tool)).cloned().collect();
         if new.is_empty() {
             return;
@@ -94,17 +94,17 @@ impl ExternalShelf {
         self.help.learn(&new, cancel).await;
         for tool in new {
             let help = self.help.known(&tool);
-            self.told.insert(tool.path, (tool.version, help));
+            self.described.insert(tool.path, (tool.version, help));
         }
         self.write();
     }
 
     fn write(&mut self) {
-        let help = |tool: &ExternalTool| match self.told.get(&tool.path) {
+        let help = |tool: &ExternalTool| match self.described.get(&tool.path) {
             Some((version, help)) if *version == tool.version => help.clone(),
             Some(_) | None => self.help.known(tool),
         };
-        let told: Vec<_> = self.tools.iter().map(|tool| (tool.clone(), help(tool))).collect();
-        self.document = external::document(&self.ground, &told);
+        let tools: Vec<_> = self.tools.iter().map(|tool| (tool.clone(), help(tool))).collect();
+        self.document = external::document(&self.ground, &tools);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn meter(limits: Limits) -> (Meter, SharedBudget) {
+fn meter(limits: TurnLimits) -> (Meter, SharedBudget) {
     let budget = SharedBudget::default();
     (Meter::new(limits, budget.clone(), TokenizerFactors::default()), budget)
 }
@@ -17,7 +17,7 @@ fn tokens(input: u64, output: u64) -> Usage {
 
 #[test]
 fn what_is_spent_is_in_the_totals_and_in_the_shared_budget() {
-    let (mut meter, budget) = meter(Limits::default());
+    let (mut meter, budget) = meter(TurnLimits::default());
     meter.begin(Some(price()));
     meter.settle(None, ("p/m", Some(price())), 1_000_000, tokens(1_000_000, 100_000));
     let cost = meter.take_cost().unwrap();
@@ -31,7 +31,7 @@ fn what_is_spent_is_in_the_totals_and_in_the_shared_budget() {
 
 #[test]
 fn what_sub_agents_spent_is_not_spent_again() {
-    let (mut meter, budget) = meter(Limits::default());
+    let (mut meter, budget) = meter(TurnLimits::default());
     meter.begin(Some(price()));
     meter.add_relayed(tokens(10, 5), vec![Some(price().cost(tokens(10, 5)))]);
     assert_eq!((meter.usage().total(), budget.tokens()), (15, 0));
@@ -43,7 +43,7 @@ fn what_sub_agents_spent_is_not_spent_again() {
 
 #[test]
 fn what_is_left_of_limits() {
-    let limits = Limits { turns: Some(3), wall_time: Some(Duration::from_hours(1)), ..Limits::default() };
+    let limits = TurnLimits { turns: Some(3), wall_time: Some(Duration::from_hours(1)), ..TurnLimits::default() };
     let (meter, _) = meter(limits);
     assert_eq!([0, 2, 3, 9].map(|replies| meter.turns_left(replies)), [Some(3), Some(1), Some(1), Some(1)]);
     assert!(meter.time_left().is_some_and(|left| left > Duration::from_mins(50)));
@@ -52,7 +52,7 @@ fn what_is_left_of_limits() {
 
 #[test]
 fn saved_tokens_are_told_once() {
-    let (mut meter, _) = meter(Limits::default());
+    let (mut meter, _) = meter(TurnLimits::default());
     meter.note_saved(3);
     meter.note_saved(4);
     assert_eq!((meter.take_saved(), meter.take_saved()), (7, 0));
@@ -60,7 +60,7 @@ fn saved_tokens_are_told_once() {
 
 #[test]
 fn a_factor_is_kept_only_when_it_moves_a_step() {
-    let (mut meter, _) = meter(Limits::default());
+    let (mut meter, _) = meter(TurnLimits::default());
     assert_eq!(meter.factor("p/m"), None);
     let kept = meter.learn_factor("p/m", 1.0, 10_000, tokens(14_000, 0)).cloned();
     assert!(kept.is_some_and(|factors| factors.0.contains_key("p/m")));

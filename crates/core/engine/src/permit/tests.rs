@@ -45,13 +45,13 @@ impl Tool for Fake {
 
 /// Answers in order, and keeps what it was asked.
 struct Scripted {
-    answers: Mutex<VecDeque<Answer>>,
+    answers: Mutex<VecDeque<ApprovalReply>>,
     asked: Mutex<Vec<Approval>>,
     written: Mutex<Vec<String>>,
 }
 
 impl Scripted {
-    fn new(answers: impl IntoIterator<Item = Answer>) -> Arc<Self> {
+    fn new(answers: impl IntoIterator<Item = ApprovalReply>) -> Arc<Self> {
         Arc::new(Self {
             answers: Mutex::new(answers.into_iter().collect()),
             asked: Mutex::default(),
@@ -62,7 +62,7 @@ impl Scripted {
 
 #[async_trait]
 impl Approver for Scripted {
-    async fn ask(&self, approval: &Approval) -> Answer {
+    async fn ask(&self, approval: &Approval) -> ApprovalReply {
         self.asked.lock().unwrap().push(approval.clone());
         self.answers.lock().unwrap().pop_front().expect("asked more often than expected")
     }
@@ -131,7 +131,11 @@ async fn where_nobody_can_be_asked_asking_means_no() {
 
 #[tokio::test]
 async fn a_person_sees_the_whole_and_decides() {
-    let approver = Scripted::new([Answer::Once, Answer::No { words: "use make instead".into() }, Answer::Always]);
+    let approver = Scripted::new([
+        ApprovalReply::Once,
+        ApprovalReply::No { reason: "use make instead".into() },
+        ApprovalReply::Always,
+    ]);
     let permit = permit(&[], &[], Some(Arc::clone(&approver) as _));
     let write = Fake::new("write_to_file", Access::Write);
     let arguments = json!({ "path": "a.txt", "content": "one\ntwo\n" });
@@ -151,7 +155,7 @@ async fn a_person_sees_the_whole_and_decides() {
 
 #[tokio::test]
 async fn an_approved_file_outside_can_be_reached() {
-    let approver = Scripted::new([Answer::Once]);
+    let approver = Scripted::new([ApprovalReply::Once]);
     let permit = permit(&[], &[], Some(approver as _));
     let granted = permit
         .decide(&Fake::new("read_file", Access::Read), &context(), &json!({ "path": "/etc/hosts" }), Opinion::None)
@@ -180,7 +184,7 @@ async fn what_a_plugin_makes_of_a_call_is_decided_again() {
         let permitted = guard.permit(&execute(), &context(), &line(changed)).await;
         assert_eq!(permitted.is_ok(), runs, "{changed}");
     }
-    let asked = Scripted::new([Answer::Once]);
+    let asked = Scripted::new([ApprovalReply::Once]);
     let guard = permit(&[], &[], Some(asked as _));
     let read = Fake::new("read_file", Access::Read);
     let outside = guard.permit(&read, &context(), &json!({ "path": "/etc/hosts" })).await;

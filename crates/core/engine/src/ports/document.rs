@@ -15,7 +15,7 @@ use crate::secrets;
 use crate::stored_state::{StateDocument, StoredState};
 
 /// To whom a document belongs.
-pub(super) enum Owner {
+pub(super) enum DocumentOwner {
     /// One conversation.
     Conversation(ConversationId),
     /// All conversations of a namespace.
@@ -25,15 +25,15 @@ pub(super) enum Owner {
 /// A document of a conversation or a project.
 pub(super) struct KeptDocument<T> {
     store: Arc<dyn Store>,
-    owner: Owner,
+    owner: DocumentOwner,
     copy: Mutex<T>,
     /// Held while a document is read, changed and written.
     editing: tokio::sync::Mutex<()>,
 }
 
 impl<T: StateDocument + Clone + Default> KeptDocument<T> {
-    /// Reads the document. One that cannot be understood is empty here; whoever reads or edits it is told.
-    pub(super) async fn open(store: Arc<dyn Store>, owner: Owner) -> Result<Self, StoreError> {
+    /// Reads the document. One that cannot be understood is empty here; whoever reads or edits it gets an error.
+    pub(super) async fn open(store: Arc<dyn Store>, owner: DocumentOwner) -> Result<Self, StoreError> {
         let document = Self::empty(store, owner);
         let stored = document.stored().await?;
         if let Err(error) = document.take_over(stored) {
@@ -44,14 +44,14 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
 
     /// The same for one of a conversation that was read already.
     pub(super) fn restored(store: Arc<dyn Store>, id: ConversationId, state: &mut StoredState) -> Self {
-        let document = Self::empty(store, Owner::Conversation(id));
+        let document = Self::empty(store, DocumentOwner::Conversation(id));
         if let Err(error) = document.take_over(state.take_json::<T>()) {
             state.note_unreadable(T::KEY, &error);
         }
         document
     }
 
-    fn empty(store: Arc<dyn Store>, owner: Owner) -> Self {
+    fn empty(store: Arc<dyn Store>, owner: DocumentOwner) -> Self {
         Self { store, owner, copy: Mutex::default(), editing: tokio::sync::Mutex::default() }
     }
 
@@ -78,8 +78,8 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
         let _alone = self.editing.lock().await;
         let json = Self::encode(&value)?;
         match &self.owner {
-            Owner::Conversation(id) => self.store.set_state(id, T::KEY, json).await,
-            Owner::Project(namespace) => self.store.set_project_state(namespace, T::KEY, json).await,
+            DocumentOwner::Conversation(id) => self.store.set_state(id, T::KEY, json).await,
+            DocumentOwner::Project(namespace) => self.store.set_project_state(namespace, T::KEY, json).await,
         }
         .map_err(|error| failed(&error))?;
         self.keep(value);
@@ -95,8 +95,8 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
             let done = change(&mut value)?;
             let json = Self::encode(&value)?;
             let swap = match &self.owner {
-                Owner::Conversation(id) => self.store.set_state(id, T::KEY, json).await.map(|()| Swap::Done),
-                Owner::Project(namespace) => {
+                DocumentOwner::Conversation(id) => self.store.set_state(id, T::KEY, json).await.map(|()| Swap::Done),
+                DocumentOwner::Project(namespace) => {
                     self.store.swap_project_state(namespace, T::KEY, before.as_ref(), json).await
                 }
             };
@@ -112,8 +112,8 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
 
     async fn stored(&self) -> Result<Option<Value>, StoreError> {
         match &self.owner {
-            Owner::Conversation(id) => self.store.state(id, T::KEY).await,
-            Owner::Project(namespace) => self.store.project_state(namespace, T::KEY).await,
+            DocumentOwner::Conversation(id) => self.store.state(id, T::KEY).await,
+            DocumentOwner::Project(namespace) => self.store.project_state(namespace, T::KEY).await,
         }
     }
 
@@ -134,7 +134,7 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
     }
 }
 
-/// A failure of the store as a tool is told of it.
+/// A failure of the store as a tool sees it.
 pub(super) fn failed(error: &StoreError) -> PortError {
     PortError::Store(error.to_string())
 }

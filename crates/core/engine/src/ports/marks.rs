@@ -7,7 +7,7 @@ use haft_store::{Store, StoreError};
 use haft_tool::PortError;
 use haft_types::{ConversationId, Entry, MarkAction, MarkReport};
 
-use super::document::{KeptDocument, Owner};
+use super::document::{DocumentOwner, KeptDocument};
 use crate::stored_state::StoredState;
 
 /// The marks of a conversation.
@@ -16,7 +16,7 @@ pub struct StoredMarks(KeptDocument<Marks>);
 impl StoredMarks {
     /// Reads the marks of this conversation.
     pub async fn open(store: Arc<dyn Store>, conversation: ConversationId) -> Result<Self, StoreError> {
-        KeptDocument::open(store, Owner::Conversation(conversation)).await.map(Self)
+        KeptDocument::open(store, DocumentOwner::Conversation(conversation)).await.map(Self)
     }
 
     /// The same from what was read when the conversation was opened.

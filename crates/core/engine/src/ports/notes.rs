@@ -10,7 +10,7 @@ use haft_store::{Store, StoreError};
 use haft_tool::{Note, PortError, ProjectNotes};
 use haft_types::Clock;
 
-use super::document::{KeptDocument, Owner};
+use super::document::{DocumentOwner, KeptDocument};
 use crate::stored_state::FolderNoteList;
 
 /// The notes of a project.
@@ -21,7 +21,7 @@ pub struct StoredNotes {
 }
 
 impl FolderNoteList {
-    /// Takes a note out by its id, with or without its letter.
+    /// Takes a note out by its id, with or without its first character.
     fn take(&mut self, id: &str) -> Result<Note, PortError> {
         let digits = id.trim().trim_start_matches(['n', 'N']);
         let at = self.notes.iter().position(|note| note.id.trim_start_matches('n') == digits);
@@ -37,7 +37,7 @@ impl StoredNotes {
         root: PathBuf,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
-        let document = KeptDocument::open(store, Owner::Project(namespace.to_owned())).await?;
+        let document = KeptDocument::open(store, DocumentOwner::Project(namespace.to_owned())).await?;
         Ok(Self { document, clock, root })
     }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 #[derive(Default)]
 pub(crate) struct Reads {
     seen: Mutex<HashMap<PathBuf, FileState>>,
-    /// What the model was told of without having read it.
+    /// What the model knows of without having read it.
     named: Mutex<HashSet<PathBuf>>,
 }
 

@@ -10,7 +10,7 @@ use crate::stamps::Stamps;
 /// So many files of a skill are named.
 const MOST_FILES: usize = 100;
 
-/// The skills as they were found; their text is read when they are used. What they are told by is looked at before every request.
+/// The skills as they were found; their text is read when they are used. Their descriptions are looked at before every request.
 pub(crate) struct FoundSkills {
     ground: KnowledgePaths,
     masker: Masker,
@@ -20,12 +20,12 @@ pub(crate) struct FoundSkills {
 impl FoundSkills {
     /// Looks for skills; none when there are none.
     pub(crate) fn look(ground: &KnowledgePaths, masker: &Masker) -> Option<Self> {
-        // What is wrong with one is told by `SkillWatch`.
+        // What is wrong with one is reported by `SkillWatch`.
         let found = skills::load(ground, &mut Vec::new());
         (!found.items.is_empty()).then(|| Self { ground: ground.clone(), masker: masker.clone(), found })
     }
 
-    /// What the model is told in advance: names and descriptions.
+    /// What the model reads in advance: names and descriptions.
     pub(crate) fn listed(&self) -> CaseDocument {
         let line = |skill: &Skill| format!("- `{}`: {}", skill.name, self.masker.mask(&skill.description));
         let lines: Vec<_> = self.found.items.iter().map(line).collect();
@@ -37,10 +37,10 @@ impl FoundSkills {
     }
 }
 
-/// The files that skills come from, as they were when they were last told of.
+/// The files that skills come from, as they were when they were last described.
 pub(crate) struct SkillWatch {
     stamps: Stamps,
-    /// What people have not been told yet.
+    /// What people have not seen yet.
     problems: Vec<FileProblem>,
 }
 
@@ -57,7 +57,7 @@ impl SkillWatch {
         Self { stamps, problems }
     }
 
-    /// What people should know and have not been told.
+    /// What people should know and have not seen.
     pub(crate) fn take_problems(&mut self) -> Vec<String> {
         self.problems.drain(..).map(|problem| problem.to_string()).collect()
     }

@@ -123,7 +123,7 @@ fn whole_text(message: &Message) -> String {
         let gap = if text.is_empty() { "" } else { "\n\n" };
         // Writing to a String cannot fail.
         let _ = match part {
-            Part::Text { text: words, .. } => write!(text, "{gap}{words}"),
+            Part::Text { text: said, .. } => write!(text, "{gap}{said}"),
             Part::ToolCall(call) => write!(text, "{gap}calls {} {}", call.name, call.arguments),
             Part::ToolResult(result) => write!(text, "{gap}{}", result.envelope.text),
             Part::Image(image) => write!(text, "{gap}(a picture, {})", image.media_type),

@@ -11,7 +11,7 @@ use haft_store::{Store, StoreError};
 use haft_tool::{Added, NewUseful, OutputLimits, PortError, UsefulInfo, UsefulItem};
 use haft_types::ConversationId;
 
-use super::document::{KeptDocument, Owner};
+use super::document::{DocumentOwner, KeptDocument};
 use crate::stored_state::{StoredState, UsefulRanges};
 
 /// The useful information of a conversation.
@@ -20,7 +20,7 @@ pub struct StoredUseful(KeptDocument<UsefulRanges>);
 impl StoredUseful {
     /// Reads what is kept with this conversation.
     pub async fn open(store: Arc<dyn Store>, conversation: ConversationId) -> Result<Self, StoreError> {
-        KeptDocument::open(store, Owner::Conversation(conversation)).await.map(Self)
+        KeptDocument::open(store, DocumentOwner::Conversation(conversation)).await.map(Self)
     }
 
     /// The same from what was read when the conversation was opened.

@@ -1,4 +1,4 @@
-//! What a model is told of the tools it is offered.
+//! What a model reads of the tools it is offered.
 
 use std::sync::Arc;
 

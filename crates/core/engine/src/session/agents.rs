@@ -18,7 +18,7 @@ use crate::turn::Position;
 use crate::turn_io::TurnIo;
 
 impl Session {
-    /// Where the agents of this process are written to: a front end sends the user's words through it.
+    /// Where the agents of this process are written to: a front end sends the user's input through it.
     pub fn hub(&self) -> &Arc<Hub> {
         &self.services.delegation.hub
     }
@@ -31,7 +31,8 @@ impl Session {
             config: self.config.clone(),
             conversation: self.transcript.id().clone(),
             store: Arc::clone(&services.store),
-            versions: Arc::clone(&services.versions),
+            changes: Arc::clone(&services.changes),
+            copies: services.copies.clone(),
             counter: Arc::clone(&services.counter),
             clock: Arc::clone(&services.clock),
             ids: Arc::clone(&services.ids),
@@ -43,7 +44,7 @@ impl Session {
             knowledge: self.prompt.knowledge().shared(),
             children: Arc::clone(&self.prompt.knowledge().children),
             permit: Arc::clone(&self.permit),
-            watch: Arc::clone(&self.watch),
+            recorded: Arc::clone(&self.recorded),
             budget: self.meter.budget().clone(),
             events,
             merging: tokio::sync::Mutex::default(),
@@ -72,17 +73,17 @@ impl Session {
         let messages = self.mailbox.as_ref().map(Mailbox::take).unwrap_or_default();
         for message in messages {
             if message.from == USER {
-                let words = self.treated(&message.text);
-                self.transcript.append_user(words, Origin::Joined).await?;
+                let input = self.treated(&message.text);
+                self.transcript.append_user(input, Origin::Joined).await?;
                 io.joined(&message.text);
             } else {
-                self.transcript.append_user(message.words(), Origin::Agent).await?;
+                self.transcript.append_user(message.text_for_model(), Origin::Agent).await?;
             }
         }
         Ok(())
     }
 
-    /// Throws away the user's words that no request has held, for a front end that still has them. Those of other agents stay.
+    /// Throws away the user's input that no request has held, for a front end that still has it. Messages of other agents stay.
     pub async fn drop_unread(&mut self) {
         let messages = self.mailbox.as_ref().map(Mailbox::take).unwrap_or_default();
         for message in messages.into_iter().filter(|message| message.from != USER) {
@@ -92,7 +93,7 @@ impl Session {
     }
 
     /// Whether messages have come that no request held. A sub-agent without any takes none from now on: it is done, and whoever
-    /// writes to it is told so.
+    /// writes to it learns that.
     pub(super) fn has_unread(&self) -> bool {
         let Some(mailbox) = &self.mailbox else { return false };
         match self.rank {

@@ -1,6 +1,6 @@
 //! What callbacks may do to calls, requests and the end of a turn.
 //!
-//! Invariant: arguments that a callback changed are permitted like any others, and the model is told of the change.
+//! Invariant: arguments that a callback changed are permitted like any others, and the model reads of the change.
 
 use haft_model::{ModelError, Reply};
 use haft_tool::ToolOutput;
@@ -88,7 +88,7 @@ impl Session {
         }
     }
 
-    /// What is told of a request before it is sent.
+    /// What is said of a request before it is sent.
     pub(super) fn request_start(&self, request: &Request) -> Moment {
         Moment::ApiRequestStart {
             model: self.config.model.full_name(),
@@ -97,7 +97,7 @@ impl Session {
         }
     }
 
-    /// What is told of it afterwards.
+    /// What is said of it afterwards.
     pub(super) fn request_end(&self, arrived: &Result<Reply, ModelError>) -> Moment {
         let reply = arrived.as_ref().ok();
         Moment::ApiRequestEnd {

@@ -2,7 +2,7 @@
 //! the gate, and what is accepted is appended.
 //!
 //! Nothing is ever deleted. When no summary can be had, a stand-in made without a model is sent in its place. It is kept beside
-//! the messages and not among them, so that a later summary can take its place; the user is told. Invariant: whatever the
+//! the messages and not among them, so that a later summary can take its place; the user is notified. Invariant: whatever the
 //! model that summarises does, the next request holds everything the ledger of the archived rounds lists.
 
 use std::fmt;
@@ -40,7 +40,7 @@ pub enum Compacted {
     Nothing,
     /// What must be kept of the older rounds takes as much room as they do.
     NotWorthIt,
-    /// No summary could be had; why was told in an event.
+    /// No summary could be had; why was said in an event.
     Failed,
 }
 
@@ -90,17 +90,17 @@ impl Session {
         self.compact(CompactionTrigger::Automatic, io).await.map(drop)
     }
 
-    /// Archives older rounds because the user wants it. `words` say what to keep in particular. Automatic compactions that
+    /// Archives older rounds because the user wants it. `focus` says what to keep in particular. Automatic compactions that
     /// were given up after too many failures are tried again from now on.
     pub async fn compact_now(
         &mut self,
-        words: Option<&str>,
+        focus: Option<&str>,
         sink: &mut dyn EventSink,
         cancel: &CancellationToken,
     ) -> Result<Compacted, EngineError> {
         let mut io = self.turn_io(sink, cancel);
         self.sent.forget_failures(&self.transcript).await?;
-        let compacted = self.compact(CompactionTrigger::ByUser(words), &mut io).await;
+        let compacted = self.compact(CompactionTrigger::ByUser(focus), &mut io).await;
         self.seq = io.seq();
         compacted
     }
@@ -284,7 +284,7 @@ impl Session {
         }
     }
 
-    /// Opens the next model that is to write summaries; one that cannot be opened is told of and left out.
+    /// Opens the next model that is to write summaries; one that cannot be opened is reported and left out.
     fn open_summariser(&mut self, io: &mut TurnIo<'_>) {
         while self.summariser.is_none()
             && let Some(next) = self.services.models.summarisers.pop_front()
@@ -313,12 +313,12 @@ impl Summary {
         EventBody::Usage { model: self.by.full_name(), usage: self.reply.usage, cost: self.cost, saved_tokens: 0 }
     }
 
-    /// Its words.
+    /// Its text.
     pub(super) fn text(&self) -> String {
         self.reply.parts.iter().filter_map(text_of).collect()
     }
 
-    /// Its words, if the model wrote to the end and nothing else.
+    /// Its text, if the model wrote to the end and nothing else.
     pub(super) fn written(&self) -> Result<String, SummaryRefusal> {
         const CALLS: SummaryRefusal = SummaryRefusal::Hostile("a tool call");
         let calls = self.reply.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));

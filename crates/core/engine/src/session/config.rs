@@ -1,4 +1,4 @@
-//! What a session is opened with: the values it is told ([`SessionConfig`]) and the ports it works through ([`Services`]).
+//! What a session is opened with: its values ([`SessionConfig`]) and the ports it works through ([`Services`]).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -10,10 +10,9 @@ use haft_permission::Permissions;
 use haft_project::KnowledgePaths;
 use haft_project::library::Libraries;
 use haft_store::Store;
-use haft_store::versions::FileVersions;
 use haft_text::Masker;
-use haft_tool::{Plugin, Tool, Workspace};
-use haft_tools::Running;
+use haft_tool::{ChangeRecords, Plugin, Tool, Workspace};
+use haft_tools::{ProjectCopies, Running};
 use haft_types::{Clock, IdSource, ModelSpec, TokenCounter};
 
 use super::models::{ModelOpener, Standby};
@@ -24,14 +23,16 @@ use crate::callbacks::Callback;
 use crate::external::ToolHelp;
 use crate::hub::Hub;
 use crate::subagents::SharedBudget;
-use crate::turn::Limits;
+use crate::turn::TurnLimits;
 
 /// What a session works with.
 pub struct Services {
     /// Where conversations are kept.
     pub store: Arc<dyn Store>,
-    /// Where files are saved before they are changed.
-    pub versions: Arc<dyn FileVersions>,
+    /// Saves files before they are changed.
+    pub changes: Arc<dyn ChangeRecords>,
+    /// Makes copies of the project for sub-agents; without it they work in the project itself.
+    pub copies: Option<Arc<dyn ProjectCopies>>,
     /// Who is asked.
     pub models: ModelServices,
     /// What is shared with other sessions of this process.
@@ -68,7 +69,7 @@ pub struct Delegation {
     pub budget: SharedBudget,
 }
 
-/// What a session is told by flags and configuration.
+/// The settings of a session, from flags and configuration.
 #[derive(Clone)]
 pub struct SessionConfig {
     /// The name events, approvals and other agents know it by: [`MAIN`](crate::MAIN) for the one the user talks to.
@@ -93,24 +94,24 @@ pub struct SessionConfig {
     pub callbacks: Vec<Arc<dyn Callback>>,
     /// Under which current conversations are kept, usually the project's path.
     pub namespace: String,
-    /// What the user must be told first, once.
+    /// What the user must see first, once.
     pub notices: Vec<Notice>,
 }
 
-/// What the model is told of itself and its surroundings.
+/// What the prompt says of the model itself and its surroundings.
 #[derive(Clone, Debug, Default)]
 pub struct PromptSettings {
-    /// Who the model is told to be.
+    /// The role of the model.
     pub roles: Roles,
-    /// The machine as the model is told of it.
+    /// The machine as the prompt describes it.
     pub environment: haft_context::Environment,
-    /// Whether the project's rules are told.
+    /// Whether the project's rules are in the prompt.
     pub rules: ProjectRules,
     /// Paths named as the focus of the task.
     pub focus_files: Vec<String>,
 }
 
-/// Who the model is told to be: the `[roles]` section, with the files it names already read.
+/// The role of the model: the `[roles]` section, with the files it names already read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roles {
     /// The role definition of the main agent; a built-in one when absent.
@@ -123,7 +124,7 @@ pub struct Roles {
     pub completion: Option<String>,
 }
 
-/// Whether the model is told the project's rules.
+/// Whether the project's rules are in the prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProjectRules {
     /// It is.
@@ -187,7 +188,7 @@ pub struct SafetySettings {
 #[derive(Clone)]
 pub struct TaskSettings {
     /// What the run may use up.
-    pub limits: Limits,
+    pub limits: TurnLimits,
     /// Whether the task is a goal: only the model's report that it is reached ends a turn.
     pub goal: bool,
     /// What the final answer must look like.
@@ -196,7 +197,7 @@ pub struct TaskSettings {
     pub leftovers: Leftovers,
 }
 
-/// Something that happened before the session was opened; told as an `error` event.
+/// Something that happened before the session was opened; reported as an `error` event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// A stable name for programs.

@@ -79,7 +79,7 @@ impl Session {
     }
 }
 
-/// Whether the reply was cut where it can be continued: in its words, not in a call.
+/// Whether the reply was cut where it can be continued: in its text, not in a call.
 fn can_go_on(reply: &Reply) -> bool {
     let ends_in_words = matches!(reply.parts.last(), Some(Part::Text { text, .. }) if !text.trim().is_empty());
     reply.stop == StopReason::Length && ends_in_words

@@ -90,7 +90,7 @@ pub struct EditNews {
 pub struct RangeSummary {
     /// The text.
     pub text: String,
-    /// Why no model's words are in it, where that is so.
+    /// Why no model's text is in it, where that is so.
     pub without_model: Option<String>,
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
 use super::{EngineError, Notice, Session, SessionConfig};
-use crate::approval::{Answer, Approval, Approver};
+use crate::approval::{Approval, ApprovalReply, Approver};
 use crate::callbacks::{Callbacks, Moment, Occasion, Reaction, ToolName};
 use crate::documents::StandingDocuments;
 use crate::subagents::Rank;
@@ -213,7 +213,7 @@ struct NotifyingApprover {
 
 #[async_trait]
 impl Approver for NotifyingApprover {
-    async fn ask(&self, approval: &Approval) -> Answer {
+    async fn ask(&self, approval: &Approval) -> ApprovalReply {
         let cancel = CancellationToken::new();
         let moment = Moment::Notification {
             notification_type: "permission_prompt",
@@ -248,7 +248,7 @@ impl Session {
         }
     }
 
-    /// What callbacks have to say before the first event: whether the turn may begin with these words.
+    /// What callbacks have to say before the first event: whether the turn may begin with this input.
     pub(super) async fn greet(&self, input: Option<&str>, cancel: &CancellationToken) -> Result<(), Reason> {
         // A sub-agent's task is not the user's word, and its conversation not theirs.
         if self.rank == Rank::Sub {
@@ -291,12 +291,12 @@ impl Session {
         self.transcript.append_user(text, Origin::Engine).await
     }
 
-    /// How the turn ended, for those who are told at the end.
+    /// How the turn ended, for those who listen to the end.
     pub(super) fn note_end(&self, outcome: Outcome) {
         self.hooked.with(|open| open.last = Some(outcome));
     }
 
-    /// Ends the session: whoever wants to know is told. Gives back what they have to say to the user.
+    /// Ends the session: whoever wants to know hears it. Gives back what they have to say to the user.
     pub async fn close(&mut self) -> Vec<String> {
         let reason = self.hooked.with(|open| open.last).map_or("", Outcome::name).to_owned();
         self.hooked.call(Moment::ConversationEnd { reason }, &CancellationToken::new()).await;

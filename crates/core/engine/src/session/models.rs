@@ -117,7 +117,7 @@ impl Session {
         Ok(())
     }
 
-    /// Speaks to this model: its window, its protocol, its words for tools.
+    /// Speaks to this model: its window, its protocol, its names for tools.
     fn stand_before(&mut self, model: ModelSpec) -> Result<(), ContextError> {
         let zone = self.config.policy.safe_zone_tokens(&model)?;
         self.config.prompt.environment.safe_zone_tokens = Some(zone);

@@ -1,4 +1,4 @@
-//! The permission mode of an open session. The user changes it at any moment; the model is told where it has to know.
+//! The permission mode of an open session. The user changes it at any moment; the model reads of it where it has to know.
 //!
 //! Tools and system message stay as they were, so that no prefix is rewritten: what the model must know of another mode is said
 //! once, in a message of its own behind everything that was sent. Invariant: no request is built whose model believes in the

@@ -17,7 +17,6 @@ use super::sent_state::{SentState, last_sent};
 use super::transcript::{FoundConversation, OnCreation, Transcript, TranscriptServices};
 use super::{Notice, Services, Session, SessionConfig, tasks};
 use crate::callbacks::Moment;
-use crate::files::Watch;
 use crate::hub::{Hub, HubPost, Mailbox};
 use crate::meter::Meter;
 use crate::names;
@@ -166,24 +165,17 @@ impl Session {
         let (store, counter, clock) = (&services.store, &services.counter, &services.clock);
         let known_by = KnowledgeServices { store, counter, clock };
         let knowledge = Knowledge::open(known_by, &config, transcript.id(), shared.as_ref(), &mut state).await?;
-        let watch = || {
-            let versions = Arc::clone(&services.versions);
-            Arc::new(Watch::new(
-                versions,
-                transcript.id().clone(),
-                config.folders.workspace.clone(),
-                &config.folders.private,
-            ))
-        };
+        let folders = &config.folders;
+        let recorded = || services.changes.open(transcript.id(), &folders.workspace, &folders.private);
         let starter_reads = parent.as_ref().map(|parent| Arc::clone(&parent.reads));
-        let (todo, permit, watch, budget, mailbox) = if let Some(parent) = parent {
-            (parent.todo, parent.permit, parent.watch.unwrap_or_else(watch), parent.budget, Some(parent.mailbox))
+        let (todo, permit, recorded, budget, mailbox) = if let Some(parent) = parent {
+            (parent.todo, parent.permit, parent.recorded.unwrap_or_else(recorded), parent.budget, Some(parent.mailbox))
         } else {
             let todo = StoredTodo::restored(Arc::clone(&services.store), transcript.id().clone(), &mut state);
             let (permissions, approver) =
                 (config.safety.permissions.clone(), hooked.notifying(services.approver.clone()));
             let permit = Arc::new(Permit::new(permissions, approver, config.folders.workspace.clone()));
-            (Arc::new(todo), permit, watch(), services.delegation.budget.clone(), mailbox)
+            (Arc::new(todo), permit, recorded(), services.delegation.budget.clone(), mailbox)
         };
         registry.set_guard(Arc::clone(&permit) as _);
         let offered = OfferedContext { registry, unkept_descriptions, skills, todo, starter_reads, knowledge };
@@ -204,7 +196,7 @@ impl Session {
             meter,
             permit,
             hooked,
-            watch,
+            recorded,
             resumed,
             rank,
             roster,
@@ -223,7 +215,7 @@ impl Session {
 /// The set that every agent starts with.
 const DEFAULT: &str = "default";
 
-/// What the others are told of a main agent without a role of its own.
+/// What the others read of a main agent without a role of its own.
 const THE_USERS_AGENT: &str = "The agent the user talks to.";
 
 /// Where a session comes from, and whom it can start.
@@ -330,7 +322,7 @@ fn offered(config: &mut SessionConfig, services: &Services, peers: Peers<'_>) ->
     Ok(registry)
 }
 
-/// The skills there are now: the tool to read them with and what is told of them, if the choice of tools has it.
+/// The skills there are now: the tool to read them with and what is said of them, if the choice of tools has it.
 pub(super) fn skills_now(config: &SessionConfig, running: &Arc<Running>) -> Option<(Arc<dyn Tool>, CaseDocument)> {
     let skills = FoundSkills::look(&config.knowledge.ground, &config.safety.masker)?;
     let listed = skills.listed();
@@ -356,7 +348,7 @@ pub fn wanted_tools(chosen: &[String], ground: &KnowledgePaths) -> Vec<String> {
     wanted
 }
 
-/// What of this choice there is. Files made for other programs name tools that are not here: they are told of and left out.
+/// What of this choice there is. Files made for other programs name tools that are not here: they are reported and left out.
 fn known_tools(registry: &Registry, wanted: Vec<String>, config: &mut SessionConfig) -> Vec<String> {
     let is_known = |name: &String| registry.clone().select(std::slice::from_ref(name), &config.tools.profiles).is_ok();
     let (known, unknown): (Vec<_>, Vec<_>) = wanted.iter().cloned().partition(is_known);

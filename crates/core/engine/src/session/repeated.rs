@@ -1,6 +1,6 @@
 //! What a sub-agent reads again and still has in front of it is referred to, not sent once more.
 //!
-//! Invariant: a result is replaced only while an earlier one with the same words stands whole in the newest request.
+//! Invariant: a result is replaced only while an earlier one with the same text stands whole in the newest request.
 
 use haft_types::{Entry, Envelope, Role, ToolStatus};
 use serde_json::Value;
@@ -26,13 +26,13 @@ impl Session {
             return;
         }
         let counter = &self.services.counter;
-        let words = format!(
+        let reference = format!(
             "`{path}` has not changed since you read lines {start}-{end}: that result stands above and is not repeated."
         );
-        let (before, after) = (counter.text(&envelope.text), counter.text(&words));
+        let (before, after) = (counter.text(&envelope.text), counter.text(&reference));
         if after < before {
             self.meter.note_saved(u64::from(before - after));
-            envelope.text = words;
+            envelope.text = reference;
         }
     }
 
@@ -42,7 +42,7 @@ impl Session {
     }
 }
 
-/// Whether a message is a result with the same words about the same content.
+/// Whether a message is a result with the same text about the same content.
 fn says(entry: &Entry, envelope: &Envelope) -> bool {
     let file = |envelope: &Envelope| envelope.context.get("file").and_then(|file| file.get("hash")).cloned();
     entry.message.tool_results().any(|result| {

@@ -70,7 +70,7 @@ impl Session {
             self.announce(io);
         }
         let position = self.take_input(input, io).await;
-        // A conversation is told of only once it exists.
+        // A conversation is reported only once it exists.
         if !stored {
             self.announce(io);
         }
@@ -93,14 +93,14 @@ impl Session {
         self.tell_hooked(io);
     }
 
-    /// Mends the end of the conversation, takes the user's words in, and says where the turn begins.
+    /// Mends the end of the conversation, takes the user's input in, and says where the turn begins.
     async fn take_input(&mut self, input: Option<String>, io: &mut TurnIo<'_>) -> Result<Position, EngineError> {
         let unfinished = if self.transcript.turn_ended() { None } else { self.unfinished().await };
         let Resumption { uncertain, position } = self.transcript.resumption(unfinished);
         for call in uncertain {
-            let told = self.interrupted_agents(&call).await?;
-            let told = told.unwrap_or_else(|| interrupted(&call, Interruption::Uncertain));
-            self.answer(&call, told.into(), io).await?;
+            let envelope = self.interrupted_agents(&call).await?;
+            let envelope = envelope.unwrap_or_else(|| interrupted(&call, Interruption::Uncertain));
+            self.answer(&call, envelope.into(), io).await?;
         }
         let Some(text) = input else { return Ok(position) };
         match position {
@@ -141,19 +141,19 @@ impl Session {
         Envelope::success(format!("The user answered: {text}{mode}"))
     }
 
-    /// The user's words with what is said of the files they mention.
+    /// The user's input with what is said of the files they mention.
     pub(super) fn treated(&self, text: &str) -> String {
         let folder = &self.config.folders.workspace.cwd;
         treat_input(text, self.config.policy.mentions as usize, &|path| mention_kind(&folder.join(path)))
     }
 
-    /// Appends the user's words. Compaction comes first: it looks at the conversation the words will be answered in.
+    /// Appends the user's input. Compaction comes first: it looks at the conversation the input will be answered in.
     async fn take_words(&mut self, text: &str, origin: Origin, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
         let treated = self.treated(text);
         self.compact_if_due(&treated, io).await?;
         let sets_goal = self.pursues_goal() && origin == Origin::User;
-        let words = if sets_goal { format!("{treated}\n\n{}", GOAL.trim_ascii_end()) } else { treated };
-        self.transcript.append_user(words, origin).await
+        let input = if sets_goal { format!("{treated}\n\n{}", GOAL.trim_ascii_end()) } else { treated };
+        self.transcript.append_user(input, origin).await
     }
 
     /// Whether only the model's own report ends a turn.
@@ -205,11 +205,11 @@ impl Session {
     }
 }
 
-/// What a path is that the user's words may mention; `None` if there is nothing.
+/// What a path is that the user's input may mention; `None` if there is nothing.
 pub fn mention_kind(path: &Path) -> Option<MentionKind> {
     let found = std::fs::metadata(path).ok()?;
     Some(if found.is_dir() { MentionKind::Folder } else { MentionKind::File })
 }
 
-/// What is added to the words that set a goal.
+/// What is added to the input that sets a goal.
 const GOAL: &str = include_str!("../../prompts/goal.md");

@@ -5,8 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use haft_store::versions::CallName;
-use haft_tool::{ToolContext, ToolOutput};
+use haft_tool::{CallName, RecordedCall, ToolContext, ToolOutput, Unrecorded};
 use haft_types::{Envelope, EventBody, ToolCall};
 use tokio_util::sync::CancellationToken;
 
@@ -16,7 +15,6 @@ use super::transcript::ResultParts;
 use super::{EngineError, Session};
 use crate::call_check::{self, Admitted, Refused};
 use crate::calls;
-use crate::files::{Recorder, Watched};
 use crate::permit::{Denied, Granted};
 use crate::ports::ModelTokens;
 use crate::secrets;
@@ -76,8 +74,8 @@ impl Session {
             Ok(heard) => heard,
             Err(refused) => return Some(Err(refused)),
         };
-        let context =
-            self.tool_context(&call.call, Arc::new(self.recorder(&call.call)), io.cancel, &ProgressRelay::new());
+        // Nothing changes before it is decided.
+        let context = self.tool_context(&call.call, &Unrecorded, io.cancel, &ProgressRelay::new());
         let decided = tokio::select! {
             biased;
             () = io.cancel.cancelled() => return None,
@@ -108,22 +106,21 @@ impl Session {
         let mut started = Vec::with_capacity(group.len());
         let mut shown = ProgressRelay::new();
         for Permitted { admitted: call, outside, changed } in group {
-            let recorder = Arc::new(self.recorder(&call.call));
             // Before it is noted as begun: should haft be killed while it scans, the call has certainly not run.
-            let watched = Watched::begin(Arc::clone(&recorder), call.tool.access()).await;
+            let recorded = self.recorded.begin(self.name_of(&call.call), call.tool.access()).await;
             if calls::has_effects(call.tool.access()) {
                 self.transcript.note_begun(&call.call).await?;
             }
-            let mut context = self.tool_context(&call.call, recorder, io.cancel, &shown);
+            let mut context = self.tool_context(&call.call, recorded.as_ref(), io.cancel, &shown);
             context.workspace.extra.extend(outside);
             let ran = RanCall { arguments: self.kept_arguments(&call, changed), changed };
             let (call, task) = calls::start(call, self.prompt.registry().clone(), context);
-            started.push((call, task, watched, ran));
+            started.push((call, task, recorded, ran));
         }
-        for (call, task, watched, ran) in started {
+        for (call, task, recorded, ran) in started {
             let output = shown.until(calls::finish(&call, task), &mut self.relayed, io).await;
             self.take_relayed_usage();
-            let mut output = watched.end(output).await;
+            let mut output = recorded.end(output).await;
             self.after_call(&call, &ran, &mut output, io).await;
             calls::note_output(&call, &output, done, io);
             if !calls::waits_for_user(&output.flow) {
@@ -134,17 +131,16 @@ impl Session {
         Ok(())
     }
 
-    fn recorder(&self, call: &ToolCall) -> Recorder {
+    fn name_of(&self, call: &ToolCall) -> CallName {
         // A call is always part of a stored reply.
         let message_id = self.transcript.last_reply().unwrap_or_else(|| self.transcript.fresh_id());
-        let name = CallName { message_id, call_id: call.id.clone(), tool: call.name.clone() };
-        Recorder::new(Arc::clone(&self.watch), name)
+        CallName { message_id, call_id: call.id.clone(), tool: call.name.clone() }
     }
 
     fn tool_context(
         &self,
         call: &ToolCall,
-        recorder: Arc<Recorder>,
+        recorded: &dyn RecordedCall,
         cancel: &CancellationToken,
         shown: &ProgressRelay,
     ) -> ToolContext {
@@ -158,8 +154,8 @@ impl Session {
             progress: shown.of(call),
             todo: Arc::clone(self.prompt.todo()) as _,
             reads: Arc::clone(self.prompt.reads()) as _,
-            history: Arc::clone(&recorder) as _,
-            take_back: recorder,
+            history: recorded.history(),
+            take_back: recorded.take_back(),
             useful: Arc::clone(&self.prompt.knowledge().useful) as _,
             notes: Arc::clone(&self.prompt.knowledge().notes) as _,
             transcript: Arc::clone(&self.prompt.knowledge().transcript) as _,

@@ -1,4 +1,4 @@
-//! What a conversation has running beside its calls: the model is told once of each background task that has ended, whoever
+//! What a conversation has running beside its calls: the model hears once of each background task that has ended, whoever
 //! watches hears of it, and at the end of a run nothing is left.
 //!
 //! Invariant: an announcement is a message of the stored history and names its tasks in its metadata, so that a resumed
@@ -42,7 +42,7 @@ impl Session {
         let message = Message::text(self.transcript.fresh_id(), Role::User, tagged(&announcement(&ended)), now);
         let metadata = Metadata::from_iter([(ANNOUNCED.to_owned(), Value::Array(ids))]);
         self.transcript.append(Message { metadata, ..message }.from(Origin::Engine)).await?;
-        // The others were told of when they ended.
+        // The others were reported when they ended.
         for report in ended.into_iter().filter(|report| report.phase == TaskPhase::Lost) {
             io.emit(event(report));
         }

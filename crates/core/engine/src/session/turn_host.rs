@@ -210,7 +210,7 @@ impl TurnHost for SessionTurn<'_> {
     }
 
     fn nudge_text(&self, nudge: Nudge, replies: u32) -> String {
-        // A run that pursues a goal is told how much of its limits it has used, so that the model can share out the rest.
+        // A run that pursues a goal reads how much of its limits it has used, so that the model can share out the rest.
         let used = if nudge == Nudge::Goal { self.session.meter.used_of_limits(replies) } else { String::new() };
         let used = if used.is_empty() { used } else { format!(" Used so far: {used}.") };
         let can_ask = self.session.prompt.registry().get(names::ASK).is_some();
@@ -248,15 +248,15 @@ fn no_request(error: &ContextError) -> Input {
     Input::Failed(Reason { code: "context".into(), message: error.to_string() })
 }
 
-/// A model that is shown message ids sometimes repeats them; they are not its words. Arguments are left as they are: a file may
+/// A model that is shown message ids sometimes repeats them; they are not its text. Arguments are left as they are: a file may
 /// hold such a line.
 fn without_hints(part: Part) -> Option<Part> {
     match part {
         Part::Text { text, signature } => {
-            let words = strip_hints(&text);
+            let stripped = strip_hints(&text);
             // Nothing else was said.
-            let only_hints = words.trim().is_empty() && !text.trim().is_empty() && signature.is_none();
-            (!only_hints).then(|| Part::Text { text: words.into_owned(), signature })
+            let only_hints = stripped.trim().is_empty() && !text.trim().is_empty() && signature.is_none();
+            (!only_hints).then(|| Part::Text { text: stripped.into_owned(), signature })
         }
         part @ (Part::ToolCall(_) | Part::Thinking(_) | Part::ToolResult(_) | Part::Image(_)) => Some(part),
     }
@@ -265,7 +265,7 @@ fn without_hints(part: Part) -> Option<Part> {
 /// Shows a reply as it arrives, without the message ids it repeats.
 pub(super) struct ShownReply<'a, 'io> {
     io: &'a mut TurnIo<'io>,
-    /// Where the model is told ids at all.
+    /// Where the model sees ids at all.
     hints: Option<HintFilter>,
 }
 

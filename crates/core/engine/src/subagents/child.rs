@@ -13,6 +13,7 @@ use haft_model::{Client, ModelError};
 use haft_project::agents::{AgentDefinition, AgentTools};
 use haft_store::Conversation;
 use haft_tool::{AgentReport, Assignment, FileHistory, WorkPlace};
+use haft_tools::{CopyRequest, MergeReport, ProjectCopy};
 use haft_types::{ConversationId, Metadata, ModelSpec, Outcome, TurnResult, Usage};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
@@ -21,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 use super::evidence::evidence;
 use super::parent::{ParentLink, ParentSession, child_namespace};
 use super::relay::{Relay, in_time};
-use super::worktree::{MergeReport, Worktree};
 
 use crate::hub::{AgentMessage, Mailbox};
 use crate::session::{
@@ -29,7 +29,7 @@ use crate::session::{
     SessionConfig, TaskSettings, ToolSettings, title_of,
 };
 use crate::stored_state::ChildConversation;
-use crate::turn::Limits;
+use crate::turn::TurnLimits;
 
 /// How a sub-agent finishes.
 const COMPLETION: &str = include_str!("../../prompts/subagent_completion.md");
@@ -63,12 +63,12 @@ pub(super) struct ChildStart {
 }
 
 /// Why one did not begin.
-struct StartRefusal {
+struct ChildRefusal {
     code: &'static str,
     why: String,
 }
 
-impl StartRefusal {
+impl ChildRefusal {
     fn new(code: &'static str, why: &dyn Display) -> Self {
         Self { code, why: why.to_string() }
     }
@@ -85,7 +85,7 @@ pub(super) async fn run(parent: Arc<ParentSession>, start: ChildStart) -> AgentR
     let task = tokio::spawn(async move { Box::pin(open_and_run(&parent, start)).await });
     match task.await {
         Ok(Ok(report)) => report,
-        Ok(Err(StartRefusal { code, why })) => refused(&name, code, &why),
+        Ok(Err(ChildRefusal { code, why })) => refused(&name, code, &why),
         Err(error) => {
             let report = refused(&name, "crashed", &format!("it crashed ({error}); this is a bug in haft"));
             AgentReport { conversation: Some(conversation), ..report }
@@ -111,7 +111,7 @@ pub(super) fn refused(name: &str, code: &str, why: &str) -> AgentReport {
     }
 }
 
-async fn open_and_run(parent: &Arc<ParentSession>, start: ChildStart) -> Result<AgentReport, StartRefusal> {
+async fn open_and_run(parent: &Arc<ParentSession>, start: ChildStart) -> Result<AgentReport, ChildRefusal> {
     let (time, cancel) = (start.time, start.cancel.clone());
     let (name, task) = (start.assignment.name.clone(), start.assignment.task.clone());
     let (call_id, history) = (start.call_id.clone(), Arc::clone(&start.history));
@@ -139,15 +139,15 @@ async fn open_and_run(parent: &Arc<ParentSession>, start: ChildStart) -> Result<
         }
     };
     let mut report = report(&name, &session, in_time(result, out_of_time.get().copied()));
-    if let Some(words) = unread(&session.close_mailbox()) {
+    if let Some(note) = unread(&session.close_mailbox()) {
         // Of one that completed, only the answer is read.
-        let told = if report.outcome == Outcome::Completed { &mut report.answer } else { &mut report.message };
-        told.push_str(&words);
+        let read = if report.outcome == Outcome::Completed { &mut report.answer } else { &mut report.message };
+        read.push_str(&note);
     }
     if let Some(worktree) = worktree {
         let _alone = parent.merging.lock().await;
         let outcome = report.outcome;
-        let merged = spawn_blocking(move || worktree.settle(outcome, (history.as_ref(), &call_id))).await;
+        let merged = spawn_blocking(move || worktree.settle(outcome, history.as_ref(), &call_id)).await;
         let MergeReport { text, changes, conflict } = merged.unwrap_or_else(|error| MergeReport {
             text: format!("Its work could not be merged ({error}); this is a bug in haft."),
             ..MergeReport::default()
@@ -195,13 +195,16 @@ fn report(name: &str, session: &Session, result: TurnResult) -> AgentReport {
     }
 }
 
-async fn open(parent: &Arc<ParentSession>, start: ChildStart) -> Result<(Session, Option<Worktree>), StartRefusal> {
+async fn open(
+    parent: &Arc<ParentSession>,
+    start: ChildStart,
+) -> Result<(Session, Option<Box<dyn ProjectCopy>>), ChildRefusal> {
     let ChildStart { agent, assignment, running_as, mailbox, conversation, call_id, model, turns, .. } = start;
     let file = parent.config.knowledge.ground.shown(&agent.path);
-    check_subagent_role(&agent.name, Some(&agent.role), &file).map_err(|error| StartRefusal::new("no_role", &error))?;
+    check_subagent_role(&agent.name, Some(&agent.role), &file).map_err(|error| ChildRefusal::new("no_role", &error))?;
     let (client, notice) = client_of(parent, &agent, model)?;
     if client.spec().price.is_none() && parent.config.task.limits.needs_price() {
-        return Err(StartRefusal::new("no_price", &ModelError::NoPrice(client.spec().full_name())));
+        return Err(ChildRefusal::new("no_price", &ModelError::NoPrice(client.spec().full_name())));
     }
     let earlier = match &assignment.conversation {
         Some(wanted) => Some(earlier(parent, &agent.name, wanted).await?),
@@ -214,7 +217,7 @@ async fn open(parent: &Arc<ParentSession>, start: ChildStart) -> Result<(Session
         WorkPlace::Project => None,
         WorkPlace::Worktree => {
             let id = earlier.as_ref().map_or(&conversation, |stored| &stored.id);
-            Some(copy(parent, id).await.map_err(|why| StartRefusal { code: "worktree", why })?)
+            Some(copy(parent, id).await.map_err(|why| ChildRefusal { code: "worktree", why })?)
         }
     };
     let mut services = services(parent, client);
@@ -230,7 +233,7 @@ async fn open(parent: &Arc<ParentSession>, start: ChildStart) -> Result<(Session
         reads: Arc::clone(&parent.reads),
         knowledge: parent.knowledge.clone(),
         permit: Arc::new(parent.permit.for_agent(&running_as, config.folders.workspace.clone())),
-        watch: worktree.is_none().then(|| Arc::clone(&parent.watch)),
+        recorded: worktree.is_none().then(|| Arc::clone(&parent.recorded)),
         budget: parent.budget.clone(),
         mailbox: mailbox.unwrap_or_else(|| parent.hub.register(&running_as, &agent.role)),
         starter: parent.config.agent.clone(),
@@ -243,10 +246,10 @@ async fn open(parent: &Arc<ParentSession>, start: ChildStart) -> Result<(Session
             agent: agent.name.clone(),
             call_id: call_id.clone(),
         };
-        parent.children.add(child).await.map_err(|error| StartRefusal::new("store", &error))?;
+        parent.children.add(child).await.map_err(|error| ChildRefusal::new("store", &error))?;
         (planned(parent, &agent.name, &assignment.task, conversation, &call_id), false)
     };
-    let failed = |error: OpenError| StartRefusal::new("open", &error);
+    let failed = |error: OpenError| ChildRefusal::new("open", &error);
     let session = Box::pin(Session::open_sub(config, services, opened, link)).await.map_err(failed)?;
     Ok((session, worktree))
 }
@@ -257,7 +260,7 @@ fn client_of(
     parent: &ParentSession,
     agent: &AgentDefinition,
     starter: String,
-) -> Result<(Client, Option<Notice>), StartRefusal> {
+) -> Result<(Client, Option<Notice>), ChildRefusal> {
     let named = agent.model.as_ref().map(|name| parent.models.open(name).map_err(|why| (name, why)));
     let notice = match named {
         Some(Ok(client)) => return Ok((client, None)),
@@ -267,7 +270,7 @@ fn client_of(
     let model = parent.models.for_sub_agents.clone().unwrap_or(starter);
     let client = parent.models.open(&model);
     let client =
-        client.map_err(|why| StartRefusal::new("model", &format!("its model `{model}` cannot be used: {why}")))?;
+        client.map_err(|why| ChildRefusal::new("model", &format!("its model `{model}` cannot be used: {why}")))?;
     let notice = notice.map(|(name, why)| {
         let message = format!("the agent `{}` runs on `{model}`: `{name}` cannot be used ({why})", agent.name);
         Notice { code: "agent_model", message, failed: false }
@@ -276,14 +279,25 @@ fn client_of(
 }
 
 /// The copy of the project a sub-agent works in.
-async fn copy(parent: &Arc<ParentSession>, conversation: &ConversationId) -> Result<Worktree, String> {
+async fn copy(parent: &Arc<ParentSession>, conversation: &ConversationId) -> Result<Box<dyn ProjectCopy>, String> {
+    let Some(copies) = parent.copies.clone() else {
+        return Err("it works in a copy of the project, and this agent makes none".to_owned());
+    };
     let (parent, conversation) = (Arc::clone(parent), conversation.clone());
     // git takes locks of its own, and gives up where another holds them.
     let _alone = parent.merging.lock().await;
     let (config, running) = (parent.config.clone(), Arc::clone(&parent.running));
-    let made =
-        spawn_blocking(move || Worktree::open(&config, (running.supervisor(), running.sandbox()), &conversation)).await;
-    made.unwrap_or_else(|error| Err(format!("its git worktree cannot be made ({error}); this is a bug in haft")))
+    let made = spawn_blocking(move || {
+        copies.open(&CopyRequest {
+            conversation: &conversation,
+            workspace: &config.folders.workspace,
+            trusted: config.knowledge.ground.trusted,
+            folder: &config.folders.worktrees,
+            environment: &config.tools.child_environment,
+            running: &running,
+        })
+    });
+    made.await.unwrap_or_else(|error| Err(format!("its git worktree cannot be made ({error}); this is a bug in haft")))
 }
 
 /// The starting session's configuration, with what the agent's file says.
@@ -315,7 +329,7 @@ fn configuration(
         },
         tools: ToolSettings { offered, ..parent.tools.clone() },
         task: TaskSettings {
-            limits: Limits { turns, ..parent.task.limits },
+            limits: TurnLimits { turns, ..parent.task.limits },
             goal: false,
             answer: None,
             leftovers: Leftovers::End,
@@ -328,7 +342,8 @@ fn configuration(
 fn services(parent: &ParentSession, client: Client) -> Services {
     Services {
         store: Arc::clone(&parent.store),
-        versions: Arc::clone(&parent.versions),
+        changes: Arc::clone(&parent.changes),
+        copies: parent.copies.clone(),
         models: ModelServices {
             client,
             fallbacks: VecDeque::new(),
@@ -346,13 +361,13 @@ fn services(parent: &ParentSession, client: Client) -> Services {
 }
 
 /// The conversation of an earlier run, which must be this agent's own.
-async fn earlier(parent: &ParentSession, agent: &str, wanted: &str) -> Result<Conversation, StartRefusal> {
+async fn earlier(parent: &ParentSession, agent: &str, wanted: &str) -> Result<Conversation, ChildRefusal> {
     let unknown = || {
         let why = format!("`{agent}` has no conversation `{wanted}` that was started from here");
-        StartRefusal::new("unknown_conversation", &why)
+        ChildRefusal::new("unknown_conversation", &why)
     };
     let child = parent.children.find(wanted).filter(|child| child.agent == agent).ok_or_else(unknown)?;
-    let stored = parent.store.get(&child.conversation).await.map_err(|error| StartRefusal::new("store", &error))?;
+    let stored = parent.store.get(&child.conversation).await.map_err(|error| ChildRefusal::new("store", &error))?;
     stored.ok_or_else(unknown)
 }
 

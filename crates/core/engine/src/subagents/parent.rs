@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use haft_store::Store;
-use haft_store::versions::FileVersions;
-use haft_tools::Running;
+use haft_tool::{ChangeRecords, ChangeWatch};
+use haft_tools::{ProjectCopies, Running};
 use haft_types::{Clock, ConversationId, Event, IdSource, TokenCounter};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::shared_budget::SharedBudget;
-use crate::files::Watch;
 use crate::hub::{Hub, Mailbox};
 use crate::permit::Permit;
 use crate::ports::{Children, Reads, SharedKnowledge, StoredTodo};
@@ -20,7 +19,8 @@ pub(crate) struct ParentSession {
     pub(crate) config: SessionConfig,
     pub(crate) conversation: ConversationId,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) versions: Arc<dyn FileVersions>,
+    pub(crate) changes: Arc<dyn ChangeRecords>,
+    pub(crate) copies: Option<Arc<dyn ProjectCopies>>,
     pub(crate) counter: Arc<dyn TokenCounter>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
@@ -29,12 +29,12 @@ pub(crate) struct ParentSession {
     /// Only to make another of its kind: what a sub-agent has running is its own.
     pub(crate) running: Arc<Running>,
     pub(crate) todo: Arc<StoredTodo>,
-    /// The files it has read: notes on their folders are told to those it starts.
+    /// The files it has read: notes on their folders go to those it starts.
     pub(crate) reads: Arc<Reads>,
     pub(crate) knowledge: SharedKnowledge,
     pub(crate) children: Arc<Children>,
     pub(crate) permit: Arc<Permit>,
-    pub(crate) watch: Arc<Watch>,
+    pub(crate) recorded: Arc<dyn ChangeWatch>,
     pub(crate) budget: SharedBudget,
     pub(crate) events: UnboundedSender<Event>,
     /// Held while the work of one is merged into the project.
@@ -48,7 +48,7 @@ pub(crate) struct ParentLink {
     pub(crate) knowledge: SharedKnowledge,
     pub(crate) permit: Arc<Permit>,
     /// The change record of whoever started it; its own where it works elsewhere.
-    pub(crate) watch: Option<Arc<Watch>>,
+    pub(crate) recorded: Option<Arc<dyn ChangeWatch>>,
     pub(crate) budget: SharedBudget,
     pub(crate) mailbox: Mailbox,
     /// Who started it.

@@ -24,7 +24,7 @@ pub(super) struct Relay {
 
 impl EventSink for Relay {
     fn event(&mut self, event: &Event) {
-        let told = |phase, result| EventBody::Subagent {
+        let phase_event = |phase, result| EventBody::Subagent {
             phase,
             name: self.name.clone(),
             parent: self.parent.clone(),
@@ -34,10 +34,10 @@ impl EventSink for Relay {
             result,
         };
         let body = match &event.body {
-            EventBody::Conversation { .. } => told(SubagentPhase::Started, None),
+            EventBody::Conversation { .. } => phase_event(SubagentPhase::Started, None),
             EventBody::Result(result) => {
                 let result = in_time(result.clone(), self.out_of_time.get().copied());
-                told(SubagentPhase::Finished, Some(Box::new(result)))
+                phase_event(SubagentPhase::Finished, Some(Box::new(result)))
             }
             other => other.clone(),
         };

@@ -1,4 +1,4 @@
-//! What the model is told of the agents it can start.
+//! What the model reads of the agents it can start.
 
 use haft_project::agents::{AgentDefinition, AgentTools};
 use haft_text::Masker;

@@ -6,7 +6,7 @@ use super::Reason;
 
 /// The limits of a run; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Limits {
+pub struct TurnLimits {
     /// Replies of the model.
     pub turns: Option<u32>,
     /// Tokens, input and output together, whatever the cache did with them.
@@ -28,13 +28,13 @@ pub struct Spent {
     pub elapsed: Duration,
 }
 
-impl Limits {
+impl TurnLimits {
     /// Whether only models with a price may be asked: there is a limit of money, and none of tokens to hold in its place.
     pub fn needs_price(&self) -> bool {
         self.budget_usd.is_some() && self.tokens.is_none()
     }
 
-    /// What is used up of each limit, in words; nothing without limits.
+    /// What is used up of each limit, for people; nothing without limits.
     pub(crate) fn used(&self, replies: u32, spent: &Spent) -> String {
         let turns = self.turns.map(|turns| format!("{replies} of {turns} replies"));
         let tokens = self.tokens.map(|limit| format!("{} of {limit} tokens", spent.tokens));

@@ -11,7 +11,7 @@ fn reply(text: &str, calls: Vec<ToolCall>) -> Replied {
     Replied { calls, text: text.into(), stop, unfinished: None }
 }
 
-fn begun(limits: Limits) -> Turn {
+fn begun(limits: TurnLimits) -> Turn {
     let mut turn = Turn::new(limits);
     assert_eq!(turn.step(Input::Begin(Position::WantsReply)), [Action::BuildRequest]);
     assert_eq!(turn.step(Input::Built), [Action::SendRequest]);
@@ -27,7 +27,7 @@ fn end(actions: &[Action]) -> &End {
 
 #[test]
 fn a_reply_without_calls_completes_the_turn() {
-    let mut turn = begun(Limits::default());
+    let mut turn = begun(TurnLimits::default());
     let actions = turn.step(Input::Replied(reply("Done.", vec![])));
     assert_eq!((end(&actions).outcome, end(&actions).text.as_str()), (Outcome::Completed, "Done."));
     assert_eq!(turn.state(), TurnState::Concluding, "somebody may object");
@@ -38,7 +38,7 @@ fn a_reply_without_calls_completes_the_turn() {
 
 #[test]
 fn calls_run_and_lead_to_the_next_request() {
-    let mut turn = begun(Limits::default());
+    let mut turn = begun(TurnLimits::default());
     let calls = vec![call("a"), call("b")];
     assert_eq!(turn.step(Input::Replied(reply("", calls.clone()))), [Action::RunTools(calls)]);
     assert_eq!(turn.step(Input::ToolsDone(ToolsDone::default())), [Action::BuildRequest]);
@@ -47,7 +47,7 @@ fn calls_run_and_lead_to_the_next_request() {
 
 #[test]
 fn a_completion_ends_with_its_report() {
-    let mut turn = begun(Limits::default());
+    let mut turn = begun(TurnLimits::default());
     turn.step(Input::Replied(reply("I am done.", vec![call("attempt_completion")])));
     let actions = turn.step(Input::ToolsDone(ToolsDone { completed: Some("Fixed.".into()), ..ToolsDone::default() }));
     assert_eq!((end(&actions).outcome, end(&actions).text.as_str()), (Outcome::Completed, "Fixed."));
@@ -55,7 +55,7 @@ fn a_completion_ends_with_its_report() {
 
 #[test]
 fn a_question_waits_for_the_user() {
-    let mut turn = begun(Limits::default());
+    let mut turn = begun(TurnLimits::default());
     turn.step(Input::Replied(reply("", vec![call("ask_followup_question")])));
     let question = Question { question: "Which?".into(), options: vec![], about: About::Question };
     let actions = turn.step(Input::ToolsDone(ToolsDone { question: Some(question), ..ToolsDone::default() }));
@@ -64,7 +64,7 @@ fn a_question_waits_for_the_user() {
 
 #[test]
 fn an_answer_right_after_a_denial_waits() {
-    let mut turn = begun(Limits::default());
+    let mut turn = begun(TurnLimits::default());
     turn.step(Input::Replied(reply("", vec![call("write_to_file")])));
     turn.step(Input::ToolsDone(ToolsDone { denied: Some("not allowed".into()), ..ToolsDone::default() }));
     turn.step(Input::Built);
@@ -74,7 +74,7 @@ fn an_answer_right_after_a_denial_waits() {
 
 #[test]
 fn a_denial_that_the_model_worked_around_is_forgotten() {
-    let mut turn = begun(Limits::default());
+    let mut turn = begun(TurnLimits::default());
     turn.step(Input::Replied(reply("", vec![call("write_to_file")])));
     turn.step(Input::ToolsDone(ToolsDone { denied: Some("not allowed".into()), ..ToolsDone::default() }));
     turn.step(Input::Built);
@@ -87,7 +87,7 @@ fn a_denial_that_the_model_worked_around_is_forgotten() {
 
 #[test]
 fn open_todos_are_nudged_three_times_in_a_row_at_most() {
-    let mut turn = begun(Limits::default());
+    let mut turn = begun(TurnLimits::default());
     let answer = || Input::Replied(Replied { unfinished: Some(Unfinished::OpenTodos), ..reply("Half done.", vec![]) });
     for _ in 0..3 {
         assert_eq!(turn.step(answer()), [Action::Nudge(Nudge::OpenTodos), Action::BuildRequest]);
@@ -98,7 +98,7 @@ fn open_todos_are_nudged_three_times_in_a_row_at_most() {
 
 #[test]
 fn without_completion_a_text_protocol_is_nudged_and_ends_as_answered() {
-    let mut turn = begun(Limits::default());
+    let mut turn = begun(TurnLimits::default());
     let unfinished = Some(Unfinished::NoCompletion);
     let answer = || Input::Replied(Replied { unfinished, ..reply("It is 4.", vec![]) });
     for _ in 0..3 {
@@ -112,7 +112,7 @@ fn without_completion_a_text_protocol_is_nudged_and_ends_as_answered() {
 
 #[test]
 fn a_tool_call_resets_the_nudges() {
-    let mut turn = begun(Limits::default());
+    let mut turn = begun(TurnLimits::default());
     for _ in 0..5 {
         let actions = turn
             .step(Input::Replied(Replied { unfinished: Some(Unfinished::OpenTodos), ..reply("Half done.", vec![]) }));
@@ -126,7 +126,7 @@ fn a_tool_call_resets_the_nudges() {
 
 #[test]
 fn empty_replies_fail_after_three_nudges() {
-    let mut turn = begun(Limits::default());
+    let mut turn = begun(TurnLimits::default());
     for _ in 0..3 {
         assert_eq!(turn.step(Input::Replied(reply("", vec![]))), [Action::Nudge(Nudge::Empty), Action::BuildRequest]);
         turn.step(Input::Built);
@@ -138,21 +138,29 @@ fn empty_replies_fail_after_three_nudges() {
 #[test]
 fn a_reply_still_cut_after_its_continuations_exhausts_the_turn() {
     let cut = || Replied { stop: StopReason::Length, ..reply("half a sen", vec![]) };
-    let mut turn = begun(Limits::default());
+    let mut turn = begun(TurnLimits::default());
     let actions = turn.step(Input::Replied(cut()));
     assert_eq!((end(&actions).outcome, end(&actions).reason.code.as_str()), (Outcome::Exhausted, "output_limit"));
-    let stored = Turn::new(Limits::default()).step(Input::Begin(Position::HasReply(cut())));
+    let stored = Turn::new(TurnLimits::default()).step(Input::Begin(Position::HasReply(cut())));
     assert_eq!(stored, [Action::Nudge(Nudge::Cut), Action::BuildRequest], "a stored one is gone on with");
 }
 
 #[test]
 fn each_limit_stops_before_the_next_request() {
     let cases = [
-        (Limits { turns: Some(1), ..Limits::default() }, Spent::default(), "max_turns"),
-        (Limits { budget_usd: Some(0.5), ..Limits::default() }, Spent { usd: 0.5, ..Spent::default() }, "max_budget"),
-        (Limits { tokens: Some(9), ..Limits::default() }, Spent { tokens: 9, ..Spent::default() }, "max_tokens"),
+        (TurnLimits { turns: Some(1), ..TurnLimits::default() }, Spent::default(), "max_turns"),
         (
-            Limits { wall_time: Some(Duration::from_secs(3)), ..Limits::default() },
+            TurnLimits { budget_usd: Some(0.5), ..TurnLimits::default() },
+            Spent { usd: 0.5, ..Spent::default() },
+            "max_budget",
+        ),
+        (
+            TurnLimits { tokens: Some(9), ..TurnLimits::default() },
+            Spent { tokens: 9, ..Spent::default() },
+            "max_tokens",
+        ),
+        (
+            TurnLimits { wall_time: Some(Duration::from_secs(3)), ..TurnLimits::default() },
             Spent { elapsed: Duration::from_secs(4), ..Spent::default() },
             "max_wall_time",
         ),
@@ -173,7 +181,7 @@ fn cancelling_ends_every_state() {
         vec![Input::Begin(Position::WantsReply), Input::Built],
         vec![Input::Begin(Position::WantsTools(vec![call("a")]))],
     ] {
-        let mut turn = Turn::new(Limits::default());
+        let mut turn = Turn::new(TurnLimits::default());
         for input in inputs {
             turn.step(input);
         }
@@ -183,7 +191,7 @@ fn cancelling_ends_every_state() {
 
 #[test]
 fn a_stored_conversation_goes_on_where_it_left_off() {
-    let step = |position| Turn::new(Limits::default()).step(Input::Begin(position));
+    let step = |position| Turn::new(TurnLimits::default()).step(Input::Begin(position));
     assert_eq!(step(Position::WantsTools(vec![call("a")])), [Action::RunTools(vec![call("a")])]);
     assert_eq!(end(&step(Position::HasReply(reply("Done.", vec![])))).text, "Done.");
     assert_eq!(end(&step(Position::Completed("Fixed.".into()))).outcome, Outcome::Completed);
@@ -193,7 +201,7 @@ fn a_stored_conversation_goes_on_where_it_left_off() {
 
 #[test]
 fn input_that_does_not_fit_is_reported_as_a_bug() {
-    let mut turn = Turn::new(Limits::default());
+    let mut turn = Turn::new(TurnLimits::default());
     let actions = turn.step(Input::Built);
     assert_eq!((end(&actions).outcome, end(&actions).reason.code.as_str()), (Outcome::Failed, "internal"));
 }
@@ -215,7 +223,7 @@ fn called(turn: &mut Turn, seen: &[&str]) -> Vec<Action> {
 
 #[test]
 fn a_call_with_the_same_result_three_times_in_a_row_gets_a_note_and_in_the_end_an_outcome() {
-    let mut turn = begun(Limits::default());
+    let mut turn = begun(TurnLimits::default());
     for _ in 0..2 {
         assert_eq!(called(&mut turn, &["x", "y"]), [Action::BuildRequest]);
     }
@@ -228,7 +236,7 @@ fn a_call_with_the_same_result_three_times_in_a_row_gets_a_note_and_in_the_end_a
 
 #[test]
 fn what_happens_between_makes_a_call_no_repetition() {
-    let mut turn = begun(Limits::default());
+    let mut turn = begun(TurnLimits::default());
     for _ in 0..9 {
         assert_eq!(called(&mut turn, &["x"]), [Action::BuildRequest]);
         assert_eq!(called(&mut turn, &["x"]), [Action::BuildRequest]);
@@ -238,7 +246,7 @@ fn what_happens_between_makes_a_call_no_repetition() {
 
 #[test]
 fn a_model_that_takes_the_note_to_heart_starts_from_nought() {
-    let mut turn = begun(Limits::default());
+    let mut turn = begun(TurnLimits::default());
     for _ in 0..5 {
         for _ in 0..2 {
             called(&mut turn, &["x"]);
@@ -253,7 +261,7 @@ fn an_objection_keeps_the_model_going_three_times_at_most() {
     let object = |otherwise| Input::Concluded(Conclusion::Rejected(Objection { text: "not yet".into(), otherwise }));
     let failure = Reason { code: "schema".into(), message: "never".into() };
     for (otherwise, outcome) in [(None, Outcome::Completed), (Some(failure), Outcome::Failed)] {
-        let mut turn = begun(Limits::default());
+        let mut turn = begun(TurnLimits::default());
         for _ in 0..3 {
             assert!(matches!(turn.step(Input::Replied(reply("Done.", vec![])))[..], [Action::Conclude(_)]));
             assert_eq!(turn.step(object(otherwise.clone())), [Action::Correct("not yet".into()), Action::BuildRequest]);
@@ -268,7 +276,7 @@ fn an_objection_keeps_the_model_going_three_times_at_most() {
 
 #[test]
 fn what_is_accepted_ends_the_turn_with_its_data() {
-    let mut turn = begun(Limits::default());
+    let mut turn = begun(TurnLimits::default());
     turn.step(Input::Replied(reply("[1]", vec![])));
     let output = Some(serde_json::json!([1]));
     let actions = turn.step(Input::Concluded(Conclusion::Accepted { output: output.clone() }));
@@ -277,7 +285,7 @@ fn what_is_accepted_ends_the_turn_with_its_data() {
 
 #[test]
 fn an_objection_does_not_get_around_a_limit() {
-    let mut turn = begun(Limits { turns: Some(1), ..Limits::default() });
+    let mut turn = begun(TurnLimits { turns: Some(1), ..TurnLimits::default() });
     turn.step(Input::Replied(reply("Done.", vec![])));
     let objection = Objection { text: "not yet".into(), otherwise: None };
     let actions = turn.step(Input::Concluded(Conclusion::Rejected(objection)));
@@ -286,7 +294,7 @@ fn an_objection_does_not_get_around_a_limit() {
 
 #[test]
 fn whoever_may_can_end_it_anywhere() {
-    let mut turn = begun(Limits::default());
+    let mut turn = begun(TurnLimits::default());
     let actions = turn.step(Input::Stopped(Reason { code: "hook_stopped".into(), message: "enough".into() }));
     assert_eq!((end(&actions).outcome, end(&actions).reason.code.as_str()), (Outcome::Waiting, "hook_stopped"));
 }
@@ -294,7 +302,7 @@ fn whoever_may_can_end_it_anywhere() {
 #[test]
 fn what_was_not_read_is_read_before_the_end_but_not_beyond_a_limit() {
     let unread = || Input::Concluded(Conclusion::Unread { output: None });
-    let mut turn = begun(Limits { turns: Some(6), ..Limits::default() });
+    let mut turn = begun(TurnLimits { turns: Some(6), ..TurnLimits::default() });
     for _ in 0..5 {
         assert!(matches!(turn.step(Input::Replied(reply("Done.", vec![])))[..], [Action::Conclude(_)]));
         assert_eq!(turn.step(unread()), [Action::BuildRequest]);

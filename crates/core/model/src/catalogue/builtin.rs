@@ -1,4 +1,4 @@
-//! What haft knows of providers and models without being told: one file a provider, embedded.
+//! What haft knows of providers and models without configuration: one file a provider, embedded.
 //!
 //! Everything here is a layer below the user's configuration and is merged with it key by key, so it is kept as tables and not
 //! as values. Each entry says which public page its numbers come from, and as of when; a number that no page gives is absent.

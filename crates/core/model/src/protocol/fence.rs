@@ -15,7 +15,7 @@ enum FenceLine {
     Lead,
     /// A run of fence characters at its beginning.
     Marks { mark: char, count: usize },
-    /// A run, and what follows it: white space only, words, or words with the mark among them.
+    /// A run, and what follows it: white space only, text, or text with the mark in it.
     After { mark: char, count: usize, rest: Rest },
     /// Anything else.
     Words,

@@ -1,6 +1,6 @@
 //! What was said before, in the form a text protocol has for it.
 //!
-//! `xml`: calls are written as tags into the assistant's text, results go back as the user's words, all results of a block in
+//! `xml`: calls are written as tags into the assistant's text, results go back as text of the user, all results of a block in
 //! one message. `react`: every message is a paragraph with its label, in the user's place, an empty line at its end.
 //!
 //! Invariant: the form of a message depends on the message alone, and that of joined results on these results alone, so equal
@@ -117,7 +117,7 @@ impl PartWriter {
     }
 }
 
-/// A thought in the words of its model.
+/// A thought as its model wrote it.
 fn thought<'a>(thinking: &'a Thinking, opening: &str, maker: ThoughtMaker) -> Option<&'a str> {
     let raw = thinking.raw.as_deref().filter(|raw| raw.starts_with(opening));
     raw.filter(|_| maker == ThoughtMaker::ThisModel)

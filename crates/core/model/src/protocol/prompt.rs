@@ -1,4 +1,4 @@
-//! What a model is told of a text protocol: how to write a call, and each offered tool under its own heading.
+//! How a text protocol is described to a model: how to write a call, and each offered tool under its own heading.
 
 use std::fmt::Write as _;
 
@@ -70,11 +70,11 @@ fn describe(tool: &ToolSpec, protocol: ToolProtocol) -> String {
     for (name, schema) in properties {
         let need = if required.contains(&name.as_str()) { "required" } else { "optional" };
         let _ = write!(out, "- `{name}`: {}, {need}", kind(schema));
-        // Some descriptions go through the parameters one by one; what they leave out is told here.
-        let told = tool.description.contains(&format!("- `{name}`"));
+        // Some descriptions go through the parameters one by one; what they leave out is added here.
+        let described = tool.description.contains(&format!("- `{name}`"));
         match schema.get("description").and_then(Value::as_str) {
-            Some(words) if !told => {
-                let _ = write!(out, ". {}", words.split_whitespace().collect::<Vec<_>>().join(" "));
+            Some(text) if !described => {
+                let _ = write!(out, ". {}", text.split_whitespace().collect::<Vec<_>>().join(" "));
             }
             Some(_) | None => {}
         }
@@ -89,7 +89,7 @@ fn describe(tool: &ToolSpec, protocol: ToolProtocol) -> String {
     out
 }
 
-/// The type in words. Of lists and objects the whole schema: their shape must be known to write them.
+/// The type, for the model. Of lists and objects the whole schema: their shape must be known to write them.
 fn kind(schema: &Value) -> String {
     let choices = schema.get("enum").and_then(Value::as_array);
     match (values::kind(schema), choices) {
@@ -100,7 +100,7 @@ fn kind(schema: &Value) -> String {
         (Some(kind @ ("array" | "object")), None) => {
             let mut shape = schema.clone();
             if let Value::Object(fields) = &mut shape {
-                // It is told in words.
+                // It is written out.
                 fields.shift_remove("description");
             }
             format!("{kind} as JSON, by the schema `{shape}`")

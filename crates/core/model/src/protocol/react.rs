@@ -1,4 +1,4 @@
-//! The `react` protocol: `Thought: ` and words, then on a new line `Action: Name[{…}]`; `Action: Finish[…]` ends the round.
+//! The `react` protocol: `Thought: ` and text, then on a new line `Action: Name[{…}]`; `Action: Finish[…]` ends the round.
 //!
 //! The arguments are JSON and end at their matching bracket. An answer is free text that may hold brackets of its own: it ends
 //! at a matching bracket that ends its line; without one, at its last matching bracket, or at a bracket that ends the reply.
@@ -132,7 +132,7 @@ impl ReactParser {
             self.examined += 1;
         }
         match &mut self.place {
-            ReactPlace::Text | ReactPlace::Thinking => self.words(c, found),
+            ReactPlace::Text | ReactPlace::Thinking => self.text(c, found),
             ReactPlace::Arguments(arguments) => {
                 if arguments.take(c) {
                     let text = arguments.source.get(arguments.start..arguments.source.len() - 1).unwrap_or_default();
@@ -145,7 +145,7 @@ impl ReactParser {
                     let end = answer.last.unwrap_or(answer.source.len());
                     answer.close(end, self.completes, found);
                     self.back_to_text();
-                    self.words(c, found);
+                    self.text(c, found);
                 } else {
                     answer.take(c);
                 }
@@ -154,7 +154,7 @@ impl ReactParser {
     }
 
     /// A character outside calls: part of a label, or of what is said.
-    fn words(&mut self, c: char, found: TextEventSink<'_>) {
+    fn text(&mut self, c: char, found: TextEventSink<'_>) {
         let next = match self.head {
             ReactLineHead::Lead if self.fence.quotes() => ReactLineHead::None,
             ReactLineHead::Lead if c == ' ' || c == '\t' => ReactLineHead::Lead,
@@ -189,7 +189,7 @@ impl ReactParser {
     fn label(&self, c: char) -> ReactLineHead {
         let goes_on = |label: &str| label.strip_prefix(self.held.as_str()).is_some_and(|rest| rest.starts_with(c));
         match (goes_on(ACTION) || goes_on(THOUGHT), c) {
-            // Both labels end with a colon; after a thought's the line goes on as words.
+            // Both labels end with a colon; after a thought's the line goes on as text.
             (true, ':') => ReactLineHead::BeforeName,
             (true, _) => ReactLineHead::Label,
             (false, _) => ReactLineHead::None,

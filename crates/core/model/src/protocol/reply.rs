@@ -94,7 +94,7 @@ fn pass_on(delta: Delta, parser: Option<&mut TextParser>, teller: &mut DeltaTell
     }
 }
 
-/// Tells what the parser finds as it would be told of an API's own calls.
+/// Reports what the parser finds as an API's own calls are reported.
 struct DeltaTeller {
     ids: CallIds,
     call: Option<String>,

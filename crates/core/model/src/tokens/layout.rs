@@ -45,8 +45,8 @@ fn hash(bytes: &[u8]) -> u64 {
         let product = (hash ^ word).wrapping_mul(FACTOR);
         product ^ (product >> 32)
     };
-    let (words, rest) = bytes.as_chunks::<8>();
-    let hash = words.iter().fold(bytes.len() as u64, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    let hash = chunks.iter().fold(bytes.len() as u64, |hash, chunk| mix(hash, u64::from_le_bytes(*chunk)));
     let tail = rest.iter().fold(0, |tail, byte| tail << 8 | u64::from(*byte));
     // Mixed once more, because the last bytes have only reached the upper half.
     mix(mix(hash, tail), 0)

@@ -1,6 +1,6 @@
-//! Why an exchange failed, told from what providers say about it.
+//! Why an exchange failed, read from what providers say about it.
 //!
-//! Each API words its errors its own way; the shapes overlap enough for one reader.
+//! Each API writes its errors its own way; the shapes overlap enough for one reader.
 
 use std::error::Error;
 use std::time::Duration;
@@ -181,7 +181,7 @@ impl ProviderMessage {
     }
 }
 
-/// An error and its causes in one line; the outermost words of HTTP clients rarely say what happened.
+/// An error and its causes in one line; the outermost message of HTTP clients rarely say what happened.
 pub(super) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -196,7 +196,7 @@ pub(super) fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// The first words of an answer, on one line.
+/// How an answer begins, on one line.
 fn shorten(text: &str) -> String {
     const MOST: usize = 200;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

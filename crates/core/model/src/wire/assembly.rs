@@ -85,7 +85,7 @@ impl ReplyParts {
         sink(Delta::Thinking(piece.to_owned()));
     }
 
-    /// A whole part that nothing is to be told of.
+    /// A whole part that nobody is shown.
     pub(crate) fn push(&mut self, part: Part) -> usize {
         self.parts.push(part);
         self.parts.len() - 1

@@ -1,4 +1,4 @@
-//! For models that refuse a user message after a tool result: what follows the results of a block is told inside
+//! For models that refuse a user message after a tool result: what follows the results of a block is written inside
 //! the last of them, as `<system-reminder>` blocks.
 
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use haft_types::{Entry, Hasher, Part, Role, Segment};
 pub(crate) fn fold_after_results(segments: &[Segment]) -> Vec<Segment> {
     let mut folded: Vec<Segment> = Vec::with_capacity(segments.len());
     for segment in segments {
-        let words = segment.entry.message.role == Role::User && is_text(segment);
+        let is_speech = segment.entry.message.role == Role::User && is_text(segment);
         match folded.last_mut() {
-            Some(last) if words && ends_with_result(last) => append(last, segment),
+            Some(last) if is_speech && ends_with_result(last) => append(last, segment),
             _ => folded.push(segment.clone()),
         }
     }
@@ -26,23 +26,23 @@ fn ends_with_result(segment: &Segment) -> bool {
     segment.entry.message.content.iter().any(|part| matches!(part, Part::ToolResult(_)))
 }
 
-fn append(last: &mut Segment, told: &Segment) {
+fn append(last: &mut Segment, added: &Segment) {
     let mut message = last.entry.message.clone();
     let result = message.content.iter_mut().rev().find_map(|part| match part {
         Part::ToolResult(result) => Some(result),
         Part::Text { .. } | Part::Thinking(_) | Part::ToolCall(_) | Part::Image(_) => None,
     });
     if let Some(result) = result {
-        let text = told.entry.message.joined_text();
+        let text = added.entry.message.joined_text();
         for piece in ["\n\n<system-reminder>\n", &text, "\n</system-reminder>"] {
             result.envelope.text.push_str(piece);
         }
     }
     // From the two hashes, so that a long result is not hashed again for every request.
-    let hash = Hasher::default().update(&last.entry.hash.0).update(&told.entry.hash.0).finish();
-    let tokens = last.entry.tokens.saturating_add(told.entry.tokens);
+    let hash = Hasher::default().update(&last.entry.hash.0).update(&added.entry.hash.0).finish();
+    let tokens = last.entry.tokens.saturating_add(added.entry.tokens);
     last.entry = Arc::new(Entry { message, hash, tokens });
-    last.boundary = told.boundary;
+    last.boundary = added.boundary;
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
             "two\n\n<system-reminder>\n<todo/>\n</system-reminder>\n\n<system-reminder>\n<role/>\n</system-reminder>"
         );
         assert!(folded[2].boundary);
-        // The same words in another order are another message.
+        // The same texts in another order are another message.
         let swapped = fold_after_results(&[user("go"), result("one"), result("two"), user("<role/>"), user("<todo/>")]);
         assert_ne!(folded[2].entry.hash, swapped[2].entry.hash);
     }

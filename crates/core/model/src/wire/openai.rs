@@ -75,8 +75,10 @@ pub(super) struct OutputTokenDetails {
 
 /// The neutral count. The input is counted whole; what was read from the cache and written to it is part of it.
 pub(super) fn usage(
-    (input, details): (Option<u64>, InputTokenDetails),
-    (output, written): (Option<u64>, Option<OutputTokenDetails>),
+    input: Option<u64>,
+    details: InputTokenDetails,
+    output: Option<u64>,
+    written: Option<OutputTokenDetails>,
 ) -> Usage {
     let (cached_input, cache_write) = (details.cached_tokens.unwrap_or(0), details.cache_write_tokens.unwrap_or(0));
     Usage {

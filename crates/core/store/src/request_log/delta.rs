@@ -86,7 +86,7 @@ pub struct RequestDelta {
     pub(crate) segments: usize,
     pub(crate) boundaries: Vec<usize>,
     pub(crate) kept: usize,
-    /// Where the words about its encoding are kept.
+    /// Where the description of its encoding is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) encoding: Option<ContentHash>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

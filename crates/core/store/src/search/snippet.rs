@@ -24,7 +24,7 @@ struct SnippetMatch {
 
 /// What is looked for.
 struct Needle {
-    letters: Vec<char>,
+    chars: Vec<char>,
     script: TermScript,
     prefix: bool,
 }
@@ -53,7 +53,7 @@ pub(crate) fn in_name(name: &str, description: &str, items: &[SearchItem]) -> Op
 fn needles(item: &SearchItem) -> impl Iterator<Item = Needle> + '_ {
     let last = item.runs.len() - 1;
     item.runs.iter().enumerate().map(move |(index, (script, run))| Needle {
-        letters: run.chars().collect(),
+        chars: run.chars().collect(),
         script: *script,
         prefix: item.prefix && index == last,
     })
@@ -63,8 +63,8 @@ fn places(original: &[char], folded: &[char], needles: &[Needle]) -> Vec<Snippet
     let mut places = Vec::new();
     for start in 0..folded.len() {
         for (needle, wanted) in needles.iter().enumerate() {
-            let end = start + wanted.letters.len();
-            if folded.get(start..end) == Some(wanted.letters.as_slice()) && stands(wanted, original, start, end) {
+            let end = start + wanted.chars.len();
+            if folded.get(start..end) == Some(wanted.chars.as_slice()) && stands(wanted, original, start, end) {
                 places.push(SnippetMatch { start, end, needle });
             }
         }

@@ -22,7 +22,7 @@ pub fn damaged_copies(database: &Path) -> Vec<PathBuf> {
 
 /// Puts a copy aside if the log is damaged and there is none yet. While somebody has the database open, nothing is looked at: what
 /// is being written could be taken for damage.
-pub(crate) fn keep_damaged_log(database: &Path) -> Result<(), StoreError> {
+pub fn keep_damaged_log(database: &Path) -> Result<(), StoreError> {
     let log = files::beside(database, "-wal");
     if fs::metadata(&log).map_or(0, |metadata| metadata.len()) == 0 {
         return Ok(());

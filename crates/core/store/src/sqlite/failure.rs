@@ -13,7 +13,7 @@ use crate::lock::Locked;
 
 /// A failure inside a job.
 #[derive(Debug)]
-pub(crate) enum SqliteFailure {
+pub enum SqliteFailure {
     /// SQLite refused.
     Sqlite(rusqlite::Error),
     /// A row cannot be what was written.
@@ -26,7 +26,7 @@ pub(crate) enum SqliteFailure {
 
 impl SqliteFailure {
     /// What it is, without the file it happened in.
-    pub(crate) fn in_words(&self) -> String {
+    pub fn in_words(&self) -> String {
         match self {
             Self::Sqlite(error) => error.to_string(),
             Self::Damaged(detail) => detail.clone(),
@@ -56,14 +56,16 @@ impl From<StoreError> for SqliteFailure {
 
 /// The database a failure belongs to.
 #[derive(Clone, Debug)]
-pub(crate) struct DatabaseFile {
-    pub(crate) path: PathBuf,
-    pub(crate) lock_timeout: Duration,
+pub struct DatabaseFile {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// How long is waited for others who have it locked.
+    pub lock_timeout: Duration,
 }
 
 impl DatabaseFile {
     /// The failure as the caller sees it.
-    pub(crate) fn explain(&self, failure: SqliteFailure) -> StoreError {
+    pub fn explain(&self, failure: SqliteFailure) -> StoreError {
         match failure {
             SqliteFailure::Sqlite(error) => self.explain_sqlite(error),
             SqliteFailure::Damaged(detail) => StoreError::Damaged { path: self.path.clone(), detail },
@@ -97,7 +99,7 @@ impl DatabaseFile {
     }
 }
 
-/// What the system said, in words that help.
+/// What the system said, with what helps.
 fn io_error(error: rusqlite::Error) -> io::Error {
     let code = error.sqlite_error().map(|error| error.extended_code);
     // SQLite calls it an I/O error when the file that its processes share cannot grow, for which there is hardly another reason.

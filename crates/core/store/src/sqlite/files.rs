@@ -10,7 +10,7 @@ pub(super) fn folder_of(path: &Path) -> &Path {
 }
 
 /// The same path with something added to its last name, as SQLite does for its log.
-pub(crate) fn beside(path: &Path, addition: &str) -> std::path::PathBuf {
+pub fn beside(path: &Path, addition: &str) -> std::path::PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(addition);
     name.into()

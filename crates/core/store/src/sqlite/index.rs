@@ -54,12 +54,12 @@ struct Connections {
 }
 
 /// The index of a database.
-pub(crate) fn path_of(database: &Path) -> PathBuf {
+pub fn path_of(database: &Path) -> PathBuf {
     files::folder_of(database).join("search.db")
 }
 
 /// Removes the index of a database; it is made again when it is needed.
-pub(crate) fn remove(database: &Path) -> std::io::Result<()> {
+pub fn remove(database: &Path) -> std::io::Result<()> {
     let path = path_of(database);
     ["-wal", "-shm", ""].iter().try_for_each(|addition| files::remove(&files::beside(&path, addition)))
 }
@@ -69,7 +69,7 @@ impl IndexThread {
         Self { place, open: None }
     }
 
-    /// Indexes one batch. What goes wrong here is told by the next search.
+    /// Indexes one batch. What goes wrong here is reported by the next search.
     pub(super) fn fill_a_little(&mut self) -> Idle {
         self.connections().and_then(Connections::fill).unwrap_or(Idle::Done)
     }

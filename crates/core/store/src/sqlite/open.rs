@@ -82,7 +82,7 @@ fn check_ours(connection: &Connection, place: &DatabaseFile) -> Result<(), Sqlit
 }
 
 /// Switches to write-ahead logging. SQLite does not wait for another process doing the same, so the waiting is here.
-pub(crate) fn use_wal(connection: &Connection, place: &DatabaseFile) -> Result<(), SqliteFailure> {
+pub fn use_wal(connection: &Connection, place: &DatabaseFile) -> Result<(), SqliteFailure> {
     let started = Instant::now();
     loop {
         match connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0)) {
@@ -104,7 +104,7 @@ pub(crate) fn use_wal(connection: &Connection, place: &DatabaseFile) -> Result<(
 }
 
 /// Creates the file and its folders, readable by their owner only, unless they exist.
-pub(crate) fn create_file(path: &Path) -> Result<(), StoreError> {
+pub fn create_file(path: &Path) -> Result<(), StoreError> {
     let failed = |action, path: &Path, source| StoreError::Io { action, path: path.to_path_buf(), source };
     let folder = files::folder_of(path);
     let _alone = CREATING.lock().unwrap_or_else(PoisonError::into_inner);

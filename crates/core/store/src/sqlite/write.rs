@@ -18,7 +18,7 @@ use crate::message::{MessageSpan, Revision};
 use crate::store::Swap;
 
 /// A transaction that has the right to write from its first statement, so that it cannot fail for that later.
-pub(crate) fn immediate(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
+pub fn immediate(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
     Ok(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
 }
 
@@ -273,7 +273,8 @@ pub(super) fn set_project_state(
 /// Keeps a document of a namespace if nobody changed the one before.
 pub(super) fn swap_project_state(
     connection: &mut Connection,
-    (namespace, name): (&str, &str),
+    namespace: &str,
+    name: &str,
     before: Option<&Value>,
     value: &str,
 ) -> Result<Swap, SqliteFailure> {

@@ -7,7 +7,6 @@ mod backups;
 mod cache;
 mod conformance;
 mod crash;
-mod doctor;
 mod file;
 mod hardship;
 mod index;

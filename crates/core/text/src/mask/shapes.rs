@@ -1,9 +1,9 @@
-//! What keys of known issuers look like: a beginning nobody else uses, then so many letters of one alphabet.
+//! What keys of known issuers look like: a beginning nobody else uses, then so many characters of one alphabet.
 //!
 //! Each shape is that of its issuer's documentation or of the secret scanners that know it. A shape too wide would blind
-//! the model to ordinary code, so a beginning that is also a word asks for more letters and a digit among them.
+//! the model to ordinary code, so a beginning that is also a word asks for more characters and a digit among them.
 
-/// The letters of a key after its beginning.
+/// The characters of a key after its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyAlphabet {
     /// `A-Z a-z 0-9`
@@ -12,7 +12,7 @@ pub(super) enum KeyAlphabet {
     Url,
     /// The same with `.` too.
     Dotted,
-    /// `A-Z a-z 0-9 + / =` and the letters of the URL form.
+    /// `A-Z a-z 0-9 + / =` and the characters of the URL form.
     Base64,
     /// `A-Z 0-9`
     Upper,
@@ -40,13 +40,13 @@ pub(super) struct Shape {
     /// How it begins.
     pub(super) start: &'static str,
     /// What follows.
-    pub(super) letters: KeyAlphabet,
+    pub(super) alphabet: KeyAlphabet,
     /// How much at least.
     pub(super) min: usize,
 }
 
-const fn shape(name: &'static str, start: &'static str, letters: KeyAlphabet, min: usize) -> Shape {
-    Shape { name, start, letters, min }
+const fn shape(name: &'static str, start: &'static str, alphabet: KeyAlphabet, min: usize) -> Shape {
+    Shape { name, start, alphabet, min }
 }
 
 use KeyAlphabet::{Alphanumeric, Base64, Dotted, Hex, Upper, Url};

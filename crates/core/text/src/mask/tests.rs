@@ -4,7 +4,7 @@ use super::*;
 
 /// A key of the given shape, made of all of its letters in turn.
 fn made(shape: &shapes::Shape) -> String {
-    let alphabet: Vec<u8> = (b'!'..=b'~').filter(|byte| shape.letters.has(*byte)).collect();
+    let alphabet: Vec<u8> = (b'!'..=b'~').filter(|byte| shape.alphabet.has(*byte)).collect();
     let body: String = (0..shape.min).map(|at| alphabet[(at * 7 + 3) % alphabet.len()] as char).collect();
     format!("{}{body}", shape.start)
 }

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::deferred::describe_tool;
 
-/// Deferred tools: the model is told little or nothing of them until it searches. They come from sources, such as servers.
+/// Deferred tools: the model sees little or nothing of them until it searches. They come from sources, such as servers.
 #[async_trait]
 pub trait ToolCatalogue: Send + Sync {
     /// How to search in it, as a part of the description of `tool_search`.

@@ -1,11 +1,11 @@
-//! Finding tools by words.
+//! Finding tools by search terms.
 
 use haft_types::ToolSpec;
 
-/// How well a tool of a source fits the words: how many of them it has, those in its name counting more. Zero is not at
-/// all; without words everything fits.
-pub(super) fn relevance(source: &str, tool: &ToolSpec, words: &[String]) -> u32 {
-    if words.is_empty() {
+/// How well a tool of a source fits the terms: how many of them it has, those in its name counting more. Zero is not at
+/// all; without terms everything fits.
+pub(super) fn relevance(source: &str, tool: &ToolSpec, terms: &[String]) -> u32 {
+    if terms.is_empty() {
         return 1;
     }
     let (name, about) = (tool.name.to_lowercase(), tool.description.to_lowercase());
@@ -30,11 +30,11 @@ pub(super) fn relevance(source: &str, tool: &ToolSpec, words: &[String]) -> u32 
             u32::from(about.contains(word) || keys.iter().any(|key| key.contains(word)))
         }
     };
-    words.iter().map(of).sum()
+    terms.iter().map(of).sum()
 }
 
-/// The words of a query.
-pub(super) fn words(query: &str) -> Vec<String> {
+/// The terms of a query.
+pub(super) fn terms(query: &str) -> Vec<String> {
     let parts = query.split(|one: char| !one.is_alphanumeric() && one != '_' && one != '-');
     parts.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
 }
@@ -50,12 +50,12 @@ mod tests {
             description: description.into(),
             parameters: serde_json::Value::Null,
         };
-        let words = words("Create issue!");
-        assert_eq!(words, ["create", "issue"]);
-        let best = relevance("github", &tool("create_issue", ""), &words);
-        let other = relevance("github", &tool("close", "Closes an issue."), &words);
+        let terms = terms("Create issue!");
+        assert_eq!(terms, ["create", "issue"]);
+        let best = relevance("github", &tool("create_issue", ""), &terms);
+        let other = relevance("github", &tool("close", "Closes an issue."), &terms);
         assert!(best > other && other > 0);
-        assert_eq!(relevance("github", &tool("fork", "Forks."), &words), 0);
-        assert!(relevance("issues", &tool("fork", "Forks."), &words) > 0, "the source's name counts too");
+        assert_eq!(relevance("github", &tool("fork", "Forks."), &terms), 0);
+        assert!(relevance("issues", &tool("fork", "Forks."), &terms) > 0, "the source's name counts too");
     }
 }

@@ -52,7 +52,7 @@ impl ToolCatalogue for DeferredTools {
         "Through `use_tool`".to_owned()
     }
 
-    /// Its own tools are described in the words of this build: nothing of them is cut.
+    /// Its own tools are described by this build: nothing of them is cut.
     fn describe(&self, tool: &ToolSpec) -> String {
         format!("- `{}`: {}\n  arguments: {}", tool.name, tool.description.trim_end(), tool.parameters)
     }

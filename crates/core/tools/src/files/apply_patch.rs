@@ -157,7 +157,7 @@ fn draft(scope: &FileScope, PatchSection { path, action }: PatchSection) -> Resu
         PatchAction::Update { move_to, chunks } => {
             let old = Box::new(EditSource::load(scope, &path)?.text(scope)?);
             let fitted = blocks::apply(old.as_str(), &chunks, MatchPolicy::Unique, WORDS);
-            let fitted = fitted.map_err(|misfit| told(misfit, &chunks, &old.source.name))?;
+            let fitted = fitted.map_err(|misfit| described(misfit, &chunks, &old.source.name))?;
             let (text, applied) = (fitted.text, Count(chunks.len(), "chunk"));
             let remarks = report::tolerance("Chunk", &fitted.tolerant);
             match move_to {
@@ -173,7 +173,7 @@ fn free(scope: &FileScope, to: &str) -> Result<Free, ToolFailure> {
     Free::find(scope, to, "Choose another name, or delete it first.")
 }
 
-fn told(BlockMisfit { block: chunk, why }: BlockMisfit, chunks: &[EditBlock], name: &str) -> ApplyError {
+fn described(BlockMisfit { block: chunk, why }: BlockMisfit, chunks: &[EditBlock], name: &str) -> ApplyError {
     let name = name.to_owned();
     match why {
         Why::NotFound { hint } => {

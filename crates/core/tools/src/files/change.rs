@@ -153,7 +153,7 @@ pub(crate) fn apply(scope: &FileScope, changes: &[PlannedChange<'_>]) -> Result<
     let paths: Vec<&Path> = changes.iter().map(|change| change.path).collect();
     scope.history.save(&scope.call_id, &paths)?;
     let written = commit::commit(&scope.workspace.journal, changes)?;
-    // The files have changed: whatever happens now, that is what the model must be told.
+    // The files have changed: whatever happens now, that is what the model must read.
     let unrecorded = scope.history.changed(&scope.call_id, &paths).err();
 
     let mut done =

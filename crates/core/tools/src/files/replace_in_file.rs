@@ -42,7 +42,7 @@ pub(crate) fn tool() -> impl Tool {
     .previews_files(|scope, parameters| drafts::foresee(&[draft(scope, parameters)?]))
 }
 
-/// A block that does not fit, in this tool's words.
+/// A block that does not fit, as this tool describes it.
 fn misfit(BlockMisfit { block, why }: BlockMisfit) -> ToolFailure {
     let part = format!("the SEARCH part of block {block}");
     let missing = |hint: String| ("no_match", format!("{part} is not in the file; nothing was changed.{hint}"));

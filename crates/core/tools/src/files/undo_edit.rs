@@ -88,7 +88,7 @@ fn show(scope: &FileScope, report: &UndoReport) -> ToolOutput {
     let (mut changes, mut seen, mut files) = (Vec::new(), Vec::new(), Vec::new());
     for file in &report.files {
         let name = paths::shown(&scope.workspace, &file.path);
-        let (word, reason) = words(&file.outcome);
+        let (word, reason) = described(&file.outcome);
         // Writing to a String cannot fail.
         let _ = match reason {
             Some(reason) => write!(text, "\n- {word} `{name}`: {reason}"),
@@ -117,7 +117,7 @@ fn show(scope: &FileScope, report: &UndoReport) -> ToolOutput {
 }
 
 /// The word for what was done, and why something was not.
-fn words(outcome: &UndoOutcome) -> (&'static str, Option<&str>) {
+fn described(outcome: &UndoOutcome) -> (&'static str, Option<&str>) {
     match outcome {
         UndoOutcome::Restored => ("restored", None),
         UndoOutcome::Recreated => ("recreated", None),

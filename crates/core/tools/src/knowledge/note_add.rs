@@ -1,6 +1,6 @@
 //! `note_add`: writes a note on a folder or file.
 
-use crate::knowledge::{failure, one_line, project_path, words};
+use crate::knowledge::{failure, note_text, one_line, project_path};
 use crate::prelude::*;
 use crate::scope::off_thread;
 
@@ -28,7 +28,7 @@ pub(crate) fn tool() -> impl Tool {
 }
 
 async fn run(context: &ToolContext, NoteAddParameters { path, note }: NoteAddParameters) -> CallResult {
-    let note = one_line(words("note", &note)?);
+    let note = one_line(note_text("note", &note)?);
     let path = off_thread(context, move |scope| project_path(&scope.workspace, &path)).await?;
     let note = context.notes.add(&path, &note).await.map_err(|error| failure(&error, "try again"))?;
     let text = format!("Added note {} on `{}`.", note.id, note.path);

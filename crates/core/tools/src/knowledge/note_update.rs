@@ -1,6 +1,6 @@
 //! `note_update`: replaces the text of a note.
 
-use crate::knowledge::{failure, one_line, words};
+use crate::knowledge::{failure, note_text, one_line};
 use crate::prelude::*;
 
 const NAME: &str = "note_update";
@@ -27,7 +27,7 @@ pub(crate) fn tool() -> impl Tool {
 }
 
 async fn run(context: &ToolContext, NoteUpdateParameters { note_id, note }: NoteUpdateParameters) -> CallResult {
-    let note = one_line(words("note", &note)?);
+    let note = one_line(note_text("note", &note)?);
     let updated = context.notes.update(&note_id, &note).await;
     let note = updated.map_err(|error| failure(&error, "`note_query` shows the ids"))?;
     let text = format!("Changed note {} on `{}`.", note.id, note.path);

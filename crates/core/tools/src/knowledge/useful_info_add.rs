@@ -6,7 +6,7 @@ use haft_tool::{Added, NewUseful, OutputLimits};
 
 use crate::files::excerpt::{ExcerptError, excerpt};
 use crate::knowledge::useful_info_list;
-use crate::knowledge::{failure, one_line, words};
+use crate::knowledge::{failure, note_text, one_line};
 use crate::paths;
 use crate::prelude::*;
 use crate::scope::{FileScope, off_thread};
@@ -43,7 +43,7 @@ pub(crate) fn tool() -> impl Tool {
 }
 
 async fn run(context: &ToolContext, parameters: UsefulInfoAddParameters) -> CallResult {
-    let description = one_line(words("description", &parameters.description)?);
+    let description = one_line(note_text("description", &parameters.description)?);
     let new = off_thread(context, move |scope| locate(scope, &parameters, description)).await?;
     let added = context.useful.add(new).await.map_err(|error| failure(&error, "try again"))?;
     Ok(show(&added).into())

@@ -1,4 +1,4 @@
-//! What became of a background task, and how the model is told of it.
+//! What became of a background task, and what the model reads of it.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use haft_types::TaskPhase;
 use serde::{Deserialize, Serialize};
 
-use super::words::title;
+use super::phrases::title;
 
 /// What became of a background task, as it is announced and kept for a later run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ impl TaskReport {
     }
 }
 
-/// What the model is told of tasks that have ended, in one message.
+/// What the model reads of tasks that have ended, in one message.
 pub fn announcement(reports: &[TaskReport]) -> String {
     let mut text = String::from("Background tasks have ended:");
     for report in reports {

@@ -10,7 +10,7 @@ use crate::prelude::*;
 use crate::running::shell::{self, CommandLine, RunLocation};
 use crate::running::{PtySession, Running};
 
-pub(crate) use report::Spoken;
+pub(crate) use report::PtyReport;
 
 pub(crate) const NAME: &str = "session_start";
 
@@ -85,7 +85,7 @@ pub(crate) async fn speak(
         pause = session.terminal.interact(typed, wait) => pause?,
         () = context.cancel.cancelled() => Pause::Busy,
     };
-    let spoken = Spoken::new(session, pause, wait);
+    let spoken = PtyReport::new(session, pause, wait);
     let envelope = spoken.envelope(context.limits.into())?;
     if let Some(how) = spoken.ending() {
         running.sessions.close(session, &how);

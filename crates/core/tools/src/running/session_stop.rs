@@ -7,7 +7,7 @@ use haft_sandbox::Pause;
 
 use crate::prelude::*;
 use crate::running::Running;
-use crate::running::session_start::Spoken;
+use crate::running::session_start::PtyReport;
 
 const NAME: &str = "session_stop";
 
@@ -39,7 +39,7 @@ async fn run(
     let session = running.sessions.find(&session_id)?;
     session.terminal.stop();
     session.terminal.ended().await;
-    let spoken = Spoken::new(&session, Pause::Ended, Duration::ZERO);
+    let spoken = PtyReport::new(&session, Pause::Ended, Duration::ZERO);
     let envelope = spoken.envelope(context.limits.into());
     running.sessions.close(&session, &spoken.ending().unwrap_or_default());
     Ok(envelope?.into())

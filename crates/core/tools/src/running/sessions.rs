@@ -8,8 +8,8 @@ use haft_sandbox::{Capture, SpillFrom, Supervisor, TerminalSession, TerminalSize
 use haft_tool::ToolContext;
 use tempfile::TempDir;
 
+use super::phrases::title;
 use super::shell::{self, CommandLine};
-use super::words::title;
 use crate::failure::ToolFailure;
 use crate::limits::LimitsConfig;
 
@@ -42,7 +42,7 @@ impl PtySession {
 struct SessionTable {
     newest: u32,
     open: BTreeMap<u32, Arc<PtySession>>,
-    /// How those ended that the model was told of.
+    /// How those ended whose end the model knows.
     ended: BTreeMap<u32, String>,
 }
 
@@ -106,7 +106,7 @@ impl Sessions {
         Err(ToolFailure::new("not_found", message))
     }
 
-    /// Forgets a session whose end the model was told.
+    /// Forgets a session whose end the model knows.
     pub(crate) fn close(&self, session: &PtySession, how: &str) {
         let mut state = self.state();
         state.open.remove(&session.number);

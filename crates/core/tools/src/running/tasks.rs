@@ -13,9 +13,9 @@ use haft_sandbox::{Background, Capture, CapturedOutput, CommandExit, Ending, Spi
 use haft_tool::ToolContext;
 use haft_types::TaskPhase;
 
+use super::phrases::{self, last_lines, span};
 use super::report::TaskReport;
 use super::shell::{self, CommandLine};
-use super::words::{self, last_lines, span};
 use crate::failure::ToolFailure;
 use crate::limits::LimitsConfig;
 
@@ -33,7 +33,7 @@ pub(crate) struct Task {
     folder: Option<PathBuf>,
     started: Instant,
     command: Background,
-    /// Whether it was told to end because nobody will be there to look after it.
+    /// Whether it was made to end because nobody will be there to look after it.
     left_over: OnceLock<()>,
 }
 
@@ -91,7 +91,7 @@ impl Task {
                     }
                     CommandExit::Cancelled => (TaskPhase::Killed, format!("was killed after {after}")),
                     exit @ (CommandExit::Code(_) | CommandExit::Signal(_) | CommandExit::TimedOut) => {
-                        (TaskPhase::Failed, format!("failed: {} after {after}", words::ending(exit)))
+                        (TaskPhase::Failed, format!("failed: {} after {after}", phrases::ending(exit)))
                     }
                 }
             }
@@ -108,9 +108,9 @@ impl Task {
 /// What is kept about one task.
 struct TaskEntry {
     task: Arc<Task>,
-    /// What those who watch were told last.
-    told: Option<TaskPhase>,
-    /// Whether the model knows of its end, or will not be told.
+    /// What those who watch heard last.
+    reported: Option<TaskPhase>,
+    /// Whether the model knows of its end, or will not hear of it.
     announced: bool,
 }
 
@@ -160,7 +160,7 @@ impl Tasks {
         let id = format!("t{}", state.newest);
         let task =
             Arc::new(Task { id, line, cwd, folder, started: Instant::now(), command, left_over: OnceLock::new() });
-        state.slots.push(TaskEntry { task: Arc::clone(&task), told: None, announced: false });
+        state.slots.push(TaskEntry { task: Arc::clone(&task), reported: None, announced: false });
         state.forget_old();
         Ok(task)
     }
@@ -202,12 +202,12 @@ impl Tasks {
         let mut changes = Vec::new();
         for slot in &mut self.state().slots {
             let report = slot.task.report();
-            if slot.told.is_none() && report.phase != TaskPhase::Started {
+            if slot.reported.is_none() && report.phase != TaskPhase::Started {
                 let words = "was started".to_owned();
                 changes.push(TaskReport { phase: TaskPhase::Started, exit_code: None, words, ..report.clone() });
             }
-            if slot.told != Some(report.phase) {
-                slot.told = Some(report.phase);
+            if slot.reported != Some(report.phase) {
+                slot.reported = Some(report.phase);
                 changes.push(report);
             }
         }
@@ -227,7 +227,7 @@ impl Tasks {
         taken
     }
 
-    /// Ends every task that still runs, and gives what nobody was told of: those, and the ones that had ended before.
+    /// Ends every task that still runs, and gives what nobody has heard of: those, and the ones that had ended before.
     pub(crate) async fn end_all(&self) -> Vec<TaskReport> {
         let running: Vec<_> = self.list().into_iter().filter(|task| task.ending().is_none()).collect();
         for task in &running {
@@ -278,9 +278,10 @@ impl Tasks {
 }
 
 impl TaskTable {
-    /// Forgets the oldest tasks that ended and were told of, so that there is an end to it.
+    /// Forgets the oldest tasks that ended and were reported, so that there is an end to it.
     fn forget_old(&mut self) {
-        let is_over = |slot: &TaskEntry| slot.announced && slot.told.is_some_and(|phase| phase != TaskPhase::Started);
+        let is_over =
+            |slot: &TaskEntry| slot.announced && slot.reported.is_some_and(|phase| phase != TaskPhase::Started);
         let mut excess = self.slots.iter().filter(|slot| is_over(slot)).count().saturating_sub(REMEMBERED);
         self.slots.retain(|slot| {
             let forget = excess > 0 && is_over(slot);

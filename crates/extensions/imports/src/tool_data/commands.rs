@@ -3,11 +3,11 @@
 use haft_types::{Envelope, ToolError, ToolStatus};
 use serde_json::{Map, Value};
 
-use super::Arguments;
+use super::ForeignArguments;
 
 /// Sets the data of a command's result. `code` is the exit code where the format keeps one; where `is_exact`, a result that is
 /// no failure has exited with 0.
-pub(super) fn shape(arguments: &Arguments, envelope: &mut Envelope, code: Option<i64>, is_exact: bool) {
+pub(super) fn shape(arguments: &ForeignArguments, envelope: &mut Envelope, code: Option<i64>, is_exact: bool) {
     let output = Output::of(&envelope.text);
     let succeeded = envelope.status == ToolStatus::Success;
     let code = code.or(output.code).or((is_exact && succeeded).then_some(0));
@@ -37,7 +37,7 @@ pub(super) fn shape(arguments: &Arguments, envelope: &mut Envelope, code: Option
 }
 
 /// The command, as a line a shell would take where it is a list of words.
-fn command(arguments: &Arguments) -> Option<String> {
+fn command(arguments: &ForeignArguments) -> Option<String> {
     if let Some(line) = arguments.text(&["command", "cmd"]) {
         return Some(line.to_owned());
     }

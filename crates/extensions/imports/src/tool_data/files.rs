@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Arguments;
+use super::ForeignArguments;
 
 /// A read: numbered lines without their numbers, or plain text from where the call asked for it.
-pub(super) fn read(arguments: &Arguments, text: &str) -> Option<Value> {
+pub(super) fn read(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     let path = arguments.path()?;
     // One agent wraps what it read as JSON.
     let wrapped = serde_json::from_str::<Value>(text).ok().filter(Value::is_object);
@@ -74,7 +74,7 @@ fn numbered(line: &str) -> Option<(u64, &str)> {
 }
 
 /// An edit: what was taken out and put in.
-pub(super) fn edit(arguments: &Arguments) -> Option<Value> {
+pub(super) fn edit(arguments: &ForeignArguments) -> Option<Value> {
     let path = arguments.path()?;
     let (mut added, mut removed, mut applied) = (0, 0, 0);
     let mut diff = Vec::new();
@@ -107,7 +107,7 @@ fn changed_lines<'a>(old: &'a str, new: &'a str) -> (Vec<&'a str>, Vec<&'a str>)
 }
 
 /// A whole file that was written.
-pub(super) fn write(arguments: &Arguments, text: &str) -> Option<Value> {
+pub(super) fn write(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     let path = arguments.path()?;
     let content = arguments.text(&["content", "file_text", "contents"]).unwrap_or_default();
     let is_old = text.contains("updated") || text.contains("overwr");
@@ -116,7 +116,7 @@ pub(super) fn write(arguments: &Arguments, text: &str) -> Option<Value> {
 }
 
 /// A patch in codex's form: its files, with what was changed in each.
-pub(super) fn patch(arguments: &Arguments) -> Option<Value> {
+pub(super) fn patch(arguments: &ForeignArguments) -> Option<Value> {
     const MARKS: [(&str, &str); 3] =
         [("*** Add File: ", "created"), ("*** Update File: ", "edited"), ("*** Delete File: ", "deleted")];
     let mut files: Vec<Map<String, Value>> = Vec::new();
@@ -144,7 +144,7 @@ pub(super) fn patch(arguments: &Arguments) -> Option<Value> {
 }
 
 /// A search in files: `path:line:text`, and lines of other forms as they are.
-pub(super) fn search(arguments: &Arguments, text: &str) -> Option<Value> {
+pub(super) fn search(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     let regex = arguments.text(&["pattern", "regex", "query"])?;
     let path = arguments.text(&["path", "dir_path", "directory"]).unwrap_or(".");
     let is_head = |line: &str| line.starts_with("Found ") && line.split_whitespace().count() <= 6;
@@ -171,7 +171,7 @@ fn hit(line: &str) -> Option<Value> {
 }
 
 /// Names of files, one a line.
-pub(super) fn glob(arguments: &Arguments, text: &str) -> Option<Value> {
+pub(super) fn glob(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     let pattern = arguments.text(&["pattern", "file_name", "glob"])?;
     let is_none = text.starts_with("No files found");
     let lines = text.lines().map(str::trim).filter(|line| !is_none && !line.is_empty());
@@ -185,7 +185,7 @@ pub(super) fn glob(arguments: &Arguments, text: &str) -> Option<Value> {
 }
 
 /// A listing, one entry a line; folders end in a slash.
-pub(super) fn list(arguments: &Arguments, text: &str) -> Value {
+pub(super) fn list(arguments: &ForeignArguments, text: &str) -> Value {
     let path = arguments.text(&["path", "dir_path", "directory", "target_directory"]).unwrap_or(".");
     let name = |line: &'_ str| line.trim().trim_start_matches("- ").to_owned();
     let is_note = |line: &str| line.starts_with("NOTE:") || line.ends_with(':');
@@ -197,7 +197,7 @@ pub(super) fn list(arguments: &Arguments, text: &str) -> Value {
 }
 
 /// The list of things to do, as the call sets it.
-pub(super) fn todo(arguments: &Arguments) -> Option<Value> {
+pub(super) fn todo(arguments: &ForeignArguments) -> Option<Value> {
     let item = |item: &Value| {
         let text = |names: &[&str]| names.iter().find_map(|name| item.get(name)?.as_str()).map(str::to_owned);
         let (content, status) = (text(&["content", "step", "description", "text"])?, text(&["status"])?);

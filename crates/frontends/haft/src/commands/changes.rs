@@ -10,9 +10,9 @@ use std::sync::Arc;
 use clap::Args;
 use haft_agent::Places;
 use haft_agent::config::Config;
-use haft_engine::files::ChangeRecord;
-use haft_store::versions::CallName;
+use haft_changes::ChangeRecord;
 use haft_store::{Conversation, Store};
+use haft_tool::CallName;
 use serde_json::{Value, json};
 
 use super::conversations;
@@ -144,7 +144,7 @@ impl ConversationChanges {
             Some(id) => conversations::find(store.as_ref(), id).await?,
             None => conversations::current(store.as_ref()).await?,
         };
-        let record = ChangeRecord::new(haft_agent::versions(places, config), conversation.id.clone());
+        let record = ChangeRecord::new(wiring::versions(places, config), conversation.id.clone());
         Ok(Self { store, conversation, record })
     }
 

@@ -20,7 +20,7 @@ use haft_types::Api;
 use crate::commands::context::edit::EditArgs;
 #[cfg(feature = "lab")]
 use crate::commands::context::replay::ReplayArgs;
-use crate::commands::context::test::TestArgs;
+use crate::commands::context::test::ContextTestArgs;
 use crate::commands::options::Common;
 
 #[derive(Debug, Args)]
@@ -79,7 +79,7 @@ pub(crate) enum ContextCommand {
     ///
     /// Rules that are sent for a file, the size of the fixed prefix, breaks in a recorded conversation. Exits with 0 if all
     /// hold, 1 if some do not, 2 if a file is wrong. It runs nothing of the project, which need not be trusted.
-    Test(TestArgs),
+    Test(ContextTestArgs),
     /// Edit what is sent: drop, pin, mask or summarise messages, and undo edits.
     ///
     /// Stored messages never change. Every edit shows first what it costs: the prefix behind it is written to the provider's

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clap::Args;
 use haft_agent::config::Config;
 use haft_agent::{Places, WallClock};
-use haft_store::{Check, CheckHealth, Patient, examine};
+use haft_rescue::{Check, CheckHealth, Patient, examine};
 use serde_json::json;
 
 use crate::commands::options::Common;

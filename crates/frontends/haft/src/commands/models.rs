@@ -35,7 +35,7 @@ pub(crate) enum ModelsCommand {
     /// Add a model, and its provider if that is new, to config.toml.
     Add(Box<AddArgs>),
     /// Test a model with one tiny request.
-    Test(TestArgs),
+    Test(ModelTestArgs),
 }
 
 #[derive(Debug, Default, Args)]
@@ -122,7 +122,7 @@ pub(crate) struct AddArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct TestArgs {
+pub(crate) struct ModelTestArgs {
     /// The model, as `provider/model`; the main model when absent.
     pub(crate) name: Option<String>,
     /// Send two requests long enough for the prefix cache, and report what the second read from it.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use haft_agent::config::{Config, RolesConfig};
 use haft_agent::{OwnChoice, Places, RandomIds, RunPlan, SetupError, knowledge, prompt_file};
-use haft_engine::turn::Limits;
+use haft_engine::turn::TurnLimits;
 use haft_engine::{AnswerSchema, Roles, Session, Which};
 use haft_types::PermissionMode;
 use serde_json::json;
@@ -131,7 +131,7 @@ pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyh
         focus_files: args.file.clone(),
         goal: goal(args)?,
         answer: args.json_schema.as_deref().map(answer_schema).transpose()?,
-        limits: Limits {
+        limits: TurnLimits {
             turns: args.max_turns,
             tokens: args.max_total_tokens,
             budget_usd: args.max_budget_usd,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use haft_agent::config::Config;
 use haft_agent::{RandomIds, WallClock, knowledge};
-use haft_engine::turn::Limits;
+use haft_engine::turn::TurnLimits;
 use haft_project::agents::{self, AgentDefinition};
 use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, NamedItems};
 use haft_types::PermissionMode;
@@ -118,7 +118,7 @@ fn run_one(args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
         runs.newest(&workflow, &namespace)
     } else {
         let inputs = inputs(&workflow, &args.inputs)?;
-        runs.begin(&workflow, &namespace, inputs, (&WallClock, &RandomIds))
+        runs.begin(&workflow, &namespace, inputs, &WallClock, &RandomIds)
     };
     let held = held.map_err(|error| run_error(error, &args.name))?;
     let run = WorkflowRun {
@@ -130,7 +130,7 @@ fn run_one(args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
         agents,
         model: args.model,
         mode: args.permission_mode,
-        limits: Limits {
+        limits: TurnLimits {
             turns: args.max_turns,
             tokens: None,
             budget_usd: args.max_budget_usd,

@@ -5,9 +5,9 @@
 use std::error::Error;
 
 use haft_agent::SetupError;
+use haft_changes::UndoError;
 use haft_context::EditError;
 use haft_engine::OpenError;
-use haft_engine::files::UndoError;
 use haft_project::library::LibraryError;
 
 /// What to run after a turn that ended with this code, or after a notice of it.

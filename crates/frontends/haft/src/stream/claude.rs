@@ -2,7 +2,7 @@
 //!
 //! Two generations of that SDK answer a permission request differently (`allow`, `behavior`); both are understood.
 
-use haft_engine::{Answer, Approval};
+use haft_engine::{Approval, ApprovalReply};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -74,8 +74,8 @@ fn requested(id: &str, request: &Value) -> StreamInput {
     }
 }
 
-fn answer(ClaudeResponse { said: response, error, .. }: &ClaudeResponse) -> Answer {
-    let no = |words: &str| Answer::No { words: words.to_owned() };
+fn answer(ClaudeResponse { said: response, error, .. }: &ClaudeResponse) -> ApprovalReply {
+    let no = |words: &str| ApprovalReply::No { reason: words.to_owned() };
     if let Some(error) = error {
         return no(error);
     }
@@ -85,8 +85,8 @@ fn answer(ClaudeResponse { said: response, error, .. }: &ClaudeResponse) -> Answ
         return no(reason.unwrap_or_default());
     }
     match response.get("updatedInput").or_else(|| response.get("input")) {
-        Some(input @ Value::Object(_)) => Answer::Changed { arguments: input.clone() },
-        _ => Answer::Once,
+        Some(input @ Value::Object(_)) => ApprovalReply::Changed { arguments: input.clone() },
+        _ => ApprovalReply::Once,
     }
 }
 
@@ -141,10 +141,10 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        let no = |words: &str| Answer::No { words: words.into() };
-        assert_eq!(answered(json!({"allow": true})), Answer::Once);
-        assert_eq!(answered(json!({"behavior": "allow"})), Answer::Once);
-        let changed = Answer::Changed { arguments: json!({"path": "b"}) };
+        let no = |words: &str| ApprovalReply::No { reason: words.into() };
+        assert_eq!(answered(json!({"allow": true})), ApprovalReply::Once);
+        assert_eq!(answered(json!({"behavior": "allow"})), ApprovalReply::Once);
+        let changed = ApprovalReply::Changed { arguments: json!({"path": "b"}) };
         assert_eq!(answered(json!({"allow": true, "input": {"path": "b"}})), changed);
         assert_eq!(answered(json!({"behavior": "allow", "updatedInput": {"path": "b"}})), changed);
         assert_eq!(answered(json!({"allow": false, "reason": "no tabs"})), no("no tabs"));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use haft_engine::hub::{AgentMessage, Hub, USER};
-use haft_engine::{Answer, Approval, Approver};
+use haft_engine::{Approval, ApprovalReply, Approver};
 use haft_types::{Decision, Filled, Form};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -32,7 +32,7 @@ struct ControlState {
     /// Cancels the turn that runs.
     turn: Option<CancellationToken>,
     /// Who waits for an answer.
-    waiting: HashMap<String, oneshot::Sender<Answer>>,
+    waiting: HashMap<String, oneshot::Sender<ApprovalReply>>,
     /// Who waits for a form.
     forms: HashMap<String, oneshot::Sender<Filled>>,
     /// Whether nothing more will be said.
@@ -132,8 +132,8 @@ impl StreamControl {
     }
 
     /// Asks, and waits for the answer.
-    async fn ask(&self, approval: &Approval) -> Answer {
-        let no = Answer::No { words: String::new() };
+    async fn ask(&self, approval: &Approval) -> ApprovalReply {
+        let no = ApprovalReply::No { reason: String::new() };
         let id = uuid::Uuid::new_v4().to_string();
         let (sender, answered) = oneshot::channel();
         {
@@ -149,7 +149,7 @@ impl StreamControl {
         asked.open = false;
         match answer {
             // Those who always send the arguments back have not changed them.
-            Ok(Answer::Changed { arguments }) if arguments == approval.arguments => Answer::Once,
+            Ok(ApprovalReply::Changed { arguments }) if arguments == approval.arguments => ApprovalReply::Once,
             Ok(answer) => answer,
             Err(_) => no,
         }
@@ -211,7 +211,7 @@ impl StreamApprover {
 
 #[async_trait]
 impl Approver for StreamApprover {
-    async fn ask(&self, approval: &Approval) -> Answer {
+    async fn ask(&self, approval: &Approval) -> ApprovalReply {
         self.control.ask(approval).await
     }
 

@@ -1,6 +1,6 @@
 //! What lines mean: in haft's own shape, or in that of another program.
 
-use haft_engine::{Answer, Approval};
+use haft_engine::{Approval, ApprovalReply};
 use haft_types::{ApprovalDecision, ControlLine, Filled, Form, FormDecision, InputLine};
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ pub(super) enum StreamInput {
         /// The id of the question.
         id: String,
         /// The answer.
-        answer: Answer,
+        answer: ApprovalReply,
     },
     /// Somebody has filled in a form, or not.
     Filled {
@@ -118,9 +118,9 @@ fn read(line: &str) -> Result<StreamInput, String> {
         InputLine::Interrupt {} => StreamInput::Interrupt { heard: None },
         InputLine::Approval { id, decision, message } => {
             let answer = match decision {
-                ApprovalDecision::Allow => Answer::Once,
-                ApprovalDecision::Always => Answer::Always,
-                ApprovalDecision::Deny => Answer::No { words: message },
+                ApprovalDecision::Allow => ApprovalReply::Once,
+                ApprovalDecision::Always => ApprovalReply::Always,
+                ApprovalDecision::Deny => ApprovalReply::No { reason: message },
             };
             StreamInput::Answer { id, answer }
         }
@@ -144,7 +144,7 @@ mod tests {
         let read = |line: &str| Dialect::Haft.read(line);
         assert_eq!(read(r#"{"type":"user","text":"hi"}"#), Ok(StreamInput::Prompt("hi".into())));
         assert_eq!(read(r#"{"type":"interrupt"}"#), Ok(StreamInput::Interrupt { heard: None }));
-        let no = Answer::No { words: "use tabs".into() };
+        let no = ApprovalReply::No { reason: "use tabs".into() };
         assert_eq!(
             read(r#"{"type":"approval","id":"1","decision":"deny","message":"use tabs"}"#),
             Ok(StreamInput::Answer { id: "1".into(), answer: no })

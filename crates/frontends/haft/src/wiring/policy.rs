@@ -18,17 +18,17 @@ use haft_types::Decision;
 use serde_json::Value;
 
 /// The files, and whether every key in them is meant for haft.
-const FILES: [(&str, Owner); 3] = [
-    (".haft/config.toml", Owner::Haft),
-    (".claude/settings.json", Owner::Claude),
-    (".claude/settings.local.json", Owner::Claude),
+const FILES: [(&str, PolicyDialect); 3] = [
+    (".haft/config.toml", PolicyDialect::Haft),
+    (".claude/settings.json", PolicyDialect::Claude),
+    (".claude/settings.local.json", PolicyDialect::Claude),
 ];
 
 /// The largest file that is read.
 const LARGEST: u64 = 256 * 1024;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Owner {
+enum PolicyDialect {
     Haft,
     Claude,
 }
@@ -53,8 +53,8 @@ impl ProjectPolicy {
         for (name, owner) in FILES {
             let Some(text) = text(root, name) else { continue };
             let parsed = match owner {
-                Owner::Haft => toml::from_str::<Value>(&text).map_err(|error| error.message().to_owned()),
-                Owner::Claude => serde_json::from_str(&text).map_err(|error| error.to_string()),
+                PolicyDialect::Haft => toml::from_str::<Value>(&text).map_err(|error| error.message().to_owned()),
+                PolicyDialect::Claude => serde_json::from_str(&text).map_err(|error| error.to_string()),
             };
             match parsed {
                 Ok(value) => policy.take(root, &PolicyFile { name, text: &text, owner }, &value),
@@ -67,7 +67,7 @@ impl ProjectPolicy {
     fn take(&mut self, root: &Path, file: &PolicyFile<'_>, value: &Value) {
         let mut left = Vec::new();
         for (section, inside) in value.as_object().into_iter().flatten() {
-            let is_known = section == "permissions" || file.owner == Owner::Haft && section != "hooks";
+            let is_known = section == "permissions" || file.owner == PolicyDialect::Haft && section != "hooks";
             let Some(keys) = inside.as_object().filter(|_| is_known) else {
                 if section != "hooks" {
                     left.push((section.clone(), file.line(section, None)));
@@ -82,12 +82,12 @@ impl ProjectPolicy {
             }
         }
         match file.owner {
-            Owner::Haft => self.warnings.extend(left.into_iter().map(|(key, line)| {
+            PolicyDialect::Haft => self.warnings.extend(left.into_iter().map(|(key, line)| {
                 format!("{}: `{key}` is not obeyed: a project can only tighten what is allowed", file.place(line))
             })),
             // Most of it is for that program.
-            Owner::Claude if left.is_empty() => {}
-            Owner::Claude => {
+            PolicyDialect::Claude if left.is_empty() => {}
+            PolicyDialect::Claude => {
                 let keys: Vec<_> =
                     left.iter().map(|(key, line)| format!("`{key}` (line {})", line.unwrap_or(1))).collect();
                 self.warnings.push(format!("{}: not obeyed: {}", file.name, keys.join(", ")));
@@ -114,14 +114,14 @@ impl ProjectPolicy {
                     self.take_rule(decision, &rule, &file.place(line));
                 }
             }
-            ("sandbox", "hidden", Owner::Haft) => {
+            ("sandbox", "hidden", PolicyDialect::Haft) => {
                 for path in texts() {
                     self.shown.push(format!("hide {path} ({})", file.place(line)));
                     let kept = path.starts_with('~') || path.starts_with('/');
                     self.hidden.push(if kept { path.into() } else { root.join(path) });
                 }
             }
-            ("tools", "offer", Owner::Haft) => {
+            ("tools", "offer", PolicyDialect::Haft) => {
                 let names = texts();
                 self.shown.push(format!("offer no tools but {} ({})", names.join(", "), file.place(line)));
                 self.offer = Some(names);
@@ -186,7 +186,7 @@ fn registry() -> Registry {
 struct PolicyFile<'a> {
     name: &'a str,
     text: &'a str,
-    owner: Owner,
+    owner: PolicyDialect,
 }
 
 impl PolicyFile<'_> {

@@ -5,7 +5,7 @@
 //! Invariant: no key both answers a question and types.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use haft_agent::Answer;
+use haft_agent::ApprovalReply;
 
 use haft_types::{Filled, PermissionMode};
 
@@ -245,13 +245,15 @@ impl App {
         self.editor.set(text);
     }
 
-    fn answer(&mut self, answer: Answer, effects: &mut Vec<Effect>) {
+    fn answer(&mut self, answer: ApprovalReply, effects: &mut Vec<Effect>) {
         let (said, style) = match &answer {
-            Answer::Once => ("allowed".to_owned(), TextStyle::Good),
-            Answer::Changed { arguments } => (format!("allowed as {}", crate::call::about(arguments)), TextStyle::Good),
-            Answer::Always => ("always allowed".to_owned(), TextStyle::Good),
-            Answer::No { words } if words.is_empty() => ("not allowed".to_owned(), TextStyle::Bad),
-            Answer::No { words } => (format!("not allowed: {words}"), TextStyle::Bad),
+            ApprovalReply::Once => ("allowed".to_owned(), TextStyle::Good),
+            ApprovalReply::Changed { arguments } => {
+                (format!("allowed as {}", crate::call::about(arguments)), TextStyle::Good)
+            }
+            ApprovalReply::Always => ("always allowed".to_owned(), TextStyle::Good),
+            ApprovalReply::No { reason } if reason.is_empty() => ("not allowed".to_owned(), TextStyle::Bad),
+            ApprovalReply::No { reason } => (format!("not allowed: {reason}"), TextStyle::Bad),
         };
         self.note(&format!("  {said}"), style);
         self.end_question();

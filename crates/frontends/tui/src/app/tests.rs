@@ -205,7 +205,7 @@ fn a_question_is_answered_by_a_key_once_it_could_be_read() {
     assert!(terminal.wanted().iter().all(|effect| *effect == Effect::Arm), "nor does Enter answer");
     terminal.put(AppInput::Armed);
     terminal.key(KeyCode::Char('y'));
-    assert_eq!(terminal.wanted(), [Effect::Answer(Answer::Once)]);
+    assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::Once)]);
     assert!(terminal.live().contains("> yes") && !terminal.live().contains("Allow this?"), "{}", terminal.live());
 }
 
@@ -220,7 +220,7 @@ fn what_is_asked_can_be_changed_and_refused_with_words() {
     terminal.write(" --lib");
     terminal.key(KeyCode::Enter);
     let arguments = json!({"command": "cargo test --lib"});
-    assert_eq!(terminal.wanted(), [Effect::Answer(Answer::Changed { arguments })]);
+    assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::Changed { arguments })]);
     assert!(terminal.live().contains("> draft"), "what was typed before is back");
 
     terminal.put(approval("cargo publish"));
@@ -228,7 +228,7 @@ fn what_is_asked_can_be_changed_and_refused_with_words() {
     terminal.wanted();
     terminal.key(KeyCode::Char('w'));
     terminal.say("not today");
-    assert_eq!(terminal.wanted(), [Effect::Answer(Answer::No { words: "not today".into() })]);
+    assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::No { reason: "not today".into() })]);
 }
 
 #[test]

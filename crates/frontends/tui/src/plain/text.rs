@@ -1,6 +1,6 @@
 //! Rows as sentences: a symbol becomes a word.
 
-use haft_agent::Answer;
+use haft_agent::ApprovalReply;
 use haft_text::reveal;
 use serde_json::Value;
 
@@ -66,12 +66,12 @@ pub(super) fn question(asking: &ApprovalDialog) -> String {
 }
 
 /// What an answer was taken for.
-pub(super) fn answered(answer: &Answer) -> &'static str {
+pub(super) fn answered(answer: &ApprovalReply) -> &'static str {
     match answer {
-        Answer::Once => "allowed",
-        Answer::Changed { .. } => "allowed as changed",
-        Answer::Always => "always allowed",
-        Answer::No { .. } => "not allowed",
+        ApprovalReply::Once => "allowed",
+        ApprovalReply::Changed { .. } => "allowed as changed",
+        ApprovalReply::Always => "always allowed",
+        ApprovalReply::No { .. } => "not allowed",
     }
 }
 

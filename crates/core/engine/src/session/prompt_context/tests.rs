@@ -20,7 +20,7 @@ use super::*;
 use crate::external::ToolHelp;
 use crate::ports::KnowledgeServices;
 use crate::stored_state;
-use crate::turn::{Limits, Nudge};
+use crate::turn::{Nudge, TurnLimits};
 
 fn model() -> ModelSpec {
     let providers = toml::from_str("mock = { api = 'anthropic', base_url = 'http://127.0.0.1:1' }").unwrap();
@@ -59,7 +59,7 @@ fn config(folder: &Path) -> SessionConfig {
         },
         tools: ToolSettings { offered: vec!["read_file".into()], ..ToolSettings::default() },
         safety: SafetySettings::default(),
-        task: TaskSettings { limits: Limits::default(), goal: false, answer: None, leftovers: Leftovers::Keep },
+        task: TaskSettings { limits: TurnLimits::default(), goal: false, answer: None, leftovers: Leftovers::Keep },
         callbacks: Vec::new(),
         namespace: "p".into(),
         notices: Vec::new(),

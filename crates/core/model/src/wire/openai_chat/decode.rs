@@ -244,5 +244,5 @@ fn stop_reason(reason: String) -> StopReason {
 fn neutral(usage: ChatUsage) -> Usage {
     let mut details = usage.prompt_tokens_details.unwrap_or_default();
     details.cached_tokens = details.cached_tokens.or(usage.prompt_cache_hit_tokens).or(usage.cached_tokens);
-    openai::usage((usage.prompt_tokens, details), (usage.completion_tokens, usage.completion_tokens_details))
+    openai::usage(usage.prompt_tokens, details, usage.completion_tokens, usage.completion_tokens_details)
 }

@@ -28,8 +28,8 @@ struct OutputItem {
     closed: Option<Vec<Part>>,
     /// The call it is, once that is known.
     call: Option<ToolCall>,
-    /// How many bytes of text or reasoning the sink was told.
-    told: usize,
+    /// How many bytes of text or reasoning went to the sink.
+    shown: usize,
 }
 
 #[derive(Deserialize)]
@@ -118,16 +118,16 @@ impl Decode for ResponsesDecoder {
             }
             "response.output_text.delta" | "response.refusal.delta" => {
                 let index = self.place(event.output_index, event.item_id.as_ref())?;
-                self.words(index, event.delta, Delta::Text, sink);
+                self.text(index, event.delta, Delta::Text, sink);
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 let index = self.place(event.output_index, event.item_id.as_ref())?;
-                self.words(index, event.delta, Delta::Thinking, sink);
+                self.text(index, event.delta, Delta::Thinking, sink);
             }
             "response.reasoning_summary_part.added" => {
                 let index = self.place(event.output_index, event.item_id.as_ref())?;
-                if self.items.get(&index).is_some_and(|item| item.told > 0) {
-                    self.words(index, Some(PARAGRAPH.to_owned()), Delta::Thinking, sink);
+                if self.items.get(&index).is_some_and(|item| item.shown > 0) {
+                    self.text(index, Some(PARAGRAPH.to_owned()), Delta::Thinking, sink);
                 }
             }
             "response.function_call_arguments.delta" => {
@@ -208,10 +208,10 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    fn words(&mut self, index: u64, piece: Option<String>, kind: fn(String) -> Delta, sink: Sink<'_>) {
+    fn text(&mut self, index: u64, piece: Option<String>, kind: fn(String) -> Delta, sink: Sink<'_>) {
         let piece = piece.unwrap_or_default();
         if !piece.is_empty() {
-            self.items.entry(index).or_default().told += piece.len();
+            self.items.entry(index).or_default().shown += piece.len();
             sink(kind(piece));
         }
     }
@@ -227,7 +227,7 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// The closed item is what counts; what was told piece by piece on the way was a preview of it.
+    /// The closed item is what counts; what was shown piece by piece on the way was a preview of it.
     fn close(&mut self, index: u64, raw: &RawValue, sink: Sink<'_>) -> Result<(), Fault> {
         let item: WireOutputItem<'_> = parse("`item`", raw.get())?;
         let parts = match item.r#type {
@@ -236,15 +236,15 @@ impl ResponsesDecoder {
                     .content
                     .into_iter()
                     .flatten()
-                    .filter_map(|words| words.text.or(words.refusal))
+                    .filter_map(|piece| piece.text.or(piece.refusal))
                     .map(Part::text)
                     .collect();
                 self.tell_rest(index, texts.iter().map(text_of).collect(), Delta::Text, sink);
                 texts
             }
             "reasoning" => {
-                let words = item.summary.into_iter().chain(item.content).flatten();
-                let text = words.filter_map(|words| words.text).collect::<Vec<_>>().join(PARAGRAPH);
+                let pieces = item.summary.into_iter().chain(item.content).flatten();
+                let text = pieces.filter_map(|piece| piece.text).collect::<Vec<_>>().join(PARAGRAPH);
                 self.tell_rest(index, text.clone(), Delta::Thinking, sink);
                 let raw = Some(raw.get().to_owned());
                 vec![Part::Thinking(Thinking { text, signature: item.encrypted_content, raw })]
@@ -270,8 +270,8 @@ impl ResponsesDecoder {
 
     /// Tells the sink an item that came without deltas.
     fn tell_rest(&mut self, index: u64, whole: String, kind: fn(String) -> Delta, sink: Sink<'_>) {
-        if self.items.get(&index).is_none_or(|item| item.told == 0) {
-            self.words(index, Some(whole), kind, sink);
+        if self.items.get(&index).is_none_or(|item| item.shown == 0) {
+            self.text(index, Some(whole), kind, sink);
         }
     }
 
@@ -300,8 +300,8 @@ impl ResponsesDecoder {
             },
         };
         if let Some(usage) = response.usage {
-            let input = (usage.input_tokens, usage.input_tokens_details.unwrap_or_default());
-            self.usage = openai::usage(input, (usage.output_tokens, usage.output_tokens_details));
+            let details = usage.input_tokens_details.unwrap_or_default();
+            self.usage = openai::usage(usage.input_tokens, details, usage.output_tokens, usage.output_tokens_details);
         }
         Ok(())
     }

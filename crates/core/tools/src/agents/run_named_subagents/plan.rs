@@ -75,8 +75,8 @@ fn from_yaml(text: &str) -> Result<Plan, String> {
     if let Ok(subagents) = serde_saphyr::from_str::<Vec<AgentEntry>>(text) {
         return Ok(Plan { mode: None, subagents });
     }
-    let told = error.without_snippet().to_string();
-    Err(format!("`subagents` is not the YAML expected: {}", told.lines().next().unwrap_or("it cannot be read")))
+    let why = error.without_snippet().to_string();
+    Err(format!("`subagents` is not the YAML expected: {}", why.lines().next().unwrap_or("it cannot be read")))
 }
 
 fn from_json<T: for<'de> Deserialize<'de>>(value: Value) -> Result<T, String> {

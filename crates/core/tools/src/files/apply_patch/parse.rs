@@ -320,8 +320,8 @@ fn is_heading(text: &str) -> bool {
     let numbers = |word: &str, sign: char| {
         word.strip_prefix(sign).is_some_and(|word| word.chars().all(|one| one.is_ascii_digit() || one == ','))
     };
-    let mut words = text.split_whitespace();
-    match (words.next(), words.next()) {
+    let mut fields = text.split_whitespace();
+    match (fields.next(), fields.next()) {
         (None, _) => false,
         (Some(old), Some(new)) => !(numbers(old, '-') && numbers(new, '+')),
         (Some(_), None) => true,

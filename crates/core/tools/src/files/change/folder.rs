@@ -250,7 +250,7 @@ fn spare_name(temporary: &OsStr) -> OsString {
 
 /// Opens what stands at an absolute path, following no link.
 pub(crate) fn reach(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    // A link in the place of a folder is then told as a link, not as something that is no folder.
+    // A link in the place of a folder is then reported as a link, not as something that is no folder.
     let follow = if flags.contains(OFlags::DIRECTORY) { OFlags::empty() } else { OFlags::NOFOLLOW };
     let flags = flags | OFlags::CLOEXEC;
     // With neither links nor `..` on the way there is nothing left that RESOLVE_BENEATH could forbid.

@@ -157,7 +157,7 @@ pub(crate) fn apply(
     text: &str,
     blocks: &[EditBlock],
     matching: MatchPolicy,
-    words: EditTerms,
+    terms: EditTerms,
 ) -> Result<Applied, BlockMisfit> {
     let lines = split(text);
     let blocks: Vec<_> = blocks.iter().map(|block| block.for_file(text)).collect();
@@ -167,7 +167,7 @@ pub(crate) fn apply(
     for (index, block) in blocks.iter().enumerate() {
         let number = index + 1;
         let search = BlockSearch { lines: &lines, block, taken: &found, matching };
-        let (place, comparison) = search.find(words).map_err(|why| BlockMisfit { block: number, why })?;
+        let (place, comparison) = search.find(terms).map_err(|why| BlockMisfit { block: number, why })?;
         if comparison == Comparison::Tolerant {
             tolerant.push(number);
         }
@@ -190,7 +190,7 @@ struct BlockSearch<'a> {
 
 impl BlockSearch<'_> {
     /// The one place of a block: exactly and after the block before, exactly anywhere, and then both ignoring white space.
-    fn find(&self, words: EditTerms) -> Result<(Range<usize>, Comparison), Why> {
+    fn find(&self, terms: EditTerms) -> Result<(Range<usize>, Comparison), Why> {
         let old = self.block.old();
         if old.is_empty() {
             let at = self.insertion()?;
@@ -211,7 +211,7 @@ impl BlockSearch<'_> {
                 return Ok((start..start + old.len(), comparison));
             }
         }
-        Err(Why::NotFound { hint: nearest::hint(self.lines, &old, &self.block.new_lines(), words) })
+        Err(Why::NotFound { hint: nearest::hint(self.lines, &old, &self.block.new_lines(), terms) })
     }
 
     fn after(&self) -> usize {

@@ -125,7 +125,7 @@ pub(crate) struct EditedFile {
 }
 
 impl EditOutcome {
-    /// The result of the call: these words first, then every file.
+    /// The result of the call: this text first, then every file.
     pub(crate) fn into_output(mut self, heading: &str, mut data: Map<String, Value>) -> ToolOutput {
         let mut text = heading.to_owned();
         let mut files = Vec::with_capacity(self.files.len());
@@ -191,12 +191,12 @@ pub(crate) fn carry_out(scope: &FileScope, drafts: &[FileDraft]) -> Result<EditO
     Ok(EditOutcome {
         files: drafts.iter().map(|draft| show(draft, &mut room)).collect(),
         context: done.context(&changes),
-        changes: changes.iter().map(told).collect(),
+        changes: changes.iter().map(as_change).collect(),
         notes: done.note(),
     })
 }
 
-fn told(change: &PlannedChange<'_>) -> FileChange {
+fn as_change(change: &PlannedChange<'_>) -> FileChange {
     let kind = match change.step {
         ChangeAction::Create { .. } | ChangeAction::CreateLike { .. } => ChangeKind::Added,
         ChangeAction::Replace { .. } => ChangeKind::Modified,

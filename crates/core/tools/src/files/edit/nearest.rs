@@ -11,7 +11,7 @@ use crate::visible;
 
 /// Candidates shown.
 const SHOWN: usize = 3;
-/// Lines that are compared letter by letter when no line of SEARCH is in the file.
+/// Lines that are compared character by character when no line of SEARCH is in the file.
 const LETTER_BY_LETTER: usize = 2_000;
 /// How alike two lines must be to be worth showing.
 const ALIKE: f32 = 0.6;
@@ -26,11 +26,11 @@ pub(crate) struct EditTerms {
 }
 
 /// The sentences after "not in the file".
-pub(crate) fn hint(lines: &[TextLine<'_>], old: &[&str], new: &[&str], words: EditTerms) -> String {
+pub(crate) fn hint(lines: &[TextLine<'_>], old: &[&str], new: &[&str], terms: EditTerms) -> String {
     let mut hint = String::new();
     if let Some(line) = already_there(lines, new) {
         let _ =
-            write!(hint, " {} is already in the file at line {line}: the change may have been made before.", words.new);
+            write!(hint, " {} is already in the file at line {line}: the change may have been made before.", terms.new);
     }
     let candidates = candidates(lines, old);
     if candidates.is_empty() {
@@ -41,7 +41,7 @@ pub(crate) fn hint(lines: &[TextLine<'_>], old: &[&str], new: &[&str], words: Ed
     }
     hint.push_str(" Nearest places:");
     for candidate in candidates {
-        let _ = write!(hint, "\n{}", describe(lines, old, &candidate, words));
+        let _ = write!(hint, "\n{}", describe(lines, old, &candidate, terms));
     }
     hint
 }
@@ -96,7 +96,7 @@ fn alike(lines: &[TextLine<'_>], search: &[&str]) -> Option<NearMatch> {
         .map(|(at, _)| NearMatch { start: at.saturating_sub(offset), equal: 0 })
 }
 
-fn describe(lines: &[TextLine<'_>], search: &[&str], candidate: &NearMatch, words: EditTerms) -> String {
+fn describe(lines: &[TextLine<'_>], search: &[&str], candidate: &NearMatch, terms: EditTerms) -> String {
     let &NearMatch { start, equal } = candidate;
     let end = (start + search.len()).min(lines.len());
     let place = if end > start + 1 { format!("lines {}-{end}", start + 1) } else { format!("line {}", start + 1) };
@@ -108,7 +108,7 @@ fn describe(lines: &[TextLine<'_>], search: &[&str], candidate: &NearMatch, word
     let shown = |line: &str| visible::prefix(&visible::line(line), 160).to_owned();
     match differs {
         Some((number, Some(file), wanted)) => {
-            let _ = write!(text, "; line {number} is `{}`, {} has `{}`", shown(file), words.old, shown(wanted));
+            let _ = write!(text, "; line {number} is `{}`, {} has `{}`", shown(file), terms.old, shown(wanted));
         }
         Some((_, None, wanted)) => {
             let _ = write!(text, "; the file ends before `{}`", shown(wanted));
@@ -123,7 +123,7 @@ fn describe(lines: &[TextLine<'_>], search: &[&str], candidate: &NearMatch, word
                     text,
                     "; line {number} differs in white space: it is `{}`, {} has `{}`",
                     spaced(line.text),
-                    words.old,
+                    terms.old,
                     spaced(wanted)
                 );
             }

@@ -103,7 +103,7 @@ pub(crate) fn beginning(text: &str) -> String {
 /// The side of a diff that is not there.
 pub(crate) const NOWHERE: &str = "/dev/null";
 
-/// A whole unified diff of two texts, old and new, letter for letter; with no line where a file comes or goes empty.
+/// A whole unified diff of two texts, old and new, character for character; with no line where a file comes or goes empty.
 pub(crate) fn whole_diff(names: (&str, &str), old: &str, new: &str) -> String {
     let diff = TextDiff::from_lines(old, new).unified_diff().header(names.0, names.1).to_string();
     if diff.is_empty() && names.0 != names.1 { format!("--- {}\n+++ {}\n", names.0, names.1) } else { diff }

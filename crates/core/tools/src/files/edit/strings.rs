@@ -22,12 +22,12 @@ pub(crate) enum NoFit {
     Ambiguous { lines: Vec<usize> },
 }
 
-/// The text with one string replaced by another, and how often it was. A string that does not fit is told of in the caller's words.
+/// The text with one string replaced by another, and how often it was. A string that does not fit is described in the caller's terms.
 pub(crate) fn replace(
     text: &str,
     (old, new): (&str, &str),
     which: Occurrences,
-    words: EditTerms,
+    terms: EditTerms,
 ) -> Result<(String, usize), NoFit> {
     let lines = split(text);
     let plain = NormalizedText::of(&lines);
@@ -37,7 +37,7 @@ pub(crate) fn replace(
         ([], _) => {
             let wanted: Vec<&str> = old.lines().collect();
             let replacement: Vec<&str> = new.lines().collect();
-            return Err(NoFit::NotFound { hint: nearest::hint(&lines, &wanted, &replacement, words) });
+            return Err(NoFit::NotFound { hint: nearest::hint(&lines, &wanted, &replacement, terms) });
         }
         ([_, _, ..], Occurrences::Only) => {
             return Err(NoFit::Ambiguous { lines: places.iter().map(|at| plain.line(*at) + 1).collect() });

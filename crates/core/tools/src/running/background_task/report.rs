@@ -6,7 +6,7 @@ use std::sync::Arc;
 use haft_types::{Envelope, TaskPhase};
 use serde_json::{Value, json};
 
-use crate::running::words::{add_exit, add_section, add_stdout, last_lines, millis};
+use crate::running::phrases::{add_exit, add_section, add_stdout, last_lines, millis};
 use crate::running::{Task, TaskReport};
 
 pub(super) fn started(task: &Task) -> Envelope {

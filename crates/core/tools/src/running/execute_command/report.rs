@@ -11,7 +11,7 @@ use haft_text::{Cut, CutLimits};
 use haft_types::{Envelope, ToolError, ToolStatus};
 use serde_json::{Value, json};
 
-use crate::running::words::{DATA, add_exit, millis, section, signal_name, whereabouts};
+use crate::running::phrases::{DATA, add_exit, millis, section, signal_name, whereabouts};
 
 /// A command that ran.
 pub(super) struct CommandRun {

@@ -66,9 +66,9 @@ fn pressed(key: &str) -> Option<Vec<u8>> {
 
 /// `ctrl-c` and the like.
 fn control(name: &str) -> Option<Vec<u8>> {
-    let letter = name.strip_prefix("ctrl-").or_else(|| name.strip_prefix("c-"))?;
-    match letter.as_bytes() {
-        [letter @ b'a'..=b'z'] => Some(vec![letter - b'a' + 1]),
+    let key = name.strip_prefix("ctrl-").or_else(|| name.strip_prefix("c-"))?;
+    match key.as_bytes() {
+        [byte @ b'a'..=b'z'] => Some(vec![byte - b'a' + 1]),
         _ => None,
     }
 }

@@ -9,17 +9,17 @@ use serde_json::json;
 
 use crate::failure::{Coded, ToolFailure};
 use crate::running::PtySession;
-use crate::running::words::{add_exit, add_stdout, ending, section, span, whereabouts};
+use crate::running::phrases::{add_exit, add_stdout, ending, section, span, whereabouts};
 
 /// How a session stands after it was spoken to.
-pub(crate) struct Spoken<'a> {
+pub(crate) struct PtyReport<'a> {
     session: &'a PtySession,
     pause: Pause,
     waited: Duration,
     output: CapturedOutput,
 }
 
-impl<'a> Spoken<'a> {
+impl<'a> PtyReport<'a> {
     /// Takes what the session wrote since the last time.
     pub(crate) fn new(session: &'a PtySession, pause: Pause, waited: Duration) -> Self {
         Self { session, pause, waited, output: session.terminal.take_output() }

@@ -4,7 +4,7 @@
 //! one.
 
 use haft_agent::RandomIds;
-use haft_engine::files::{Mode, Report, Target, UndoError};
+use haft_changes::{Mode, Report, Target, UndoError};
 use haft_store::{Conversation, NewConversation, NewFork};
 use haft_types::{ConversationId, IdSource, Message, MessageId, Origin, Role};
 use serde_json::json;

@@ -5,8 +5,8 @@
 use std::fmt::Write as _;
 
 use anyhow::Context;
-use haft_engine::files::{FileSummary, StepSummary, SummaryKind, unified_diff};
-use haft_store::versions::{FileVersion, StepKind};
+use haft_changes::versions::{FileVersion, StepKind};
+use haft_changes::{FileSummary, StepSummary, SummaryKind, unified_diff};
 use haft_text::Masker;
 use serde_json::{Value, json};
 

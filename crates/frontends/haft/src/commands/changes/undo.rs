@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use haft_engine::files::{Mode, Report, TakenBack, Target, UndoError};
-use haft_store::versions::FileVersion;
+use haft_changes::versions::FileVersion;
+use haft_changes::{Mode, Report, TakenBack, Target, UndoError};
 use haft_types::{Message, MessageId, Role};
 use serde_json::{Value, json};
 

@@ -33,7 +33,7 @@ const MODEL: &str = "context-test/model";
 const WINDOW: u32 = 1_000_000;
 
 #[derive(Debug, Args)]
-pub(crate) struct TestArgs {
+pub(crate) struct ContextTestArgs {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -91,7 +91,7 @@ struct CheckOutcome {
     found: String,
 }
 
-pub(super) async fn run(args: &TestArgs) -> anyhow::Result<ProcessExit> {
+pub(super) async fn run(args: &ContextTestArgs) -> anyhow::Result<ProcessExit> {
     let (places, loaded) = configuration(&args.common)?;
     let bench = ContextTestBench { places, config: loaded.config, project: wiring::project(None)? };
     let mut outcomes = Vec::new();

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use haft_agent::{Places, WallClock};
-use haft_store::{SalvageReport, Salvaged, damaged_copies, salvage};
+use haft_rescue::{SalvageReport, Salvaged, salvage};
+use haft_store::damaged_copies;
 use haft_types::Clock;
 use serde_json::{Value, json};
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use haft_agent::config::Config;
 use haft_agent::{Places, set_up_sandbox};
 use haft_model::{Client, RetryConfig};
+use haft_rescue::{Check, CheckHealth};
 use haft_sandbox::{Capture, CommandExit, CommandSpec, SandboxMode};
-use haft_store::{Check, CheckHealth};
 use haft_types::{PermissionMode, SandboxLayer};
 use tokio_util::sync::CancellationToken;
 

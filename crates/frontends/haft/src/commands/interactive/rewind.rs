@@ -1,7 +1,7 @@
 //! Going back: to something that was said, and to files as they were.
 
+use haft_changes::Mode;
 use haft_engine::Which;
-use haft_engine::files::Mode;
 use haft_tui::{Operation, PickerAction, PickerList, PickerRow, RewindTarget, UiMessage};
 
 use super::TuiSession;

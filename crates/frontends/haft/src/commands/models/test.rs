@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::number;
-use crate::commands::models::TestArgs;
+use crate::commands::models::ModelTestArgs;
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
@@ -31,7 +31,7 @@ struct ModelTest {
     failure: Option<ModelError>,
 }
 
-pub(super) fn run(args: &TestArgs) -> anyhow::Result<ProcessExit> {
+pub(super) fn run(args: &ModelTestArgs) -> anyhow::Result<ProcessExit> {
     let (_, loaded) = super::super::configuration(&args.common)?;
     let main = || haft_agent::configured_model(&loaded.config);
     let name = args.name.clone().or_else(main);

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_engine::{Answer, Approval, Approver, MAIN};
+use haft_engine::{Approval, ApprovalReply, Approver, MAIN};
 use haft_text::reveal;
 use haft_types::{Decision, Filled, Form};
 
@@ -33,11 +33,11 @@ impl TerminalApprover {
 
 #[async_trait]
 impl Approver for TerminalApprover {
-    async fn ask(&self, approval: &Approval) -> Answer {
+    async fn ask(&self, approval: &Approval) -> ApprovalReply {
         let (terminal, approval) = (Arc::clone(&self.terminal), approval.clone());
         let asked = tokio::task::spawn_blocking(move || ask(&terminal, &approval)).await;
         // A terminal that went away cannot say yes.
-        asked.ok().and_then(Result::ok).unwrap_or(Answer::No { words: String::new() })
+        asked.ok().and_then(Result::ok).unwrap_or(ApprovalReply::No { reason: String::new() })
     }
 
     async fn fill(&self, form: &Form) -> Filled {
@@ -52,7 +52,7 @@ impl Approver for TerminalApprover {
     }
 }
 
-fn ask(terminal: &File, approval: &Approval) -> std::io::Result<Answer> {
+fn ask(terminal: &File, approval: &Approval) -> std::io::Result<ApprovalReply> {
     let mut out = terminal;
     let mut input = BufReader::new(terminal);
     out.write_all(question(approval).as_bytes())?;
@@ -61,7 +61,7 @@ fn ask(terminal: &File, approval: &Approval) -> std::io::Result<Answer> {
         out.flush()?;
         let mut line = String::new();
         if input.read_line(&mut line)? == 0 {
-            return Ok(Answer::No { words: String::new() });
+            return Ok(ApprovalReply::No { reason: String::new() });
         }
         if let Some(answer) = answer(line.trim(), approval) {
             return Ok(answer);
@@ -98,15 +98,15 @@ fn choices(approval: &Approval) -> String {
 }
 
 /// What a line means; none if it must be asked again.
-fn answer(line: &str, approval: &Approval) -> Option<Answer> {
+fn answer(line: &str, approval: &Approval) -> Option<ApprovalReply> {
     match line {
-        "y" | "Y" | "yes" => Some(Answer::Once),
+        "y" | "Y" | "yes" => Some(ApprovalReply::Once),
         "a" | "A" | "always" if approval.remember.is_empty() => None,
-        "a" | "A" | "always" => Some(Answer::Always),
+        "a" | "A" | "always" => Some(ApprovalReply::Always),
         // Nobody says no by pressing one key too often.
         "" => None,
-        "n" | "N" | "no" => Some(Answer::No { words: String::new() }),
-        words => Some(Answer::No { words: words.to_owned() }),
+        "n" | "N" | "no" => Some(ApprovalReply::No { reason: String::new() }),
+        words => Some(ApprovalReply::No { reason: words.to_owned() }),
     }
 }
 
@@ -147,14 +147,14 @@ mod tests {
     #[test]
     fn answers() {
         let can = approval(&["execute_command(make)"]);
-        assert_eq!(answer("y", &can), Some(Answer::Once));
-        assert_eq!(answer("a", &can), Some(Answer::Always));
+        assert_eq!(answer("y", &can), Some(ApprovalReply::Once));
+        assert_eq!(answer("a", &can), Some(ApprovalReply::Always));
         assert_eq!(answer("a", &approval(&[])), None, "there is no rule to keep");
         assert_eq!(answer("", &can), None);
-        assert_eq!(answer("no", &can), Some(Answer::No { words: String::new() }));
+        assert_eq!(answer("no", &can), Some(ApprovalReply::No { reason: String::new() }));
         assert_eq!(
             answer("yes please, but in out/", &can),
-            Some(Answer::No { words: "yes please, but in out/".into() })
+            Some(ApprovalReply::No { reason: "yes please, but in out/".into() })
         );
         assert!(choices(&can).contains("a = always (execute_command(make))"));
         assert!(!choices(&approval(&[])).contains("always"));

@@ -140,10 +140,10 @@ impl ServerSandboxes {
 
 /// What the user is told of servers once the call that started them is over.
 #[derive(Default)]
-pub(super) struct StartNotices(std::sync::Mutex<Spoken>);
+pub(super) struct StartNotices(std::sync::Mutex<GivenNotices>);
 
 #[derive(Default)]
-struct Spoken {
+struct GivenNotices {
     said: Vec<String>,
     waiting: Vec<String>,
 }

@@ -1,0 +1,89 @@
+//! A database file of ours, for whoever keeps another one or checks this one: how it is made and opened, what fails in it, its log by
+//! frames, and the repairs that only the store can make. Nothing here is needed to use a store.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use haft_types::{ContentHash, ConversationId};
+use rusqlite::{Connection, Transaction};
+
+pub use super::aside::keep_damaged_log;
+pub use super::failure::{DatabaseFile, SqliteFailure};
+pub use super::files::beside;
+pub use super::index::{path_of as search_index, remove as remove_search_index};
+use super::locks::DatabaseUse;
+pub use super::open::{create_file, use_wal};
+pub use super::write::immediate;
+use super::{files, lineage, open, requests, rows, write};
+use crate::error::StoreError;
+pub use crate::log::{LogFrame, USUAL_PAGE, WriteAheadLog, read_up_to};
+
+/// Opens the database for looking and repairing.
+pub fn connect(place: &DatabaseFile) -> Result<Connection, StoreError> {
+    open::connect(place, open::Purpose::Write)
+}
+
+/// A transaction in which repairs are made.
+pub fn begin(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
+    write::begin(connection)
+}
+
+/// Makes every conversation the last source of itself that is not.
+pub fn mend_lineage(connection: &Connection) -> Result<(), SqliteFailure> {
+    let mut statement = connection.prepare(
+        "SELECT key, coalesce((SELECT max(step) FROM lineage WHERE lineage.conversation = key), 0) FROM conversations
+         WHERE NOT EXISTS (SELECT 1 FROM lineage WHERE lineage.conversation = key AND source = key)",
+    )?;
+    let missing = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let missing: Vec<(i64, i64)> = missing.collect::<Result<_, _>>()?;
+    missing.into_iter().try_for_each(|(key, steps)| lineage::begin(connection, key, steps + 1))
+}
+
+/// Checks that every logged request of a conversation can be made whole, and says how many there are.
+pub fn requests(connection: &mut Connection, id: &ConversationId) -> Result<u64, SqliteFailure> {
+    let outlines = requests::outlines(connection, id)?;
+    let key = rows::key(connection, id)?;
+    // Most segments are those of the request before: each is looked for once.
+    let mut seen = HashSet::new();
+    for outline in &outlines {
+        let number = outline.summary.number;
+        if !has_text(connection, outline.tools)? {
+            return Err(SqliteFailure::Damaged(format!("the tools of request {number} are gone")));
+        }
+        for segment in &outline.segments {
+            if seen.insert((segment.message, segment.hash))
+                && !lineage::stored_as(connection, key, segment.message, segment.hash)?
+                && !has_text(connection, segment.hash)?
+            {
+                let message = segment.message;
+                return Err(SqliteFailure::Damaged(format!("message `{message}` of request {number} is gone")));
+            }
+        }
+    }
+    Ok(outlines.len() as u64)
+}
+
+fn has_text(connection: &Connection, hash: ContentHash) -> Result<bool, SqliteFailure> {
+    Ok(connection.prepare_cached("SELECT 1 FROM texts WHERE hash = ?1")?.exists([&hash.0])?)
+}
+
+/// Removes what killed processes left, unless one that is at work may still need it. Gives what was removed.
+pub fn remove_leftovers(database: &Path, backups: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut removed = Vec::new();
+    let mut remove = |path: PathBuf| -> std::io::Result<()> {
+        if path.exists() {
+            files::remove(&path)?;
+            removed.push(path);
+        }
+        Ok(())
+    };
+    // A restore has the database alone; one that was killed before its last step left the old database in place.
+    if let Ok(_nobody_restores) = DatabaseUse::together(database, Duration::ZERO) {
+        remove(beside(database, ".new"))?;
+    }
+    if let Ok(_nobody_copies) = DatabaseUse::backup(database, Duration::ZERO) {
+        remove(backups.join("unfinished"))?;
+    }
+    Ok(removed)
+}

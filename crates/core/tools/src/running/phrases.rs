@@ -1,0 +1,153 @@
+//! What is said about commands, in the same way everywhere.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use haft_sandbox::{CapturedOutput, CommandExit};
+use haft_text::{Cut, CutLimits, sanitise_bytes};
+use serde_json::Value;
+
+/// What of an output is kept as data; later rounds keep fewer lines still.
+pub(crate) const DATA: CutLimits = CutLimits { lines: 200, bytes: 8 * 1024 };
+
+/// How a command ended, as the rest of a sentence.
+pub(crate) fn ending(exit: CommandExit) -> String {
+    match exit {
+        CommandExit::Code(code) => format!("exit code {code}"),
+        CommandExit::Signal(signal) => format!("ended by signal {signal}{}", signal_name(signal)),
+        CommandExit::TimedOut => "its time was over".to_owned(),
+        CommandExit::Cancelled => "it was ended".to_owned(),
+    }
+}
+
+/// Adds how a command ended to the data of a result. That it was cancelled is for its caller to say.
+pub(crate) fn add_exit(data: &mut Value, exit: CommandExit) {
+    match exit {
+        CommandExit::Code(code) => data["exit_code"] = code.into(),
+        CommandExit::Signal(signal) => data["signal"] = signal.into(),
+        CommandExit::TimedOut => data["timed_out"] = true.into(),
+        CommandExit::Cancelled => {}
+    }
+}
+
+/// Adds an output to the data of a result.
+pub(crate) fn add_stdout(data: &mut Value, output: &CapturedOutput) {
+    data["stdout"] = output.text(DATA).text.into();
+    data["stdout_lines"] = output.lines.into();
+    data["stdout_bytes"] = output.bytes.into();
+}
+
+/// The name of a signal in parentheses, after a space; nothing for those without a well-known one.
+pub(crate) fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        1 => " (SIGHUP)",
+        2 => " (SIGINT)",
+        3 => " (SIGQUIT)",
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        7 => " (SIGBUS)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        13 => " (SIGPIPE)",
+        15 => " (SIGTERM)",
+        24 => " (SIGXCPU)",
+        25 => " (SIGXFSZ)",
+        31 => " (SIGSYS)",
+        _ => "",
+    }
+}
+
+/// Where the whole of an output is that was cut.
+pub(crate) fn whereabouts(name: &str, captured: &CapturedOutput) -> String {
+    let CapturedOutput { lines, bytes, spill, spill_problem, .. } = captured;
+    let whole = format!("The whole {name} has {lines} lines and {bytes} bytes");
+    match (spill, spill_problem) {
+        (Some(path), None) => {
+            format!("[{whole}. It is in `{}`: use `read_file` with a range, or `search_files`.]", path.display())
+        }
+        (_, Some(problem)) => format!("[{whole}; {problem}.]"),
+        (None, None) => format!("[{whole} and was not kept; run it again with less output.]"),
+    }
+}
+
+/// Adds an output under its name, unless there is none.
+pub(crate) fn section(text: &mut String, name: &str, cut: &Cut) {
+    add_section(text, name, &cut.text);
+}
+
+/// The same for a text that is bounded already.
+pub(crate) fn add_section(text: &mut String, name: &str, shown: &str) {
+    let shown = shown.trim_end_matches('\n');
+    if !shown.is_empty() {
+        let _ = write!(text, "\n--- {name} ---\n{shown}");
+    }
+}
+
+/// The last lines of an output, and how many come before them.
+pub(crate) fn last_lines(captured: &CapturedOutput, lines: usize, bytes: usize) -> (String, u64) {
+    let end = if captured.tail.is_empty() { &captured.head } else { &captured.tail };
+    let whole = captured.bytes == (captured.head.len() + captured.tail.len()) as u64;
+    let text =
+        if whole { sanitise_bytes(&[captured.head.as_slice(), &captured.tail].concat()) } else { sanitise_bytes(end) };
+    let from = text.ceil_char_boundary(text.len().saturating_sub(bytes));
+    let text = &text[from..];
+    let all: Vec<_> = text.lines().collect();
+    let kept = &all[all.len().saturating_sub(lines)..];
+    (kept.join("\n"), captured.lines.saturating_sub(kept.len() as u64))
+}
+
+/// A time in the largest two units that say something.
+pub(crate) fn span(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, 0) => format!("{minutes} min"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    duration.as_millis().try_into().unwrap_or(u64::MAX)
+}
+
+/// The first line of a command, short enough to name it by.
+pub(crate) fn title(command: &str) -> String {
+    const LONGEST: usize = 120;
+    let line = command.trim().lines().next().unwrap_or_default();
+    let more = if command.trim().lines().nth(1).is_some() { " …" } else { "" };
+    format!("`{}{more}`", haft_text::truncate_to_width(&haft_text::sanitise(line), LONGEST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_short() {
+        for (seconds, said) in [(0, "0 s"), (59, "59 s"), (60, "1 min"), (200, "3 min 20 s"), (7_260, "2 h 1 min")] {
+            assert_eq!(span(Duration::from_secs(seconds)), said);
+        }
+    }
+
+    #[test]
+    fn the_last_lines_are_the_last_ones() {
+        let captured = |text: &str| CapturedOutput {
+            head: text.into(),
+            bytes: text.len() as u64,
+            lines: text.lines().count() as u64,
+            ..CapturedOutput::default()
+        };
+        assert_eq!(last_lines(&captured("a\nb\nc\n"), 2, 100), ("b\nc".to_owned(), 1));
+        assert_eq!(last_lines(&captured("a\nb"), 9, 100), ("a\nb".to_owned(), 0));
+        assert_eq!(last_lines(&captured("ää"), 9, 3).0, "ä", "a character is not cut");
+        assert_eq!(last_lines(&CapturedOutput::default(), 9, 100), (String::new(), 0));
+    }
+
+    #[test]
+    fn a_title_is_one_line() {
+        assert_eq!(title("make\nmake test"), "`make …`");
+        assert_eq!(title("  make \u{1b}[31m test "), "`make  test`");
+    }
+}

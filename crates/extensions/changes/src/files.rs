@@ -1,0 +1,316 @@
+//! What haft changed in files, and how it is taken back.
+//!
+//! [`ChangeRecord`] is the record of one conversation: it shows changes, takes them back and brings them back. [`FileChanges`] gives
+//! sessions their side of it: it saves files before tools change them, and finds what commands changed by scanning the tree before
+//! and after each.
+//!
+//! Invariant: only what haft changed is ever taken back, and an undo or redo is in the record before it is on disk.
+
+mod adopt;
+mod apply;
+mod disk;
+mod merge;
+mod plan;
+mod recorder;
+mod scan;
+mod summary;
+mod walk;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use haft_tool::CallName;
+use haft_types::{ContentHash, ConversationId, MessageId};
+
+use self::plan::{Fate, PlannedUndo, Surroundings};
+use crate::versions::{FileStep, FileVersion, FileVersions, PathChange, StepId, StepKind, VersionsError};
+
+pub(crate) use self::adopt::{Adoption, Held, NotAdopted, adopt};
+pub use self::plan::Conflict;
+pub use self::recorder::FileChanges;
+pub use self::scan::{Difference, ScanLimits, Scanned, Tree};
+pub use self::summary::{ChangesSummary, FileSummary, StepSummary, SummaryKind, unified_diff};
+
+/// Which changes are to be taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Those of the last call that has any.
+    LastCall,
+    /// Those of the last call with this id.
+    Call(String),
+    /// Those of the calls in these messages.
+    Messages(Vec<MessageId>),
+    /// The last one of this file.
+    File(PathBuf),
+    /// All of them.
+    Session,
+}
+
+/// Whether anything is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It is done.
+    Apply,
+    /// It is only said what would be done.
+    DryRun,
+}
+
+/// What became of one path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenBack {
+    /// The path.
+    pub path: PathBuf,
+    /// What it held.
+    pub before: FileVersion,
+    /// What it holds now, or why it was left as it is.
+    pub after: Result<FileVersion, Conflict>,
+}
+
+/// What came of an undo or a redo.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The calls whose changes were taken back or brought back, in the order they were made.
+    pub calls: Vec<CallName>,
+    /// Every path of theirs, in order.
+    pub paths: Vec<TakenBack>,
+}
+
+impl Report {
+    /// Whether every path could be changed.
+    pub fn is_clean(&self) -> bool {
+        self.paths.iter().all(|path| path.after.is_ok())
+    }
+}
+
+/// Why changes could not be taken back at all.
+#[derive(Debug, thiserror::Error)]
+pub enum UndoError {
+    /// There are no changes, or all of them are taken back.
+    #[error("there is nothing to undo: no changes of files are recorded, or all of them were taken back")]
+    NothingToUndo,
+    /// Nothing was taken back.
+    #[error("there is nothing to redo: no undo is left to be reversed")]
+    NothingToRedo,
+    /// No call has this id.
+    #[error("no call `{0}` changed files")]
+    UnknownCall(String),
+    /// The call's changes were taken back.
+    #[error("the changes of call `{0}` were taken back already")]
+    AlreadyUndone(String),
+    /// No call changed the file.
+    #[error("no recorded change of `{}` is left to undo", .0.display())]
+    UnchangedFile(PathBuf),
+    /// The store failed.
+    #[error(transparent)]
+    Versions(#[from] VersionsError),
+}
+
+/// The changes of files of one conversation.
+#[derive(Clone)]
+pub struct ChangeRecord {
+    versions: Arc<dyn FileVersions>,
+    conversation: ConversationId,
+}
+
+impl ChangeRecord {
+    /// The record of this conversation.
+    pub fn new(versions: Arc<dyn FileVersions>, conversation: ConversationId) -> Self {
+        Self { versions, conversation }
+    }
+
+    /// Every step, in order.
+    pub fn steps(&self) -> Result<Vec<FileStep>, VersionsError> {
+        if self.versions.exists() { self.versions.steps(&self.conversation) } else { Ok(Vec::new()) }
+    }
+
+    /// The record as it is shown and exported.
+    pub fn summary(&self) -> Result<ChangesSummary, VersionsError> {
+        Ok(summary::summarise(&self.steps()?))
+    }
+
+    /// The content of a version, if it has one and it is still stored.
+    pub fn content(&self, version: &FileVersion) -> Result<Option<Vec<u8>>, VersionsError> {
+        match version.hash().map(|hash| self.versions.content(hash)) {
+            None | Some(Err(VersionsError::Gone { .. })) => Ok(None),
+            Some(content) => content.map(Some),
+        }
+    }
+
+    /// Takes changes back. `by` is the call that asked for it, if a tool did.
+    pub fn undo(&self, target: &Target, by: Option<&CallName>, mode: Mode) -> Result<Report, UndoError> {
+        self.reverse(StepKind::Undo, by, mode, |steps| select(steps, target))
+    }
+
+    /// Brings back what the last undo took back that is not brought back yet.
+    pub fn redo(&self, mode: Mode) -> Result<Report, UndoError> {
+        self.reverse(StepKind::Redo, None, mode, |steps| {
+            let undone = |step: &&FileStep| step.kind == StepKind::Undo && !active(steps, step).is_empty();
+            let step = steps.iter().rev().find(undone).ok_or(UndoError::NothingToRedo)?;
+            Ok(selection([(step, active(steps, step))]))
+        })
+    }
+
+    fn reverse(
+        &self,
+        kind: StepKind,
+        by: Option<&CallName>,
+        mode: Mode,
+        select: impl Fn(&[FileStep]) -> Result<Selection, UndoError>,
+    ) -> Result<Report, UndoError> {
+        if !self.versions.exists() {
+            return Err(select(&[]).err().unwrap_or(UndoError::NothingToUndo));
+        }
+        let _alone = self.versions.undoing()?;
+        let mut steps = self.versions.steps(&self.conversation)?;
+        if apply::finish_begun(self.versions.as_ref(), &steps)? {
+            steps = self.versions.steps(&self.conversation)?;
+        }
+        let selected = select(&steps)?;
+        let planned = plan::plan(&steps, &selected, &Disk(self.versions.as_ref()));
+        let failed = match mode {
+            Mode::DryRun => Vec::new(),
+            Mode::Apply => self.apply(kind, by, &planned)?,
+        };
+        Ok(report(&steps, &selected, planned, failed))
+    }
+
+    fn apply(
+        &self,
+        kind: StepKind,
+        by: Option<&CallName>,
+        planned: &[PlannedUndo],
+    ) -> Result<Vec<apply::Failed>, VersionsError> {
+        let reversals: Vec<_> = planned.iter().filter_map(PlannedUndo::reversal).collect();
+        if reversals.is_empty() {
+            return Ok(Vec::new());
+        }
+        let merged = planned.iter().filter_map(|one| match &one.fate {
+            Fate::Restore { content, .. } => content.clone(),
+            Fate::Kept | Fate::Conflict(_) => None,
+        });
+        let step = self.versions.begin(&self.conversation, kind, by, &reversals, &merged.collect::<Vec<_>>())?;
+        apply::apply(self.versions.as_ref(), step, reversals)
+    }
+
+    /// Finishes an undo or redo that was killed.
+    pub fn recover(&self) -> Result<(), VersionsError> {
+        let begun = |steps: &[FileStep]| steps.iter().any(|step| !step.done);
+        if !begun(&self.steps()?) {
+            return Ok(());
+        }
+        let _alone = self.versions.undoing()?;
+        apply::finish_begun(self.versions.as_ref(), &self.versions.steps(&self.conversation)?).map(drop)
+    }
+}
+
+/// The steps whose change of a path is to be taken back, by path.
+type Selection = BTreeMap<PathBuf, BTreeSet<StepId>>;
+
+fn selection<'a>(chosen: impl IntoIterator<Item = (&'a FileStep, Vec<&'a PathChange>)>) -> Selection {
+    let mut selected = Selection::new();
+    for (step, changes) in chosen {
+        for change in changes {
+            selected.entry(change.path.clone()).or_default().insert(step.id);
+        }
+    }
+    selected
+}
+
+/// The changes of a step that are in effect: not taken back, or brought back since.
+fn active<'a>(steps: &[FileStep], step: &'a FileStep) -> Vec<&'a PathChange> {
+    let in_effect = |change: &&PathChange| match change.taken_back {
+        None => true,
+        Some(undo) => {
+            let undo = steps.binary_search_by_key(&undo, |step| step.id).ok().and_then(|at| steps.get(at));
+            let reversal = undo.and_then(|undo| undo.changes.iter().find(|reversal| reversal.path == change.path));
+            reversal.is_some_and(|reversal| reversal.taken_back.is_some())
+        }
+    };
+    step.changes.iter().filter(in_effect).collect()
+}
+
+fn select(steps: &[FileStep], target: &Target) -> Result<Selection, UndoError> {
+    let calls = || steps.iter().rev().filter(|step| step.kind == StepKind::Call);
+    let with_changes = |step: &'_ FileStep| !active(steps, step).is_empty();
+    let whole = |step| selection([(step, active(steps, step))]);
+    match target {
+        Target::LastCall => calls().find(|step| with_changes(step)).map(whole).ok_or(UndoError::NothingToUndo),
+        Target::Call(id) => {
+            let mut named =
+                calls().filter(|step| step.call.as_ref().is_some_and(|call| call.call_id == *id)).peekable();
+            if named.peek().is_none() {
+                return Err(UndoError::UnknownCall(id.clone()));
+            }
+            named.find(|step| with_changes(step)).map(whole).ok_or_else(|| UndoError::AlreadyUndone(id.clone()))
+        }
+        Target::Messages(ids) => {
+            let of = |step: &&FileStep| step.call.as_ref().is_some_and(|call| ids.contains(&call.message_id));
+            non_empty(selection(calls().filter(of).map(|step| (step, active(steps, step)))))
+        }
+        Target::Session => non_empty(selection(calls().map(|step| (step, active(steps, step))))),
+        Target::File(path) => {
+            let found = calls().find(|step| active(steps, step).iter().any(|change| change.path == *path));
+            let step = found.ok_or_else(|| UndoError::UnchangedFile(path.clone()))?;
+            // The folders the call made for it go with it, if nothing else is in them.
+            let concerns = |change: &&PathChange| change.path == *path || made_for(change, path);
+            Ok(selection([(step, active(steps, step).into_iter().filter(concerns).collect())]))
+        }
+    }
+}
+
+fn made_for(change: &PathChange, path: &Path) -> bool {
+    change.before == FileVersion::Absent
+        && matches!(change.after, Some(FileVersion::Folder { .. }))
+        && path.starts_with(&change.path)
+}
+
+fn non_empty(selected: Selection) -> Result<Selection, UndoError> {
+    if selected.is_empty() { Err(UndoError::NothingToUndo) } else { Ok(selected) }
+}
+
+fn report(steps: &[FileStep], selected: &Selection, planned: Vec<PlannedUndo>, failed: Vec<apply::Failed>) -> Report {
+    let mut failed: HashMap<PathBuf, Conflict> = failed.into_iter().collect();
+    let chosen: BTreeSet<StepId> = selected.values().flatten().copied().collect();
+    // A redo reverses undos; the calls it brings back are those they took back.
+    let undone =
+        |step: &FileStep| step.changes.iter().any(|change| change.taken_back.is_some_and(|by| chosen.contains(&by)));
+    let concerned = |step: &&FileStep| step.kind == StepKind::Call && (chosen.contains(&step.id) || undone(step));
+    let calls = steps.iter().filter(concerned).filter_map(|step| step.call.clone()).collect();
+    let paths = planned.into_iter().map(|PlannedUndo { path, now, fate, .. }| {
+        let after = match (failed.remove(&path), fate) {
+            (Some(conflict), _) | (None, Fate::Conflict(conflict)) => Err(conflict),
+            (None, Fate::Restore { to, .. }) => Ok(to),
+            (None, Fate::Kept) => Ok(now),
+        };
+        TakenBack { path, before: now, after }
+    });
+    Report { calls, paths: paths.collect() }
+}
+
+/// What a plan looks at: the disk and the stored contents.
+struct Disk<'a>(&'a dyn FileVersions);
+
+impl Surroundings for Disk<'_> {
+    fn version(&self, path: &Path) -> FileVersion {
+        disk::version_at(path)
+    }
+
+    fn entries(&self, folder: &Path) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+        entries.flatten().map(|entry| entry.path()).collect()
+    }
+
+    fn is_real_folder(&self, path: &Path) -> bool {
+        path.canonicalize().is_ok_and(|real| real == path) && path.is_dir()
+    }
+
+    fn content(&self, hash: ContentHash) -> Option<Vec<u8>> {
+        self.0.content(hash).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! Takes changes that were made in a copy of the project into the project itself.
+//!
+//! Invariant: all of them are made or none. What the project changed since the copy was made stays: where both changed the same
+//! lines, nothing is taken in and the paths are named.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use haft_tool::{FileChange, FileHistory};
+use haft_tools::OpenFolder;
+use haft_types::{ChangeKind, ContentHash};
+
+use super::disk::{LARGEST, PutError, Seen, look, put, sync_folder};
+use super::merge;
+use crate::versions::FileVersion;
+
+/// How temporary names begin.
+const TEMPORARY: &str = ".haft-merge-";
+
+/// A path that was changed in the copy.
+pub(crate) struct Adoption {
+    /// In the project.
+    pub(crate) path: PathBuf,
+    /// In the copy.
+    pub(crate) copy: PathBuf,
+    /// What both held when the copy was made.
+    pub(crate) base: Held,
+}
+
+/// What a path holds, as far as it matters to a merge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    Nothing,
+    File { bytes: Vec<u8>, executable: bool },
+    Link { target: Vec<u8> },
+}
+
+/// Nothing was taken in.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotAdopted {
+    /// These were changed in the project too.
+    #[error("the project was changed at the same places")]
+    Conflicts(Vec<PathBuf>),
+    /// It could not be done.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// A path that will be changed.
+struct PlannedAdoption<'a> {
+    path: &'a Path,
+    before: Seen,
+    after: FileVersion,
+    bytes: Vec<u8>,
+}
+
+/// Merges changes of a copy into the project that lies at `root`, noted as those of a call.
+pub(crate) fn adopt(
+    root: &Path,
+    history: &dyn FileHistory,
+    call: &str,
+    changes: &[Adoption],
+) -> Result<Vec<FileChange>, NotAdopted> {
+    let (mut planned, mut conflicts) = (Vec::new(), Vec::new());
+    for change in changes {
+        match plan(root, change) {
+            Ok(Some(one)) => planned.push(one),
+            Ok(None) => {}
+            Err(merge::Overlap) => conflicts.push(change.path.clone()),
+        }
+    }
+    if !conflicts.is_empty() {
+        return Err(NotAdopted::Conflicts(conflicts));
+    }
+    // What goes makes room for what comes.
+    planned.sort_by_key(|one| one.after != FileVersion::Absent);
+    let paths: Vec<&Path> = planned.iter().map(|one| one.path).collect();
+    let failed = |error: haft_tool::PortError| NotAdopted::Failed(error.to_string());
+    history.save(call, &paths).map_err(failed)?;
+    let made = make(&planned);
+    // Whatever came of it is how the call left the files.
+    let noted = history.changed(call, &paths).map_err(failed);
+    made?;
+    noted?;
+    Ok(planned.iter().map(as_change).collect())
+}
+
+/// What becomes of a path; nothing where the project has the change already.
+fn plan<'a>(root: &Path, change: &'a Adoption) -> Result<Option<PlannedAdoption<'a>>, merge::Overlap> {
+    if leads_elsewhere(root, &change.path) {
+        return Err(merge::Overlap);
+    }
+    let (before, copy) = (look(&change.path, LARGEST), look(&change.copy, LARGEST));
+    let (ours, theirs) = (held(&before)?, held(&copy)?);
+    if theirs == change.base || theirs == ours {
+        return Ok(None);
+    }
+    let merged = if ours == change.base { theirs } else { both(&change.base, ours, theirs)? };
+    let old_mode = match (before.version, copy.version) {
+        (FileVersion::File { mode, .. }, _) | (_, FileVersion::File { mode, .. }) => mode,
+        _ => 0o644,
+    };
+    let (after, bytes) = version(merged, old_mode);
+    Ok(Some(PlannedAdoption { path: &change.path, before, after, bytes }))
+}
+
+/// Whether a link stands where the project should have a folder.
+fn leads_elsewhere(root: &Path, path: &Path) -> bool {
+    let folders = path.ancestors().skip(1).take_while(|folder| folder.starts_with(root) && *folder != root);
+    folders.into_iter().any(|folder| folder.symlink_metadata().is_ok_and(|metadata| !metadata.is_dir()))
+}
+
+fn held(seen: &Seen) -> Result<Held, merge::Overlap> {
+    match seen.version {
+        FileVersion::Absent => Ok(Held::Nothing),
+        FileVersion::File { mode, .. } => Ok(Held::File { bytes: seen.bytes.clone(), executable: mode & 0o100 != 0 }),
+        FileVersion::Link { .. } => Ok(Held::Link { target: seen.bytes.clone() }),
+        FileVersion::Folder { .. } | FileVersion::Unsaved { .. } => Err(merge::Overlap),
+    }
+}
+
+fn both(base: &Held, ours: Held, theirs: Held) -> Result<Held, merge::Overlap> {
+    match (base, ours, theirs) {
+        (
+            Held::File { bytes: base, executable: was },
+            Held::File { bytes: ours, executable: is },
+            Held::File { bytes: theirs, executable: becomes },
+        ) => Ok(Held::File { bytes: merge::text(base, &ours, &theirs)?, executable: merge::value(was, is, becomes)? }),
+        _ => Err(merge::Overlap),
+    }
+}
+
+fn version(held: Held, mode: u32) -> (FileVersion, Vec<u8>) {
+    match held {
+        Held::Nothing => (FileVersion::Absent, Vec::new()),
+        Held::File { bytes, executable } => {
+            // Whoever may read it may run it.
+            let mode = if executable { mode | (mode & 0o444) >> 2 } else { mode & !0o111 };
+            (FileVersion::File { mode, size: bytes.len() as u64, hash: ContentHash::of(&bytes) }, bytes)
+        }
+        Held::Link { target } => (FileVersion::Link { hash: ContentHash::of(&target) }, target),
+    }
+}
+
+/// Changes the paths; on a failure those that were changed get back what they held.
+fn make(planned: &[PlannedAdoption<'_>]) -> Result<(), NotAdopted> {
+    let mut folders = Vec::new();
+    for (index, one) in planned.iter().enumerate() {
+        let made = parents(one, &mut folders)
+            .and_then(|()| put(one.path, (one.before.version, one.after), &one.bytes, TEMPORARY));
+        let Err(error) = made else { continue };
+        for done in planned[..index].iter().rev() {
+            // What somebody else has changed in this moment is theirs.
+            let _ = put(done.path, (done.after, done.before.version), &done.before.bytes, TEMPORARY);
+        }
+        for folder in folders.iter().rev() {
+            if let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) {
+                let _ = OpenFolder::open(above).and_then(|above| above.remove_folder(name));
+            }
+        }
+        return Err(match error {
+            PutError::Overtaken => NotAdopted::Conflicts(vec![one.path.to_owned()]),
+            PutError::Io(error) => NotAdopted::Failed(format!("cannot write `{}`: {error}", one.path.display())),
+        });
+    }
+    let folders: BTreeSet<&Path> = planned.iter().filter_map(|one| one.path.parent()).collect();
+    folders.into_iter().for_each(sync_folder);
+    Ok(())
+}
+
+fn parents(one: &PlannedAdoption<'_>, made: &mut Vec<PathBuf>) -> Result<(), PutError> {
+    if one.after == FileVersion::Absent {
+        return Ok(());
+    }
+    let Some(folder) = one.path.parent() else { return Ok(()) };
+    let missing = OpenFolder::missing(folder);
+    OpenFolder::open_or_make(folder)?;
+    made.extend(missing);
+    Ok(())
+}
+
+fn as_change(one: &PlannedAdoption<'_>) -> FileChange {
+    let kind = match (one.before.version, one.after) {
+        (FileVersion::Absent, _) => ChangeKind::Added,
+        (_, FileVersion::Absent) => ChangeKind::Deleted,
+        _ => ChangeKind::Modified,
+    };
+    FileChange { path: one.path.to_owned(), kind }
+}

@@ -1,0 +1,162 @@
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::sync::Mutex;
+
+use haft_tool::PortError;
+
+use super::*;
+
+/// Remembers what it was told, in order.
+#[derive(Default)]
+struct Noted {
+    told: Mutex<Vec<String>>,
+    /// A file that somebody else changes once it is saved.
+    meanwhile: Option<PathBuf>,
+}
+
+impl FileHistory for Noted {
+    fn save(&self, call: &str, paths: &[&Path]) -> Result<(), PortError> {
+        self.told.lock().unwrap().push(format!("save {call} {}", paths.len()));
+        if let Some(path) = &self.meanwhile {
+            fs::write(path, "somebody else's\n").unwrap();
+        }
+        Ok(())
+    }
+
+    fn changed(&self, call: &str, paths: &[&Path]) -> Result<(), PortError> {
+        self.told.lock().unwrap().push(format!("changed {call} {}", paths.len()));
+        Ok(())
+    }
+}
+
+/// A project and a copy of it.
+struct Two {
+    folder: tempfile::TempDir,
+    noted: Noted,
+}
+
+impl Two {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("project")).unwrap();
+        fs::create_dir(folder.path().join("copy")).unwrap();
+        Self { folder, noted: Noted::default() }
+    }
+
+    fn project(&self, name: &str) -> PathBuf {
+        self.folder.path().join("project").join(name)
+    }
+
+    fn copy(&self, name: &str) -> PathBuf {
+        self.folder.path().join("copy").join(name)
+    }
+
+    fn change(&self, name: &str, base: Held) -> Adoption {
+        Adoption { path: self.project(name), copy: self.copy(name), base }
+    }
+
+    fn adopt(&self, changes: &[Adoption]) -> Result<Vec<FileChange>, NotAdopted> {
+        adopt(&self.project(""), &self.noted, "c", changes)
+    }
+}
+
+fn file(text: &str) -> Held {
+    Held::File { bytes: text.into(), executable: false }
+}
+
+#[test]
+fn each_kind_of_change_is_made_and_noted_once() {
+    let two = Two::new();
+    for (name, text) in [("same.txt", "a\n"), ("gone.txt", "b\n"), ("run.sh", "c\n"), ("both.txt", "1\n2\n3\nfour\n")] {
+        fs::write(two.project(name), text).unwrap();
+    }
+    fs::write(two.copy("same.txt"), "A\n").unwrap();
+    fs::write(two.copy("run.sh"), "c\n").unwrap();
+    fs::set_permissions(two.project("run.sh"), fs::Permissions::from_mode(0o640)).unwrap();
+    fs::set_permissions(two.copy("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(two.copy("both.txt"), "one\n2\n3\n4\n").unwrap();
+    fs::create_dir(two.copy("new")).unwrap();
+    symlink("../same.txt", two.copy("new/link")).unwrap();
+    let changed = two
+        .adopt(&[
+            two.change("same.txt", file("a\n")),
+            two.change("gone.txt", file("b\n")),
+            two.change("run.sh", file("c\n")),
+            two.change("both.txt", file("1\n2\n3\n4\n")),
+            two.change("new/link", Held::Nothing),
+        ])
+        .unwrap();
+    assert_eq!(changed.len(), 5);
+    assert_eq!(fs::read_to_string(two.project("same.txt")).unwrap(), "A\n");
+    assert!(!two.project("gone.txt").exists());
+    assert_eq!(
+        two.project("run.sh").metadata().unwrap().permissions().mode() & 0o777,
+        0o750,
+        "who reads it may run it"
+    );
+    assert_eq!(fs::read_to_string(two.project("both.txt")).unwrap(), "one\n2\n3\nfour\n");
+    assert_eq!(two.project("new/link").read_link().unwrap(), Path::new("../same.txt"));
+    assert_eq!(*two.noted.told.lock().unwrap(), ["save c 5", "changed c 5"]);
+}
+
+#[test]
+fn one_conflict_keeps_everything_as_it_is() {
+    let two = Two::new();
+    fs::write(two.project("a.txt"), "a\n").unwrap();
+    fs::write(two.copy("a.txt"), "A\n").unwrap();
+    fs::write(two.project("b.txt"), "mine\n").unwrap();
+    fs::write(two.copy("b.txt"), "theirs\n").unwrap();
+    let changes = [two.change("a.txt", file("a\n")), two.change("b.txt", file("b\n"))];
+    let Err(NotAdopted::Conflicts(paths)) = two.adopt(&changes) else { panic!("it was merged") };
+    assert_eq!(paths, [two.project("b.txt")]);
+    assert_eq!(fs::read_to_string(two.project("a.txt")).unwrap(), "a\n");
+    assert!(two.noted.told.lock().unwrap().is_empty());
+}
+
+#[test]
+fn what_both_did_alike_is_no_change_and_what_only_the_project_did_stays() {
+    let two = Two::new();
+    fs::write(two.project("a.txt"), "same\n").unwrap();
+    fs::write(two.copy("a.txt"), "same\n").unwrap();
+    fs::write(two.project("b.txt"), "mine\n").unwrap();
+    fs::write(two.copy("b.txt"), "b\n").unwrap();
+    let changes = [two.change("a.txt", file("a\n")), two.change("b.txt", file("b\n"))];
+    assert_eq!(two.adopt(&changes).unwrap(), []);
+    assert_eq!(fs::read_to_string(two.project("b.txt")).unwrap(), "mine\n");
+}
+
+#[test]
+fn no_link_in_the_project_is_followed() {
+    let two = Two::new();
+    let outside = two.folder.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    symlink(&outside, two.project("folder")).unwrap();
+    fs::create_dir(two.copy("folder")).unwrap();
+    fs::write(two.copy("folder/a.txt"), "a\n").unwrap();
+    assert!(matches!(two.adopt(&[two.change("folder/a.txt", Held::Nothing)]), Err(NotAdopted::Conflicts(_))));
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[test]
+fn somebody_else_in_the_middle_takes_back_what_was_done() {
+    let mut two = Two::new();
+    for name in ["a.txt", "b.txt"] {
+        fs::write(two.project(name), "old\n").unwrap();
+        fs::write(two.copy(name), "new\n").unwrap();
+    }
+    fs::create_dir(two.copy("deep")).unwrap();
+    fs::write(two.copy("deep/c.txt"), "new\n").unwrap();
+    // After it was planned, and before it is done.
+    two.noted.meanwhile = Some(two.project("b.txt"));
+    let changes = [
+        two.change("deep/c.txt", Held::Nothing),
+        two.change("a.txt", file("old\n")),
+        two.change("b.txt", file("old\n")),
+    ];
+    let Err(NotAdopted::Conflicts(paths)) = two.adopt(&changes) else { panic!("it was merged") };
+    assert_eq!(paths, [two.project("b.txt")]);
+    assert_eq!(fs::read_to_string(two.project("a.txt")).unwrap(), "old\n");
+    assert_eq!(fs::read_to_string(two.project("b.txt")).unwrap(), "somebody else's\n");
+    assert_eq!(fs::read_dir(two.project("")).unwrap().count(), 2, "nothing is left over");
+    assert_eq!(*two.noted.told.lock().unwrap(), ["save c 3", "changed c 3"], "how it was left is noted");
+}

@@ -1,0 +1,92 @@
+//! Does what was planned, so that a kill at any moment leaves each path old or new and the rest can be done later.
+//!
+//! Invariant: the record knows of every change before it is made. A path that is neither as it was planned nor as it will be is
+//! somebody else's, and is left alone.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use haft_tools::OpenFolder;
+
+use super::disk::{PutError, put, sync_folder, version_at};
+use super::plan::Conflict;
+use crate::versions::{FileStep, FileVersion, FileVersions, Reversal, StepId, StepKind, VersionsError};
+
+/// A path that could not be changed, and why.
+pub(super) type Failed = (PathBuf, Conflict);
+
+/// Changes the paths and notes how it went.
+pub(super) fn apply(
+    versions: &dyn FileVersions,
+    step: StepId,
+    mut reversals: Vec<Reversal>,
+) -> Result<Vec<Failed>, VersionsError> {
+    reversals.sort_by(|one, other| one.path.cmp(&other.path));
+    let mut failed = Vec::new();
+    // First what goes, from the leaves up, then what comes, from the root down.
+    let (gone, comes): (Vec<_>, Vec<_>) = reversals.iter().partition(|one| one.after == FileVersion::Absent);
+    for one in gone.into_iter().rev().chain(comes) {
+        if let Err(conflict) = change(versions, step, one) {
+            failed.push((one.path.clone(), conflict));
+        }
+    }
+    let folders: BTreeSet<&Path> = reversals.iter().filter_map(|one| one.path.parent()).collect();
+    folders.into_iter().for_each(sync_folder);
+    let left: Vec<&Path> = failed.iter().map(|(path, _)| path.as_path()).collect();
+    versions.finish(step, &left)?;
+    Ok(failed)
+}
+
+/// Finishes what a killed process began.
+pub(super) fn finish_begun(versions: &dyn FileVersions, steps: &[FileStep]) -> Result<bool, VersionsError> {
+    let begun: Vec<_> = steps.iter().filter(|step| step.kind != StepKind::Call && !step.done).collect();
+    for step in &begun {
+        let reversals = step.changes.iter().filter_map(|change| {
+            let folder = change.path.parent().and_then(|folder| OpenFolder::open(folder).ok());
+            let _ = folder.map(|folder| folder.remove_left(&beginning(step.id)));
+            let of = Vec::new();
+            Some(Reversal { path: change.path.clone(), before: change.before, after: change.after?, of })
+        });
+        apply(versions, step.id, reversals.collect())?;
+    }
+    Ok(!begun.is_empty())
+}
+
+fn change(versions: &dyn FileVersions, step: StepId, reversal: &Reversal) -> Result<(), Conflict> {
+    let Reversal { path, before, after, .. } = reversal;
+    let now = version_at(path);
+    if now == *after {
+        return Ok(());
+    }
+    // A folder that makes way for a file, or the other way round, is gone for a moment.
+    let halfway = now == FileVersion::Absent && is_folder(*before) != is_folder(*after);
+    if now != *before && !halfway {
+        return Err(Conflict::ChangedByOthers);
+    }
+    let bytes = match after.hash() {
+        Some(hash) => versions.content(hash).map_err(|error| unreadable(&error))?,
+        None => Vec::new(),
+    };
+    put(path, (now, *after), &bytes, &beginning(step)).map_err(|error| match error {
+        PutError::Overtaken => Conflict::ChangedByOthers,
+        PutError::Io(error) => Conflict::Refused(error.to_string()),
+    })
+}
+
+fn unreadable(error: &VersionsError) -> Conflict {
+    match error {
+        VersionsError::Gone { .. } => Conflict::Gone,
+        VersionsError::DamagedContent { .. } | VersionsError::Damaged { .. } | VersionsError::Store(_) => {
+            Conflict::Refused(error.to_string())
+        }
+    }
+}
+
+fn is_folder(version: FileVersion) -> bool {
+    matches!(version, FileVersion::Folder { .. })
+}
+
+/// How temporary names of a step begin, so that they are found after a kill.
+fn beginning(step: StepId) -> String {
+    format!(".haft-undo-{}-", step.0)
+}

@@ -1,0 +1,252 @@
+//! What a path holds, and how it is made to hold something else.
+//!
+//! Invariants: a file or link is replaced in one step: whoever looks sees the old one or the new one. No link on the way to a
+//! path is followed ([`OpenFolder`]): what lies behind one is neither read nor written. What takes the place of something is
+//! put back if that was not what was expected.
+
+use std::ffi::OsStr;
+use std::fs::{Metadata, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::path::Path;
+
+use haft_tools::OpenFolder;
+use haft_types::ContentHash;
+
+use crate::versions::{FileContent, FileStamp, FileVersion};
+
+/// The largest file that is saved before a tool changes it.
+pub(super) const LARGEST: u64 = 64 * 1024 * 1024;
+
+/// What was found at a path.
+pub(super) struct Seen {
+    pub(super) version: FileVersion,
+    /// The content of a file, the target of a link.
+    pub(super) bytes: Vec<u8>,
+    /// As it was before the content was read; none when it changed meanwhile, or there is nothing.
+    pub(super) stamp: Option<FileStamp>,
+}
+
+impl Seen {
+    fn without_content(version: FileVersion, stamp: Option<FileStamp>) -> Self {
+        Self { version, bytes: Vec::new(), stamp }
+    }
+
+    /// The content, ready to be stored.
+    pub(super) fn pack(self) -> Option<FileContent> {
+        self.version.hash().map(|hash| FileContent::pack(hash, self.bytes))
+    }
+}
+
+/// The folder of a path, held open, and its name in there.
+fn place(path: &Path) -> io::Result<(OpenFolder, &OsStr)> {
+    let (folder, name) = path.parent().zip(path.file_name()).ok_or(io::ErrorKind::InvalidFilename)?;
+    Ok((OpenFolder::open(folder)?, name))
+}
+
+/// Looks at a path without following a link. A file of more than `largest` bytes is not read.
+pub(super) fn look(path: &Path, largest: u64) -> Seen {
+    match place(path) {
+        Ok((folder, name)) => look_in(&folder, name, largest),
+        Err(error) => unseen(path, &error),
+    }
+}
+
+/// Nothing is there, or nothing is known of what is: what lies behind a link is not looked at.
+fn unseen(path: &Path, error: &io::Error) -> Seen {
+    let nothing = |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    let absent = nothing(error) || path.symlink_metadata().is_err_and(|error| nothing(&error));
+    Seen::without_content(if absent { FileVersion::Absent } else { FileVersion::Unsaved { size: 0 } }, None)
+}
+
+fn look_in(folder: &OpenFolder, name: &OsStr, largest: u64) -> Seen {
+    match folder.look(name) {
+        Ok(metadata) if metadata.is_file() => look_at_file(folder, name, largest)
+            .unwrap_or_else(|_| Seen::without_content(FileVersion::Unsaved { size: metadata.len() }, None)),
+        Ok(metadata) if metadata.is_symlink() => match folder.target(name) {
+            Ok(bytes) => {
+                let version = FileVersion::Link { hash: ContentHash::of(&bytes) };
+                Seen { version, bytes, stamp: Some(stamp(&metadata)) }
+            }
+            Err(_) => Seen::without_content(FileVersion::Unsaved { size: 0 }, None),
+        },
+        Ok(metadata) if metadata.is_dir() => {
+            Seen::without_content(FileVersion::Folder { mode: mode(&metadata) }, Some(stamp(&metadata)))
+        }
+        Ok(metadata) => Seen::without_content(FileVersion::Unsaved { size: metadata.len() }, Some(stamp(&metadata))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Seen::without_content(FileVersion::Absent, None),
+        Err(_) => Seen::without_content(FileVersion::Unsaved { size: 0 }, None),
+    }
+}
+
+fn look_at_file(folder: &OpenFolder, name: &OsStr, largest: u64) -> io::Result<Seen> {
+    // A pipe or link put there in between neither blocks nor is followed.
+    let file = folder.read(name)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() > largest {
+        return Ok(Seen::without_content(FileVersion::Unsaved { size: metadata.len() }, Some(stamp(&metadata))));
+    }
+    let mut bytes = Vec::with_capacity(metadata.len() as usize);
+    let mut reader = file.take(largest + 1);
+    reader.read_to_end(&mut bytes)?;
+    let after = reader.get_ref().metadata()?;
+    if bytes.len() as u64 > largest {
+        return Ok(Seen::without_content(FileVersion::Unsaved { size: after.len() }, None));
+    }
+    let version = FileVersion::File { mode: mode(&after), size: bytes.len() as u64, hash: ContentHash::of(&bytes) };
+    let steady = stamp(&metadata) == stamp(&after);
+    Ok(Seen { version, bytes, stamp: steady.then(|| stamp(&metadata)) })
+}
+
+/// The version at a path, whatever its size.
+pub(super) fn version_at(path: &Path) -> FileVersion {
+    look(path, LARGEST).version
+}
+
+pub(super) fn mode(metadata: &Metadata) -> u32 {
+    metadata.mode() & 0o7777
+}
+
+pub(super) fn stamp(metadata: &Metadata) -> FileStamp {
+    let ns = |seconds: i64, ns: i64| seconds.saturating_mul(1_000_000_000).saturating_add(ns);
+    FileStamp {
+        mtime_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
+        ctime_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
+        inode: metadata.ino(),
+        device: metadata.dev(),
+    }
+}
+
+/// A path could not be made to hold something else. It holds what it held.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PutError {
+    #[error("it was changed by someone else just now")]
+    Overtaken,
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// Makes `path`, which holds `from`, hold `to`. `bytes` is the content of a file or the target of a link; temporary names in
+/// its folder begin with `beginning`.
+pub(super) fn put(
+    path: &Path,
+    (from, to): (FileVersion, FileVersion),
+    bytes: &[u8],
+    beginning: &str,
+) -> Result<(), PutError> {
+    let (folder, name) = place(path)?;
+    let temporary = OpenFolder::temporary_name(beginning)?;
+    let spot = Spot { folder, name, temporary: &temporary };
+    match to {
+        FileVersion::Absent => spot.remove(from),
+        FileVersion::Folder { mode } => spot.put_folder(from, mode),
+        FileVersion::File { mode, hash, .. } => match from {
+            // Only the mode: the file stays the same one.
+            FileVersion::File { hash: same, .. } if same == hash => {
+                spot.check(name, from)?;
+                Ok(spot.folder.set_mode(name, mode)?)
+            }
+            _ => spot.take_place(from, spot.write_file(mode, bytes)),
+        },
+        FileVersion::Link { .. } => spot.take_place(from, spot.folder.link(OsStr::from_bytes(bytes), &temporary)),
+        FileVersion::Unsaved { .. } => Err(io::Error::other("its content was not saved").into()),
+    }
+}
+
+/// Makes changes in a folder survive a power cut. Best effort: some file systems can't sync a folder, and each file is whole
+/// either way.
+pub(super) fn sync_folder(folder: &Path) {
+    if let Ok(folder) = OpenFolder::open(folder) {
+        folder.sync();
+    }
+}
+
+/// A name in an open folder, and a free one beside it.
+struct Spot<'a> {
+    folder: OpenFolder,
+    name: &'a OsStr,
+    temporary: &'a OsStr,
+}
+
+impl Spot<'_> {
+    fn check(&self, name: &OsStr, expected: FileVersion) -> Result<(), PutError> {
+        let found = look_in(&self.folder, name, LARGEST).version;
+        if found == expected { Ok(()) } else { Err(PutError::Overtaken) }
+    }
+
+    fn remove(&self, from: FileVersion) -> Result<(), PutError> {
+        match from {
+            FileVersion::Absent => Ok(()),
+            // Refused by the kernel when it is not empty.
+            FileVersion::Folder { .. } => Ok(self.folder.remove_folder(self.name)?),
+            FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => {
+                self.check(self.name, from)?;
+                self.folder.rename_to_free(self.name, self.temporary)?;
+                if let Err(overtaken) = self.check(self.temporary, from) {
+                    self.folder.rename_to_free(self.temporary, self.name)?;
+                    return Err(overtaken);
+                }
+                Ok(self.folder.remove(self.temporary)?)
+            }
+        }
+    }
+
+    fn put_folder(&self, from: FileVersion, mode: u32) -> Result<(), PutError> {
+        match from {
+            FileVersion::Folder { .. } => {}
+            FileVersion::Absent | FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => {
+                self.remove(from)?;
+                self.folder.make_folder(self.name, mode | 0o700)?;
+            }
+        }
+        Ok(self.folder.set_mode(self.name, mode)?)
+    }
+
+    /// Writes the temporary file; it belongs to whom the old one does.
+    fn write_file(&self, mode: u32, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self.folder.create(self.temporary, 0o600)?;
+        file.write_all(bytes)?;
+        if let Ok(old) = self.folder.look(self.name)
+            && old.is_file()
+        {
+            let made = file.metadata()?;
+            if (made.uid(), made.gid()) != (old.uid(), old.gid()) {
+                fchown(&file, Some(old.uid()), Some(old.gid()))?;
+            }
+        }
+        // After the owner: changing that takes away the set-id bits.
+        file.set_permissions(Permissions::from_mode(mode))?;
+        file.sync_all()
+    }
+
+    /// Puts the temporary, if it could be made, in the place of what was there.
+    fn take_place(&self, from: FileVersion, made: io::Result<()>) -> Result<(), PutError> {
+        let placed = made.map_err(PutError::from).and_then(|()| match from {
+            FileVersion::Absent => self.take_free_place(),
+            FileVersion::Folder { .. } => {
+                self.folder.remove_folder(self.name)?;
+                self.take_free_place()
+            }
+            FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => {
+                self.check(self.name, from)?;
+                Ok(self.folder.exchange(self.temporary, self.name)?)
+            }
+        });
+        if placed.is_ok() && from.hash().is_some() && self.check(self.temporary, from).is_err() {
+            // Whoever wrote in between gets it back; should that fail, it stays under the other name.
+            self.folder.exchange(self.temporary, self.name)?;
+            let _ = self.folder.remove(self.temporary);
+            return Err(PutError::Overtaken);
+        }
+        let _ = self.folder.remove(self.temporary);
+        placed
+    }
+
+    fn take_free_place(&self) -> Result<(), PutError> {
+        match self.folder.rename_to_free(self.temporary, self.name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(PutError::Overtaken),
+            placed => Ok(placed?),
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! Scans a tree for what changed since it was last scanned.
+//!
+//! Invariant: after a scan, `known` is what the tree held, and every content it names is stored. A file is read only when its
+//! mode, size, times or inode are not those it had when it was last read. What is too large is watched but not saved.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use super::disk::{look, stamp};
+use super::walk::{PathKind, WalkedPath, walk};
+use crate::versions::{FileContent, FileStamp, FileVersion, FileVersions, KnownFile, TreeUpdate, VersionsError};
+
+/// How much of a tree is looked at and saved.
+#[derive(Clone, Copy, Debug)]
+pub struct ScanLimits {
+    /// The largest file that is saved, in bytes.
+    pub file: u64,
+    /// How much is saved in all, in bytes.
+    pub total: u64,
+    /// How many paths are looked at; a larger tree is not scanned.
+    pub paths: usize,
+}
+
+impl Default for ScanLimits {
+    fn default() -> Self {
+        Self { file: 4 * 1024 * 1024, total: 512 * 1024 * 1024, paths: 300_000 }
+    }
+}
+
+/// How many packed bytes are written to the store at once.
+const BATCH: usize = 16 * 1024 * 1024;
+
+/// A path that holds something else than before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The path, absolute.
+    pub path: PathBuf,
+    /// What it held.
+    pub before: FileVersion,
+    /// What it holds.
+    pub after: FileVersion,
+}
+
+/// What a scan found.
+#[derive(Debug)]
+pub enum Scanned {
+    /// What changed since the scan before, in order of the paths.
+    Changed(Vec<Difference>),
+    /// The tree has more paths than are looked at.
+    TooLarge,
+}
+
+/// A tree and what it held when it was last scanned.
+pub struct Tree {
+    root: PathBuf,
+    limits: ScanLimits,
+    skip: Arc<[PathBuf]>,
+    known: HashMap<PathBuf, ScanSlot>,
+    /// Whether `known` was read from the store.
+    loaded: bool,
+    /// The bytes of the files that are saved.
+    saved: u64,
+    /// The number of the last scan.
+    scan: u32,
+    /// By which it is seen that the repository's own ignore rules are the same.
+    excludes: Option<FileStamp>,
+    /// When the last scan began, as the file system tells time.
+    since: i64,
+}
+
+struct ScanSlot {
+    known: KnownFile,
+    /// The scan that saw it last.
+    scan: u32,
+}
+
+/// What one scan has found out so far.
+#[derive(Default)]
+struct Pass {
+    /// When it began, as the file system tells time.
+    now: i64,
+    differences: Vec<Difference>,
+    /// Paths that were not known.
+    appeared: Vec<(WalkedPath, FileVersion)>,
+    update: TreeUpdate,
+    /// The bytes of the contents in `update`.
+    packed: usize,
+}
+
+impl Tree {
+    /// The tree at `root`, which is resolved; the folders in `skip` are not looked into.
+    pub fn new(root: &Path, limits: ScanLimits, skip: Arc<[PathBuf]>) -> Self {
+        Self {
+            root: root.to_owned(),
+            limits,
+            skip,
+            known: HashMap::new(),
+            loaded: false,
+            saved: 0,
+            scan: 0,
+            excludes: None,
+            since: 0,
+        }
+    }
+
+    /// Where it begins.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Paths whose content is not saved, with their sizes, largest first.
+    pub fn unsaved(&self) -> Vec<(PathBuf, u64)> {
+        let unsaved = self.known.iter().filter_map(|(path, slot)| match slot.known.version {
+            FileVersion::Unsaved { size } => Some((self.root.join(path), size)),
+            FileVersion::Absent | FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Folder { .. } => {
+                None
+            }
+        });
+        let mut unsaved: Vec<_> = unsaved.collect();
+        unsaved.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+        unsaved
+    }
+
+    /// Looks at the whole tree, and saves what is new in it.
+    pub fn scan(&mut self, versions: &dyn FileVersions) -> Result<Scanned, VersionsError> {
+        // What could not be stored must not be taken for stored by the next scan.
+        self.try_scan(versions).inspect_err(|_| {
+            self.known.clear();
+            self.loaded = false;
+            self.saved = 0;
+        })
+    }
+
+    fn try_scan(&mut self, versions: &dyn FileVersions) -> Result<Scanned, VersionsError> {
+        if !self.loaded {
+            self.load(versions)?;
+        }
+        let mut pass = Pass { now: versions.file_time()?, ..Pass::default() };
+        let walked = walk(&self.root, &self.skip, self.limits.paths);
+        if walked.too_many {
+            return Ok(Scanned::TooLarge);
+        }
+        self.scan = self.scan.wrapping_add(1);
+        let doubtful = self.note_unchanged(walked.found);
+        self.read(versions, doubtful, &mut pass)?;
+        let gone = self.take_gone(&walked.unreadable, &mut pass);
+        let rules_changed = self.excludes_changed() | pass.differences.iter().any(|one| is_ignore_file(&one.path));
+        self.explain_appeared(&gone, rules_changed, &mut pass);
+        self.since = pass.now;
+        self.flush(versions, &mut pass)?;
+
+        let mut differences = pass.differences;
+        for difference in &mut differences {
+            difference.path = self.root.join(&difference.path);
+        }
+        differences.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(Scanned::Changed(differences))
+    }
+
+    fn load(&mut self, versions: &dyn FileVersions) -> Result<(), VersionsError> {
+        for (path, known) in versions.tree(&self.root)? {
+            self.saved += saved_bytes(known.version);
+            self.known.insert(path, ScanSlot { known, scan: 0 });
+        }
+        self.loaded = true;
+        Ok(())
+    }
+
+    /// Marks what is as it was, and gives the rest, smallest first: the limit is for as many files as possible.
+    fn note_unchanged(&mut self, found: Vec<WalkedPath>) -> Vec<WalkedPath> {
+        let mut doubtful = Vec::new();
+        for found in found {
+            match self.known.get_mut(&found.path) {
+                Some(slot) if found.is_still(&slot.known) => slot.scan = self.scan,
+                Some(_) | None => doubtful.push(found),
+            }
+        }
+        doubtful.sort_by(|one, other| one.size.cmp(&other.size).then_with(|| one.path.cmp(&other.path)));
+        doubtful
+    }
+
+    /// Reads what may have changed, on several threads, and notes what it holds.
+    fn read(
+        &mut self,
+        versions: &dyn FileVersions,
+        doubtful: Vec<WalkedPath>,
+        pass: &mut Pass,
+    ) -> Result<(), VersionsError> {
+        let mut to_read = Vec::with_capacity(doubtful.len());
+        let mut room = self.limits.total.saturating_sub(self.saved);
+        for found in doubtful {
+            let own = self.known.get(&found.path).map_or(0, |slot| saved_bytes(slot.known.version));
+            let needs = found.size.saturating_sub(own);
+            let worth_reading = match found.kind {
+                PathKind::File => found.size <= self.limits.file && needs <= room,
+                PathKind::Link => true,
+                PathKind::Folder | PathKind::Other => false,
+            };
+            if worth_reading {
+                room -= needs.min(room);
+                to_read.push(found);
+            } else {
+                let known = unread(&found);
+                self.take(found, known, pass);
+            }
+        }
+        let root = self.root.clone();
+        read_all(&root, self.limits.file, to_read, |found, known, content| {
+            if known.version == FileVersion::Absent {
+                // It went between the walk and now.
+                return Ok(());
+            }
+            if let Some(content) = content {
+                pass.packed += content.stored_size();
+                pass.update.contents.push(content);
+            }
+            // A stamp that can be had again by a write in the same moment proves nothing.
+            let stamp = known.stamp.filter(|stamp| stamp.ctime_ns < pass.now || !known.version.is_saved());
+            self.take(found, KnownFile { stamp, ..known }, pass);
+            if pass.packed > BATCH { self.flush(versions, pass) } else { Ok(()) }
+        })
+    }
+
+    /// Notes what a path holds.
+    fn take(&mut self, found: WalkedPath, known: KnownFile, pass: &mut Pass) {
+        let old = self.known.insert(found.path.clone(), ScanSlot { known, scan: self.scan });
+        self.saved += saved_bytes(known.version);
+        pass.update.known.push((found.path.clone(), known));
+        match old {
+            Some(ScanSlot { known: old, .. }) => {
+                self.saved = self.saved.saturating_sub(saved_bytes(old.version));
+                let differs = old.version != known.version || !known.version.is_saved() && old.stamp != known.stamp;
+                if differs {
+                    let (before, after) = (old.version, known.version);
+                    pass.differences.push(Difference { path: found.path, before, after });
+                }
+            }
+            None => pass.appeared.push((found, known.version)),
+        }
+    }
+
+    /// Takes out what the walk did not find, and gives the inodes that went with it.
+    fn take_gone(&mut self, unreadable: &[PathBuf], pass: &mut Pass) -> HashSet<(u64, u64)> {
+        let scan = self.scan;
+        let mut inodes = HashSet::new();
+        let missing = self.known.iter().filter(|(_, slot)| slot.scan != scan).map(|(path, _)| path.clone());
+        for path in missing.collect::<Vec<_>>() {
+            if unreadable.iter().any(|unreadable| path.starts_with(unreadable)) {
+                // Nobody knows; it is asked again by the next scan.
+                self.known.entry(path).and_modify(|slot| slot.scan = scan);
+                continue;
+            }
+            let Some(ScanSlot { known, .. }) = self.known.remove(&path) else { continue };
+            self.saved = self.saved.saturating_sub(saved_bytes(known.version));
+            pass.update.gone.push(path.clone());
+            inodes.extend(known.stamp.map(|stamp| (stamp.device, stamp.inode)));
+            // It may be there still, and only be ignored from now on.
+            let seen = look(&self.root.join(&path), self.limits.file);
+            let after = seen.version;
+            if after != known.version {
+                pass.update.contents.extend(seen.pack());
+                pass.differences.push(Difference { path, before: known.version, after });
+            }
+        }
+        inodes
+    }
+
+    /// What was not known was not there, unless it was only ignored until now: then nobody knows what it held.
+    fn explain_appeared(&self, gone: &HashSet<(u64, u64)>, rules_changed: bool, pass: &mut Pass) {
+        for (found, after) in std::mem::take(&mut pass.appeared) {
+            let was_moved = gone.contains(&(found.stamp.device, found.stamp.inode));
+            let is_new = !rules_changed || was_moved || found.born.is_some_and(|born| born >= self.since);
+            let was_touched = found.stamp.ctime_ns >= self.since;
+            let before = if is_new {
+                FileVersion::Absent
+            } else if was_touched && found.kind != PathKind::Folder {
+                FileVersion::Unsaved { size: found.size }
+            } else {
+                continue;
+            };
+            pass.differences.push(Difference { path: found.path, before, after });
+        }
+    }
+
+    fn excludes_changed(&mut self) -> bool {
+        let now = self.root.join(".git/info/exclude").symlink_metadata().ok().map(|metadata| stamp(&metadata));
+        std::mem::replace(&mut self.excludes, now) != now
+    }
+
+    fn flush(&self, versions: &dyn FileVersions, pass: &mut Pass) -> Result<(), VersionsError> {
+        let update = std::mem::take(&mut pass.update);
+        pass.packed = 0;
+        if update.known.is_empty() && update.gone.is_empty() && update.contents.is_empty() {
+            return Ok(());
+        }
+        versions.update_tree(&self.root, &update)
+    }
+}
+
+/// What is known of a path without reading it.
+fn unread(found: &WalkedPath) -> KnownFile {
+    let version = match found.kind {
+        PathKind::Folder => FileVersion::Folder { mode: found.mode },
+        PathKind::File | PathKind::Link | PathKind::Other => FileVersion::Unsaved { size: found.size },
+    };
+    KnownFile { version, stamp: Some(found.stamp) }
+}
+
+fn saved_bytes(version: FileVersion) -> u64 {
+    match version {
+        FileVersion::File { size, .. } => size,
+        FileVersion::Absent | FileVersion::Link { .. } | FileVersion::Folder { .. } | FileVersion::Unsaved { .. } => 0,
+    }
+}
+
+fn is_ignore_file(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == ".gitignore" || name == ".ignore")
+}
+
+/// Reads files on several threads; `take` gets each with what it holds, in no order.
+fn read_all(
+    root: &Path,
+    largest: u64,
+    to_read: Vec<WalkedPath>,
+    mut take: impl FnMut(WalkedPath, KnownFile, Option<FileContent>) -> Result<(), VersionsError>,
+) -> Result<(), VersionsError> {
+    let threads = thread::available_parallelism().map_or(1, |count| count.get().min(4)).min(to_read.len());
+    let next = AtomicUsize::new(0);
+    let paths: Vec<PathBuf> = to_read.iter().map(|found| root.join(&found.path)).collect();
+    let mut waiting: Vec<Option<WalkedPath>> = to_read.into_iter().map(Some).collect();
+    thread::scope(|scope| {
+        // Few at a time: each may hold the largest file.
+        let (tell, hashed) = mpsc::sync_channel(16);
+        for _ in 0..threads {
+            let (tell, next, paths) = (tell.clone(), &next, &paths);
+            scope.spawn(move || {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(path) = paths.get(index) else { return };
+                    let seen = look(path, largest);
+                    let known = KnownFile { version: seen.version, stamp: seen.stamp };
+                    if tell.send((index, known, seen.pack())).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(tell);
+        for (index, known, content) in hashed {
+            if let Some(found) = waiting.get_mut(index).and_then(Option::take) {
+                take(found, known, content)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests;

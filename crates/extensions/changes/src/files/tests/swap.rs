@@ -1,0 +1,183 @@
+//! A folder of the project and a link that leads out of it change places while changes are taken back, brought back and merged.
+//! Nothing outside may be touched, whether it holds the same or something else.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::super::{Adoption, Held, Mode, Target, adopt};
+use super::desk::Desk;
+
+/// A folder `folder` in the project, one outside, and in the project a link to that.
+struct Place {
+    desk: Desk,
+    /// With the copy and what is outside.
+    around: tempfile::TempDir,
+}
+
+const FILES: [&str; 3] = ["file", "deep/file", "gone"];
+
+impl Place {
+    fn new() -> Self {
+        let (desk, around) = (Desk::new(), tempfile::tempdir().unwrap());
+        for folder in [desk.path("folder"), around.path().join("outside"), around.path().join("copy/folder")] {
+            fs::create_dir_all(folder.join("deep")).unwrap();
+            for name in FILES {
+                fs::write(folder.join(name), "old\n").unwrap();
+            }
+        }
+        symlink(around.path().join("outside"), desk.path("link")).unwrap();
+        Self { desk, around }
+    }
+
+    fn outside(&self) -> PathBuf {
+        self.around.path().join("outside")
+    }
+
+    fn swap(&self) {
+        swap(&self.desk.path("folder"), &self.desk.path("link"));
+    }
+
+    /// A tool changes, makes and removes files.
+    fn edit(&self) {
+        self.desk.edit("1", &["folder/file", "folder/deep/file", "folder/gone", "folder/new/made"], |desk| {
+            desk.write("folder/file", "new\n");
+            desk.write("folder/deep/file", "new\n");
+            fs::remove_file(desk.path("folder/gone")).unwrap();
+            desk.write("folder/new/made", "new\n");
+        });
+    }
+
+    /// A sub-agent's copy, with other content for each file, is merged; whether it was.
+    fn merge(&self, number: u64) -> bool {
+        let change = |name: &str| {
+            let copy = self.around.path().join("copy/folder").join(name);
+            fs::create_dir_all(copy.parent().unwrap()).unwrap();
+            fs::write(&copy, format!("merged {number}\n")).unwrap();
+            let path = self.desk.path("folder").join(name);
+            let base = fs::read(&path).map_or(Held::Nothing, |bytes| Held::File { bytes, executable: false });
+            Adoption { path, copy, base }
+        };
+        let changes = [change("file"), change("deep/file"), change("made/here"), change(&format!("made/{number}/x"))];
+        let call = format!("m{number}");
+        let recorder = self.desk.recorder(10_000 + u32::try_from(number).unwrap(), &call);
+        adopt(&self.desk.path(""), &recorder, &call, &changes).is_ok()
+    }
+
+    fn undo(&self) -> bool {
+        let report = self.desk.record().undo(&Target::LastCall, None, Mode::Apply);
+        report.is_ok_and(|report| report.is_clean())
+    }
+
+    fn redo(&self) -> bool {
+        self.desk.record().redo(Mode::Apply).is_ok_and(|report| report.is_clean())
+    }
+}
+
+fn swap(folder: &Path, link: &Path) {
+    renameat_with(CWD, folder, CWD, link, RenameFlags::EXCHANGE).unwrap();
+}
+
+/// Every file below a folder, and what it holds.
+fn look(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for entry in ignore::WalkBuilder::new(folder).standard_filters(false).build() {
+        let path = entry.unwrap().into_path();
+        let content = fs::read_to_string(&path).unwrap_or_default();
+        found.push((path, content));
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn nothing_behind_a_link_is_taken_back_brought_back_or_merged() {
+    for same in [true, false] {
+        let place = Place::new();
+        place.edit();
+        // What is outside looks just as the edit left the project, or as it was before.
+        if same {
+            for name in ["file", "deep/file"] {
+                fs::write(place.outside().join(name), "new\n").unwrap();
+            }
+            fs::remove_file(place.outside().join("gone")).unwrap();
+            fs::create_dir(place.outside().join("new")).unwrap();
+            fs::write(place.outside().join("new/made"), "new\n").unwrap();
+        }
+        let untouched = look(&place.outside());
+        place.swap();
+        // What is gone on both sides is no reason to refuse the rest.
+        let (undone, _, merged) = (place.undo(), place.redo(), place.merge(1));
+        assert_eq!((undone, merged), (false, false), "{same}");
+        assert_eq!(look(&place.outside()), untouched, "{same}");
+        if !same {
+            continue;
+        }
+
+        // Put right, all of it works.
+        place.swap();
+        assert!(place.undo());
+        assert_eq!(place.desk.read("folder/gone"), "old\n");
+        place.swap();
+        assert!(!place.redo() && !place.merge(2));
+        place.swap();
+        assert!(place.redo() && place.merge(3) && place.undo());
+        assert_eq!(look(&place.outside()), untouched, "{same}");
+        assert_eq!(place.desk.read("folder/file"), "new\n");
+    }
+}
+
+/// So many calls while the two change places over and over; gives how many were carried out, and how often they changed places.
+fn campaign(count: u64) -> (u64, u64) {
+    let place = Place::new();
+    place.edit();
+    let untouched = look(&place.outside());
+    let (over, swaps, mut done) = (AtomicBool::new(false), AtomicU64::new(0), 0);
+    let (folder, link) = (place.desk.path("folder"), place.desk.path("link"));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                swap(&folder, &link);
+                swaps.fetch_add(1, Ordering::Relaxed);
+                thread::yield_now();
+            }
+        });
+        for number in 0..count {
+            done += u64::from(match number % 4 {
+                0 | 2 => place.undo(),
+                1 => place.redo(),
+                _ => place.merge(number),
+            });
+            if number % 16 == 0 && look(&place.outside()) != untouched {
+                break;
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(look(&place.outside()), untouched);
+    let real = [folder, link].into_iter().find(|path| !path.is_symlink()).unwrap();
+    let left: Vec<_> = look(&real).into_iter().filter(|(path, _)| path.to_string_lossy().contains(".haft-")).collect();
+    assert_eq!(left, [], "nothing is left beside the files");
+    (done, swaps.into_inner())
+}
+
+#[test]
+fn a_folder_that_is_swapped_for_a_link_all_the_time_leads_nowhere() {
+    campaign(100);
+}
+
+/// `cargo test --release -p haft-engine --lib swap -- --ignored --nocapture`; what it found is in `bench/campaigns/edits.md`.
+#[test]
+#[ignore = "it takes minutes"]
+fn swaps_in_full() {
+    let (mut done, mut swaps, mut calls) = (0, 0, 0);
+    while calls < 10_000 || swaps < 10_000 {
+        let (now, more) = campaign(500);
+        (done, swaps, calls) = (done + now, swaps + more, calls + 500);
+    }
+    println!("{calls} calls, {done} carried out, {swaps} swaps, nothing outside");
+}

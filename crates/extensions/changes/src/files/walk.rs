@@ -1,0 +1,148 @@
+//! One look at every path of a tree, on several threads.
+
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::UNIX_EPOCH;
+
+use ignore::{DirEntry, WalkBuilder, WalkState};
+
+use super::disk::{mode, stamp};
+use crate::versions::{FileStamp, FileVersion, KnownFile};
+
+/// A path as the walk sees it.
+pub(super) struct WalkedPath {
+    /// Relative to the root.
+    pub(super) path: PathBuf,
+    pub(super) kind: PathKind,
+    pub(super) mode: u32,
+    pub(super) size: u64,
+    pub(super) stamp: FileStamp,
+    /// When it was made, in nanoseconds, where the file system tells.
+    pub(super) born: Option<i64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum PathKind {
+    File,
+    Link,
+    Folder,
+    Other,
+}
+
+impl WalkedPath {
+    fn new(path: PathBuf, metadata: &Metadata) -> Self {
+        let kind = match metadata.file_type() {
+            kind if kind.is_file() => PathKind::File,
+            kind if kind.is_symlink() => PathKind::Link,
+            kind if kind.is_dir() => PathKind::Folder,
+            _ => PathKind::Other,
+        };
+        let born = metadata.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        Self {
+            path,
+            kind,
+            mode: mode(metadata),
+            size: metadata.len(),
+            stamp: stamp(metadata),
+            born: born.and_then(|age| i64::try_from(age.as_nanos()).ok()),
+        }
+    }
+
+    /// Whether the path certainly holds what was known of it.
+    pub(super) fn is_still(&self, known: &KnownFile) -> bool {
+        let same = known.stamp == Some(self.stamp);
+        match known.version {
+            FileVersion::Absent => false,
+            FileVersion::Folder { mode } => self.kind == PathKind::Folder && self.mode == mode,
+            FileVersion::File { mode, size, .. } => {
+                same && self.kind == PathKind::File && (self.mode, self.size) == (mode, size)
+            }
+            FileVersion::Link { .. } => same && self.kind == PathKind::Link,
+            FileVersion::Unsaved { size } => same && self.kind != PathKind::Folder && self.size == size,
+        }
+    }
+}
+
+/// What a walk found.
+#[derive(Default)]
+pub(super) struct Walked {
+    pub(super) found: Vec<WalkedPath>,
+    /// Paths that could not be looked at or into, relative to the root.
+    pub(super) unreadable: Vec<PathBuf>,
+    /// There are more paths than were asked for, and the walk was given up.
+    pub(super) too_many: bool,
+}
+
+/// Walks the tree at `root`: what its ignore files leave, without `.git`, other file systems and the folders in `skip`.
+pub(super) fn walk(root: &Path, skip: &Arc<[PathBuf]>, most: usize) -> Walked {
+    let all = Mutex::new(Walked::default());
+    let (count, full) = (AtomicUsize::new(0), AtomicBool::new(false));
+    builder(root, skip).build_parallel().run(|| {
+        let mut collector = Collector { own: Walked::default(), all: &all };
+        let (count, full) = (&count, &full);
+        Box::new(move |entry| {
+            if count.fetch_add(1, Ordering::Relaxed) > most {
+                full.store(true, Ordering::Relaxed);
+                return WalkState::Quit;
+            }
+            collector.take(root, entry);
+            WalkState::Continue
+        })
+    });
+    let mut walked = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    walked.too_many = full.into_inner();
+    walked
+}
+
+fn builder(root: &Path, skip: &Arc<[PathBuf]>) -> WalkBuilder {
+    let skip = Arc::clone(skip);
+    let mut builder = WalkBuilder::new(root);
+    // The same rules as `list_files`, but hidden files count and nothing outside the tree has a say.
+    builder.require_git(false).git_global(false).parents(false).hidden(false).follow_links(false);
+    builder.same_file_system(true);
+    builder.threads(thread::available_parallelism().map_or(1, |count| count.get().min(8)));
+    builder.filter_entry(move |entry| {
+        entry.file_name() != ".git" && !skip.iter().any(|skipped| skipped.as_path() == entry.path())
+    });
+    builder
+}
+
+/// What one thread found, handed over when it ends.
+struct Collector<'a> {
+    own: Walked,
+    all: &'a Mutex<Walked>,
+}
+
+impl Collector<'_> {
+    fn take(&mut self, root: &Path, entry: Result<DirEntry, ignore::Error>) {
+        let unreadable = match entry {
+            Ok(entry) if entry.depth() == 0 => return,
+            Ok(entry) => match (entry.path().strip_prefix(root), entry.metadata()) {
+                (Ok(path), Ok(metadata)) => return self.own.found.push(WalkedPath::new(path.to_owned(), &metadata)),
+                (Ok(path), Err(_)) => Some(path.to_owned()),
+                (Err(_), _) => None,
+            },
+            Err(error) => path_of(&error).and_then(|path| path.strip_prefix(root).ok()).map(Path::to_owned),
+        };
+        self.own.unreadable.extend(unreadable);
+    }
+}
+
+impl Drop for Collector<'_> {
+    fn drop(&mut self) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.found.append(&mut self.own.found);
+        all.unreadable.append(&mut self.own.unreadable);
+    }
+}
+
+fn path_of(error: &ignore::Error) -> Option<&Path> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => path_of(err),
+        _ => None,
+    }
+}

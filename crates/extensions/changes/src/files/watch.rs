@@ -1,0 +1,214 @@
+//! What commands change: a scan of the workspace before and after each.
+//!
+//! Invariant: a change is recorded as a call's only if it happened while that call ran. What a scan before a command finds changed
+//! is somebody else's doing and is never taken back.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use haft_tool::{CallName, FileChange, Workspace};
+use haft_types::{ChangeKind, ConversationId};
+
+use super::ChangeRecord;
+use super::scan::{Difference, ScanLimits, Scanned, Tree};
+use crate::versions::{FileVersion, FileVersions, StepId, VersionsError, VersionsGuard};
+
+/// How many files are named in a note.
+const NAMED: usize = 5;
+
+/// The record of a session that is at work.
+pub(crate) struct Watch {
+    pub(super) record: ChangeRecord,
+    workspace: Workspace,
+    trees: Mutex<Trees>,
+    live: Mutex<Option<VersionsGuard>>,
+}
+
+/// The trees of the workspace, and what was said about them.
+struct Trees {
+    all: Vec<Tree>,
+    /// Why they are not scanned any more; they would be too large the next time too.
+    given_up: Option<String>,
+    noted: bool,
+}
+
+/// A command is about to run.
+pub(crate) enum Before {
+    /// The tree as it is now is known, and so is the newest step.
+    Known(StepId),
+    /// It is not; the command cannot be taken back.
+    Unknown(String),
+}
+
+/// What a command changed, and what is to be said about it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct CommandChanges {
+    pub(crate) changes: Vec<FileChange>,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Watch {
+    /// Watches a workspace for a conversation. Nothing is read or made before it is needed. `private` are folders of haft's own.
+    pub(crate) fn new(
+        versions: Arc<dyn FileVersions>,
+        conversation: ConversationId,
+        workspace: Workspace,
+        private: &[PathBuf],
+    ) -> Self {
+        let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+        let skip: Arc<[PathBuf]> = private.iter().map(real).collect();
+        let roots: BTreeSet<&PathBuf> = [&workspace.root].into_iter().chain(&workspace.extra).collect();
+        let inside = |root: &Path| roots.iter().any(|other| *other != root && root.starts_with(other));
+        let trees = roots.iter().filter(|root| !inside(root));
+        let trees = trees.map(|root| Tree::new(root, ScanLimits::default(), Arc::clone(&skip))).collect();
+        Self {
+            record: ChangeRecord::new(versions, conversation),
+            workspace,
+            trees: Mutex::new(Trees { all: trees, given_up: None, noted: false }),
+            live: Mutex::default(),
+        }
+    }
+
+    fn versions(&self) -> &dyn FileVersions {
+        self.record.versions.as_ref()
+    }
+
+    fn trees(&self) -> MutexGuard<'_, Trees> {
+        self.trees.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what this session may take back from being removed.
+    pub(super) fn stay(&self) -> Result<(), VersionsError> {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if live.is_none() {
+            let trees = self.trees();
+            let roots: Vec<&Path> = trees.all.iter().map(Tree::root).collect();
+            *live = Some(self.versions().hold(&self.record.conversation, &roots)?);
+            self.versions().trim()?;
+            self.record.recover()?;
+        }
+        Ok(())
+    }
+
+    /// Looks at the workspace before a command runs.
+    pub(crate) fn before_command(&self) -> Before {
+        let look = || -> Result<StepId, String> {
+            let message = |error: VersionsError| error.to_string();
+            self.stay().map_err(message)?;
+            self.scan()?;
+            self.versions().newest().map_err(message)
+        };
+        look().map_or_else(Before::Unknown, Before::Known)
+    }
+
+    fn scan(&self) -> Result<Vec<Difference>, String> {
+        let mut trees = self.trees();
+        if let Some(why) = &trees.given_up {
+            return Err(why.clone());
+        }
+        let mut differences = Vec::new();
+        for tree in &mut trees.all {
+            match tree.scan(self.versions()).map_err(|error| error.to_string())? {
+                Scanned::Changed(changed) => differences.extend(changed),
+                Scanned::TooLarge => {
+                    let why = too_large(tree);
+                    trees.given_up = Some(why.clone());
+                    return Err(why);
+                }
+            }
+        }
+        Ok(differences)
+    }
+
+    /// Looks at the workspace after a command ran, and records what it changed.
+    pub(crate) fn after_command(&self, call: &CallName, before: Before) -> CommandChanges {
+        let mut found = CommandChanges::default();
+        let since = match before {
+            Before::Known(since) => since,
+            Before::Unknown(why) => {
+                // Said once: it will be the same for every command.
+                if !std::mem::replace(&mut self.trees().noted, true) {
+                    found.notes.push(format!("[Undo does not cover commands: {why}.]"));
+                }
+                return found;
+            }
+        };
+        found.notes.extend(self.say_unsaved_once());
+        if let Err(why) = self.record_changes(call, since, &mut found) {
+            found.notes.push(format!("[Undo does not cover this command: {why}.]"));
+        }
+        found
+    }
+
+    fn record_changes(&self, call: &CallName, since: StepId, found: &mut CommandChanges) -> Result<(), String> {
+        let message = |error: VersionsError| error.to_string();
+        let mut differences = self.scan()?;
+        if differences.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<_> = differences.iter().map(|one| (one.path.clone(), one.before, one.after)).collect();
+        let recorded = self.versions().record(&self.record.conversation, call, since, &rows).map_err(message)?;
+        let recorded: BTreeSet<_> = recorded.into_iter().collect();
+        differences.retain(|one| recorded.contains(&one.path));
+        found.changes = differences.iter().filter_map(file_change).collect();
+        let lost: Vec<_> = differences.iter().filter(|one| !one.before.is_saved()).map(|one| &one.path).collect();
+        if !lost.is_empty() {
+            let names = names(lost.iter().map(|path| self.workspace.display(path)));
+            found.notes.push(format!("[Changed without having been saved, so that undo cannot bring back: {names}.]"));
+        }
+        self.versions().trim().map_err(message)
+    }
+
+    fn say_unsaved_once(&self) -> Option<String> {
+        let mut trees = self.trees();
+        if std::mem::replace(&mut trees.noted, true) {
+            return None;
+        }
+        let unsaved: Vec<_> = trees.all.iter().flat_map(Tree::unsaved).collect();
+        if unsaved.is_empty() {
+            return None;
+        }
+        let shown = unsaved.iter().map(|(path, size)| format!("{} ({})", self.workspace.display(path), bytes(*size)));
+        Some(format!("[Undo of commands does not cover files that are too large or unreadable: {}.]", names(shown)))
+    }
+}
+
+/// The first of these names, and how many more there are.
+fn names(all: impl Iterator<Item = String>) -> String {
+    let all: Vec<_> = all.collect();
+    let mut text = all.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    if all.len() > NAMED {
+        // Writing to a String cannot fail.
+        let _ = write!(text, " and {} more", all.len() - NAMED);
+    }
+    haft_text::sanitise(&text).into_owned()
+}
+
+fn too_large(tree: &Tree) -> String {
+    format!("`{}` has more than {} files and folders", tree.root().display(), ScanLimits::default().paths)
+}
+
+pub(super) fn bytes(size: u64) -> String {
+    match size {
+        0..1024 => format!("{size} bytes"),
+        1024..1_048_576 => format!("{} KB", size / 1024),
+        1_048_576.. => format!("{:.1} MB", size as f64 / 1_048_576.0),
+    }
+}
+
+/// A change as events name it; folders are left out.
+fn file_change(difference: &Difference) -> Option<FileChange> {
+    let is_file = |version: FileVersion| match version {
+        FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => true,
+        FileVersion::Absent | FileVersion::Folder { .. } => false,
+    };
+    let kind = match (is_file(difference.before), is_file(difference.after)) {
+        (false, false) => return None,
+        (false, true) => ChangeKind::Added,
+        (true, false) => ChangeKind::Deleted,
+        (true, true) => ChangeKind::Modified,
+    };
+    Some(FileChange { path: difference.path.clone(), kind })
+}

@@ -1,0 +1,76 @@
+//! What files held: packed before it is stored, checked when it is read.
+
+use haft_store::database::SqliteFailure;
+use haft_types::ContentHash;
+use rusqlite::{Connection, OptionalExtension};
+
+/// Below this packing is not worth it.
+const SMALLEST: usize = 200;
+/// Fast: a scan packs a whole project before the first command runs.
+const LEVEL: i32 = 1;
+
+/// The content of a file or the target of a link, ready to be stored.
+#[derive(Clone, Debug)]
+pub struct FileContent {
+    hash: ContentHash,
+    size: usize,
+    zstd: bool,
+    bytes: Vec<u8>,
+}
+
+impl FileContent {
+    /// Packs these bytes.
+    pub fn pack(hash: ContentHash, bytes: Vec<u8>) -> Self {
+        let size = bytes.len();
+        let packed = (size >= SMALLEST).then(|| zstd::bulk::compress(&bytes, LEVEL).ok()).flatten();
+        match packed.filter(|packed| packed.len() < size / 10 * 9) {
+            Some(bytes) => Self { hash, size, zstd: true, bytes },
+            None => Self { hash, size, zstd: false, bytes },
+        }
+    }
+
+    /// By which it is found again.
+    pub fn hash(&self) -> ContentHash {
+        self.hash
+    }
+
+    /// How much room it takes.
+    pub fn stored_size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn insert(&self, connection: &Connection) -> Result<(), SqliteFailure> {
+        connection
+            .prepare_cached(
+                "INSERT INTO contents (hash, size, zstd, bytes) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (hash) DO NOTHING",
+            )?
+            .execute((&self.hash.0, (self.size as u64).cast_signed(), self.zstd, &self.bytes))?;
+        Ok(())
+    }
+}
+
+/// Why a content cannot be read.
+pub(super) enum Unreadable {
+    /// It was removed to keep the store within its size, or never stored.
+    Gone,
+    /// It is not what was stored.
+    Damaged,
+}
+
+pub(super) fn read(connection: &Connection, hash: ContentHash) -> Result<Result<Vec<u8>, Unreadable>, SqliteFailure> {
+    let found: Option<(i64, bool, Vec<u8>)> = connection
+        .prepare_cached("SELECT size, zstd, bytes FROM contents WHERE hash = ?1")?
+        .query_row([&hash.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    let Some((size, zstd, bytes)) = found else { return Ok(Err(Unreadable::Gone)) };
+    let bytes = match usize::try_from(size) {
+        Ok(size) if zstd => zstd::bulk::decompress(&bytes, size).ok(),
+        Ok(_) => Some(bytes),
+        Err(_) => None,
+    };
+    Ok(bytes.filter(|bytes| ContentHash::of(bytes) == hash).ok_or(Unreadable::Damaged))
+}
+
+pub(super) fn is_stored(connection: &Connection, hash: ContentHash) -> Result<bool, SqliteFailure> {
+    Ok(connection.prepare_cached("SELECT 1 FROM contents WHERE hash = ?1")?.exists([&hash.0])?)
+}

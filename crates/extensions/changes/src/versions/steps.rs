@@ -1,0 +1,380 @@
+//! The record of what calls changed, and of what was taken back: steps, each with the paths it changed.
+//!
+//! Invariant: steps are only added, in the order they happened. What a step did to a path is a row that is written once; later
+//! only how the path was left, and who took the change back, is filled in. A row names no content that is not stored.
+
+use std::path::{Path, PathBuf};
+
+use haft_store::database::SqliteFailure;
+use haft_tool::CallName;
+use haft_types::{ConversationId, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::content::{self, FileContent};
+use super::version::{FileVersion, path_bytes, read_path};
+
+/// The number of a step. Later steps have higher ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StepId(pub i64);
+
+/// What a step is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepKind {
+    /// A tool call.
+    Call,
+    /// Calls were taken back.
+    Undo,
+    /// An undo was taken back.
+    Redo,
+}
+
+impl StepKind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Undo => "undo",
+            Self::Redo => "redo",
+        }
+    }
+
+    fn read(name: &str) -> Result<Self, SqliteFailure> {
+        [Self::Call, Self::Undo, Self::Redo]
+            .into_iter()
+            .find(|kind| kind.name() == name)
+            .ok_or_else(|| SqliteFailure::Damaged(format!("`{name}` is not a kind of step")))
+    }
+}
+
+/// Something that changed files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileStep {
+    /// Its number.
+    pub id: StepId,
+    /// What it is.
+    pub kind: StepKind,
+    /// The call that did it; none for an undo or redo a person asked for.
+    pub call: Option<CallName>,
+    /// When it began.
+    pub at: Timestamp,
+    /// Whether it was finished; an undo that was killed is not.
+    pub done: bool,
+    /// What it changed, in order of the paths.
+    pub changes: Vec<PathChange>,
+}
+
+/// What a step did to a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathChange {
+    /// The path, absolute.
+    pub path: PathBuf,
+    /// What it held before.
+    pub before: FileVersion,
+    /// What it held after; unknown when the process was killed in between.
+    pub after: Option<FileVersion>,
+    /// The undo or redo that reversed it last.
+    pub taken_back: Option<StepId>,
+}
+
+/// A change that reverses others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reversal {
+    /// The path.
+    pub path: PathBuf,
+    /// What it holds now.
+    pub before: FileVersion,
+    /// What it will hold.
+    pub after: FileVersion,
+    /// The steps whose changes of this path are reversed.
+    pub of: Vec<StepId>,
+}
+
+/// The step of a call, made if there is none yet.
+fn step_of(
+    connection: &Connection,
+    conversation: &ConversationId,
+    call: &CallName,
+    now: Timestamp,
+) -> Result<i64, SqliteFailure> {
+    let found = connection
+        .prepare_cached(
+            "SELECT key FROM steps WHERE conversation = ?1 AND kind = 'call' AND message_id = ?2 AND call_id = ?3",
+        )?
+        .query_row((conversation.as_str(), call.message_id.to_string(), &call.call_id), |row| row.get(0))
+        .optional()?;
+    match found {
+        Some(key) => Ok(key),
+        None => add(connection, conversation, StepKind::Call, Some(call), now),
+    }
+}
+
+fn add(
+    connection: &Connection,
+    conversation: &ConversationId,
+    kind: StepKind,
+    call: Option<&CallName>,
+    now: Timestamp,
+) -> Result<i64, SqliteFailure> {
+    connection
+        .prepare_cached(
+            "INSERT INTO steps (conversation, kind, message_id, call_id, tool, at, done)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute((
+            conversation.as_str(),
+            kind.name(),
+            call.map(|call| call.message_id.to_string()),
+            call.map(|call| &call.call_id),
+            call.map(|call| &call.tool),
+            now.to_string(),
+            kind == StepKind::Call,
+        ))?;
+    Ok(connection.last_insert_rowid())
+}
+
+/// The version, if its content is there; one that lost its content cannot be brought back.
+fn stored(connection: &Connection, version: FileVersion) -> Result<FileVersion, SqliteFailure> {
+    Ok(match version {
+        FileVersion::File { hash, size, .. } if !content::is_stored(connection, hash)? => FileVersion::Unsaved { size },
+        FileVersion::Link { hash } if !content::is_stored(connection, hash)? => FileVersion::Unsaved { size: 0 },
+        version => version,
+    })
+}
+
+/// Notes what paths hold before a call changes them. A path the call has saved already keeps its first version.
+pub(super) fn save(
+    connection: &Connection,
+    conversation: &ConversationId,
+    call: &CallName,
+    now: Timestamp,
+    before: &[(PathBuf, FileVersion)],
+    contents: &[FileContent],
+) -> Result<(), SqliteFailure> {
+    contents.iter().try_for_each(|content| content.insert(connection))?;
+    let step = step_of(connection, conversation, call, now)?;
+    for (path, version) in before {
+        let columns = stored(connection, *version)?.columns();
+        connection
+            .prepare_cached(
+                "INSERT INTO changes (step, path, before_kind, before_mode, before_size, before_hash)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (step, path) DO NOTHING",
+            )?
+            .execute((step, path_bytes(path), columns.kind, columns.mode, columns.size, columns.hash))?;
+    }
+    Ok(())
+}
+
+/// Notes how a call left paths it saved; those it left as they were are forgotten.
+pub(super) fn changed(
+    connection: &Connection,
+    conversation: &ConversationId,
+    call: &CallName,
+    now: Timestamp,
+    after: &[(PathBuf, FileVersion)],
+    contents: &[FileContent],
+) -> Result<(), SqliteFailure> {
+    contents.iter().try_for_each(|content| content.insert(connection))?;
+    let step = step_of(connection, conversation, call, now)?;
+    for (path, version) in after {
+        let columns = stored(connection, *version)?.columns();
+        connection
+            .prepare_cached(
+                "UPDATE changes SET after_kind = ?3, after_mode = ?4, after_size = ?5, after_hash = ?6
+                 WHERE step = ?1 AND path = ?2",
+            )?
+            .execute((step, path_bytes(path), columns.kind, columns.mode, columns.size, columns.hash))?;
+    }
+    forget_unchanged(connection, step)
+}
+
+fn forget_unchanged(connection: &Connection, step: i64) -> Result<(), SqliteFailure> {
+    connection
+        .prepare_cached(
+            "DELETE FROM changes WHERE step = ?1 AND before_kind = after_kind AND before_mode = after_mode
+             AND before_hash IS after_hash AND before_kind <> 'unsaved'",
+        )?
+        .execute([step])?;
+    connection
+        .prepare_cached("DELETE FROM steps WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM changes WHERE step = ?1)")?
+        .execute([step])?;
+    Ok(())
+}
+
+/// Notes what a call did to paths that were not saved one by one. A path another step of haft left so since `since` is that
+/// step's doing.
+pub(super) fn record(
+    connection: &Connection,
+    conversation: &ConversationId,
+    call: &CallName,
+    now: Timestamp,
+    since: StepId,
+    changes: &[(PathBuf, FileVersion, FileVersion)],
+) -> Result<Vec<PathBuf>, SqliteFailure> {
+    let step = step_of(connection, conversation, call, now)?;
+    let mut kept = Vec::with_capacity(changes.len());
+    for (path, before, after) in changes {
+        let (before, after) = (stored(connection, *before)?, stored(connection, *after)?);
+        if is_of_another(connection, step, since, path, after)? {
+            continue;
+        }
+        let (old, new) = (before.columns(), after.columns());
+        connection
+            .prepare_cached(
+                "INSERT INTO changes (step, path, before_kind, before_mode, before_size, before_hash,
+                                      after_kind, after_mode, after_size, after_hash)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                 ON CONFLICT (step, path) DO UPDATE SET after_kind = ?7, after_mode = ?8, after_size = ?9, after_hash = ?10",
+            )?
+            .execute((
+                step,
+                path_bytes(path),
+                old.kind,
+                old.mode,
+                old.size,
+                old.hash,
+                new.kind,
+                new.mode,
+                new.size,
+                new.hash,
+            ))?;
+        kept.push(path.clone());
+    }
+    forget_unchanged(connection, step)?;
+    Ok(kept)
+}
+
+fn is_of_another(
+    connection: &Connection,
+    own: i64,
+    since: StepId,
+    path: &Path,
+    after: FileVersion,
+) -> Result<bool, SqliteFailure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT after_kind, after_mode, after_size, after_hash FROM changes
+         WHERE path = ?1 AND step > ?2 AND step <> ?3 AND after_kind IS NOT NULL ORDER BY step DESC LIMIT 1",
+    )?;
+    let mut rows = statement.query((path_bytes(path), since.0, own))?;
+    match rows.next()? {
+        Some(row) => Ok(FileVersion::read(row, 0)? == after),
+        None => Ok(false),
+    }
+}
+
+/// The newest step of all.
+pub(super) fn newest(connection: &Connection) -> Result<StepId, SqliteFailure> {
+    let newest: Option<i64> =
+        connection.prepare_cached("SELECT max(key) FROM steps")?.query_row([], |row| row.get(0))?;
+    Ok(StepId(newest.unwrap_or(0)))
+}
+
+/// The steps of a conversation, in order.
+pub(super) fn list(connection: &Connection, conversation: &ConversationId) -> Result<Vec<FileStep>, SqliteFailure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT key, kind, message_id, call_id, tool, at, done, path, before_kind, before_mode, before_size, before_hash,
+                after_kind, after_mode, after_size, after_hash, taken_back
+         FROM steps JOIN changes ON changes.step = steps.key WHERE conversation = ?1 ORDER BY key, path",
+    )?;
+    let mut rows = statement.query([conversation.as_str()])?;
+    let mut steps: Vec<FileStep> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id = StepId(row.get(0)?);
+        let change = read_change(row)?;
+        match steps.last_mut() {
+            Some(last) if last.id == id => last.changes.push(change),
+            _ => steps.push(read_step(row, id, change)?),
+        }
+    }
+    Ok(steps)
+}
+
+fn read_step(row: &Row<'_>, id: StepId, first: PathChange) -> Result<FileStep, SqliteFailure> {
+    let kind: String = row.get(1)?;
+    let message: Option<String> = row.get(2)?;
+    let (call_id, tool): (Option<String>, Option<String>) = (row.get(3)?, row.get(4)?);
+    let at: String = row.get(5)?;
+    let damaged = |what: &str| SqliteFailure::Damaged(format!("step {} has an unreadable {what}", id.0));
+    let call = match (message, call_id) {
+        (Some(message), Some(call_id)) => Some(CallName {
+            message_id: message.parse().map_err(|_| damaged("message id"))?,
+            call_id,
+            tool: tool.unwrap_or_default(),
+        }),
+        _ => None,
+    };
+    Ok(FileStep {
+        id,
+        kind: StepKind::read(&kind)?,
+        call,
+        at: at.parse().map_err(|_| damaged("time"))?,
+        done: row.get(6)?,
+        changes: vec![first],
+    })
+}
+
+fn read_change(row: &Row<'_>) -> Result<PathChange, SqliteFailure> {
+    let known = row.get::<_, Option<String>>(12)?.is_some();
+    Ok(PathChange {
+        path: read_path(row, 7)?,
+        before: FileVersion::read(row, 8)?,
+        after: if known { Some(FileVersion::read(row, 12)?) } else { None },
+        taken_back: row.get::<_, Option<i64>>(16)?.map(StepId),
+    })
+}
+
+/// Notes an undo or redo that is about to be done.
+pub(super) fn begin(
+    connection: &Connection,
+    conversation: &ConversationId,
+    kind: StepKind,
+    call: Option<&CallName>,
+    now: Timestamp,
+    reversals: &[Reversal],
+    contents: &[FileContent],
+) -> Result<StepId, SqliteFailure> {
+    contents.iter().try_for_each(|content| content.insert(connection))?;
+    let step = add(connection, conversation, kind, call, now)?;
+    for Reversal { path, before, after, of } in reversals {
+        let (old, new) = (before.columns(), after.columns());
+        connection
+            .prepare_cached(
+                "INSERT INTO changes (step, path, before_kind, before_mode, before_size, before_hash,
+                                      after_kind, after_mode, after_size, after_hash)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            )?
+            .execute((
+                step,
+                path_bytes(path),
+                old.kind,
+                old.mode,
+                old.size,
+                old.hash,
+                new.kind,
+                new.mode,
+                new.size,
+                new.hash,
+            ))?;
+        for reversed in of {
+            connection
+                .prepare_cached("UPDATE changes SET taken_back = ?3 WHERE step = ?1 AND path = ?2")?
+                .execute((reversed.0, path_bytes(path), step))?;
+        }
+    }
+    Ok(StepId(step))
+}
+
+/// Notes that an undo or redo is over, and which of its paths it did not change after all.
+pub(super) fn finish(connection: &Connection, step: StepId, failed: &[&Path]) -> Result<(), SqliteFailure> {
+    for path in failed {
+        connection
+            .prepare_cached("DELETE FROM changes WHERE step = ?1 AND path = ?2")?
+            .execute((step.0, path_bytes(path)))?;
+        connection
+            .prepare_cached("UPDATE changes SET taken_back = NULL WHERE taken_back = ?1 AND path = ?2")?
+            .execute((step.0, path_bytes(path)))?;
+    }
+    connection.prepare_cached("UPDATE steps SET done = 1 WHERE key = ?1")?.execute([step.0])?;
+    connection
+        .prepare_cached("DELETE FROM steps WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM changes WHERE step = ?1)")?
+        .execute([step.0])?;
+    Ok(())
+}

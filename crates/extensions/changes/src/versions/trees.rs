@@ -1,0 +1,115 @@
+//! What trees looked like when they were last scanned.
+
+use std::path::{Path, PathBuf};
+
+use haft_store::database::SqliteFailure;
+use haft_types::Timestamp;
+use rusqlite::{Connection, OptionalExtension};
+
+use super::content::FileContent;
+use super::version::{FileVersion, path_bytes, read_path};
+
+/// What changes of a file whenever its content does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileStamp {
+    /// When it was last written, in nanoseconds.
+    pub mtime_ns: i64,
+    /// When it was last touched in any way, in nanoseconds.
+    pub ctime_ns: i64,
+    /// Its inode.
+    pub inode: u64,
+    /// Its device.
+    pub device: u64,
+}
+
+/// A path as a scan knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownFile {
+    /// What it holds.
+    pub version: FileVersion,
+    /// By which it is seen that it still holds that; none when it must be looked at again.
+    pub stamp: Option<FileStamp>,
+}
+
+/// What a scan found out; the paths are relative to the root.
+#[derive(Debug, Default)]
+pub struct TreeUpdate {
+    /// Paths that are new or changed.
+    pub known: Vec<(PathBuf, KnownFile)>,
+    /// Paths that are gone.
+    pub gone: Vec<PathBuf>,
+    /// Contents that are not stored yet.
+    pub contents: Vec<FileContent>,
+}
+
+/// Everything known of the tree at `root`, by path relative to it.
+pub(super) fn read(connection: &Connection, root: &Path) -> Result<Vec<(PathBuf, KnownFile)>, SqliteFailure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT path, kind, mode, size, hash, mtime_ns, ctime_ns, inode, device FROM tree_files
+         WHERE tree = (SELECT key FROM trees WHERE root = ?1)",
+    )?;
+    let mut rows = statement.query([path_bytes(root)])?;
+    let mut files = Vec::new();
+    while let Some(row) = rows.next()? {
+        let stamp = match row.get::<_, Option<i64>>(5)? {
+            Some(mtime_ns) => Some(FileStamp {
+                mtime_ns,
+                ctime_ns: row.get(6)?,
+                inode: row.get::<_, i64>(7)?.cast_unsigned(),
+                device: row.get::<_, i64>(8)?.cast_unsigned(),
+            }),
+            None => None,
+        };
+        files.push((read_path(row, 0)?, KnownFile { version: FileVersion::read(row, 1)?, stamp }));
+    }
+    Ok(files)
+}
+
+/// Notes what a scan found out, contents and all.
+pub(super) fn update(
+    connection: &Connection,
+    root: &Path,
+    update: &TreeUpdate,
+    now: Timestamp,
+) -> Result<(), SqliteFailure> {
+    let tree = tree_of(connection, root, now)?;
+    update.contents.iter().try_for_each(|content| content.insert(connection))?;
+    let mut insert = connection.prepare_cached(
+        "INSERT OR REPLACE INTO tree_files (tree, path, kind, mode, size, hash, mtime_ns, ctime_ns, inode, device)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    )?;
+    for (path, known) in &update.known {
+        let (columns, stamp) = (known.version.columns(), known.stamp);
+        insert.execute((
+            tree,
+            path_bytes(path),
+            columns.kind,
+            columns.mode,
+            columns.size,
+            columns.hash,
+            stamp.map(|stamp| stamp.mtime_ns),
+            stamp.map(|stamp| stamp.ctime_ns),
+            stamp.map(|stamp| stamp.inode.cast_signed()),
+            stamp.map(|stamp| stamp.device.cast_signed()),
+        ))?;
+    }
+    let mut delete = connection.prepare_cached("DELETE FROM tree_files WHERE tree = ?1 AND path = ?2")?;
+    for path in &update.gone {
+        delete.execute((tree, path_bytes(path)))?;
+    }
+    Ok(())
+}
+
+fn tree_of(connection: &Connection, root: &Path, now: Timestamp) -> Result<i64, SqliteFailure> {
+    let found = connection
+        .prepare_cached("UPDATE trees SET used_at = ?2 WHERE root = ?1 RETURNING key")?
+        .query_row((path_bytes(root), now.to_string()), |row| row.get(0))
+        .optional()?;
+    if let Some(key) = found {
+        return Ok(key);
+    }
+    connection
+        .prepare_cached("INSERT INTO trees (root, used_at) VALUES (?1, ?2)")?
+        .execute((path_bytes(root), now.to_string()))?;
+    Ok(connection.last_insert_rowid())
+}

@@ -1,0 +1,110 @@
+//! What a path holds at a moment, and how that is written in a row.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use haft_store::database::SqliteFailure;
+use haft_types::ContentHash;
+use rusqlite::Row;
+
+/// What a path holds at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FileVersion {
+    /// Nothing.
+    Absent,
+    /// A regular file.
+    File {
+        /// Its permission bits.
+        mode: u32,
+        /// Its size in bytes.
+        size: u64,
+        /// The hash of its content, by which the content is found.
+        hash: ContentHash,
+    },
+    /// A symbolic link.
+    Link {
+        /// The hash of its target, by which the target is found.
+        hash: ContentHash,
+    },
+    /// A folder, without what is in it.
+    Folder {
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// Something whose content was not saved: too large, unreadable, or neither file, link nor folder.
+    Unsaved {
+        /// Its size in bytes.
+        size: u64,
+    },
+}
+
+impl FileVersion {
+    /// Under which its content is stored, if it has any.
+    pub fn hash(&self) -> Option<ContentHash> {
+        match self {
+            Self::File { hash, .. } | Self::Link { hash } => Some(*hash),
+            Self::Absent | Self::Folder { .. } | Self::Unsaved { .. } => None,
+        }
+    }
+
+    /// Whether it can be brought back.
+    pub fn is_saved(&self) -> bool {
+        match self {
+            Self::Absent | Self::File { .. } | Self::Link { .. } | Self::Folder { .. } => true,
+            Self::Unsaved { .. } => false,
+        }
+    }
+
+    /// Its permission bits, where it has any.
+    pub fn mode(&self) -> Option<u32> {
+        match self {
+            Self::File { mode, .. } | Self::Folder { mode } => Some(*mode),
+            Self::Absent | Self::Link { .. } | Self::Unsaved { .. } => None,
+        }
+    }
+
+    pub(super) fn columns(&self) -> Columns {
+        let (kind, size) = match self {
+            Self::Absent => ("absent", 0),
+            Self::File { size, .. } => ("file", *size),
+            Self::Link { .. } => ("link", 0),
+            Self::Folder { .. } => ("folder", 0),
+            Self::Unsaved { size } => ("unsaved", *size),
+        };
+        Columns { kind, mode: self.mode().unwrap_or(0), size: size.cast_signed(), hash: self.hash().map(|hash| hash.0) }
+    }
+
+    /// Reads the four columns that begin at `first`.
+    pub(super) fn read(row: &Row<'_>, first: usize) -> Result<Self, SqliteFailure> {
+        let kind: String = row.get(first)?;
+        let mode: u32 = row.get(first + 1)?;
+        let size = row.get::<_, i64>(first + 2)?.cast_unsigned();
+        let hash = row.get::<_, Option<[u8; 16]>>(first + 3)?.map(ContentHash);
+        match (kind.as_str(), hash) {
+            ("absent", None) => Ok(Self::Absent),
+            ("file", Some(hash)) => Ok(Self::File { mode, size, hash }),
+            ("link", Some(hash)) => Ok(Self::Link { hash }),
+            ("folder", None) => Ok(Self::Folder { mode }),
+            ("unsaved", None) => Ok(Self::Unsaved { size }),
+            (kind, _) => Err(SqliteFailure::Damaged(format!("`{kind}` is not what a path can hold"))),
+        }
+    }
+}
+
+/// A version as a row holds it.
+pub(super) struct Columns {
+    pub(super) kind: &'static str,
+    pub(super) mode: u32,
+    pub(super) size: i64,
+    pub(super) hash: Option<[u8; 16]>,
+}
+
+pub(super) fn path_bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}
+
+pub(super) fn read_path(row: &Row<'_>, column: usize) -> Result<PathBuf, SqliteFailure> {
+    let bytes: Vec<u8> = row.get(column)?;
+    Ok(PathBuf::from(OsStr::from_bytes(&bytes)))
+}

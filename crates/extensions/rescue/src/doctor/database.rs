@@ -1,0 +1,260 @@
+//! The database of conversations: its pages, its rows, and what rows say of each other.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use haft_store::database::{self, DatabaseFile, SqliteFailure, keep_damaged_log};
+use haft_store::{StoreError, damaged_copies};
+use haft_types::{ConversationId, Message};
+use rusqlite::{Connection, Row};
+
+use super::{Check, CheckHealth, Patient, megabytes};
+
+const DATABASE: &str = "database";
+
+/// Every check of the database; only the first if it cannot be opened.
+pub(super) fn check(patient: &Patient) -> Vec<Check> {
+    let path = &patient.database;
+    if !path.exists() {
+        return vec![Check::new(DATABASE, CheckHealth::Skipped, "there are no conversations yet")];
+    }
+    let place = DatabaseFile { path: path.clone(), lock_timeout: patient.config.lock_timeout() };
+    let mut checks = Vec::from_iter(log(path));
+    let mut connection = match database::connect(&place) {
+        Ok(connection) => connection,
+        // Not even the first look is possible: that says nothing about what is there.
+        Err(error @ (StoreError::NewerFormat { .. } | StoreError::LockTimeout { .. } | StoreError::Io { .. })) => {
+            checks.push(Check::new(DATABASE, CheckHealth::Warning, error.to_string()));
+            return checks;
+        }
+        Err(error) => {
+            checks.push(Check::new(DATABASE, CheckHealth::Damaged, error.to_string()));
+            return checks;
+        }
+    };
+    for (name, check) in CHECKS {
+        checks.push(check(&mut connection).unwrap_or_else(|failure| {
+            let problem = place.explain(failure);
+            Check::new(name, CheckHealth::Damaged, format!("it cannot be looked at: {problem}"))
+        }));
+    }
+    let first = checks.iter_mut().find(|check| check.name == DATABASE);
+    if let Some(first) = first.filter(|check| check.health == CheckHealth::Ok) {
+        first.message = format!("{} ({})", first.message, megabytes(path));
+    }
+    checks
+}
+
+/// Damaged logs, now or since the last time that somebody looked; none is not worth a line.
+fn log(database: &Path) -> Option<Check> {
+    const NAME: &str = "log";
+    if let Err(error) = keep_damaged_log(database) {
+        return Some(Check::new(
+            NAME,
+            CheckHealth::Damaged,
+            format!("it is damaged, and no copy can be kept: {error}"),
+        ));
+    }
+    let copies = damaged_copies(database);
+    if copies.is_empty() {
+        return None;
+    }
+    let message = "the newest messages were lost to damage; these copies of the log were kept";
+    let details = copies.iter().map(|copy| copy.display().to_string()).collect();
+    Some(Check::new(NAME, CheckHealth::Damaged, message).with_details(details))
+}
+
+type Checking = fn(&mut Connection) -> Result<Check, SqliteFailure>;
+
+const CHECKS: [(&str, Checking); 4] =
+    [(DATABASE, integrity), ("messages", messages), ("references", references), ("requests", requests)];
+
+/// What SQLite itself says of pages, trees and foreign keys. Indexes that do not fit their tables are made anew.
+fn integrity(connection: &mut Connection) -> Result<Check, SqliteFailure> {
+    let found = integrity_check(connection)?;
+    if found.is_empty() {
+        return Ok(foreign_keys(connection)?
+            .unwrap_or_else(|| Check::new(DATABASE, CheckHealth::Ok, "pages and trees are whole")));
+    }
+    if found.iter().all(|line| line.contains("index")) {
+        connection.execute_batch("REINDEX")?;
+        if integrity_check(connection)?.is_empty() {
+            let check =
+                Check::new(DATABASE, CheckHealth::Repaired, "indexes did not fit their tables and were made anew");
+            return Ok(check.with_details(found));
+        }
+    }
+    Ok(Check::new(DATABASE, CheckHealth::Damaged, "pages are damaged").with_details(found))
+}
+
+fn integrity_check(connection: &Connection) -> Result<Vec<String>, SqliteFailure> {
+    let mut statement = connection.prepare("PRAGMA integrity_check(1000)")?;
+    let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+    Ok(lines.into_iter().filter(|line| line != "ok").collect())
+}
+
+fn foreign_keys(connection: &Connection) -> Result<Option<Check>, SqliteFailure> {
+    let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
+    let read = |row: &Row<'_>| {
+        let (table, key, parent): (String, Option<i64>, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let key = key.map_or_else(String::new, |key| format!(" {key}"));
+        Ok(format!("row{key} of `{table}` refers to a row of `{parent}` that is not there"))
+    };
+    let found = statement.query_map([], read)?.collect::<Result<Vec<String>, rusqlite::Error>>()?;
+    if found.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Check::new(DATABASE, CheckHealth::Damaged, "rows refer to rows that are not there").with_details(found)))
+}
+
+/// Each message and revision: whether it can be read and is what was stored.
+fn messages(connection: &mut Connection) -> Result<Check, SqliteFailure> {
+    let ids = ids(connection)?;
+    let mut found = Vec::new();
+    let mut count = 0_u64;
+    for (table, what) in [("messages", "message"), ("revisions", "a revision of message")] {
+        let mut statement = connection.prepare(&format!("SELECT conversation, position, hash, body FROM {table}"))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            count += u64::from(table == "messages");
+            let (conversation, position): (i64, i64) = (row.get(0)?, row.get(1)?);
+            if let Some(problem) = problem_of(row)? {
+                found.push(format!("{what} {position} of {}: {problem}", name_of(&ids, conversation)));
+            }
+        }
+    }
+    if found.is_empty() {
+        return Ok(Check::new("messages", CheckHealth::Ok, format!("{count} messages are what was stored")));
+    }
+    let message = format!("{} of {count} messages cannot be read as they were stored", found.len());
+    Ok(Check::new("messages", CheckHealth::Damaged, message).with_details(found))
+}
+
+fn problem_of(row: &Row<'_>) -> Result<Option<String>, SqliteFailure> {
+    let (hash, body) = (row.get_ref(2)?, row.get_ref(3)?);
+    let (Ok(hash), Ok(body)) = (hash.as_blob(), body.as_str()) else {
+        return Ok(Some("its columns are not what they should be".to_owned()));
+    };
+    Ok(match serde_json::from_str::<Message>(body) {
+        Err(error) => Some(error.to_string()),
+        Ok(message) if message.content_hash().0 != hash => Some("its content is not what was stored".to_owned()),
+        Ok(_) => None,
+    })
+}
+
+fn ids(connection: &Connection) -> Result<HashMap<i64, String>, SqliteFailure> {
+    let mut statement = connection.prepare("SELECT key, id FROM conversations")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn name_of(ids: &HashMap<i64, String>, key: i64) -> String {
+    ids.get(&key).map_or_else(|| format!("conversation number {key}"), |id| format!("conversation `{id}`"))
+}
+
+/// What conversations say of their messages, and namespaces of their conversations.
+fn references(connection: &mut Connection) -> Result<Check, SqliteFailure> {
+    let transaction = database::begin(connection)?;
+    let mut repaired = Vec::new();
+    let without = "SELECT id FROM conversations
+                   WHERE NOT EXISTS (SELECT 1 FROM lineage WHERE lineage.conversation = key AND source = key)";
+    for id in texts(&transaction, without)? {
+        repaired.push(format!("conversation `{id}` did not name itself as the source of its messages"));
+    }
+    database::mend_lineage(&transaction)?;
+
+    let mut missing = Vec::new();
+    for MessageCounts { id, said, count, last } in counted(&transaction)? {
+        if count != last || said > last {
+            missing.push(format!("conversation `{id}` has {count} of {} messages", said.max(last)));
+        } else if said < last {
+            repaired.push(format!("conversation `{id}` counted {said} messages and has {count}"));
+        }
+    }
+    mend_counters(&transaction)?;
+
+    let dangling = "SELECT namespace FROM current_conversations
+                    WHERE conversation NOT IN (SELECT key FROM conversations)";
+    for namespace in texts(&transaction, dangling)? {
+        repaired.push(format!("the current conversation of `{namespace}` is not there"));
+    }
+    transaction
+        .execute("DELETE FROM current_conversations WHERE conversation NOT IN (SELECT key FROM conversations)", [])?;
+    transaction.commit()?;
+
+    Ok(if !missing.is_empty() {
+        missing.extend(repaired);
+        Check::new("references", CheckHealth::Damaged, "messages are missing").with_details(missing)
+    } else if !repaired.is_empty() {
+        Check::new("references", CheckHealth::Repaired, "what could be counted again was counted again")
+            .with_details(repaired)
+    } else {
+        Check::new("references", CheckHealth::Ok, "no message is missing")
+    })
+}
+
+/// Raises counters that are lower than what is there: the next message must not take the place of one.
+fn mend_counters(connection: &Connection) -> Result<(), SqliteFailure> {
+    connection.execute(
+        "UPDATE conversations SET messages = there.last
+         FROM (SELECT lineage.conversation AS key, max(messages.position) AS last FROM lineage
+               JOIN messages ON messages.conversation = lineage.source AND messages.position <= lineage.last_position
+               GROUP BY lineage.conversation) AS there
+         WHERE there.key = conversations.key AND there.last > conversations.messages",
+        [],
+    )?;
+    connection.execute(
+        "UPDATE conversations SET requests = there.last
+         FROM (SELECT conversation AS key, max(number) AS last FROM requests GROUP BY conversation) AS there
+         WHERE there.key = conversations.key AND there.last > conversations.requests",
+        [],
+    )?;
+    Ok(())
+}
+
+fn texts(connection: &Connection, sql: &str) -> Result<Vec<String>, SqliteFailure> {
+    let mut statement = connection.prepare(sql)?;
+    Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+}
+
+/// The messages of a conversation, counted.
+struct MessageCounts {
+    id: String,
+    /// How many it says it has.
+    said: i64,
+    /// How many it has.
+    count: i64,
+    /// The position of the last of them.
+    last: i64,
+}
+
+fn counted(connection: &Connection) -> Result<Vec<MessageCounts>, SqliteFailure> {
+    let mut statement = connection.prepare(
+        "SELECT conversations.id, conversations.messages, count(messages.key), coalesce(max(messages.position), 0)
+         FROM conversations
+         LEFT JOIN lineage ON lineage.conversation = conversations.key
+         LEFT JOIN messages ON messages.conversation = lineage.source AND messages.position <= lineage.last_position
+         GROUP BY conversations.key ORDER BY conversations.key",
+    )?;
+    let read =
+        |row: &Row<'_>| Ok(MessageCounts { id: row.get(0)?, said: row.get(1)?, count: row.get(2)?, last: row.get(3)? });
+    Ok(statement.query_map([], read)?.collect::<Result<_, _>>()?)
+}
+
+/// Whether every logged request can be made whole again.
+fn requests(connection: &mut Connection) -> Result<Check, SqliteFailure> {
+    let ids = texts(connection, "SELECT id FROM conversations WHERE requests > 0 AND deleted_at IS NULL ORDER BY key")?;
+    let (mut found, mut count) = (Vec::new(), 0_u64);
+    for id in ids {
+        match database::requests(connection, &ConversationId::new(&id)) {
+            Ok(checked) => count += checked,
+            Err(failure @ SqliteFailure::Sqlite(_)) => return Err(failure),
+            Err(failure) => found.push(format!("conversation `{id}`: {}", failure.in_words())),
+        }
+    }
+    if found.is_empty() {
+        return Ok(Check::new("requests", CheckHealth::Ok, format!("{count} logged requests can be made whole")));
+    }
+    let message = "some logged requests cannot be made whole; conversations are not affected";
+    Ok(Check::new("requests", CheckHealth::Damaged, message).with_details(found))
+}

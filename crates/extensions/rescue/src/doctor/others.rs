@@ -1,0 +1,144 @@
+//! What stands beside the conversations: the search index, the backups, the versions of files.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_changes::versions::{FileVersions, SqliteVersions, VersionsError};
+use haft_store::Backups;
+use haft_store::database::{remove_search_index, search_index as index_of};
+use haft_types::ContentHash;
+use rusqlite::{Connection, OpenFlags};
+
+use super::{Check, CheckHealth, Patient, megabytes};
+
+/// The search index; a damaged one is removed, since it is made anew from the conversations.
+pub(super) fn search_index(database: &Path) -> Check {
+    const NAME: &str = "search index";
+    let path = index_of(database);
+    if !path.exists() {
+        return Check::new(NAME, CheckHealth::Skipped, "it is made with the first search");
+    }
+    let Err(problem) = check_index(&path) else {
+        return Check::new(NAME, CheckHealth::Ok, format!("it is whole ({})", megabytes(&path)));
+    };
+    match remove_search_index(database) {
+        Ok(()) => Check::new(
+            NAME,
+            CheckHealth::Repaired,
+            format!("it was damaged ({problem}); the next search makes it anew"),
+        ),
+        Err(error) => Check::new(NAME, CheckHealth::Warning, format!("{} cannot be removed: {error}", path.display())),
+    }
+}
+
+/// Checks the search index by its own means.
+fn check_index(path: &Path) -> Result<(), rusqlite::Error> {
+    let index = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    index.busy_timeout(Duration::from_secs(10))?;
+    index.execute("INSERT INTO entries (entries) VALUES ('integrity-check')", [])?;
+    index.query_row("SELECT message FROM progress", [], |row| row.get::<_, i64>(0))?;
+    Ok(())
+}
+
+/// Whether there is a backup to go back to.
+pub(super) fn backups(patient: &Patient) -> Check {
+    const NAME: &str = "backups";
+    let backups = Backups::new(&patient.database, &patient.backups, &patient.config, Arc::clone(&patient.clock));
+    let all = match backups.list() {
+        Ok(all) => all,
+        Err(error) => return Check::new(NAME, CheckHealth::Warning, error.to_string()),
+    };
+    // What a restore put aside may well be damaged: that is why it was replaced.
+    let (copies, replaced): (Vec<_>, Vec<_>) = all.into_iter().partition(|backup| !backup.was_replaced());
+    let Some(newest) = copies.last() else {
+        let message = "there are none yet";
+        return Check::new(
+            NAME,
+            if patient.database.exists() { CheckHealth::Warning } else { CheckHealth::Skipped },
+            message,
+        );
+    };
+    let bad: Vec<String> = copies
+        .iter()
+        .filter_map(|backup| Some(format!("{}: {}", backup.name, check_backup(&backup.path).err()?)))
+        .collect();
+    let newest = newest.made_at.strftime("%Y-%m-%d %H:%M");
+    if bad.is_empty() {
+        let aside = if replaced.is_empty() {
+            String::new()
+        } else {
+            format!("; {} were put aside by restores", replaced.len())
+        };
+        return Check::new(
+            NAME,
+            CheckHealth::Ok,
+            format!("{} are whole, the newest of {newest} UTC{aside}", copies.len()),
+        );
+    }
+    let message = format!("{} of {} cannot be used", bad.len(), copies.len());
+    Check::new(NAME, CheckHealth::Warning, message).with_details(bad)
+}
+
+/// Checks a backup without changing anything beside it.
+fn check_backup(path: &Path) -> Result<(), String> {
+    let check = || -> Result<String, rusqlite::Error> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let connection = Connection::open_with_flags(immutable(path), flags)?;
+        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+    };
+    match check() {
+        Ok(found) if found == "ok" => Ok(()),
+        Ok(found) => Err(found),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The address of a file that nobody writes to.
+fn immutable(path: &Path) -> String {
+    let path = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    format!("file:{path}?immutable=1")
+}
+
+/// The contents of files behind undo.
+pub(super) fn versions(patient: &Patient) -> Check {
+    const NAME: &str = "file versions";
+    let versions = SqliteVersions::at(&patient.versions, &patient.config, Arc::clone(&patient.clock));
+    if !versions.exists() {
+        return Check::new(NAME, CheckHealth::Skipped, "no file was changed yet");
+    }
+    match unreadable(&patient.versions, &versions) {
+        Ok((count, bad)) if bad.is_empty() => {
+            Check::new(NAME, CheckHealth::Ok, format!("{count} contents are what was stored"))
+        }
+        Ok((count, bad)) => {
+            let message =
+                format!("{} of {count} contents cannot be read; calls that need them cannot be undone", bad.len());
+            Check::new(NAME, CheckHealth::Damaged, message).with_details(bad)
+        }
+        Err(error) => {
+            let message = format!("they cannot be read ({error}); nothing can be undone");
+            Check::new(NAME, CheckHealth::Damaged, message)
+        }
+    }
+}
+
+fn unreadable(folder: &Path, versions: &dyn FileVersions) -> Result<(usize, Vec<String>), Box<dyn std::error::Error>> {
+    let path = folder.join("versions.db");
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if found != "ok" {
+        return Err(found.into());
+    }
+    let mut statement = connection.prepare("SELECT hash FROM contents")?;
+    let hashes = statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<[u8; 16]>, _>>()?;
+    let mut bad = Vec::new();
+    for hash in &hashes {
+        match versions.content(ContentHash(*hash)) {
+            // One that went meanwhile went by rule.
+            Ok(_) | Err(VersionsError::Gone { .. }) => {}
+            Err(error) => bad.push(error.to_string()),
+        }
+    }
+    Ok((hashes.len(), bad))
+}

@@ -1,0 +1,139 @@
+//! Conversations out of a damaged database, without SQLite: every row whose own pages are whole, whatever became of the rest.
+//!
+//! SQLite finds a row through the header, the schema and the inner pages of a tree; if one of them is gone, so is everything
+//! below. Here every page is looked at by itself. A row is known by the shape of its columns, and a message by its hash, so
+//! nothing is taken for a message that was not stored as one.
+//!
+//! Nothing is written: what was found is given out as documents, which can be imported elsewhere.
+
+mod pages;
+mod record;
+mod rows;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use haft_store::{ConversationDocument, DEFAULT_NAMESPACE, StoreError};
+use haft_types::{ConversationId, Message, Metadata, Timestamp};
+use serde_json::json;
+
+use self::pages::Pages;
+use self::rows::{Heading, SalvagedLineage, SalvagedMessage, SalvagedRows, Versioned};
+
+/// Under which key of its metadata a conversation tells what is missing in it.
+const SALVAGED: &str = "salvaged";
+
+/// A conversation, as far as it could be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Salvaged {
+    /// The conversation.
+    pub document: ConversationDocument,
+    /// The namespace it belongs to.
+    pub namespace: String,
+    /// How many of its messages could not be read.
+    pub lost: u64,
+}
+
+/// What a database gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SalvageReport {
+    /// Conversations.
+    pub conversations: u64,
+    /// Messages in them; those that forks share count in each.
+    pub messages: u64,
+    /// Messages that are known to have been there and could not be read.
+    pub lost: u64,
+}
+
+/// Reads what can be read of the database at `path` and gives out each conversation, one after another.
+pub fn salvage<E: From<StoreError>>(
+    path: &Path,
+    mut each: impl FnMut(Salvaged) -> Result<(), E>,
+) -> Result<SalvageReport, E> {
+    let failed = |source| StoreError::Io { action: "read", path: path.to_path_buf(), source };
+    let pages = Pages::open(path).map_err(failed)?;
+    let found = rows::find(&pages).map_err(failed)?;
+    let mut report = SalvageReport::default();
+    let mut keys: Vec<i64> = found.headings.keys().chain(found.messages.keys()).copied().collect();
+    keys.sort_unstable();
+    keys.dedup();
+    for key in keys {
+        let salvaged = conversation(&pages, &found, key);
+        // A conversation nobody ever wrote to, or a number in a damaged row.
+        if salvaged.document.messages.is_empty() && !found.headings.contains_key(&key) {
+            continue;
+        }
+        report.conversations += 1;
+        report.messages += salvaged.document.messages.len() as u64;
+        report.lost += salvaged.lost;
+        each(salvaged)?;
+    }
+    Ok(report)
+}
+
+/// Puts a conversation together from its sources.
+fn conversation(pages: &Pages, found: &SalvagedRows, key: i64) -> Salvaged {
+    let own = [SalvagedLineage { step: i64::MAX, of: key, last_position: i64::MAX, last_revision: i64::MAX }];
+    let sources = match found.lineage.get(&key) {
+        Some(sources) if sources.iter().any(|source| source.of == key) => sources.as_slice(),
+        // Its own row of them is lost: what is its own is still its own.
+        Some(_) | None => &own,
+    };
+    let mut messages: BTreeMap<i64, Message> = BTreeMap::new();
+    for source in sources {
+        let rows = found.messages.get(&source.of).into_iter().flatten();
+        let shared = rows.filter(|(position, _)| **position <= source.last_position);
+        messages.extend(shared.filter_map(|(position, at)| Some((*position, read(pages, at)?))));
+        let revisions = found.revisions.get(&source.of).map_or(&[][..], Vec::as_slice);
+        let seen = |one: &&Versioned| one.key <= source.last_revision && one.position <= source.last_position;
+        for revision in revisions.iter().filter(seen) {
+            messages.extend(read(pages, &revision.at).map(|message| (revision.position, message)));
+        }
+    }
+    document(key, found.headings.get(&key), messages)
+}
+
+fn read(pages: &Pages, at: &SalvagedMessage) -> Option<Message> {
+    rows::message(pages, at)
+}
+
+fn document(key: i64, heading: Option<&Heading>, messages: BTreeMap<i64, Message>) -> Salvaged {
+    let last = messages.keys().next_back().copied().unwrap_or(0);
+    let expected = heading.map_or(0, |heading| heading.messages).max(last);
+    let lost = u64::try_from(expected).unwrap_or(0).saturating_sub(messages.len() as u64);
+    let missing: Vec<i64> = (1..=expected).filter(|position| !messages.contains_key(position)).take(100).collect();
+    let first_time = messages.values().next().map_or(Timestamp::UNIX_EPOCH, |message| message.created_at);
+    let last_time = messages.values().next_back().map_or(first_time, |message| message.created_at);
+    let messages: Vec<Message> = messages.into_values().collect();
+    let mut document = match heading {
+        Some(heading) => ConversationDocument {
+            id: ConversationId::new(&heading.id),
+            name: heading.name.clone(),
+            description: heading.description.clone(),
+            created_at: heading.created_at,
+            updated_at: heading.updated_at,
+            metadata: heading.metadata.clone(),
+            messages,
+        },
+        None => ConversationDocument {
+            id: ConversationId::new(format!("salvaged-{key}")),
+            name: format!("Salvaged conversation {key}"),
+            description: String::new(),
+            created_at: first_time,
+            updated_at: last_time,
+            metadata: Metadata::new(),
+            messages,
+        },
+    };
+    if lost > 0 || heading.is_none() {
+        document.metadata.insert(SALVAGED.into(), json!({ "lost": lost, "missing": missing }));
+    }
+    let namespace = heading.map_or(DEFAULT_NAMESPACE, |heading| heading.namespace.as_str()).to_owned();
+    Salvaged { document, namespace, lost }
+}
+
+/// Rows by conversation.
+type ByConversation<T> = HashMap<i64, T>;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! The pages of a database file with its write-ahead log, each by itself. The format is that of sqlite.org/fileformat2.html.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use haft_store::database::{USUAL_PAGE, WriteAheadLog, beside, read_up_to};
+
+/// Where a page lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum PageLocation {
+    /// In the database file.
+    Database(u32),
+    /// In the log, at this offset.
+    Log(u64),
+}
+
+/// Which version of a page is meant, where there are several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PageVersion {
+    /// The newest committed one, which is what SQLite reads.
+    Committed,
+    /// The last one in the log. Behind a damaged frame nothing counts as committed, and yet it may be whole.
+    Last,
+    /// The one in the database file.
+    Filed,
+}
+
+impl PageVersion {
+    /// In the order in which they are tried.
+    pub(super) const ALL: [Self; 3] = [Self::Committed, Self::Last, Self::Filed];
+}
+
+/// A database file and its log.
+pub(super) struct Pages {
+    database: File,
+    log: Option<File>,
+    size: u32,
+    reserved: u32,
+    count: u32,
+    /// The newest committed version of each page that is in the log.
+    newest: HashMap<u32, u64>,
+    /// The last version of each page that is in the log.
+    last: HashMap<u32, u64>,
+    /// Every frame of the log, with the number of its page.
+    frames: Vec<(u32, u64)>,
+}
+
+impl Pages {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let database = File::open(path)?;
+        let mut header = [0; 100];
+        let read = read_up_to(&database, &mut header, 0)?;
+        let log_path = beside(path, "-wal");
+        let log = match File::open(log_path) {
+            Ok(file) => Some(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let (size, reserved) = if read == 100 { page_size(&header) } else { (USUAL_PAGE, 0) };
+        let count = u32::try_from(database.metadata()?.len() / u64::from(size)).unwrap_or(u32::MAX);
+        let mut pages = Self {
+            database,
+            log,
+            size,
+            reserved,
+            count,
+            newest: HashMap::new(),
+            last: HashMap::new(),
+            frames: Vec::new(),
+        };
+        pages.read_log()?;
+        Ok(pages)
+    }
+
+    /// How many bytes of a page hold something.
+    pub(super) fn usable(&self) -> usize {
+        (self.size - self.reserved) as usize
+    }
+
+    /// Where the page of this number lies in this version.
+    pub(super) fn find(&self, number: u32, version: PageVersion) -> PageLocation {
+        let in_log = match version {
+            PageVersion::Committed => self.newest.get(&number),
+            PageVersion::Last => self.last.get(&number),
+            PageVersion::Filed => None,
+        };
+        in_log.map_or(PageLocation::Database(number), |offset| PageLocation::Log(*offset))
+    }
+
+    fn newest(&self, number: u32) -> PageLocation {
+        self.find(number, PageVersion::Committed)
+    }
+
+    /// Every version of every page: the newest ones first.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u32, PageLocation)> + '_ {
+        let beyond = self.newest.keys().copied().filter(|number| *number > self.count);
+        let numbers = (1..=self.count).chain(beyond);
+        let newest = numbers.map(|number| (number, self.newest(number)));
+        let hidden = self.newest.keys().copied().filter(|number| *number <= self.count);
+        let hidden = hidden.map(|number| (number, PageLocation::Database(number)));
+        let older = self.frames.iter().rev().map(|(number, offset)| (*number, PageLocation::Log(*offset)));
+        newest.chain(hidden).chain(older.filter(|(number, place)| self.newest(*number) != *place))
+    }
+
+    /// The content of a page; none if the file ends before it.
+    pub(super) fn read(&self, place: PageLocation) -> io::Result<Option<Vec<u8>>> {
+        let mut page = vec![0; self.size as usize];
+        let read = match (place, &self.log) {
+            (PageLocation::Database(0), _) | (PageLocation::Log(_), None) => return Ok(None),
+            (PageLocation::Database(number), _) => {
+                read_up_to(&self.database, &mut page, u64::from(number - 1) * u64::from(self.size))?
+            }
+            (PageLocation::Log(offset), Some(log)) => read_up_to(log, &mut page, offset)?,
+        };
+        Ok((read == page.len()).then_some(page))
+    }
+
+    /// Finds the frames of the log: those of committed transactions are the newest versions, the others are still pages.
+    fn read_log(&mut self) -> io::Result<()> {
+        let Some(file) = &self.log else { return Ok(()) };
+        let mut pending = Vec::new();
+        for frame in WriteAheadLog::read(file, self.size)?.frames {
+            self.frames.push((frame.page, frame.content));
+            self.last.insert(frame.page, frame.content);
+            if frame.sound {
+                pending.push((frame.page, frame.content));
+                if frame.commits {
+                    self.newest.extend(pending.drain(..));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn page_size(header: &[u8; 100]) -> (u32, u32) {
+    // One means 65,536, which does not fit two bytes.
+    let size = match u32::from(u16::from_be_bytes([header[16], header[17]])) {
+        1 => 65_536,
+        size => size,
+    };
+    let reserved = u32::from(header[20]);
+    let sound = header.starts_with(b"SQLite format 3\0") && size.is_power_of_two() && size >= 512 && reserved <= 32;
+    if sound { (size, reserved) } else { (USUAL_PAGE, 0) }
+}

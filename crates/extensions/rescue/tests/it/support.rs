@@ -1,0 +1,33 @@
+//! A temporary store, and the values of the conformance checks.
+
+use std::path::PathBuf;
+
+pub(crate) use haft_store::conformance::{TickingClock, conversation, id, user};
+use haft_store::{SqliteStore, StoreConfig, StoreError};
+use tempfile::TempDir;
+
+/// A folder that goes away with its database.
+pub(crate) struct Place(TempDir);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.0.path().join("data").join("conversations.db")
+    }
+
+    pub(crate) fn try_open(&self) -> Result<SqliteStore, StoreError> {
+        // Long enough for a busy machine, short enough for the tests that wait for it in vain.
+        SqliteStore::open(
+            &self.path(),
+            &StoreConfig { lock_timeout_ms: 200, ..StoreConfig::default() },
+            TickingClock::new(),
+        )
+    }
+
+    pub(crate) fn open(&self) -> SqliteStore {
+        self.try_open().unwrap()
+    }
+}
