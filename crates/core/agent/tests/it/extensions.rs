@@ -88,7 +88,7 @@ async fn a_session_has_what_extensions_give_it() {
     let mut session = builder.build().unwrap().start("What time is it?").await.unwrap();
     let mut notices = Vec::new();
     let mut hear = |event: &Event| {
-        if let EventBody::Notice { code, message } = &event.body {
+        if let EventBody::Notice { code, message } | EventBody::Error { code, message } = &event.body {
             notices.push((code.clone(), message.clone()));
         }
     };
