@@ -21,7 +21,7 @@ const RUNS: usize = 7;
 const IN_A_FOLDER: usize = 40;
 
 pub(crate) fn run() -> anyhow::Result<()> {
-    for files in [10_000, 100_000] {
+    for files in [1_000, 10_000, 100_000] {
         measure(files)?;
     }
     Ok(())
@@ -97,7 +97,7 @@ fn look_with_find(root: &Path) -> anyhow::Result<()> {
 }
 
 /// Makes the tree and gives its size in bytes.
-fn make_tree(root: &Path, files: usize) -> anyhow::Result<u64> {
+pub(crate) fn make_tree(root: &Path, files: usize) -> anyhow::Result<u64> {
     let mut bytes = 0;
     for folder in 0..files.div_ceil(IN_A_FOLDER) {
         let path = root.join(format!("folder_{folder}"));

@@ -11,6 +11,7 @@
 
 mod covers;
 mod filter;
+mod known_folders;
 mod locked;
 mod mounts;
 mod names;

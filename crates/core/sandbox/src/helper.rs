@@ -85,12 +85,14 @@ fn surroundings(request: &HelperRequest) -> Result<(PlacedCovers, HostState), Co
     match &request.confined {
         Some(ConfinementSpec { method: ConfinementMethod::Namespace, policy }) => {
             let covers = PlacedCovers::place(policy)?;
-            let around = HostState { covers: covers.paths(), sockets: confine::bound_sockets(), console };
+            let (paths, protected) = (covers.paths(), covers.found());
+            let around = HostState { covers: paths, protected, sockets: confine::bound_sockets(), console };
             Ok((covers, around))
         }
-        Some(ConfinementSpec { method: ConfinementMethod::Landlock, .. }) | None => {
-            Ok((PlacedCovers::default(), HostState { covers: Vec::new(), sockets: Vec::new(), console }))
-        }
+        Some(ConfinementSpec { method: ConfinementMethod::Landlock, .. }) | None => Ok((
+            PlacedCovers::default(),
+            HostState { covers: Vec::new(), protected: Vec::new(), sockets: Vec::new(), console },
+        )),
     }
 }
 

@@ -13,6 +13,7 @@ mod controls;
 mod devices;
 mod files;
 mod kernel;
+mod landlock;
 mod links;
 mod processes;
 mod procfs;
@@ -64,6 +65,11 @@ impl Finding {
             | (ProbeKind::Control, ProbeOutcome::Succeeded) => true,
             (ProbeKind::Escape, ProbeOutcome::Succeeded) | (ProbeKind::Control, ProbeOutcome::Refused) => false,
         }
+    }
+
+    /// Whether Landlock alone is known to leave this as it is: no surprise in that layer, a hole in any other.
+    pub fn is_limit_of_landlock(&self) -> bool {
+        landlock::is_limit(self)
     }
 }
 

@@ -48,7 +48,12 @@ pub struct Tally(BTreeMap<String, u64>);
 impl Tally {
     /// Counts one more of these.
     pub fn count(&mut self, what: impl Into<String>) {
-        *self.0.entry(what.into()).or_default() += 1;
+        self.add(what, 1);
+    }
+
+    /// Counts so many more of these.
+    pub fn add(&mut self, what: impl Into<String>, number: u64) {
+        *self.0.entry(what.into()).or_default() += number;
     }
 }
 

@@ -13,6 +13,8 @@ pub(super) struct WordBuilder {
     /// What closes the lists and sets that were opened and not yet closed, and where the outermost begins in the value.
     open: Vec<char>,
     opened: usize,
+    /// Where the first set of characters begins, in the value and in the shape.
+    first_set: Option<(usize, usize)>,
     /// How much of the value stood before the first piece that only the shell knows.
     known: Option<usize>,
     /// Whether an unquoted expansion can make several words of it.
@@ -42,6 +44,9 @@ impl WordBuilder {
                     self.opened = self.value.len();
                     self.shape.push(ANY);
                 }
+                if c == '[' && self.first_set.is_none() {
+                    self.first_set = Some((self.opened, self.shape.len() - ANY.len_utf8()));
+                }
                 self.open.push(closer);
             }
             _ if !self.open.is_empty() => {}
@@ -58,11 +63,33 @@ impl WordBuilder {
     fn close(&mut self, c: char) {
         self.value.push(c);
         self.open.pop();
-        let inside = self.value.get(self.opened..).unwrap_or_default();
-        if self.open.is_empty() && self.shape.ends_with(ANY) && !inside.contains('/') && !inside.contains("..") {
+        if self.open.is_empty() && self.shape.ends_with(ANY) {
             self.shape.pop();
-            self.shape.push(MANY);
+            self.unknown_since(self.opened);
         }
+    }
+
+    /// A `]`. The shell may have taken every earlier one for a member of the first set (`[]e]`, `[[.].]e]`), so all since that one
+    /// began is unknown.
+    fn end_of_set(&mut self, c: char) {
+        if self.open.last() == Some(&c) {
+            self.open.pop();
+        }
+        self.value.push(c);
+        match self.first_set {
+            Some((value, shape)) if self.open.is_empty() => {
+                self.shape.truncate(shape);
+                self.unknown_since(value);
+            }
+            None if self.open.is_empty() => self.shape.push(c),
+            Some(_) | None => {}
+        }
+    }
+
+    /// Adds to the shape what the value since there may become: what names no path stays within a name.
+    fn unknown_since(&mut self, value: usize) {
+        let inside = self.value.get(value..).unwrap_or_default();
+        self.shape.push(if inside.contains('/') || inside.contains("..") { ANY } else { MANY });
     }
 
     /// A tilde that only the shell knows.
@@ -152,7 +179,8 @@ impl ShellParser<'_> {
             // Alone it is the name of a command; otherwise it could begin a set of characters.
             '[' if first && self.cursor.peek().is_none_or(ends_word) => word.push(c),
             '*' | '?' | '{' | '[' => word.pattern(c),
-            '}' | ']' if word.open.last() == Some(&c) => word.close(c),
+            '}' if word.open.last() == Some(&c) => word.close(c),
+            ']' => word.end_of_set(c),
             other => word.push(other),
         }
         Ok(())

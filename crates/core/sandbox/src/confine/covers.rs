@@ -16,11 +16,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use super::names::{self, CoverKind, MissingEntry};
+use super::known_folders::KnownFolders;
+use super::names::{self, CoverKind, MissingEntry, ProtectedEntry};
 use super::{AtStep, ConfinementFailure, ConfinementStep, SandboxPolicy};
 
 /// Ends the name of a file of notes; beside it lies the gate, without the ending.
 const NOTES: &str = "covers";
+/// Ends the name of the file with what is known of the folders below.
+const FOLDERS: &str = "folders";
 
 /// The covers a command needs. Dropping it removes those nobody else needs.
 #[derive(Debug, Default)]
@@ -33,6 +36,8 @@ struct FolderCovers {
     notes: CoverNotes,
     list: File,
     covered: Vec<PathBuf>,
+    /// All protected names of the folder, covers among them.
+    found: Vec<ProtectedEntry>,
 }
 
 impl PlacedCovers {
@@ -50,6 +55,11 @@ impl PlacedCovers {
     /// Everything that is covered now, by whomever.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         self.folders.iter().flat_map(|held| held.covered.iter().cloned()).collect()
+    }
+
+    /// What is to be sealed, covers among it.
+    pub(crate) fn found(&self) -> Vec<ProtectedEntry> {
+        self.folders.iter().flat_map(|held| held.found.iter().cloned()).collect()
     }
 }
 
@@ -90,8 +100,11 @@ impl FolderCovers {
         if covered != noted {
             write(&mut list, &covered)?;
         }
+        let mut known = KnownFolders::read(notes.gate.with_extension(FOLDERS), &list.metadata()?);
+        let found = names::found(folder, &mut known)?;
+        known.write();
         drop(gate);
-        Ok(Self { notes, list, covered })
+        Ok(Self { notes, list, covered, found })
     }
 
     fn give_back(&mut self) -> io::Result<()> {

@@ -19,7 +19,7 @@ use rustix::mount::{
     open_tree, unmount,
 };
 
-use super::names::{self, ProtectedEntry};
+use super::names::ProtectedEntry;
 use super::sys::{Depth, NO_DEVICES, NO_SUID, READ_ONLY, restrict_mount};
 use super::{AtStep, ConfinementFailure, ConfinementStep, Network, SandboxPolicy};
 use crate::wire::Console;
@@ -28,6 +28,8 @@ use crate::wire::Console;
 pub(crate) struct HostState {
     /// What stands in place of protected files that do not exist.
     pub(crate) covers: Vec<PathBuf>,
+    /// The protected files of the projects, covers among them.
+    pub(crate) protected: Vec<ProtectedEntry>,
     /// Sockets of other programs.
     pub(crate) sockets: Vec<PathBuf>,
     /// What the command has in front of it.
@@ -52,8 +54,8 @@ pub(crate) fn build(policy: &SandboxPolicy, around: &HostState) -> Result<(), Co
     let root = Mount::at(Path::new("/")).at(ConfinementStep::Root)?;
     root.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All).at(ConfinementStep::Root)?;
     put_in_place(pieces).at(ConfinementStep::Places)?;
+    seal(around).at(ConfinementStep::Protected)?;
     for project in &policy.projects {
-        seal(project, &around.covers).at(ConfinementStep::Protected)?;
         let further = policy.protected.iter().filter(|path| path.starts_with(project) && path.as_path() != project);
         for path in further {
             seal_further(project, path).at(ConfinementStep::Protected)?;
@@ -259,13 +261,18 @@ fn make_room(piece: &MountPiece) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the protected files of a project unwritable. What leads to them becomes a mount of its own: that cannot be renamed.
-fn seal(project: &Path, covers: &[PathBuf]) -> io::Result<()> {
-    for found in names::found(project)? {
-        match found {
-            ProtectedEntry::Protected(path) => seal_one(&path)?,
-            ProtectedEntry::Anchor(path) if covers.contains(&path) => seal_one(&path)?,
-            ProtectedEntry::Anchor(path) => Mount::copy_of(&path)?.attach(&path)?,
+/// Makes the protected files of the projects unwritable. What leads to them becomes a mount of its own: that cannot be renamed.
+fn seal(around: &HostState) -> io::Result<()> {
+    for found in &around.protected {
+        let sealed = match found {
+            ProtectedEntry::Protected(path) => seal_one(path),
+            ProtectedEntry::Anchor(path) if around.covers.contains(path) => seal_one(path),
+            ProtectedEntry::Anchor(path) => Mount::copy_of(path).and_then(|copy| copy.attach(path)),
+        };
+        match sealed {
+            // Nothing is left of what lies in a folder that is hidden.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            other => other?,
         }
     }
     Ok(())

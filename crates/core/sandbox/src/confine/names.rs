@@ -9,8 +9,11 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use haft_types::{PROTECTED, STEERING};
+
+use super::known_folders::KnownFolders;
 
 /// Of these a missing one is covered only in the user's home: nobody reads them elsewhere.
 const OF_HOME: &[&str] = &[
@@ -45,7 +48,7 @@ pub(super) struct MissingEntry {
 
 /// A protected name that is there, or what leads to one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ProtectedEntry {
+pub(crate) enum ProtectedEntry {
     /// Must not be written, moved or removed.
     Protected(PathBuf),
     /// Must not be moved or removed.
@@ -85,13 +88,19 @@ const MOST_FOLDERS: usize = 1_000;
 /// Not looked into: what is in there is made by programs and read by nobody's editor or version control.
 const SKIPPED: &[&str] = &["node_modules", "target", "__pycache__"];
 
-/// The protected names a project has, what leads to one before it.
-pub(super) fn found(project: &Path) -> io::Result<Vec<ProtectedEntry>> {
+/// The protected names a project has, what leads to one before it. What is known of its folders is not looked at again.
+pub(super) fn found(project: &Path, known: &mut KnownFolders) -> io::Result<Vec<ProtectedEntry>> {
     let mut all: Vec<ProtectedEntry> = Vec::new();
     let mut folders = VecDeque::from([project.to_owned()]);
     for _ in 0..MOST_FOLDERS {
         let Some(folder) = folders.pop_front() else { break };
         let is_project = folder == project;
+        // The project's own folder changes with every cover.
+        if let Some(below) = known.below(&folder).filter(|_| !is_project) {
+            folders.extend(below);
+            continue;
+        }
+        let settled = known.settled(&folder);
         let (here, below) = match look(&folder) {
             Ok(seen) => seen,
             // A folder deeper down may be closed to us; then it is to the command.
@@ -104,11 +113,20 @@ pub(super) fn found(project: &Path) -> io::Result<Vec<ProtectedEntry>> {
                 way.map(|step| ProtectedEntry::Anchor(step.to_owned())).filter(|step| !all.contains(step)).collect();
             all.extend(way.into_iter().rev());
         }
+        if let Some(stamp) = settled.filter(|_| !is_project && here.is_empty()) {
+            known.learn(&folder, stamp, &below);
+        }
         all.extend(here);
         folders.extend(below);
     }
     Ok(all)
 }
+
+/// The first part of each name, and what follows it.
+static NAMES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
+    let parts = |name: &&'static str| name.split_once('/').map_or((*name, None), |(first, rest)| (first, Some(rest)));
+    PROTECTED.iter().chain(STEERING).map(parts).collect()
+});
 
 /// The protected names a folder has, in whatever case, what leads to a name before it; and the other folders in it.
 fn look(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)> {
@@ -116,11 +134,7 @@ fn look(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();
-        let parts = PROTECTED.iter().chain(STEERING).filter_map(|protected| {
-            let (first, rest) =
-                protected.split_once('/').map_or((*protected, None), |(first, rest)| (first, Some(rest)));
-            is_called(&name, first).then_some(rest)
-        });
+        let parts = NAMES.iter().filter(|(first, _)| is_called(&name, first)).map(|(_, rest)| *rest);
         let parts: Vec<Option<&str>> = parts.collect();
         if parts.contains(&None) {
             found.push(ProtectedEntry::Protected(entry.path()));
@@ -143,7 +157,10 @@ fn look(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)> {
 
 fn is_called(name: &OsStr, protected: &str) -> bool {
     name.to_str().is_some_and(|name| match protected.strip_prefix('*') {
-        Some(ending) => name.to_ascii_lowercase().ends_with(ending),
+        Some(ending) => {
+            let tail = name.len().checked_sub(ending.len()).and_then(|at| name.get(at..));
+            tail.is_some_and(|tail| tail.eq_ignore_ascii_case(ending))
+        }
         None => name.eq_ignore_ascii_case(protected),
     })
 }
@@ -168,7 +185,7 @@ mod tests {
         fs::write(root.join("jenkinsFile"), "").unwrap();
         fs::write(root.join(".github/CODEOWNERS"), "").unwrap();
         fs::write(root.join("README"), "").unwrap();
-        let mut found = found(root).unwrap();
+        let mut found = found(root, &mut KnownFolders::default()).unwrap();
         found.sort_by_key(|found| match found {
             ProtectedEntry::Protected(path) | ProtectedEntry::Anchor(path) => path.clone(),
         });
@@ -185,7 +202,7 @@ mod tests {
         // Deeper, what is there.
         fs::create_dir_all(root.join("sub/module/.git")).unwrap();
         fs::create_dir_all(root.join("target/x/.git")).unwrap();
-        let deep = super::found(root).unwrap();
+        let deep = super::found(root, &mut KnownFolders::default()).unwrap();
         let deep: Vec<_> = deep.into_iter().filter(|one| !found.contains(one)).collect();
         assert_eq!(
             deep,

@@ -297,6 +297,19 @@ fn what_cannot_be_imported_is_named_and_does_not_stop_the_rest() {
     assert!(wrong.contains("openai-chat"), "{wrong}");
 }
 
+#[test]
+fn a_file_too_large_to_hold_is_refused_before_it_is_read() {
+    let rig = rig();
+    let large = fs::File::create(rig.project().join("large.json")).unwrap();
+    // It takes no room on the disk, and would in memory.
+    large.set_len((1 << 30) + 1).unwrap();
+    rig.write("good.json", "[{\"role\": \"user\", \"content\": \"hello\"}]");
+    let ran = rig.run(&["conversations", "import", "large.json", "good.json"]);
+    assert_eq!(ran.code(), 1);
+    assert!(ran.stderr().contains("large.json: it is larger than 1024 MiB"), "{}", ran.stderr());
+    assert!(ran.stdout().contains("hello"), "{}", ran.stdout());
+}
+
 /// The same commands with the conversations on a server.
 #[cfg(feature = "postgres")]
 #[test]

@@ -24,6 +24,8 @@ mod deferred_tools;
 mod doctor;
 mod edits;
 mod engine_of_context;
+#[cfg(feature = "mcp")]
+mod escapes;
 mod external_tools;
 mod gate;
 mod git;
@@ -77,4 +79,6 @@ mod web;
 #[cfg(feature = "workflows")]
 mod workflows;
 mod worktrees;
+#[cfg(all(feature = "mcp", feature = "rag", feature = "web"))]
+mod write_sets;
 mod zoo;

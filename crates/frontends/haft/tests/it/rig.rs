@@ -4,15 +4,21 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 
 use haft_testkit::{Script, ScriptedServer};
 use haft_types::Api;
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// Names a copy of the binary under test, for somebody who cannot reach the folder it was built in.
+pub(crate) const HAFT_BINARY: &str = "HAFT_TEST_BINARY";
+
 /// The binary under test.
 pub(crate) fn haft() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_haft"))
+    static BINARY: LazyLock<PathBuf> =
+        LazyLock::new(|| std::env::var_os(HAFT_BINARY).unwrap_or_else(|| env!("CARGO_BIN_EXE_haft").into()).into());
+    &BINARY
 }
 
 /// The model's name. It makes the strict server ask for Gemini 3's thought signatures.

@@ -18,7 +18,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>, section: &str) -> Rig {
 }
 
 /// A site of one page that is also a search service; gives back its address.
-fn site() -> String {
+pub(crate) fn site() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {

@@ -12,9 +12,11 @@ mod chunking;
 mod faults;
 mod kill;
 mod output;
+mod swaps;
 
 /// Every campaign there is.
-const CAMPAIGNS: &[Campaign] = &[chunking::CAMPAIGN, faults::CAMPAIGN, kill::CAMPAIGN, output::CAMPAIGN];
+const CAMPAIGNS: &[Campaign] =
+    &[chunking::CAMPAIGN, faults::CAMPAIGN, kill::CAMPAIGN, output::CAMPAIGN, swaps::CAMPAIGN];
 
 fn arguments(given: impl Iterator<Item = String>) -> Result<(Campaign, Setup), String> {
     let (mut name, mut setup) = (None, Setup { count: 100, seed: 1, haft: None, size: None });

@@ -15,6 +15,9 @@ use crate::commands::conversations::ImportArgs;
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
 
+/// What a file of conversations may hold. They are read whole.
+const LARGEST_FILE: u64 = 1 << 30;
+
 /// What became of one conversation.
 struct ImportRow {
     id: ConversationId,
@@ -113,7 +116,10 @@ fn namespaces(path: &Path, args: &ImportArgs) -> anyhow::Result<BTreeMap<Convers
         return Ok(BTreeMap::new());
     }
     let wrong = |problem: String| usage_error(format!("{}: {problem}", file.display()));
-    let text = std::fs::read(&file).map_err(|error| wrong(error.to_string()))?;
+    let text = std::fs::File::open(&file)
+        .map_err(anyhow::Error::from)
+        .and_then(bounded)
+        .map_err(|error| wrong(error.to_string()))?;
     serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))
 }
 
@@ -146,11 +152,17 @@ async fn import_file(
 }
 
 fn read(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ImportedConversation>> {
-    let (mut bytes, mut now) = (Vec::new(), Timestamp::now());
+    let mut now = Timestamp::now();
+    let bytes;
     if file == Path::new("-") {
-        std::io::stdin().lock().read_to_end(&mut bytes)?;
+        bytes = bounded(std::io::stdin().lock())?;
     } else {
-        bytes = std::fs::read(file)?;
+        let opened = std::fs::File::open(file)?;
+        // Said before a gigabyte of it is in memory.
+        if opened.metadata()?.len() > LARGEST_FILE {
+            return Err(too_large());
+        }
+        bytes = bounded(opened)?;
         // A conversation without times is as old as its file.
         let modified = std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
         now = modified.and_then(|time| Timestamp::try_from(time).ok()).unwrap_or(now);
@@ -159,9 +171,20 @@ fn read(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ImportedConversati
     Ok(read_conversations(SourceText { text: &text, now }, args.format)?)
 }
 
+/// Everything there is to read, whatever the file says of its size.
+fn bounded(from: impl Read) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST_FILE { Err(too_large()) } else { Ok(bytes) }
+}
+
+fn too_large() -> anyhow::Error {
+    usage_error(format!("it is larger than {} MiB", LARGEST_FILE >> 20))
+}
+
 /// Makes those conversations current that the file says are, where they exist.
 async fn import_current(store: &dyn Store, path: &Path) -> anyhow::Result<()> {
-    let current: BTreeMap<String, Value> = serde_json::from_slice(&std::fs::read(path)?)?;
+    let current: BTreeMap<String, Value> = serde_json::from_slice(&bounded(std::fs::File::open(path)?)?)?;
     for (namespace, id) in current {
         let id = id
             .as_str()

@@ -3,7 +3,7 @@
 use haft_agent::{confinement, set_up_sandbox};
 use haft_permission::{Confinement, PermissionRequest, Verdict};
 use haft_tool::Workspace;
-use haft_types::PermissionMode;
+use haft_types::{PermissionMode, ToolCall};
 use serde_json::{Value, json};
 
 use crate::commands::permissions::ExplainArgs;
@@ -42,7 +42,9 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
         spill: places.spill(),
         journal: places.journal(),
     };
-    let verdict = match (&args.command, &args.tool) {
+    let meant = args.tool.as_ref().map(|name| meant(name, args.args.as_deref()));
+    let (tool, given) = meant.unzip();
+    let verdict = match (&args.command, &tool) {
         (Some(line), _) => permissions.decide(&PermissionRequest::command(line), &workspace),
         #[cfg(feature = "mcp")]
         (None, Some(name)) if name.starts_with(mcp::PREFIX) => {
@@ -54,13 +56,12 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
         }
         (None, tool) => {
             let name = tool.as_deref().unwrap_or_default();
-            let arguments =
-                args.args.as_deref().ok_or_else(|| usage_error("`--tool` needs `--args`, a JSON object"))?;
+            let arguments = given.flatten().ok_or_else(|| usage_error("`--tool` needs `--args`, a JSON object"))?;
             let registry = tools::registry();
             let found = registry
                 .resolve(name)
                 .ok_or_else(|| usage_error(format!("there is no tool `{name}`; `haft tools list` shows them")))?;
-            let arguments: Value = serde_json::from_str(arguments)
+            let arguments: Value = serde_json::from_str(&arguments)
                 .map_err(|error| usage_error(format!("`--args` is not JSON: {error}")))?;
             let Value::Object(arguments) = arguments else { return Err(usage_error("`--args` is not a JSON object")) };
             let arguments = match found.alias {
@@ -78,6 +79,14 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
         return output::print_json(&serde_json::to_value(&verdict)?);
     }
     output::print(&as_text(&verdict))
+}
+
+/// The tool and its arguments: of a call through `use_tool` those that are judged when it runs.
+fn meant(name: &str, arguments: Option<&str>) -> (String, Option<String>) {
+    let Some(arguments) = arguments else { return (name.to_owned(), None) };
+    let call = ToolCall { id: String::new(), name: name.to_owned(), arguments: arguments.to_owned(), signature: None };
+    let meant = call.meant().into_owned();
+    (meant.name, Some(meant.arguments))
 }
 
 /// What is wrong with the arguments of a call, by the schema of its tool.

@@ -1,5 +1,6 @@
 //! `haft sandbox test`: makes every attempt to leave, inside each layer, and reports the results.
 
+use std::collections::BTreeMap;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,8 @@ struct SandboxTest {
     open: Vec<Finding>,
     /// Ordinary work that was refused.
     closed: Vec<Finding>,
+    /// Of both, what this layer is known to be unable to do.
+    limits: Vec<Finding>,
     /// What was noticed from outside.
     noticed: Vec<String>,
 }
@@ -50,7 +53,7 @@ impl SandboxTest {
     }
 }
 
-/// Succeeds when no attempt succeeds in namespaces. Landlock is known to leave some open.
+/// Succeeds when no attempt succeeds in namespaces.
 pub(super) fn run(args: &SandboxTestArgs) -> anyhow::Result<ProcessExit> {
     let (places, _) = crate::commands::configuration(&args.common)?;
     let tested = wiring::runtime()?.block_on(async {
@@ -89,6 +92,7 @@ async fn test(places: &Places, method: ConfinementMethod) -> anyhow::Result<Sand
         worked: 0,
         open: Vec::new(),
         closed: Vec::new(),
+        limits: Vec::new(),
         noticed: Vec::new(),
     };
     match Supervisor::new(&program).run(&command, &capture, &CancellationToken::new()).await {
@@ -131,8 +135,10 @@ fn site_folder(places: &Places) -> anyhow::Result<TempDir> {
 
 impl SandboxTest {
     fn add(&mut self, finding: Finding) {
+        let is_limit = self.layer == ConfinementMethod::Landlock && finding.is_limit_of_landlock();
         match (finding.kind, finding.outcome) {
             (_, ProbeOutcome::NotApplicable) => {}
+            _ if is_limit && !finding.holds() => self.limits.push(finding),
             (ProbeKind::Escape, ProbeOutcome::Refused) => self.refused += 1,
             (ProbeKind::Escape, ProbeOutcome::Succeeded) => self.open.push(finding),
             (ProbeKind::Control, ProbeOutcome::Succeeded) => self.worked += 1,
@@ -179,6 +185,20 @@ fn as_text(tested: &SandboxTest) -> String {
     };
     lines.extend(shown("open", &tested.open));
     lines.extend(shown("refused though ordinary", &tested.closed));
+    lines.extend(limits(&tested.limits));
     lines.extend(tested.noticed.iter().map(|noticed| format!("  noticed outside: {noticed}")));
     lines.join("\n") + "\n"
+}
+
+/// What a layer cannot do, a line for each group.
+fn limits(all: &[Finding]) -> Vec<String> {
+    let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for finding in all {
+        groups.entry(&finding.group).or_default().push(&finding.name);
+    }
+    let line = |(group, names): (&str, Vec<&str>)| {
+        let what = if group == "controls" { "cannot be done here" } else { "not held by this layer" };
+        format!("  {what} ({group}, {}): {}", names.len(), names.join("; "))
+    };
+    groups.into_iter().map(line).collect()
 }

@@ -10,6 +10,9 @@ use serde_json::Value;
 use super::place::Place;
 use super::poll_until;
 
+/// How long a command that asks no model may take.
+const QUIET_PATIENCE: Duration = Duration::from_mins(1);
+
 /// A run under way. What it prints goes to files: they outlive it, and no reader can hold it up.
 pub(crate) struct Running {
     child: Child,
@@ -62,6 +65,14 @@ impl Running {
         }
         let status = self.status()?.ok_or("a run that is over has no status")?;
         self.ended(status)
+    }
+
+    /// Waits for its end, whatever it prints, and gives its exit code.
+    pub(crate) fn finish_quietly(mut self) -> Result<Option<i32>, String> {
+        if !poll_until(QUIET_PATIENCE, || self.is_over())? {
+            return Err(format!("a command did not end within {QUIET_PATIENCE:?}"));
+        }
+        Ok(self.status()?.and_then(|status| status.code()))
     }
 
     fn status(&mut self) -> Result<Option<ExitStatus>, String> {

@@ -1,0 +1,128 @@
+//! What the sandbox costs a command: `/bin/sh -c true` through each layer beside a bare spawn of the same, turn by turn in one run.
+//!
+//! "Supervised" is the helper without confinement, which every command pays in every mode. The policy is like that of a run: the
+//! user's secret places and a folder of haft's own are hidden, protected files are sealed or covered. A project of so many files
+//! is what the namespace layer looks through for protected names.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use haft_sandbox::{
+    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, Network, SandboxError, SandboxPolicy,
+    Supervisor,
+};
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+use crate::figures;
+use crate::scan::make_tree;
+
+const RUNS: usize = 150;
+const LINE: &str = "true";
+/// What a command in the sandbox may take longer than a bare spawn, in milliseconds.
+const GOAL: f64 = 8.0;
+
+/// A way to run the command, and how long each run took.
+struct Layer {
+    name: &'static str,
+    confined: Option<Arc<ConfinementSpec>>,
+    taken: Vec<Duration>,
+}
+
+pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
+    for files in [0, 1_000, 10_000, 100_000] {
+        measure(haft, files)?;
+    }
+    Ok(())
+}
+
+fn measure(haft: &Path, files: usize) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let base = folder.path().canonicalize()?;
+    let project = base.join("project");
+    std::fs::create_dir_all(project.join(".git"))?;
+    make_tree(&project, files)?;
+    let policy = policy(&base, &project)?;
+    let confined = |method| Some(Arc::new(ConfinementSpec { method, policy: policy.clone() }));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let supervisor = Supervisor::new(haft);
+    let mut bare = Vec::with_capacity(RUNS);
+    let mut layers = Vec::new();
+    for (name, confined) in [
+        ("supervised", None),
+        ("Landlock", confined(ConfinementMethod::Landlock)),
+        ("namespaces", confined(ConfinementMethod::Namespace)),
+    ] {
+        let layer = Layer { name, confined, taken: Vec::with_capacity(RUNS) };
+        match once(&runtime, &supervisor, &project, layer.confined.clone()) {
+            Ok(_) => layers.push(layer),
+            Err(error) => figures::line(&format!("{name}: cannot be had here: {error:#}")),
+        }
+    }
+    for _ in 0..RUNS {
+        bare.push(spawn(&project)?);
+        for layer in &mut layers {
+            layer.taken.push(once(&runtime, &supervisor, &project, layer.confined.clone())?);
+        }
+    }
+    show(files, &mut bare, &mut layers);
+    Ok(())
+}
+
+fn show(files: usize, bare: &mut [Duration], layers: &mut [Layer]) {
+    let name = |what: &str| format!("{files} files: {what}");
+    let (median, tail) = (figures::median_ms(bare), figures::quantile_ms(bare, 0.95));
+    figures::print(&name("bare spawn, median"), median, "ms", None);
+    figures::print(&name("bare spawn, p95"), tail, "ms", None);
+    for Layer { name: layer, taken, .. } in layers {
+        let (own, own_tail) = (figures::median_ms(taken), figures::quantile_ms(taken, 0.95));
+        figures::print(&name(&format!("{layer}, on top of it, median")), own - median, "ms", Some(GOAL));
+        figures::print(&name(&format!("{layer}, on top of it, p95")), own_tail - tail, "ms", None);
+    }
+}
+
+fn spawn(project: &Path) -> anyhow::Result<Duration> {
+    let begin = Instant::now();
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", LINE]).current_dir(project).env_clear().stdin(Stdio::null());
+    ensure!(command.output()?.status.success(), "`{LINE}` failed");
+    Ok(begin.elapsed())
+}
+
+fn once(
+    runtime: &Runtime,
+    supervisor: &Supervisor,
+    project: &Path,
+    confined: Option<Arc<ConfinementSpec>>,
+) -> anyhow::Result<Duration> {
+    let command = CommandSpec::shell(LINE, project).confined(confined);
+    let begin = Instant::now();
+    let finished: Result<_, SandboxError> =
+        runtime.block_on(supervisor.run(&command, &Capture::default(), &CancellationToken::new()));
+    let taken = begin.elapsed();
+    ensure!(finished?.exit == CommandExit::Code(0), "`{LINE}` failed");
+    Ok(taken)
+}
+
+fn policy(base: &Path, project: &Path) -> anyhow::Result<SandboxPolicy> {
+    for folder in ["own", "own/tmp", "own/notes"] {
+        std::fs::create_dir(base.join(folder))?;
+    }
+    let home = std::env::var_os("HOME").context("`HOME` is not set")?;
+    let mut hidden = haft_sandbox::secret_places(Some(Path::new(&home)));
+    hidden.push(base.join("own"));
+    Ok(SandboxPolicy {
+        projects: vec![project.to_owned()],
+        writable: Vec::new(),
+        protected: Vec::new(),
+        hidden,
+        readable: Vec::new(),
+        tmp: base.join("own/tmp"),
+        notes: base.join("own/notes"),
+        home: Some(home.into()),
+        network: Network::None,
+    })
+}

@@ -1,0 +1,197 @@
+//! Folders of a project in which no name is protected, remembered from one command to the next: to see that a folder is as it was
+//! costs a twentieth of reading it.
+//!
+//! The memory is a file in haft's own folder, where no confined command can write. Invariant: a folder is taken from it only while
+//! it is the same one with the same times, and its times were older than the reading by more than any file system rounds to: a
+//! later change shows in them, because nobody can set back the time at which a folder last changed.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, Metadata};
+use std::io::Write as _;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// In seconds, the longest that two changes may share one time; some network file systems count in whole ones.
+const ROUNDING: i64 = 2;
+
+/// Which folder it is, and when it last changed.
+type Stamp = [i64; 6];
+
+/// What is known of a project's folders.
+#[derive(Debug, Default)]
+pub(super) struct KnownFolders {
+    file: PathBuf,
+    /// The time of the file systems, in seconds.
+    now: i64,
+    /// The folders in each, by name.
+    folders: HashMap<PathBuf, (Stamp, Vec<OsString>)>,
+    used: HashMap<PathBuf, (Stamp, Vec<OsString>)>,
+    changed: bool,
+}
+
+impl KnownFolders {
+    /// What that file holds. Another file, written just now, tells the time.
+    pub(super) fn read(file: PathBuf, written_now: &Metadata) -> Self {
+        let bytes = fs::read(&file).unwrap_or_default();
+        // What has no end was cut off.
+        let whole = bytes.iter().rposition(|byte| *byte == 0).map_or(&[][..], |end| &bytes[..end]);
+        let mut fields = whole.split(|byte| *byte == 0);
+        let mut folders = HashMap::new();
+        while let Some((path, known)) = one(&mut fields) {
+            folders.insert(path, known);
+        }
+        Self { file, now: written_now.mtime(), folders, ..Self::default() }
+    }
+
+    /// The folders in this one, if no name in it is protected and it is as it was.
+    pub(super) fn below(&mut self, folder: &Path) -> Option<Vec<PathBuf>> {
+        let (stamp, names) = self.folders.remove(folder).filter(|(known, _)| stamp(folder) == Some(*known))?;
+        let below = names.iter().map(|name| folder.join(name)).collect();
+        self.used.insert(folder.to_owned(), (stamp, names));
+        Some(below)
+    }
+
+    /// The folder is about to be read: what it must still be for the reading to be remembered.
+    pub(super) fn settled(&self, folder: &Path) -> Option<Stamp> {
+        stamp(folder).filter(|stamp| stamp[2] < self.now - ROUNDING)
+    }
+
+    /// Remembers a folder that was read.
+    pub(super) fn learn(&mut self, folder: &Path, stamp: Stamp, below: &[PathBuf]) {
+        let names = below.iter().filter_map(|path| path.file_name().map(OsStr::to_owned)).collect();
+        self.used.insert(folder.to_owned(), (stamp, names));
+        self.changed = true;
+    }
+
+    /// Keeps what was used; what could not be kept is read again next time.
+    pub(super) fn write(self) {
+        if !self.changed && self.folders.is_empty() {
+            return;
+        }
+        let mut bytes = Vec::new();
+        for (path, (stamp, names)) in &self.used {
+            let stamp = stamp.map(|part| part.to_string()).join(" ");
+            for field in [path.as_os_str().as_bytes(), stamp.as_bytes(), names.len().to_string().as_bytes()] {
+                bytes.extend_from_slice(field);
+                bytes.push(0);
+            }
+            for name in names {
+                bytes.extend(name.as_bytes().iter().chain(&[0]));
+            }
+        }
+        let folder = self.file.parent().unwrap_or(Path::new("/"));
+        let _ = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
+            file.write_all(&bytes)?;
+            Ok(file.persist(&self.file)?)
+        });
+    }
+}
+
+/// Nothing but a folder itself has one.
+fn stamp(folder: &Path) -> Option<Stamp> {
+    let seen = folder.symlink_metadata().ok().filter(Metadata::is_dir)?;
+    let (device, inode) = (seen.dev().cast_signed(), seen.ino().cast_signed());
+    Some([device, inode, seen.ctime(), seen.ctime_nsec(), seen.mtime(), seen.mtime_nsec()])
+}
+
+fn one<'a>(fields: &mut impl Iterator<Item = &'a [u8]>) -> Option<(PathBuf, (Stamp, Vec<OsString>))> {
+    let path = fields.next().filter(|path| !path.is_empty())?;
+    let numbers = |field: &[u8]| -> Option<Vec<i64>> {
+        std::str::from_utf8(field).ok()?.split(' ').map(|part| part.parse().ok()).collect()
+    };
+    let stamp = numbers(fields.next()?)?.try_into().ok()?;
+    let count = usize::try_from(*numbers(fields.next()?)?.first()?).ok()?;
+    let names: Vec<_> = fields.take(count).map(|name| OsString::from_vec(name.to_vec())).collect();
+    (names.len() == count).then(|| (PathBuf::from(OsStr::from_bytes(path)), (stamp, names)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use tempfile::TempDir;
+
+    use super::super::names::{self, ProtectedEntry};
+    use super::*;
+
+    struct Memory {
+        project: TempDir,
+        notes: TempDir,
+    }
+
+    impl Memory {
+        fn new() -> Self {
+            let memory = Self { project: TempDir::new().unwrap(), notes: TempDir::new().unwrap() };
+            for folder in ["a/b/c", "d", "long/deeper/.git"] {
+                fs::create_dir_all(memory.path(folder)).unwrap();
+            }
+            memory
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.project.path().join(name)
+        }
+
+        /// What is found so many seconds from now, and how many folders were known.
+        fn look(&self, later: u64) -> (Vec<String>, usize) {
+            let clock = tempfile::tempfile().unwrap();
+            clock.set_modified(SystemTime::now() + Duration::from_secs(later)).unwrap();
+            let file = self.notes.path().join("folders");
+            let mut known = KnownFolders::read(file, &clock.metadata().unwrap());
+            let before = known.folders.len();
+            let found = names::found(self.project.path(), &mut known).unwrap();
+            let remembered = before - known.folders.len();
+            known.write();
+            let found = found.into_iter().filter_map(|entry| match entry {
+                ProtectedEntry::Protected(path) => {
+                    Some(path.strip_prefix(self.project.path()).ok()?.display().to_string())
+                }
+                ProtectedEntry::Anchor(_) => None,
+            });
+            let mut found: Vec<_> = found.collect();
+            found.sort();
+            (found, remembered)
+        }
+    }
+
+    #[test]
+    fn what_is_as_it_was_is_not_read_again_and_what_changed_is() {
+        let memory = Memory::new();
+        let git = || "long/deeper/.git".to_owned();
+        assert_eq!(memory.look(0), (vec![git()], 0));
+        assert_eq!(memory.look(0), (vec![git()], 0), "what changed a moment ago may change again unseen");
+        assert_eq!(memory.look(60), (vec![git()], 0));
+        assert_eq!(memory.look(60), (vec![git()], 5), "all but the project's own and the one with a protected name");
+
+        // However its times are set back, a folder into which something was put has changed.
+        let times = fs::metadata(memory.path("a/b")).unwrap().modified().unwrap();
+        fs::create_dir(memory.path("a/b/.git")).unwrap();
+        fs::File::open(memory.path("a/b")).unwrap().set_modified(times).unwrap();
+        assert_eq!(memory.look(60).0, ["a/b/.git".to_owned(), git()]);
+        fs::remove_dir(memory.path("a/b/.git")).unwrap();
+
+        // Another folder in its place, and a link.
+        memory.look(60);
+        fs::create_dir_all(memory.path("new/b/c/.vscode")).unwrap();
+        fs::rename(memory.path("a"), memory.path("old")).unwrap();
+        fs::rename(memory.path("new"), memory.path("a")).unwrap();
+        assert_eq!(memory.look(60).0, ["a/b/c/.vscode".to_owned(), git()]);
+        fs::rename(memory.path("d"), memory.path("f")).unwrap();
+        std::os::unix::fs::symlink("long", memory.path("d")).unwrap();
+        assert_eq!(memory.look(60).0, ["a/b/c/.vscode".to_owned(), git()], "links are not followed");
+    }
+
+    #[test]
+    fn a_damaged_memory_is_none() {
+        let memory = Memory::new();
+        memory.look(60);
+        let file = memory.notes.path().join("folders");
+        let whole = fs::read(&file).unwrap();
+        for length in 0..whole.len() {
+            fs::write(&file, &whole[..length]).unwrap();
+            assert_eq!(memory.look(60).0, ["long/deeper/.git"], "{length} of {} bytes", whole.len());
+        }
+    }
+}

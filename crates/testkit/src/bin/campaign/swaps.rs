@@ -1,0 +1,215 @@
+//! A folder of the project and a link that leads out of it change places without a pause while haft takes changes back, brings
+//! them back, or merges the copy of a sub-agent. Nothing outside may be touched, whether it holds the same or something else.
+//!
+//! Each case runs the real binary: three of four `haft undo` and `haft redo` in turn, the fourth a sub-agent whose last reply comes
+//! when the swapping begins. The tally counts how often the two changed places and how many calls were carried out.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use haft_testkit::test::{Campaign, HaftCase, Tally, Trial};
+use haft_testkit::{Reply, Script, ScriptedServer, When};
+use haft_types::Api;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use serde_json::json;
+
+use crate::kill::place::Place;
+use crate::kill::poll_until;
+use crate::kill::process::Running;
+
+pub(crate) const CAMPAIGN: Campaign = Campaign {
+    name: "swaps",
+    about: "A folder is swapped for a link during undo, redo and merge: nothing outside is touched.",
+    trial: Trial::WithHaft(case),
+};
+
+/// Undos and redos of one case.
+const CALLS: usize = 12;
+const FILES: [&str; 3] = ["file", "deep/file", "gone"];
+/// What the edit does to them; `kept` stays, so that git has something of the folder in any case.
+const EDIT: &str =
+    "cd folder && echo new > file && echo new > deep/file && rm gone && mkdir new && echo new > new/made";
+/// How long the two stay where they are: a call is met at other moments by each.
+const PAUSES: [Duration; 4] =
+    [Duration::ZERO, Duration::from_micros(100), Duration::from_millis(1), Duration::from_millis(8)];
+/// Far longer than any run takes, so that a hang is told as one.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+type Case = Result<(), String>;
+
+fn told(error: impl ToString) -> String {
+    error.to_string()
+}
+
+fn case(case: &mut HaftCase<'_>) -> Case {
+    let merges = case.seed % 4 == 3;
+    let script = if merges { Script::replies(merging()) } else { Script::replies(editing()) };
+    let server = ScriptedServer::builder(script.map_err(told)?).start_in_thread().map_err(told)?;
+    let mut place = Place::new(case.haft, Api::OpenaiChat, &server)?;
+    let (folder, outside) = (place.project().join("folder"), place.root().join("outside"));
+    for made in [&folder, &outside] {
+        fs::create_dir_all(made.join("deep")).map_err(told)?;
+        for name in FILES.iter().chain(&["kept"]) {
+            fs::write(made.join(name), "old\n").map_err(told)?;
+        }
+    }
+    if case.seed % 2 == 0 {
+        // What is outside looks just as the edit leaves the project.
+        shell(&outside, &EDIT.replace("cd folder && ", ""))?;
+    }
+    symlink(&outside, place.project().join("link")).map_err(told)?;
+    let pause = PAUSES[case.random.below(PAUSES.len())];
+    let tried = if merges { merge(&place, pause, &server, case.tally) } else { take_back(&place, pause, case.tally) };
+    tried.map_err(|what| format!("{what}\n        kept in {}", place.keep()))
+}
+
+fn editing() -> Vec<Reply> {
+    vec![run(EDIT), Reply::text("Edited.")]
+}
+
+fn merging() -> Vec<Reply> {
+    let on = |text: &str, reply: Reply| reply.when(When { last_contains: Some(text.into()), ..When::default() });
+    let start =
+        Reply::call("run_named_subagents", json!({"subagents": "- {name: worker, task: TASK, worktree: true}"}));
+    // The last reply waits until the swapping has begun.
+    let last = Reply { delay_ms: 150, ..Reply::text("Worked.") };
+    vec![
+        on("begin", start),
+        on("TASK", run(&format!("{EDIT}; echo the work is done"))),
+        on("the work is done", last),
+        on("## worker", Reply::text("All done.")),
+    ]
+}
+
+fn run(line: &str) -> Reply {
+    Reply::call("execute_command", json!({"command": line, "requires_approval": false}))
+}
+
+/// Undo and redo in turn, while the two change places.
+fn take_back(place: &Place, pause: Duration, tally: &mut Tally) -> Case {
+    let ended = Running::start(place, &arguments("edit"), 1)?.finish(PATIENCE)?;
+    if ended.code != Some(0) {
+        return Err(format!("the edit failed: {}", ended.stderr));
+    }
+    let swapping = Swapping::of(place, pause)?;
+    for number in 0..CALLS {
+        let what = if number % 2 == 0 { "undo" } else { "redo" };
+        let ended = swapping.during(|| Running::start(place, &[what, "--json"], 2 + number)?.finish_quietly())?;
+        tally.count(format!("{what}: {}", if ended == Some(0) { "carried out" } else { "refused, whole or in part" }));
+    }
+    swapping.check(tally)
+}
+
+/// A sub-agent's copy is merged, while the two change places.
+fn merge(place: &Place, pause: Duration, server: &ScriptedServer, tally: &mut Tally) -> Case {
+    let project = place.project();
+    let agent = "---\nname: worker\ndescription: Works\n---\nYou are worker.\n";
+    fs::create_dir_all(project.join(".haft/agents")).map_err(told)?;
+    fs::write(project.join(".haft/agents/worker.md"), agent).map_err(told)?;
+    fs::write(project.join(".gitignore"), "link\n").map_err(told)?;
+    shell(
+        &project,
+        "git init -q && git add -A && git -c user.name=t -c user.email=t@t -c commit.gpgsign=false commit -qm begin",
+    )?;
+    if Running::start(place, &["trust"], 1)?.finish_quietly()? != Some(0) {
+        return Err("the project could not be trusted".to_owned());
+    }
+    let swapping = Swapping::of(place, pause)?;
+    let mut running = Running::start(place, &arguments("begin"), 2)?;
+    let asked = poll_until(PATIENCE, || Ok(server.generations().len() >= 3 || running.is_over()?))?;
+    if !asked || running.is_over()? {
+        return Err(format!("the sub-agent never asked for its last reply: {}", running.finish(PATIENCE)?.stderr));
+    }
+    let ended = swapping.during(|| running.finish(PATIENCE))?;
+    let merged = ended.events.iter().any(|event| event.to_string().contains("Merged into the project"));
+    tally.count(format!("merge: {}", if merged { "carried out" } else { "refused" }));
+    swapping.check(tally)
+}
+
+fn arguments(task: &str) -> [&str; 6] {
+    ["run", "--output-format", "stream-json", "--permission-mode", "yolo", task]
+}
+
+fn shell(folder: &Path, line: &str) -> Case {
+    let output = Command::new("sh").args(["-c", line]).current_dir(folder).output().map_err(told)?;
+    if output.status.success() { Ok(()) } else { Err(format!("`{line}`: {}", String::from_utf8_lossy(&output.stderr))) }
+}
+
+/// The two that change places, and what lay outside before.
+struct Swapping {
+    folder: PathBuf,
+    link: PathBuf,
+    outside: PathBuf,
+    pause: Duration,
+    untouched: BTreeMap<PathBuf, Option<Vec<u8>>>,
+    swaps: AtomicU64,
+}
+
+impl Swapping {
+    fn of(place: &Place, pause: Duration) -> Result<Self, String> {
+        let (project, outside) = (place.project(), place.root().join("outside"));
+        let untouched = look(&outside)?;
+        Ok(Self {
+            folder: project.join("folder"),
+            link: project.join("link"),
+            outside,
+            pause,
+            untouched,
+            swaps: AtomicU64::new(0),
+        })
+    }
+
+    /// Does this while they change places over and over.
+    fn during<T>(&self, act: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    if renameat_with(CWD, &self.folder, CWD, &self.link, RenameFlags::EXCHANGE).is_ok() {
+                        self.swaps.fetch_add(1, Ordering::Relaxed);
+                    }
+                    if self.pause.is_zero() { thread::yield_now() } else { thread::sleep(self.pause) }
+                }
+            });
+            let done = act();
+            over.store(true, Ordering::Relaxed);
+            done
+        })
+    }
+
+    /// Nothing outside is other than it was, and nothing of haft's own is left beside the files.
+    fn check(&self, tally: &mut Tally) -> Case {
+        let swaps = self.swaps.load(Ordering::Relaxed);
+        if swaps == 0 {
+            return Err("the two never changed places: nothing was tried".to_owned());
+        }
+        tally.add("swaps", swaps);
+        let now = look(&self.outside)?;
+        if now != self.untouched {
+            return Err(format!("outside was touched: {:?} became {:?}", self.untouched, now));
+        }
+        let real = if self.folder.is_symlink() { &self.link } else { &self.folder };
+        let left = look(real)?.into_keys().find(|path| path.to_string_lossy().contains(".haft-"));
+        left.map_or(Ok(()), |path| Err(format!("{} was left", path.display())))
+    }
+}
+
+/// Everything below a folder, and what its files hold.
+fn look(folder: &Path) -> Result<BTreeMap<PathBuf, Option<Vec<u8>>>, String> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).map_err(told)? {
+        let path = entry.map_err(told)?.path();
+        if path.is_dir() && !path.is_symlink() {
+            found.extend(look(&path)?);
+        }
+        let held = fs::read(&path).ok();
+        found.insert(path, held);
+    }
+    Ok(found)
+}
