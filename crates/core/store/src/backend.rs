@@ -13,7 +13,7 @@ pub use crate::encoding::{
 };
 pub use crate::message::MessageSpan;
 pub use crate::request_log::delta::{RequestDelta, SegmentRef, SegmentSource, kept};
-pub use crate::request_log::rows::{LastRequests, LoggedRow, apply, replay};
+pub use crate::request_log::rows::{LastRequests, LoggedRow, OutlineReader, apply, replay};
 pub use crate::search::query::SearchItem;
 pub use crate::search::{INDEX_DELAY, name_snippet, parse_query, terms_of_body};
 pub use crate::statistics::Counters;

@@ -4,11 +4,10 @@
 //! made whole again.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use haft_store::backend::{
-    LastRequests, LoggedRow, RequestDelta, SegmentRef, SegmentSource, apply, decode_count, encode, encode_short_id,
-    encode_time, kept, replay,
+    LastRequests, LoggedRow, OutlineReader, RequestDelta, SegmentRef, SegmentSource, apply, decode_count, encode,
+    encode_short_id, encode_time, kept, replay,
 };
 use haft_store::{LoggedRequest, RequestOutline, RequestSummary, SentRequest, StoreError};
 use haft_types::{ContentHash, ConversationId, Segment, Timestamp};
@@ -138,21 +137,15 @@ pub(crate) async fn outlines(
     connection: &mut PgConnection,
     id: &ConversationId,
 ) -> Result<Vec<RequestOutline>, PostgresFailure> {
-    let mut segments = Vec::new();
-    let mut encodings: HashMap<ContentHash, Arc<str>> = HashMap::new();
-    let mut outlines = Vec::new();
+    let mut outlines = OutlineReader::default();
     for logged in log_of(connection, id).await? {
-        logged.apply(&mut segments)?;
-        let encoding = match logged.delta.encoding() {
+        let encoding = match outlines.missing_text(&logged) {
+            Some(hash) => Some(text(connection, hash).await?),
             None => None,
-            Some(hash) => Some(match encodings.get(&hash) {
-                Some(known) => Arc::clone(known),
-                None => Arc::clone(encodings.entry(hash).or_insert(text(connection, hash).await?.into())),
-            }),
         };
-        outlines.push(logged.outline(&segments, encoding)?);
+        outlines.take(&logged, encoding)?;
     }
-    Ok(outlines)
+    Ok(outlines.finish())
 }
 
 /// A logged request, whole.

@@ -56,7 +56,7 @@ pub(super) fn breakpoint(settings: &Settings, mark: CacheMark) -> Option<Value> 
 }
 
 /// What of the input was in the cache.
-#[derive(Default, Deserialize)]
+#[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct InputTokenDetails {
     #[serde(deserialize_with = "json::count")]

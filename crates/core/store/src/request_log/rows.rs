@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use haft_types::{Message, Timestamp};
+use haft_types::{ContentHash, Message, Timestamp};
 
 use super::delta::{RequestDelta, SegmentRef};
 use super::{LoggedRequest, LoggedSegment, RequestOutline, RequestSummary};
@@ -75,7 +75,7 @@ impl LoggedRow {
     }
 
     /// The request without its texts; `segments` are its own.
-    pub fn outline(&self, segments: &[SegmentRef], encoding: Option<Arc<str>>) -> Result<RequestOutline, DamagedRow> {
+    fn outline(&self, segments: &[SegmentRef], encoding: Option<Arc<str>>) -> Result<RequestOutline, DamagedRow> {
         let summary = self.summary()?;
         Ok(RequestOutline { summary, segments: self.delta.outline(segments), tools: self.delta.tools, encoding })
     }
@@ -104,6 +104,39 @@ impl LoggedRow {
             cache_key: self.delta.cache_key,
             encoding: encoding.map(Into::into),
         })
+    }
+}
+
+/// Reads the outlines of a log, row by row.
+#[derive(Default)]
+pub struct OutlineReader {
+    segments: Vec<SegmentRef>,
+    /// Texts that rows refer to, each read once.
+    encodings: HashMap<ContentHash, Arc<str>>,
+    outlines: Vec<RequestOutline>,
+}
+
+impl OutlineReader {
+    /// The text that must be given with this row.
+    pub fn missing_text(&self, row: &LoggedRow) -> Option<ContentHash> {
+        row.delta.encoding().filter(|hash| !self.encodings.contains_key(hash))
+    }
+
+    /// Takes the next row, with the text that was missing.
+    pub fn take(&mut self, row: &LoggedRow, text: Option<String>) -> Result<(), DamagedRow> {
+        row.apply(&mut self.segments)?;
+        let encoding = row.delta.encoding();
+        if let (Some(hash), Some(text)) = (encoding, text) {
+            self.encodings.insert(hash, text.into());
+        }
+        let encoding = encoding.and_then(|hash| self.encodings.get(&hash).cloned());
+        self.outlines.push(row.outline(&self.segments, encoding)?);
+        Ok(())
+    }
+
+    /// The outlines of all rows.
+    pub fn finish(self) -> Vec<RequestOutline> {
+        self.outlines
     }
 }
 

@@ -3,9 +3,6 @@
 //! Invariant: what a request refers to is stored in the same transaction as the request, so every logged request can be
 //! made whole again.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use haft_types::{ContentHash, ConversationId, Message, Segment, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
 
@@ -13,7 +10,7 @@ use super::failure::SqliteFailure;
 use super::{lineage, rows, write};
 use crate::error::StoreError;
 use crate::request_log::delta::{self, RequestDelta, SegmentRef, SegmentSource};
-use crate::request_log::rows::{LastRequests, LoggedRow, apply, replay};
+use crate::request_log::rows::{LastRequests, LoggedRow, OutlineReader, apply, replay};
 use crate::request_log::{LoggedRequest, RequestOutline, RequestSummary, SentRequest};
 
 /// Logs one request and gives its number.
@@ -121,22 +118,13 @@ pub(super) fn outlines(connection: &mut Connection, id: &ConversationId) -> Resu
     let Some((key, _)) = rows::conversation(&transaction, id)? else { return Ok(Vec::new()) };
     let mut statement = transaction
         .prepare_cached("SELECT number, sent_at, body FROM requests WHERE conversation = ?1 ORDER BY number")?;
-    let mut segments = Vec::new();
-    let mut encodings: HashMap<ContentHash, Arc<str>> = HashMap::new();
-    let mut outlines = Vec::new();
+    let mut outlines = OutlineReader::default();
     for logged in statement.query_and_then([key], logged)? {
         let logged = logged?;
-        logged.apply(&mut segments)?;
-        let encoding = match logged.delta.encoding() {
-            None => None,
-            Some(hash) => Some(match encodings.get(&hash) {
-                Some(known) => Arc::clone(known),
-                None => Arc::clone(encodings.entry(hash).or_insert(text(&transaction, hash)?.into())),
-            }),
-        };
-        outlines.push(logged.outline(&segments, encoding)?);
+        let encoding = outlines.missing_text(&logged).map(|hash| text(&transaction, hash)).transpose()?;
+        outlines.take(&logged, encoding)?;
     }
-    Ok(outlines)
+    Ok(outlines.finish())
 }
 
 /// A logged request, whole.
