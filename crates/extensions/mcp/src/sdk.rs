@@ -244,11 +244,13 @@ pub(crate) async fn confinement(
     sandbox: Option<&dyn Confines>,
 ) -> Result<Option<Arc<ConfinementSpec>>, McpError> {
     let failed = |reason: String| McpError::Start { server: server.name.clone(), reason };
-    match (&server.reach, sandbox, server.confinement, server.origin) {
-        (ServerEndpoint::Http { .. }, _, _, _) => Ok(None),
-        (_, Some(sandbox), _, _) => sandbox.confined(server).await.map_err(failed),
-        (_, None, ServerConfinement::Never, _) | (_, None, ServerConfinement::Default, ServerOrigin::User) => Ok(None),
-        (_, None, _, _) => Err(failed("it is to run in a sandbox, and there is none here".into())),
+    if matches!(server.reach, ServerEndpoint::Http { .. }) {
+        return Ok(None);
+    }
+    match (sandbox, server.confinement, server.origin) {
+        (Some(sandbox), _, _) => sandbox.confined(server).await.map_err(failed),
+        (None, ServerConfinement::Never, _) | (None, ServerConfinement::Default, ServerOrigin::User) => Ok(None),
+        (None, _, _) => Err(failed("it is to run in a sandbox, and there is none here".into())),
     }
 }
 
