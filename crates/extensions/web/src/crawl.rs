@@ -4,9 +4,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use url::Url;
 
-use crate::fetch::{Fetcher, WebError};
+use crate::fetch::{Fetcher, ReadPlace, WebError};
 use crate::page::WebPage;
-use crate::robots::Robots;
 
 /// How far a crawl goes.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +25,12 @@ pub(crate) struct Crawled {
 }
 
 /// Reads a page, and those it names on the same host. Only a first page that cannot be read is an error.
-pub(crate) async fn crawl(fetcher: &Fetcher, first: Url, bounds: Bounds) -> Result<Crawled, WebError> {
+pub(crate) async fn crawl(
+    fetcher: &Fetcher,
+    first: Url,
+    bounds: Bounds,
+    place: ReadPlace<'_>,
+) -> Result<Crawled, WebError> {
     let mut crawled = Crawled::default();
     let mut robots = HashMap::new();
     let mut seen = HashSet::from([first.clone()]);
@@ -37,7 +41,11 @@ pub(crate) async fn crawl(fetcher: &Fetcher, first: Url, bounds: Bounds) -> Resu
             crawled.left = waiting.len() + 1;
             break;
         }
-        let page = match read(fetcher, &url, &mut robots).await {
+        let read = match fetcher.page(&url, &mut robots).await {
+            Ok(fetched) => fetcher.read(fetched, place).await,
+            Err(error) => Err(error),
+        };
+        let page = match read {
             Ok(page) => page,
             Err(error) if depth == 0 => return Err(error),
             Err(error) => {
@@ -55,11 +63,4 @@ pub(crate) async fn crawl(fetcher: &Fetcher, first: Url, bounds: Bounds) -> Resu
         crawled.pages.push(page);
     }
     Ok(crawled)
-}
-
-/// Reads one page. What a page is made of is not taken apart where others wait.
-async fn read(fetcher: &Fetcher, url: &Url, robots: &mut HashMap<String, Robots>) -> Result<WebPage, WebError> {
-    let fetched = fetcher.page(url, robots).await?;
-    let failed = |error: tokio::task::JoinError| WebError::Unreachable { url: url.to_string(), why: error.to_string() };
-    tokio::task::spawn_blocking(|| WebPage::read(fetched)).await.map_err(failed)?
 }

@@ -84,7 +84,7 @@ impl Session {
         Some(match decided {
             Ok(Granted { outside, changed: other, notice }) => {
                 if let Some(notice) = notice {
-                    io.error("permissions", notice);
+                    io.notice("permissions", notice);
                 }
                 let objection =
                     other.as_ref().and_then(|other| call_check::objection(call.tool.as_ref(), &call.call.name, other));

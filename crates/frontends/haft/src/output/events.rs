@@ -83,6 +83,7 @@ impl Printer {
                 self.text.clear();
                 format!("haft: {}", super::hints::hinted(message, code))
             }
+            EventBody::Notice { message, code } => format!("haft: {}", super::hints::hinted(message, code)),
             EventBody::Compaction { message, .. } | EventBody::Pruning { message, .. } => format!("haft: {message}"),
             EventBody::BackgroundTask { phase, message, .. } if self.verbose || *phase != TaskPhase::Started => {
                 format!("haft: background task {message}")

@@ -178,7 +178,7 @@ impl Callback for ServerWatch {
     async fn call(&self, _occasion: &Occasion<'_>) -> Result<Reaction, String> {
         self.servers.end_outgrown().await;
         let waiting = std::mem::take(&mut self.notices.0.lock().unwrap_or_else(PoisonError::into_inner).waiting);
-        let notices = waiting.into_iter().map(|message| Notice { code: super::NOTICE, message });
+        let notices = waiting.into_iter().map(|message| Notice { code: super::NOTICE, message, failed: true });
         Ok(Reaction { notices: notices.collect(), ..Reaction::default() })
     }
 }
