@@ -313,7 +313,7 @@ async fn what_starts_by_itself_is_asked_where_nothing_holds_it_or_it_changed() {
 async fn a_question_about_a_start_waits_for_its_turn() {
     let (shared, person) = (Arc::new(DecisionState::default()), Arc::new(Agreeing(Mutex::default())));
     let guard = StartGuard::new(Some(Arc::clone(&person) as _), Arc::clone(&shared), BTreeMap::new());
-    let here = std::path::Path::new("/");
+    let here = Path::new("/");
     let request = |can_ask| StartRequest {
         name: "hook",
         lines: vec!["true".to_owned()],

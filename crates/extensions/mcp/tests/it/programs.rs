@@ -116,6 +116,22 @@ fn nothing_is_left_when_the_servers_are_dropped() {
     }
 }
 
+#[test]
+fn one_that_fails_to_start_three_times_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    block_on(async {
+        let all = servers(folder.path(), vec![program("ends", folder.path(), "echo >> starts; exit 1")]);
+        for _ in 0..3 {
+            assert_eq!(all.listing("ends", &never()).await.unwrap_err().code(), "server_start");
+        }
+        let error = all.listing("ends", &never()).await.unwrap_err();
+        assert!(matches!(error, McpError::Failing { failures: 3, .. }), "{error}");
+        assert_eq!(error.code(), "server_resting");
+        let tried = fs::read_to_string(folder.path().join("starts")).unwrap_or_default();
+        assert_eq!(tried.lines().count(), 3);
+    });
+}
+
 /// Decides as a session does whose user switches the mode.
 struct Switched {
     confine: AtomicBool,
@@ -162,21 +178,5 @@ fn what_was_started_unconfined_does_not_outlive_the_mode_that_allowed_it() {
         assert_eq!(servers.state("project"), ServerState::Idle);
         assert_eq!(servers.state("user"), ServerState::Running);
         assert!(!servers.has_outgrown());
-    });
-}
-
-#[test]
-fn one_that_fails_to_start_three_times_is_left_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    block_on(async {
-        let all = servers(folder.path(), vec![program("ends", folder.path(), "echo >> starts; exit 1")]);
-        for _ in 0..3 {
-            assert_eq!(all.listing("ends", &never()).await.unwrap_err().code(), "server_start");
-        }
-        let error = all.listing("ends", &never()).await.unwrap_err();
-        assert!(matches!(error, McpError::Failing { failures: 3, .. }), "{error}");
-        assert_eq!(error.code(), "server_resting");
-        let tried = fs::read_to_string(folder.path().join("starts")).unwrap_or_default();
-        assert_eq!(tried.lines().count(), 3);
     });
 }

@@ -138,7 +138,7 @@ fn a_prohibition_that_cannot_be_read_stops_the_run() {
     ] {
         for mode in ["ask", "yolo"] {
             let rig = rig([line("touch made"), Reply::text("Done.").times(3)]);
-            plant(&rig, file, text);
+            rig.write(file, text);
             let before = rig.run(&["run", "--permission-mode", mode, "go"]);
             assert_ne!(before.code(), 2, "nothing of it counts before it is trusted: {}", before.stderr());
             let _ = fs::remove_file(rig.project().join("made"));
@@ -181,7 +181,7 @@ fn rules_for_tools_of_other_programs_stop_nothing() {
     let rig = rig([Reply::text("Done.")]);
     let settings =
         r#"{"permissions": {"deny": ["KillShell", "mcp__other__x", "Agent"], "allow": ["Bash(("]}, "env": []}"#;
-    plant(&rig, ".claude/settings.json", settings);
+    rig.write(".claude/settings.json", settings);
     rig.run(&["trust"]);
     let ran = rig.run(&["run", "go"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
@@ -194,10 +194,10 @@ fn what_a_project_denies_to_read_is_hidden_from_commands() {
     if !has_namespaces(&rig) {
         return;
     }
-    plant(&rig, ".haft/config.toml", "[permissions]\ndeny = [\"read_file(secret/**)\"]\n");
-    plant(&rig, "secret/key", "hush");
-    plant(&rig, "look", "cat sec*/k*; cat open");
-    plant(&rig, "open", "visible");
+    rig.write(".haft/config.toml", "[permissions]\ndeny = [\"read_file(secret/**)\"]\n");
+    rig.write("secret/key", "hush");
+    rig.write("look", "cat sec*/k*; cat open");
+    rig.write("open", "visible");
     rig.run(&["trust"]);
     let ran = rig.run(&["run", "--output-format", "stream-json", "--permission-mode", "auto", "go"]);
     let result = results(&ran)[0].to_string();
