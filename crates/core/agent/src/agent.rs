@@ -142,6 +142,11 @@ impl Agent {
         let asking = tool_help(places, config, &plan.project);
         let (mut session, services) = wiring::prepare(&agent, plan, store, sandbox, declared, key)?;
         session.knowledge.tool_help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
+        session.notices.extend(config.unasked_roles().map(|role| Notice {
+            code: "model_role",
+            message: format!("`model_roles.{}` is set, but nothing in this build asks it", role.name()),
+            failed: false,
+        }));
         session.notices.extend(replaced.into_iter().chain(defaults_notice::take(places, config)));
         session.notices.splice(0..0, wiring::recovered(&session.folders.workspace.journal));
         Ok(Box::pin(Session::open(session, services, which)).await?)
@@ -162,7 +167,7 @@ impl Agent {
         let message = format!("the agent runs on `{other}`: `{}` cannot be used ({error})", plan.model);
         plan.model = other;
         let (declared, key) = with_key(&plan.model)?;
-        Ok((declared, key, Some(Notice { code: "agent_model", message })))
+        Ok((declared, key, Some(Notice { code: "agent_model", message, failed: false })))
     }
 
     /// Opens a conversation as these messages tell it, only to see what would be sent next.

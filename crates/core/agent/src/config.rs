@@ -93,6 +93,11 @@ impl Config {
         self.model.iter().chain(rest).cloned().collect()
     }
 
+    /// The roles that are set and never asked.
+    pub fn unasked_roles(&self) -> impl Iterator<Item = ModelRole> {
+        ModelRole::ALL.into_iter().filter(|role| !role.is_asked() && self.is_set(*role))
+    }
+
     /// Whether a role has models of its own.
     pub fn is_set(&self, role: ModelRole) -> bool {
         role == ModelRole::Main || !self.model_roles.own(role).is_empty()

@@ -28,7 +28,9 @@ pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
     if seen >= EDITION || !places.database().exists() || keep(places).is_err() {
         return Vec::new();
     }
-    let due = |edition, code, message: &str| (seen < edition).then(|| Notice { code, message: message.to_owned() });
+    let due = |edition, code, message: &str| {
+        (seen < edition).then(|| Notice { code, message: message.to_owned(), failed: false })
+    };
     let hooks = due(3, "hooks_confined", CONFINED).filter(|_| !config.hooks.is_empty());
     due(2, "defaults_changed", CHANGED).into_iter().chain(hooks).collect()
 }

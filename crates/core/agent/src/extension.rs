@@ -121,6 +121,6 @@ impl Extension for AbsentExtension {
         let message = format!(
             "`[{section}]` is configured, but this haft was built without it; build it with `--features {feature}`"
         );
-        Contribution { notices: vec![Notice { code, message }], ..Contribution::default() }
+        Contribution { notices: vec![Notice { code, message, failed: true }], ..Contribution::default() }
     }
 }

@@ -12,7 +12,8 @@ use crate::places::Places;
 pub(crate) fn found(places: &Places, config: &HooksConfig, ground: &KnowledgePaths) -> (Vec<Hook>, Vec<Notice>) {
     let mut problems = Vec::new();
     let found = hooks::load(ground, config, &places.config_file(), &mut problems);
-    let notice = |problem: haft_project::FileProblem| Notice { code: "hooks", message: problem.to_string() };
+    let notice =
+        |problem: haft_project::FileProblem| Notice { code: "hooks", message: problem.to_string(), failed: true };
     (found, problems.into_iter().map(notice).collect())
 }
 

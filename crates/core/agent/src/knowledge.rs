@@ -37,5 +37,5 @@ pub(crate) fn untrusted(standing: &TrustState, root: &Path) -> Option<Notice> {
     let message = format!(
         "{folder} {why}: its instruction files (AGENTS.md and the like), configuration, tools and servers are ignored"
     );
-    Some(Notice { code: "untrusted", message })
+    Some(Notice { code: "untrusted", message, failed: false })
 }

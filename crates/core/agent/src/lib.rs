@@ -70,6 +70,7 @@ pub use extension::{AbsentExtension, Contribution, Extension, ExtensionContext};
 pub use keys::{KeyState, key_of, key_state};
 pub use knowledge::knowledge;
 pub use models::{catalogue, configured_model, declared_model, model_of_agent};
+pub use network::proxies;
 pub use places::Places;
 pub use plan::{RunPlan, RunStep, prompt_file};
 pub use project::Project;

@@ -10,6 +10,16 @@ pub(crate) fn reached(environment: &HostEnvironment, mut declared: Declared) -> 
     declared
 }
 
+/// The proxies that the environment names: for `http`, for `https`, and the hosts that are reached without one.
+pub fn proxies(environment: &HostEnvironment) -> [Option<String>; 3] {
+    let either = |name: &str| {
+        let value = environment.variable(&name.to_lowercase()).or_else(|| environment.variable(name));
+        value.filter(|value| !value.trim().is_empty())
+    };
+    let all = || either("ALL_PROXY");
+    [either("HTTP_PROXY").or_else(all), either("HTTPS_PROXY").or_else(all), either("NO_PROXY")]
+}
+
 /// `HTTPS_PROXY` or `HTTP_PROXY` by the provider's scheme, else `ALL_PROXY`, in either case of letters; and `NO_PROXY`.
 fn with_environment(mut provider: ProviderConfig, variable: impl Fn(&str) -> Option<String>) -> ProviderConfig {
     let either = |name: &str| {

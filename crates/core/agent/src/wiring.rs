@@ -196,10 +196,13 @@ pub(crate) fn recovered(journal: &Path) -> Vec<Notice> {
         RecoveryOutcome::Failed { .. } => "recovery_failed",
     };
     match haft_tools::recover(journal) {
-        Ok(found) => found.iter().map(|one| Notice { code: code(&one.outcome), message: one.to_string() }).collect(),
+        Ok(found) => found
+            .iter()
+            .map(|one| Notice { code: code(&one.outcome), message: one.to_string(), failed: false })
+            .collect(),
         Err(error) => {
             let message = format!("cannot look for interrupted changes in `{}`: {error}", journal.display());
-            vec![Notice { code: "recovery_failed", message }]
+            vec![Notice { code: "recovery_failed", message, failed: true }]
         }
     }
 }

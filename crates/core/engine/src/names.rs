@@ -25,3 +25,9 @@ pub(crate) const AVAILABLE_AGENTS: &str = "AVAILABLE_AGENTS";
 pub(crate) const AVAILABLE_GROUPS: &str = "AVAILABLE_GROUPS";
 /// The heading of the list of agents that can be started.
 pub(crate) const NAMED_AGENTS: &str = "Named agents";
+
+/// Tools that a session has only where there is something for them: agents, groups, skills, servers, collections, the web.
+pub(crate) const WHERE_NEEDED: [&str; 9] = [
+    "run_named_subagents", "talk_to", "talk_to_group", USE_SKILL, PLAN, "use_mcp_tool", "use_rag_tool", "web_search",
+    "web_crawl",
+];

@@ -186,7 +186,7 @@ impl StoredState {
         tracing::warn!(key, %error, "a stored document is ignored");
         let message =
             format!("what was stored of this conversation under `{key}` cannot be read and is ignored: {error}");
-        self.notices.push(Notice { code: "stored_state", message });
+        self.notices.push(Notice { code: "stored_state", message, failed: true });
     }
 
     /// What the user must see, once.

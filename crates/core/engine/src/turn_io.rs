@@ -8,6 +8,7 @@ use haft_types::{CallPhase, ConversationId, Envelope, Event, EventBody, ToolCall
 use tokio_util::sync::CancellationToken;
 
 use crate::secrets::mask_text;
+use crate::session::Notice;
 use crate::strict_json;
 
 /// Takes the events of a run, in order. It must not block for long: the turn waits for it.
@@ -107,9 +108,19 @@ impl<'a> TurnIo<'a> {
         self.emit(EventBody::Error { code: code.into(), message: message.into() });
     }
 
+    /// Says something that is no failure.
+    pub(crate) fn notice(&mut self, code: &str, message: impl Into<String>) {
+        self.emit(EventBody::Notice { code: code.into(), message: message.into() });
+    }
+
+    /// Says what was found before the turn began, or what a callback has to say.
+    pub(crate) fn tell(&mut self, Notice { code, message, failed }: Notice) {
+        if failed { self.error(code, message) } else { self.notice(code, message) }
+    }
+
     /// Another model is asked, because this one cannot answer now.
     pub(crate) fn switched(&mut self, from: &str, to: &str, error: &ModelError) {
-        self.error("model_switched", format!("`{from}` cannot answer now ({error}); asking `{to}`"));
+        self.notice("model_switched", format!("`{from}` cannot answer now ({error}); asking `{to}`"));
     }
 }
 
@@ -139,6 +150,7 @@ fn mask_body(masker: &Masker, body: &mut EventBody) {
     match body {
         // What servers say of a failure may repeat the key they were given; what commands write may be anything.
         EventBody::Error { message: text, .. }
+        | EventBody::Notice { message: text, .. }
         | EventBody::Retry { reason: text, .. }
         | EventBody::Compaction { message: text, .. }
         | EventBody::ToolProgress { text, .. } => mask_text(masker, text),

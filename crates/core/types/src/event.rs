@@ -252,6 +252,13 @@ pub enum EventBody {
         /// What went wrong.
         reason: String,
     },
+    /// Something a person should know, and no failure.
+    Notice {
+        /// A stable name for programs.
+        code: String,
+        /// What, where, and what to do.
+        message: String,
+    },
     /// Something went wrong.
     Error {
         /// A stable name for programs.

@@ -57,6 +57,18 @@ pub enum McpError {
         /// For how long it is left alone.
         seconds: u64,
     },
+    /// It could not be started several times in a row and is not tried for a while.
+    #[error(
+        "the MCP server `{server}` could not be started {failures} times in a row and is left alone for another {seconds} s; go another way"
+    )]
+    Failing {
+        /// The server.
+        server: String,
+        /// How often.
+        failures: usize,
+        /// For how long it is left alone.
+        seconds: u64,
+    },
     /// It said nothing for too long.
     #[error(
         "the MCP server `{server}` said nothing for {seconds} s, and the call was given up; whether it took effect is not known"
@@ -97,7 +109,7 @@ impl McpError {
             Self::NotOffered { .. } => "not_offered",
             Self::Start { .. } => "server_start",
             Self::Login { .. } => "login_required",
-            Self::Resting { .. } => "server_resting",
+            Self::Resting { .. } | Self::Failing { .. } => "server_resting",
             Self::Silent { .. } => "timeout",
             Self::Gone { .. } => "server_gone",
             Self::Refused { .. } => "server_error",

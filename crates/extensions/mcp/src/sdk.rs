@@ -23,7 +23,7 @@ use rmcp::service::{
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, InsufficientScopeError, StreamableHttpClientTransportConfig,
+    AuthRequiredError, InsufficientScopeError, StreamableHttpClientTransportConfig, StreamableHttpError,
 };
 use serde_json::{Map, Value};
 
@@ -310,16 +310,21 @@ fn failed_start(server: &ServerDefinition, error: &ClientInitializeError, said: 
         ClientInitializeError::ConnectionClosed(_) => "it ended before it answered".to_owned(),
         ClientInitializeError::JsonRpcError(error) => format!("it refused: {}", error.message),
         ClientInitializeError::TransportError { error, .. } => {
-            let mut cause: &dyn std::error::Error = error;
-            while let Some(deeper) = cause.source() {
-                cause = deeper;
-            }
             // What lies above the cause names types of the library.
-            format!("it cannot be reached: {cause}")
+            format!("it cannot be reached: {}", root_cause(error))
         }
         other => other.to_string(),
     };
     McpError::Start { server: name, reason: format!("`{}`: {words}{said}", server.reach) }
+}
+
+/// The innermost cause of a failure. The library hides that of a request that could not be sent.
+fn root_cause<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::error::Error + 'static) {
+    let inner = match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::Client(request)) => Some(request as &(dyn std::error::Error + 'static)),
+        Some(_) | None => error.source(),
+    };
+    inner.map_or(error, root_cause)
 }
 
 /// The end of what a process wrote to its errors, or why it did not run.

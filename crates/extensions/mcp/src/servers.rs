@@ -28,6 +28,9 @@ const STARTS: usize = 4;
 /// … within this time; then it is left alone for as long.
 const PERIOD: Duration = Duration::from_mins(5);
 
+/// So many starts in a row may fail; then it is left alone for as long.
+const FAILURES: usize = 3;
+
 /// What servers are given.
 #[derive(Clone)]
 pub struct ServerHost {
@@ -84,6 +87,8 @@ struct ServerSlot {
 struct Life {
     connection: Option<Arc<Connection>>,
     starts: VecDeque<Instant>,
+    /// Starts in a row that failed, and when the last one did.
+    failed: Option<(usize, Instant)>,
 }
 
 impl Servers {
@@ -293,7 +298,9 @@ impl Servers {
             }
             life.connection = None;
             life.note_start(&slot.server.name)?;
-            let connection = self.open(slot).await?;
+            let opened = self.open(slot).await;
+            life.note_end(opened.as_ref().err());
+            let connection = opened?;
             life.connection = Some(Arc::clone(&connection));
             Ok(connection)
         };
@@ -381,11 +388,26 @@ impl Life {
         while self.starts.front().is_some_and(|start| now.duration_since(*start) >= PERIOD) {
             self.starts.pop_front();
         }
+        if let Some((failures, last)) = self.failed.filter(|(failures, _)| *failures >= FAILURES) {
+            let left = PERIOD.saturating_sub(now.duration_since(last));
+            if !left.is_zero() {
+                let seconds = left.as_secs().max(1);
+                return Err(McpError::Failing { server: server.to_owned(), failures, seconds });
+            }
+            self.failed = None;
+        }
         if let (true, Some(last)) = (self.starts.len() >= STARTS, self.starts.front()) {
             let seconds = PERIOD.saturating_sub(now.duration_since(*last)).as_secs().max(1);
             return Err(McpError::Resting { server: server.to_owned(), starts: STARTS, seconds });
         }
         self.starts.push_back(now);
         Ok(())
+    }
+
+    /// Takes note of how a start went. One that wants a login is there.
+    fn note_end(&mut self, error: Option<&McpError>) {
+        let before = self.failed.map_or(0, |(failures, _)| failures);
+        let failed = error.is_some_and(|error| !matches!(error, McpError::Login { .. }));
+        self.failed = failed.then(|| (before + 1, Instant::now()));
     }
 }

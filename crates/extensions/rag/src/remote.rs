@@ -72,18 +72,21 @@ impl Remote {
     pub fn new(url: Url, model: String, key: Option<String>) -> Result<Self, RemoteError> {
         // Fails only if a provider is installed already, which is just as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(Duration::from_secs(10))
-            .timeout(PATIENCE)
-            .no_proxy();
-        if url.scheme() == "http" {
-            // Without TLS there is no need to load the system's certificates, which takes its time.
-            builder = builder.tls_certs_only([]);
-        }
-        let built = builder.build();
+        let built = builder(&url).build();
         let client = built.map_err(|error| RemoteError::Unreachable { host: host(&url), why: error.to_string() })?;
         Ok(Self { url, model, key, client })
+    }
+
+    /// The same through an HTTP proxy, unless its host is among those that are reached without one: a list with commas.
+    pub fn through(self, proxy: &str, except: Option<&str>) -> Result<Self, RemoteError> {
+        let unreachable = |why: String| RemoteError::Unreachable { host: host(&self.url), why };
+        let named = if proxy.contains("://") { proxy.to_owned() } else { format!("http://{proxy}") };
+        // A proxy's address may hold a password: it is not repeated.
+        let wrong = || unreachable("the proxy of the environment is not an HTTP proxy".to_owned());
+        let proxy = reqwest::Proxy::all(named).map_err(|_| wrong())?;
+        let proxy = proxy.no_proxy(except.and_then(reqwest::NoProxy::from_string));
+        let client = builder(&self.url).proxy(proxy).build().map_err(|error| unreachable(error.to_string()))?;
+        Ok(Self { client, ..self })
     }
 
     /// The host it is on, with its port where that is not the usual one.
@@ -156,6 +159,16 @@ fn told(bytes: &[u8]) -> Result<RemoteAnswer, String> {
         other => other.get("url").or_else(|| other.get("title")).and_then(Value::as_str).map(str::to_owned),
     };
     Ok(RemoteAnswer { text, sources: sources.into_iter().flatten().filter_map(named).collect() })
+}
+
+fn builder(url: &Url) -> reqwest::ClientBuilder {
+    let builder = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(Duration::from_secs(10))
+        .timeout(PATIENCE)
+        .no_proxy();
+    // Without TLS there is no need to load the system's certificates, which takes its time.
+    if url.scheme() == "http" { builder.tls_certs_only([]) } else { builder }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use url::Url;
 
-use crate::fetch::{Fetcher, WebError};
+use crate::fetch::{Fetcher, ReadPlace, WebError};
 use crate::page::WebPage;
 
 /// How far a crawl goes.
@@ -25,7 +25,12 @@ pub(crate) struct Crawled {
 }
 
 /// Reads a page, and those it names on the same host. Only a first page that cannot be read is an error.
-pub(crate) async fn crawl(fetcher: &Fetcher, first: Url, bounds: Bounds) -> Result<Crawled, WebError> {
+pub(crate) async fn crawl(
+    fetcher: &Fetcher,
+    first: Url,
+    bounds: Bounds,
+    place: ReadPlace<'_>,
+) -> Result<Crawled, WebError> {
     let mut crawled = Crawled::default();
     let mut robots = HashMap::new();
     let mut seen = vec![first.clone()];
@@ -36,7 +41,11 @@ pub(crate) async fn crawl(fetcher: &Fetcher, first: Url, bounds: Bounds) -> Resu
             crawled.left = waiting.len() + 1;
             break;
         }
-        let page = match fetcher.page(&url, &mut robots).await.and_then(WebPage::read) {
+        let read = match fetcher.page(&url, &mut robots).await {
+            Ok(fetched) => fetcher.read(fetched, place).await,
+            Err(error) => Err(error),
+        };
+        let page = match read {
             Ok(page) => page,
             Err(error) if depth == 0 => return Err(error),
             Err(error) => {

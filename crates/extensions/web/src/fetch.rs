@@ -10,16 +10,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_text::is_public;
+use haft_tool::{DocumentReader, DocumentSource, DocumentText};
 
 use futures::StreamExt as _;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION, USER_AGENT};
+use tokio_util::sync::CancellationToken;
 use url::{Host, Url};
 
+use crate::page::WebPage;
+use crate::proxy::{WebProxies, may_be_left_to_proxy};
 use crate::robots::{AGENT, Robots};
 
 /// Of a page so many bytes are read, unpacked.
 const LARGEST: usize = 5 << 20;
+/// Of a document, which is nothing unless it is whole.
+const LARGEST_DOCUMENT: usize = 20 << 20;
 /// Of a `robots.txt`.
 const LARGEST_ROBOTS: usize = 512 << 10;
 /// A page takes no longer than this, redirects included.
@@ -68,6 +74,16 @@ pub enum WebError {
         /// Its type.
         kind: String,
     },
+    /// It is a document that cannot be read.
+    #[error("`{url}` is {kind} and cannot be read: {why}")]
+    Document {
+        /// The page.
+        url: String,
+        /// What it is.
+        kind: &'static str,
+        /// Why.
+        why: String,
+    },
     /// It could not be reached.
     #[error("`{url}` cannot be reached: {why}")]
     Unreachable {
@@ -89,6 +105,7 @@ impl WebError {
             Self::Circles(_) | Self::Unreachable { .. } => "unreachable",
             Self::Status { .. } => "http_status",
             Self::NotText { .. } => "not_text",
+            Self::Document { .. } => "document",
         }
     }
 }
@@ -109,6 +126,8 @@ pub(crate) struct Fetched {
 pub struct Fetcher {
     client: reqwest::Client,
     private: Arc<Vec<String>>,
+    proxies: WebProxies,
+    documents: Option<Arc<dyn DocumentReader>>,
 }
 
 impl Fetcher {
@@ -117,14 +136,66 @@ impl Fetcher {
         // Fails only if a provider is installed already, which is just as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let private: Arc<Vec<String>> = Arc::new(allow_private.iter().map(|host| host.trim().to_lowercase()).collect());
-        let client = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
+        let client = builder()
             .dns_resolver(Arc::new(Guarded { private: Arc::clone(&private) }))
-            .connect_timeout(Duration::from_secs(10))
             .no_proxy()
             .build()
             .map_err(|error| WebError::Unreachable { url: String::new(), why: error.to_string() })?;
-        Ok(Self { client, private })
+        Ok(Self { client, private, proxies: WebProxies::default(), documents: None })
+    }
+
+    /// The same through these proxies.
+    #[must_use]
+    pub fn through(self, proxies: WebProxies) -> Self {
+        Self { proxies, ..self }
+    }
+
+    /// The same with this reader for pages that are documents, such as PDF.
+    #[must_use]
+    pub fn with_documents(self, documents: Arc<dyn DocumentReader>) -> Self {
+        Self { documents: Some(documents), ..self }
+    }
+
+    /// What a model reads of a page.
+    pub(crate) async fn read(&self, fetched: Fetched, place: ReadPlace<'_>) -> Result<WebPage, WebError> {
+        let path = std::path::PathBuf::from(fetched.url.path());
+        let format = self.documents.as_ref().and_then(|reader| reader.format(&path, &fetched.bytes));
+        let (Some(reader), Some(format)) = (self.documents.clone(), format) else { return WebPage::read(fetched) };
+        if !is_document(fetched.content_type.as_deref(), &fetched.bytes) {
+            return WebPage::read(fetched);
+        }
+        let unread = |why: String| WebError::Document { url: fetched.url.to_string(), kind: format.name, why };
+        if fetched.cut {
+            return Err(unread(format!("it is larger than {} MB", LARGEST_DOCUMENT >> 20)));
+        }
+        let (spill, cancel) = (place.spill.to_owned(), place.cancel.clone());
+        let bytes = fetched.bytes.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            reader.read(&DocumentSource { path: &path, bytes: &bytes, spill: &spill, cancel: &cancel })
+        });
+        let read = read.await.map_err(|error| unread(error.to_string()))?;
+        let DocumentText { text, cut } = read.map_err(|error| unread(error.to_string()))?;
+        let text = haft_text::sanitise(text.trim()).into_owned();
+        Ok(WebPage { url: fetched.url, title: String::new(), text, links: Vec::new(), cut })
+    }
+
+    /// The client through which an address is reached. Through a proxy nothing is resolved here, so the name is checked first.
+    async fn client_for(&self, url: &Url) -> Result<reqwest::Client, WebError> {
+        let unreachable = |why: String| WebError::Unreachable { url: url.to_string(), why };
+        let Some(proxy) = self.proxies.of(url).map_err(unreachable)? else { return Ok(self.client.clone()) };
+        if let Some(host @ Host::Domain(_)) = url.host()
+            && !is_named(&self.private, &host.to_string())
+        {
+            let found = tokio::net::lookup_host((host.to_string(), 0)).await;
+            let private = match found {
+                Ok(mut found) => found.any(|address| !is_public(address.ip())),
+                Err(_) => !may_be_left_to_proxy(url),
+            };
+            if private {
+                return Err(WebError::Private(host.to_string()));
+            }
+        }
+        builder().no_proxy().proxy(proxy).build().map_err(|error| unreachable(error.to_string()))
     }
 
     /// Reads a page, unless its site asks not to. `known` remembers what sites asked.
@@ -179,9 +250,13 @@ impl Fetcher {
         self.check(url)?;
         let agent = concat!("haft/", env!("CARGO_PKG_VERSION"));
         debug_assert!(agent.starts_with(AGENT));
-        let request =
-            self.client.get(url.clone()).header(USER_AGENT, agent).header(ACCEPT, "text/html, text/*, */*;q=0.5");
+        let client = self.client_for(url).await?;
+        let request = client.get(url.clone()).header(USER_AGENT, agent).header(ACCEPT, "text/html, text/*, */*;q=0.5");
         let reply = request.send().await.map_err(|error| failure(url, &error))?;
+        let largest = match reply.headers().get(CONTENT_TYPE) {
+            Some(kind) if largest == LARGEST && is_document(kind.to_str().ok(), &[]) => LARGEST_DOCUMENT,
+            _ => largest,
+        };
         let header = |name| reply.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         if reply.status().is_redirection()
             && let Some(to) = header(LOCATION)
@@ -223,6 +298,23 @@ impl Fetcher {
         }
         Ok(())
     }
+}
+
+fn builder() -> reqwest::ClientBuilder {
+    reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).connect_timeout(Duration::from_secs(10))
+}
+
+/// Where a document may be put down while it is read, and who may call that off.
+#[derive(Clone, Copy)]
+pub(crate) struct ReadPlace<'a> {
+    pub(crate) spill: &'a std::path::Path,
+    pub(crate) cancel: &'a CancellationToken,
+}
+
+/// Whether bytes are a PDF, by what the server says or by themselves. Office files are archives, of which a server knows best.
+fn is_document(content_type: Option<&str>, bytes: &[u8]) -> bool {
+    let kind = content_type.unwrap_or_default().to_ascii_lowercase();
+    bytes.starts_with(b"%PDF-") || kind.starts_with("application/pdf") || kind.contains("officedocument")
 }
 
 enum FetchStep {

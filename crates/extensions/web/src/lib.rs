@@ -13,6 +13,7 @@ mod crawl;
 mod decode;
 mod fetch;
 mod page;
+mod proxy;
 mod robots;
 mod search;
 mod web_crawl;
@@ -23,6 +24,7 @@ mod tests;
 
 pub use config::{SearchService, WebConfig};
 pub use fetch::{Fetcher, WebError};
+pub use proxy::WebProxies;
 pub use search::{Searcher, SearcherError};
 pub use web_crawl::web_crawl;
 pub use web_search::web_search;

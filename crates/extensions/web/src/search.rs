@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::config::SearchService;
+use crate::proxy::WebProxies;
 
 /// An answer longer than this is none.
 const LARGEST: usize = 2 << 20;
@@ -65,7 +66,12 @@ pub(crate) struct FoundPage {
 
 impl Searcher {
     /// The service with its address and key, as the user configured them.
-    pub fn new(service: SearchService, url: Option<&str>, key: Option<String>) -> Result<Self, SearcherError> {
+    pub fn new(
+        service: SearchService,
+        url: Option<&str>,
+        key: Option<String>,
+        proxies: &WebProxies,
+    ) -> Result<Self, SearcherError> {
         let usual = match service {
             SearchService::Searxng => None,
             SearchService::Brave => Some("https://api.search.brave.com/res/v1/web/search"),
@@ -85,14 +91,16 @@ impl Searcher {
         }
         // Fails only if a provider is installed already, which is just as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
+        let mut builder = reqwest::Client::builder()
             // A redirect would take the key elsewhere.
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(Duration::from_secs(10))
             .timeout(PATIENCE)
-            .no_proxy()
-            .build()
-            .map_err(|error| SearcherError::Config(error.to_string()))?;
+            .no_proxy();
+        if let Some(proxy) = proxies.of(&url).map_err(SearcherError::Config)? {
+            builder = builder.proxy(proxy);
+        }
+        let client = builder.build().map_err(|error| SearcherError::Config(error.to_string()))?;
         Ok(Self { service, url, key, client })
     }
 
@@ -206,12 +214,13 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let why = |service, url: Option<&str>, key: Option<&str>| {
-            Searcher::new(service, url, key.map(str::to_owned)).err().unwrap().to_string()
+            Searcher::new(service, url, key.map(str::to_owned), &WebProxies::default()).err().unwrap().to_string()
         };
         assert!(why(SearchService::Searxng, None, None).contains("`search_url`"));
         assert!(why(SearchService::Searxng, Some("nonsense"), None).contains("not an address"));
         assert!(why(SearchService::Brave, None, None).contains("`api_key_env`"));
-        let searxng = Searcher::new(SearchService::Searxng, Some("http://h:8080/"), None).unwrap();
+        let searxng =
+            Searcher::new(SearchService::Searxng, Some("http://h:8080/"), None, &WebProxies::default()).unwrap();
         assert_eq!(searxng.url.as_str(), "http://h:8080/search");
     }
 }

@@ -2,12 +2,16 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::path::Path;
+use std::sync::{Arc, LazyLock, Mutex};
 
+use haft_tool::{DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText};
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::crawl::{Bounds, Crawled, crawl};
-use crate::fetch::{Fetcher, WebError};
+use crate::fetch::{Fetcher, ReadPlace, WebError};
+use crate::proxy::WebProxies;
 
 /// A server that answers every request by its path, and remembers the paths.
 struct Site {
@@ -64,12 +68,18 @@ fn html(stream: &mut TcpStream, body: &str) -> std::io::Result<()> {
     reply(stream, "200 OK\r\ncontent-type: text/html", body.as_bytes())
 }
 
+/// Where documents could be put down; nobody calls anything off.
+fn place() -> ReadPlace<'static> {
+    static NEVER: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
+    ReadPlace { spill: Path::new("/nonexistent"), cancel: &NEVER }
+}
+
 fn fetcher(private: &[&str]) -> Fetcher {
     Fetcher::new(&private.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>()).unwrap()
 }
 
 async fn read(url: Url) -> Result<Crawled, WebError> {
-    crawl(&fetcher(&["127.0.0.1"]), url, Bounds { pages: 1, depth: 1 }).await
+    crawl(&fetcher(&["127.0.0.1"]), url, Bounds { pages: 1, depth: 1 }, place()).await
 }
 
 #[tokio::test]
@@ -81,11 +91,12 @@ async fn addresses_of_this_machine_are_refused_however_they_are_written() {
         "169.254.169.254",
     ] {
         let url: Url = format!("http://{host}:{port}/").parse().unwrap();
-        let error = crawl(&fetcher(&[]), url, Bounds { pages: 1, depth: 1 }).await.unwrap_err();
+        let error = crawl(&fetcher(&[]), url, Bounds { pages: 1, depth: 1 }, place()).await.unwrap_err();
         assert_eq!(error.code(), "private_address", "{host}: {error}");
     }
     for wrong in ["ftp://example.com/", "file:///etc/passwd", "http://me:secret@example.com/"] {
-        let error = crawl(&fetcher(&[]), wrong.parse().unwrap(), Bounds { pages: 1, depth: 1 }).await.unwrap_err();
+        let error =
+            crawl(&fetcher(&[]), wrong.parse().unwrap(), Bounds { pages: 1, depth: 1 }, place()).await.unwrap_err();
         assert_eq!(error.code(), "invalid_arguments", "{wrong}: {error}");
     }
     assert!(site.asked().is_empty(), "nothing was connected to: {:?}", site.asked());
@@ -97,7 +108,7 @@ async fn a_host_the_user_named_is_reached_and_no_other() {
     assert!(read(site.url("/")).await.unwrap().pages[0].text.contains("hello"));
     let other: Url = format!("http://localhost:{}/", site.address.port()).parse().unwrap();
     assert_eq!(read(other.clone()).await.unwrap_err().code(), "private_address");
-    let named = crawl(&fetcher(&["LocalHost"]), other, Bounds { pages: 1, depth: 1 }).await.unwrap();
+    let named = crawl(&fetcher(&["LocalHost"]), other, Bounds { pages: 1, depth: 1 }, place()).await.unwrap();
     assert_eq!(named.pages[0].title, "Here");
 }
 
@@ -131,7 +142,7 @@ async fn what_robots_may_not_read_is_left_alone() {
         _ => html(stream, "<a href='/private/a'>a</a> <a href='/b'>b</a><p>text"),
     });
     assert_eq!(read(site.url("/private/a")).await.unwrap_err().code(), "robots");
-    let both = crawl(&fetcher(&["127.0.0.1"]), site.url("/"), Bounds { pages: 5, depth: 1 }).await.unwrap();
+    let both = crawl(&fetcher(&["127.0.0.1"]), site.url("/"), Bounds { pages: 5, depth: 1 }, place()).await.unwrap();
     let pages: Vec<_> = both.pages.iter().map(|page| page.url.path()).collect();
     assert_eq!(pages, ["/", "/b"]);
     let failed: Vec<_> = both.failed.iter().map(|(url, error)| (url.path(), error.code())).collect();
@@ -211,10 +222,76 @@ async fn a_crawl_ends_at_its_bounds() {
         let links = [1, 2, 3].map(|step| format!("<a href='/p{}'>next</a> ", number * 3 + step)).concat();
         html(stream, &format!("<p>page {number} {links}"))
     });
-    let go =
-        async |pages, depth| crawl(&fetcher(&["127.0.0.1"]), site.url("/"), Bounds { pages, depth }).await.unwrap();
+    let go = async |pages, depth| {
+        crawl(&fetcher(&["127.0.0.1"]), site.url("/"), Bounds { pages, depth }, place()).await.unwrap()
+    };
     let few = go(3, 3).await;
     assert_eq!((few.pages.len(), few.left > 0), (3, true));
     let near = go(20, 1).await;
     assert_eq!((near.pages.len(), near.left), (4, 0), "the first page and those it names");
+}
+
+/// Reads every PDF as the same words.
+struct OneText;
+
+impl DocumentReader for OneText {
+    fn format(&self, _: &Path, bytes: &[u8]) -> Option<DocumentFormat> {
+        bytes.starts_with(b"%PDF-").then_some(DocumentFormat { id: "pdf", name: "a PDF document" })
+    }
+
+    fn is_likely(&self, _: &Path) -> bool {
+        false
+    }
+
+    fn read(&self, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError> {
+        match source.bytes {
+            b"%PDF-locked" => Err(DocumentError::Encrypted),
+            _ => Ok(DocumentText { text: "The manual.".to_owned(), cut: false }),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_pdf_is_read_as_text() {
+    let site = Site::new(|path, stream| match path {
+        "/manual" => reply(stream, "200 OK\r\ncontent-type: application/octet-stream", b"%PDF-1.7 ..."),
+        "/locked.pdf" => reply(stream, "200 OK\r\ncontent-type: application/pdf", b"%PDF-locked"),
+        "/fake.pdf" => reply(stream, "200 OK\r\ncontent-type: text/html", b"<p>About %PDF- files"),
+        _ => reply(stream, "404 Not Found", b""),
+    });
+    let bounds = Bounds { pages: 1, depth: 1 };
+    let reads = fetcher(&["127.0.0.1"]).with_documents(Arc::new(OneText));
+    let page = crawl(&reads, site.url("/manual"), bounds, place()).await.unwrap();
+    assert_eq!(page.pages[0].text, "The manual.");
+    let error = crawl(&reads, site.url("/locked.pdf"), bounds, place()).await.unwrap_err();
+    assert!(error.code() == "document" && error.to_string().contains("it has a password"), "{error}");
+    let page = crawl(&reads, site.url("/fake.pdf"), bounds, place()).await.unwrap();
+    assert!(page.pages[0].text.contains("About"), "a page is a page, whatever its name");
+    // Without somebody who reads documents it is no page.
+    let error = crawl(&fetcher(&["127.0.0.1"]), site.url("/locked.pdf"), bounds, place()).await.unwrap_err();
+    assert_eq!(error.code(), "not_text");
+}
+
+#[tokio::test]
+async fn a_proxy_is_used_and_reaches_nothing_private() {
+    let proxy = Site::new(|_, stream| html(stream, "<p>through the proxy"));
+    let bounds = Bounds { pages: 1, depth: 1 };
+    let proxies = |except: Option<&str>| WebProxies {
+        http: Some(format!("http://{}", proxy.address)),
+        https: None,
+        except: except.map(str::to_owned),
+    };
+    let through = fetcher(&["docs.example"]).through(proxies(None));
+    let page = crawl(&through, "http://docs.example/a".parse().unwrap(), bounds, place()).await.unwrap();
+    assert!(page.pages[0].text.contains("through the proxy"));
+    assert_eq!(proxy.asked(), ["http://docs.example/robots.txt", "http://docs.example/a"]);
+    for private in ["http://127.0.0.1/", "http://localhost/", "http://wiki/", "http://db.internal/", "http://[::1]/"] {
+        let error = crawl(&through, private.parse().unwrap(), bounds, place()).await.unwrap_err();
+        assert_eq!(error.code(), "private_address", "{private}: {error}");
+    }
+    // Excepted hosts are reached directly, and checked there.
+    let direct = fetcher(&[]).through(proxies(Some("localhost")));
+    let error = crawl(&direct, "http://localhost/".parse().unwrap(), bounds, place()).await.unwrap_err();
+    assert_eq!(error.code(), "private_address");
+    assert_eq!(proxy.asked().len(), 2);
 }

@@ -17,7 +17,7 @@ use url::Url;
 
 use crate::NOTICE;
 use crate::crawl::{Bounds, Crawled, crawl};
-use crate::fetch::{Fetcher, WebError};
+use crate::fetch::{Fetcher, ReadPlace, WebError};
 
 const NAME: &str = "web_crawl";
 const MOST_PAGES: u32 = 20;
@@ -69,8 +69,9 @@ async fn run(fetcher: &Fetcher, context: &ToolContext, parameters: WebCrawlParam
         pages: max_pages.unwrap_or(1).clamp(1, MOST_PAGES) as usize,
         depth: max_depth.unwrap_or(1).clamp(1, DEEPEST) as usize,
     };
+    let place = ReadPlace { spill: &context.workspace.spill, cancel: &context.cancel };
     tokio::select! {
-        crawled = crawl(fetcher, first, bounds) => match crawled {
+        crawled = crawl(fetcher, first, bounds, place) => match crawled {
             Ok(crawled) => Ok(shown(context, &url, &crawled)),
             Err(error) => Err(failed(&error)),
         },

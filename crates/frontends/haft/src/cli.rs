@@ -108,6 +108,7 @@ impl Cli {
     pub(crate) fn run(self) -> anyhow::Result<ProcessExit> {
         match self.command {
             Some(CliCommand::Run(args)) => commands::run::run(&args),
+            Some(CliCommand::Chat(args)) => commands::chat::run(*args),
             Some(CliCommand::Review(args)) => commands::review::run(*args),
             #[cfg(feature = "workflows")]
             Some(CliCommand::Workflows(args)) => commands::workflows::run(args.command),
@@ -157,6 +158,10 @@ pub(crate) enum CliCommand {
     ///
     /// Without a prompt, the task is read from standard input; with one, piped standard input is attached to it.
     Run(Box<RunArgs>),
+    /// Talk with the model without tools.
+    ///
+    /// The model of the role `chat` answers (`[model_roles]`), the main model when it is not set. Without a prompt it is a session at the terminal.
+    Chat(Box<RunArgs>),
     /// Review a change: uncommitted work, a branch or a commit.
     Review(Box<ReviewArgs>),
     /// Run workflows of agent steps; list, show, add and remove them.

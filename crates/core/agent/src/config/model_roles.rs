@@ -54,6 +54,21 @@ impl ModelRole {
         Self::Commit,
     ];
 
+    /// Whether anything in this build asks a model in this role. One that is set and never asked is told of.
+    pub fn is_asked(self) -> bool {
+        match self {
+            Self::Main | Self::Code | Self::Chat | Self::Summary | Self::SubAgent => true,
+            Self::Prune
+            | Self::Title
+            | Self::Index
+            | Self::Embedding
+            | Self::Vision
+            | Self::Planner
+            | Self::Designer
+            | Self::Commit => false,
+        }
+    }
+
     /// The key in `[model_roles]`.
     pub fn name(self) -> &'static str {
         match self {

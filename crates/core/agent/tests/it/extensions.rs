@@ -58,7 +58,7 @@ impl Extension for ClockExtension {
         Contribution {
             tools: vec![Arc::new(TimeTool { spec, zone: config.zone })],
             secrets: vec!["sk-secret-0123456789".into()],
-            notices: vec![Notice { code: "clock", message: "the clock is slow".into() }],
+            notices: vec![Notice { code: "clock", message: "the clock is slow".into(), failed: false }],
             ..Contribution::default()
         }
     }
@@ -88,7 +88,7 @@ async fn a_session_has_what_extensions_give_it() {
     let mut session = builder.build().unwrap().start("What time is it?").await.unwrap();
     let mut notices = Vec::new();
     let mut hear = |event: &Event| {
-        if let EventBody::Error { code, message, .. } = &event.body {
+        if let EventBody::Notice { code, message } | EventBody::Error { code, message } = &event.body {
             notices.push((code.clone(), message.clone()));
         }
     };

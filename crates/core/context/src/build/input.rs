@@ -27,7 +27,9 @@ const LONGEST: usize = 512;
 ///
 /// `lookup` tells what a project-relative path is, or that there is none. `most` is how many are named before "(and N more…)".
 pub fn treat_input(text: &str, most: usize, lookup: &dyn Fn(&str) -> Option<MentionKind>) -> String {
-    let mentioned = mentions(text, lookup);
+    // What was piped in is no word of the user's.
+    let own = text.split_once("\n<stdin>\n").map_or(text, |(own, _)| own);
+    let mentioned = mentions(own, lookup);
     if mentioned.is_empty() || most == 0 {
         return text.to_owned();
     }
@@ -260,6 +262,15 @@ mod tests {
         let text = "@f0.rs @f1.rs @f2.rs @f3.rs @f4.rs @f5.rs @f6.rs ".to_owned();
         let treated = treat_input(&text, 5, &|_| None);
         assert!(treated.contains("- f4.rs\n(and 2 more…)\n") && !treated.contains("- f5.rs"), "{treated}");
+    }
+
+    #[test]
+    fn what_is_piped_in_mentions_nothing() {
+        let file = |_: &str| Some(MentionKind::File);
+        let piped = "look\n\n<stdin>\nat @src/a.rs\n</stdin>";
+        assert_eq!(treat_input(piped, 5, &file), piped);
+        let both = treat_input("see @b.rs\n\n<stdin>\n@src/a.rs\n</stdin>", 5, &file);
+        assert!(both.contains("- b.rs\n") && !both.contains("- src/a.rs"), "{both}");
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub(super) fn cause_of(account: &Account) -> Option<String> {
 
 fn tell(account: &Account, request: &Request, io: &mut TurnIo<'_>) {
     for warning in &account.warnings {
-        io.error("context_warning", warning.to_string());
+        io.notice("context_warning", warning.to_string());
     }
     tell_pruning(account, io);
     if let Some(broken) = account.prefix.as_ref().and_then(|prefix| prefix.broken.as_ref()) {

@@ -204,4 +204,6 @@ pub struct Notice {
     pub code: &'static str,
     /// The sentence for people.
     pub message: String,
+    /// Whether something failed, so that it is told as an error.
+    pub failed: bool,
 }

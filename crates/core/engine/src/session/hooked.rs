@@ -94,12 +94,12 @@ impl Hooked {
             cancel,
         };
         let (mut reaction, problems) = self.callbacks.call(&occasion).await;
-        let notice = |code, message| Notice { code, message };
+        let notice = |code, message, failed| Notice { code, message, failed };
         self.with(|open| {
             let label = |text: String| format!("{}: {text}", moment.point());
             open.context.extend(reaction.context.drain(..).map(label));
-            open.notices.extend(problems.into_iter().map(|problem| notice("hook", problem)));
-            open.notices.extend(reaction.messages.drain(..).map(|message| notice("hook_message", message)));
+            open.notices.extend(problems.into_iter().map(|problem| notice("hook", problem, true)));
+            open.notices.extend(reaction.messages.drain(..).map(|message| notice("hook_message", message, false)));
             if let Some(why) = &reaction.stop {
                 open.stop.get_or_insert_with(|| why.clone());
             }
@@ -243,8 +243,8 @@ impl Session {
 
     /// Tells the user what callbacks have to say.
     pub(super) fn tell_hooked(&self, io: &mut TurnIo<'_>) {
-        for Notice { code, message } in self.hooked.with(|open| std::mem::take(&mut open.notices)) {
-            io.error(code, message);
+        for notice in self.hooked.with(|open| std::mem::take(&mut open.notices)) {
+            io.tell(notice);
         }
     }
 

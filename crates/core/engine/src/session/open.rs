@@ -352,12 +352,17 @@ pub fn wanted_tools(chosen: &[String], ground: &KnowledgePaths) -> Vec<String> {
 fn known_tools(registry: &Registry, wanted: Vec<String>, config: &mut SessionConfig) -> Vec<String> {
     let is_known = |name: &String| registry.clone().select(std::slice::from_ref(name), &config.tools.profiles).is_ok();
     let (known, unknown): (Vec<_>, Vec<_>) = wanted.iter().cloned().partition(is_known);
-    if unknown.is_empty() || known.is_empty() {
+    if known.is_empty() {
         // With none left the choice itself says what is wrong.
         return wanted;
     }
+    // Those that have nothing to work with here are not missed.
+    let unknown: Vec<_> = unknown.into_iter().filter(|name| !names::WHERE_NEEDED.contains(&name.as_str())).collect();
+    if unknown.is_empty() {
+        return known;
+    }
     let message = format!("the agent `{}` is not given {}: there are no such tools", config.agent, unknown.join(", "));
-    config.notices.push(Notice { code: "agent_tools", message });
+    config.notices.push(Notice { code: "agent_tools", message, failed: false });
     known
 }
 

@@ -52,7 +52,7 @@ impl Session {
             Some(_) => self.quote_waiting().map(|quote| format!("the cache is cold: {quote} to write again")),
             None => None,
         };
-        self.config.notices.extend(message.map(|message| Notice { code: "quote", message }));
+        self.config.notices.extend(message.map(|message| Notice { code: "quote", message, failed: false }));
     }
 
     /// What the cache should hold, as far as the last request tells.

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::run_calls::{Interruption, interrupted};
 use super::turn_host::SessionTurn;
-use super::{EngineError, Notice, Session};
+use super::{EngineError, Session};
 use crate::callbacks::Moment;
 use crate::driver::{drive, turn_result};
 use crate::names;
@@ -87,8 +87,8 @@ impl Session {
             cwd: self.config.folders.workspace.cwd.display().to_string(),
             sandbox: Some(self.services.running.sandbox().status().clone()),
         });
-        for Notice { code, message } in std::mem::take(&mut self.config.notices) {
-            io.emit(EventBody::Error { code: code.to_owned(), message });
+        for notice in std::mem::take(&mut self.config.notices) {
+            io.tell(notice);
         }
         self.tell_hooked(io);
     }

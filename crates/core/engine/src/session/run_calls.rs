@@ -84,7 +84,7 @@ impl Session {
         Some(match decided {
             Ok(Granted { outside, changed: other, notice }) => {
                 if let Some(notice) = notice {
-                    io.error("permissions", notice);
+                    io.notice("permissions", notice);
                 }
                 changed |= other.is_some();
                 let arguments = other.unwrap_or(call.arguments);

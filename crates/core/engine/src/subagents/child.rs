@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Display;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use haft_context::check_subagent_role;
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::evidence::evidence;
 use super::parent::{ParentLink, ParentSession, child_namespace};
-use super::relay::Relay;
+use super::relay::{Relay, in_time};
 
 use crate::hub::{AgentMessage, Mailbox};
 use crate::session::{
@@ -116,6 +116,7 @@ async fn open_and_run(parent: &Arc<ParentSession>, start: ChildStart) -> Result<
     let (name, task) = (start.assignment.name.clone(), start.assignment.task.clone());
     let (call_id, history) = (start.call_id.clone(), Arc::clone(&start.history));
     let (mut session, worktree) = Box::pin(open(parent, start)).await?;
+    let out_of_time = Arc::new(OnceLock::new());
     let mut relay = Relay {
         events: parent.events.clone(),
         name: name.clone(),
@@ -123,19 +124,21 @@ async fn open_and_run(parent: &Arc<ParentSession>, start: ChildStart) -> Result<
         call_id: call_id.clone(),
         model: session.model().full_name(),
         task: task.clone(),
+        out_of_time: Arc::clone(&out_of_time),
     };
-    let (result, in_time) = {
+    let result = {
         let mut running = std::pin::pin!(session.run(Some(task), &mut relay, &cancel));
         tokio::select! {
-            report = &mut running => (report.result, true),
+            report = &mut running => report.result,
             () = tokio::time::sleep(time) => {
                 // It ends what it has begun, and its conversation stays one that can be gone on with.
+                let _ = out_of_time.set(time);
                 cancel.cancel();
-                (running.await.result, false)
+                running.await.result
             }
         }
     };
-    let mut report = report(&name, &session, result, (!in_time).then_some(time));
+    let mut report = report(&name, &session, in_time(result, out_of_time.get().copied()));
     if let Some(note) = unread(&session.close_mailbox()) {
         // Of one that completed, only the answer is read.
         let read = if report.outcome == Outcome::Completed { &mut report.answer } else { &mut report.message };
@@ -167,18 +170,14 @@ fn unread(messages: &[AgentMessage]) -> Option<String> {
     Some(format!(" [It ended without reading {} messages from {from}.]", messages.len()))
 }
 
-fn report(name: &str, session: &Session, result: TurnResult, out_of_time: Option<Duration>) -> AgentReport {
+fn report(name: &str, session: &Session, result: TurnResult) -> AgentReport {
     let TurnResult { outcome, code, message, text, turns, usage, cost, .. } = result;
     let go_on = "name it again with this `conversation` to go on";
-    let (outcome, code, message) = match (outcome, out_of_time) {
-        (Outcome::Aborted, Some(limit)) => {
-            (Outcome::Exhausted, "timeout".to_owned(), format!("Stopped after {} s; {go_on}.", limit.as_secs()))
-        }
-        (Outcome::Aborted, None) => (outcome, code, format!("Cancelled; {go_on}.")),
-        (Outcome::Waiting, _) if code == "question" => {
-            (outcome, code, format!("It asks a question; {go_on}, with the answer as its task."))
-        }
-        (outcome, _) => (outcome, code, message),
+    let message = match outcome {
+        Outcome::Exhausted if code == "timeout" => format!("{}; {go_on}.", message.trim_end_matches('.')),
+        Outcome::Aborted => format!("Cancelled; {go_on}."),
+        Outcome::Waiting if code == "question" => format!("It asks a question; {go_on}, with the answer as its task."),
+        Outcome::Exhausted | Outcome::Waiting | Outcome::Completed | Outcome::Failed => message,
     };
     AgentReport {
         name: name.to_owned(),
@@ -274,7 +273,7 @@ fn client_of(
         client.map_err(|why| ChildRefusal::new("model", &format!("its model `{model}` cannot be used: {why}")))?;
     let notice = notice.map(|(name, why)| {
         let message = format!("the agent `{}` runs on `{model}`: `{name}` cannot be used ({why})", agent.name);
-        Notice { code: "agent_model", message }
+        Notice { code: "agent_model", message, failed: false }
     });
     Ok((client, notice))
 }

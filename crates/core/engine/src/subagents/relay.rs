@@ -2,7 +2,10 @@
 //!
 //! Invariant: a sub-agent's `conversation` and `result` events never get out as such: there is one first and one last event.
 
-use haft_types::{ConversationId, Cost, Event, EventBody, SubagentPhase, Usage};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use haft_types::{ConversationId, Cost, Event, EventBody, Outcome, SubagentPhase, TurnResult, Usage};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use crate::turn_io::EventSink;
@@ -15,6 +18,8 @@ pub(super) struct Relay {
     pub(super) call_id: String,
     pub(super) model: String,
     pub(super) task: String,
+    /// The time it had, once that is over.
+    pub(super) out_of_time: Arc<OnceLock<Duration>>,
 }
 
 impl EventSink for Relay {
@@ -30,11 +35,25 @@ impl EventSink for Relay {
         };
         let body = match &event.body {
             EventBody::Conversation { .. } => phase_event(SubagentPhase::Started, None),
-            EventBody::Result(result) => phase_event(SubagentPhase::Finished, Some(Box::new(result.clone()))),
+            EventBody::Result(result) => {
+                let result = in_time(result.clone(), self.out_of_time.get().copied());
+                phase_event(SubagentPhase::Finished, Some(Box::new(result)))
+            }
             other => other.clone(),
         };
         // A session that is gone watches nobody.
         drop(self.events.send(Event { body, ..event.clone() }));
+    }
+}
+
+/// The result of a sub-agent: one that was stopped when its time was over is exhausted, not cancelled.
+pub(super) fn in_time(result: TurnResult, out_of_time: Option<Duration>) -> TurnResult {
+    match (result.outcome, out_of_time) {
+        (Outcome::Aborted, Some(limit)) => {
+            let message = format!("Stopped after {} s.", limit.as_secs());
+            TurnResult { outcome: Outcome::Exhausted, code: "timeout".to_owned(), message, ..result }
+        }
+        _ => result,
     }
 }
 

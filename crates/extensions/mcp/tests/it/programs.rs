@@ -112,3 +112,19 @@ fn nothing_is_left_when_the_servers_are_dropped() {
         std::thread::sleep(Duration::from_millis(10));
     }
 }
+
+#[test]
+fn one_that_fails_to_start_three_times_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    block_on(async {
+        let all = servers(folder.path(), vec![program("ends", folder.path(), "echo >> starts; exit 1")]);
+        for _ in 0..3 {
+            assert_eq!(all.listing("ends", &never()).await.unwrap_err().code(), "server_start");
+        }
+        let error = all.listing("ends", &never()).await.unwrap_err();
+        assert!(matches!(error, McpError::Failing { failures: 3, .. }), "{error}");
+        assert_eq!(error.code(), "server_resting");
+        let tried = fs::read_to_string(folder.path().join("starts")).unwrap_or_default();
+        assert_eq!(tried.lines().count(), 3);
+    });
+}

@@ -70,3 +70,16 @@ async fn what_is_no_answer_is_told_apart() {
     let error = remote.ask("?").await.unwrap_err().to_string();
     assert!(error.contains(&nobody.to_string()) && error.contains("check `url`"), "{error}");
 }
+
+#[tokio::test]
+async fn a_proxy_carries_the_question() {
+    let body = r#"{"choices":[{"message":{"role":"assistant","content":"Here."}}]}"#;
+    let (proxy, asked) = serve(reply("200 OK", body));
+    let address = format!("{}:{}", proxy.host_str().unwrap(), proxy.port().unwrap());
+    let remote = || Remote::new("http://rag.example/v1".parse().unwrap(), "m".into(), None).unwrap();
+    assert_eq!(remote().through(&address, None).unwrap().ask("?").await.unwrap().text, "Here.");
+    let asked = asked.join().unwrap();
+    assert!(asked.starts_with("POST http://rag.example/v1/chat/completions HTTP/1.1\r\n"), "{asked}");
+    let excepted = remote().through(&address, Some("rag.example")).unwrap().ask("?").await;
+    assert!(matches!(excepted, Err(RemoteError::Unreachable { .. })), "the proxy is not asked: {excepted:?}");
+}

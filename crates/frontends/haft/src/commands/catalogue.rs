@@ -259,6 +259,14 @@ impl CatalogueListing {
     /// The one of a name, or which there are.
     fn get(&self, kind: KnowledgeKind, name: &str) -> anyhow::Result<&CatalogueItem> {
         self.list.iter().find(|item| item.name == name).ok_or_else(|| {
+            let is_its = |problem: &&FileProblem| {
+                let skill = problem.path.parent().filter(|_| kind == KnowledgeKind::Skills);
+                let stem = skill.and_then(std::path::Path::file_name).or_else(|| problem.path.file_stem());
+                stem.is_some_and(|stem| stem == name)
+            };
+            if let Some(problem) = self.problems.iter().find(is_its) {
+                return usage_error(format!("`{name}` cannot be used: {problem}"));
+            }
             let names: Vec<_> = self.list.iter().map(|item| item.name.as_str()).collect();
             let there = if names.is_empty() {
                 text!("catalogue-there-are-none").to_owned()

@@ -17,6 +17,7 @@ pub(super) fn tell(event: &Event, verbose: bool) {
         EventBody::ToolResult { status: ToolStatus::Error, text, .. } => format!("\n{}", result_lines(text, 6)),
         EventBody::ToolResult { text, .. } if verbose => format!("\n{}", result_lines(text, 40)),
         EventBody::Error { message, .. }
+        | EventBody::Notice { message, .. }
         | EventBody::Compaction { message, .. }
         | EventBody::Pruning { message, .. }
         | EventBody::BackgroundTask { message, .. } => message.clone(),

@@ -168,6 +168,9 @@ impl ClaudeMessages {
             EventBody::Error { code, message } => {
                 Some(self.line("system", json!({"subtype": "error", "code": code, "message": message})))
             }
+            EventBody::Notice { code, message } => {
+                Some(self.line("system", json!({"subtype": "notice", "code": code, "message": message})))
+            }
             EventBody::Result(result) => Some(self.result(result)),
             // These have no counterpart.
             EventBody::ToolCall { .. }

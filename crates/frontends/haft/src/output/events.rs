@@ -89,6 +89,7 @@ impl Printer {
                 self.text.clear();
                 format!("haft: {}", super::hints::hinted(message, code))
             }
+            EventBody::Notice { message, code } => format!("haft: {}", super::hints::hinted(message, code)),
             EventBody::Compaction { message, .. } | EventBody::Pruning { message, .. } => format!("haft: {message}"),
             EventBody::BackgroundTask { phase, message, .. } if self.verbose || *phase != TaskPhase::Started => {
                 format!("haft: {}", text!("output-background-task", message))

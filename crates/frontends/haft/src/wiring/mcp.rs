@@ -129,7 +129,7 @@ impl Mcp {
     /// A line for each declaration that cannot be used, or not as it is.
     fn notices(&self) -> Vec<Notice> {
         let problems = self.problems.iter().map(ToString::to_string).chain(self.warnings.iter().cloned());
-        problems.map(|message| Notice { code: "mcp_server", message }).collect()
+        problems.map(|message| Notice { code: "mcp_server", message, failed: true }).collect()
     }
 }
 

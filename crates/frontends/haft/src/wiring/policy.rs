@@ -241,7 +241,8 @@ impl Extension for PolicyExtension {
         };
         let (mut all, ask) = (rules(Decision::Deny, &policy.rules.deny), rules(Decision::Ask, &policy.rules.ask));
         all.extend(ask);
-        let notices = policy.warnings.into_iter().map(|message| Notice { code: "project_policy", message });
+        let notices =
+            policy.warnings.into_iter().map(|message| Notice { code: "project_policy", message, failed: false });
         Contribution { rules: all, notices: notices.collect(), ..Contribution::default() }
     }
 }

@@ -76,7 +76,14 @@ impl Rag {
                     .transpose()?;
                 self.keys.extend(key.clone());
                 let model = section.model.clone().unwrap_or_else(|| name.to_owned());
-                CollectionKind::Remote(Arc::new(Remote::new(url, model, key)?))
+                let [http, https, except] = haft_agent::proxies(&places.environment);
+                let proxy = if url.scheme() == "https" { https } else { http };
+                let remote = Remote::new(url, model, key)?;
+                let remote = match proxy {
+                    Some(proxy) => remote.through(&proxy, except.as_deref())?,
+                    None => remote,
+                };
+                CollectionKind::Remote(Arc::new(remote))
             }
         };
         Ok(Collection { name: name.to_owned(), description: section.description.clone(), kind })
@@ -89,7 +96,7 @@ impl Rag {
 
     /// A line for each section that makes no collection.
     fn notices(&self) -> impl Iterator<Item = Notice> {
-        self.problems.iter().map(|problem| Notice { code: NAME, message: problem.clone() })
+        self.problems.iter().map(|problem| Notice { code: NAME, message: problem.clone(), failed: true })
     }
 }
 

@@ -6,7 +6,7 @@ use haft_agent::config::Section;
 use haft_agent::{Contribution, Extension, ExtensionContext, HostEnvironment};
 use haft_engine::Notice;
 use haft_tool::Tool;
-use haft_web::{Fetcher, SearchService, Searcher, WebConfig, web_crawl, web_search};
+use haft_web::{Fetcher, SearchService, Searcher, WebConfig, WebProxies, web_crawl, web_search};
 
 use crate::exit::usage_error;
 
@@ -25,9 +25,9 @@ impl Extension for WebExtension {
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
         let mut given = Contribution::default();
         let config = context.config.section(NAME).map_err(anyhow::Error::from);
-        let added = config.and_then(|config| add(&mut given, &config, &context.places.environment));
+        let added = config.and_then(|config| add(&mut given, &config, context));
         if let Err(error) = added {
-            given.notices.push(Notice { code: NAME, message: error.to_string() });
+            given.notices.push(Notice { code: NAME, message: error.to_string(), failed: true });
         }
         given
     }
@@ -36,21 +36,27 @@ impl Extension for WebExtension {
 /// The two tools, as a model would read of them.
 pub(super) fn described() -> Vec<Arc<dyn Tool>> {
     let crawl = Fetcher::new(&[]).ok().map(|fetcher| Arc::new(web_crawl(fetcher)) as Arc<dyn Tool>);
-    let searcher = Searcher::new(SearchService::Brave, None, Some(String::from("-"))).ok();
+    let searcher = Searcher::new(SearchService::Brave, None, Some(String::from("-")), &WebProxies::default()).ok();
     let search = searcher.map(|searcher| Arc::new(web_search(searcher)) as Arc<dyn Tool>);
     crawl.into_iter().chain(search).collect()
 }
 
-fn add(given: &mut Contribution, config: &WebConfig, environment: &HostEnvironment) -> anyhow::Result<()> {
+fn add(given: &mut Contribution, config: &WebConfig, context: &ExtensionContext<'_>) -> anyhow::Result<()> {
+    let (environment, supervisor) = (&context.places.environment, context.supervisor);
+    let [http, https, except] = haft_agent::proxies(environment);
+    let proxies = WebProxies { http, https, except };
     if config.crawl {
-        let fetcher = Fetcher::new(&config.allow_private)?;
+        let mut fetcher = Fetcher::new(&config.allow_private)?.through(proxies.clone());
+        if let Some(documents) = super::readers(supervisor).documents {
+            fetcher = fetcher.with_documents(documents);
+        }
         given.tools.push(Arc::new(web_crawl(fetcher)));
     }
     if let Some(service) = config.search {
         let variable = config.api_key_env.as_deref();
         let secret = variable.map(|variable| key(environment, variable)).transpose()?;
         given.secrets.extend(secret.clone());
-        let searcher = Searcher::new(service, config.search_url.as_deref(), secret)?;
+        let searcher = Searcher::new(service, config.search_url.as_deref(), secret, &proxies)?;
         given.tools.push(Arc::new(web_search(searcher)));
     }
     Ok(())

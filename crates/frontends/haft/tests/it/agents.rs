@@ -517,6 +517,12 @@ fn an_agent_that_takes_too_long_is_stopped_and_can_be_gone_on_with() {
     let text = results(&ran)[0]["text"].as_str().unwrap().to_owned();
     assert!(text.contains("## alpha: reached a limit\n\nStopped after 5 s; name it again"), "{text}");
     assert!(text.contains("In time.") && text.contains("Conversation: "), "{text}");
+    let events = ran.events();
+    let ended = events
+        .iter()
+        .find(|event| event["type"] == "subagent" && event["phase"] == "finished" && event["agent"] == "alpha");
+    let result = &ended.unwrap()["result"];
+    assert_eq!((&result["outcome"], &result["code"]), (&json!("exhausted"), &json!("timeout")), "{result}");
 }
 
 #[test]
@@ -640,4 +646,18 @@ fn the_main_agent_takes_a_role_whose_model_and_tools_are_not_here() {
     let codes: Vec<_> = ran.events().iter().filter_map(|event| event["code"].as_str().map(str::to_owned)).collect();
     assert!(codes.contains(&"agent_model".to_owned()) && codes.contains(&"agent_tools".to_owned()), "{codes:?}");
     assert_eq!(requests_of(&rig, "main").len(), 1);
+}
+
+#[test]
+fn a_tool_for_groups_is_not_missed_where_there_is_none() {
+    let rig = rig([
+        says("main", 0, start(&["alpha"])),
+        says("main", 1, Reply::text("Done.")),
+        says("alpha", 0, Reply::text("Alone.")),
+    ]);
+    agent(&rig, "alpha", "tools: read_file, talk_to_group, use_skill", "You work alone.");
+    let ran = rig.task(&["work"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let told: Vec<_> = ran.events().into_iter().filter(|event| event["code"] == "agent_tools").collect();
+    assert_eq!(told, Vec::<Value>::new());
 }

@@ -64,7 +64,7 @@ fn search(server: &str) -> Reply {
 }
 
 fn messages(ran: &Ran) -> Vec<String> {
-    let errors = ran.events().into_iter().filter(|event| event["type"] == "error");
+    let errors = ran.events().into_iter().filter(|event| event["type"] == "error" || event["type"] == "notice");
     errors.map(|event| event["message"].as_str().unwrap_or_default().to_owned()).collect()
 }
 

@@ -35,7 +35,9 @@ fn told(rig: &Rig, request: usize, words: &str) -> bool {
 
 fn errors(ran: &Ran, code: &str) -> Vec<String> {
     let events = ran.events();
-    let found = events.iter().filter(|event| event["type"] == "error" && event["code"] == code);
+    let found = events
+        .iter()
+        .filter(|event| ["error", "notice"].contains(&event["type"].as_str().unwrap()) && event["code"] == code);
     found.map(|event| event["message"].as_str().unwrap().to_owned()).collect()
 }
 

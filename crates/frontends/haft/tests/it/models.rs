@@ -217,7 +217,7 @@ fn an_overloaded_model_is_replaced_by_the_next_of_its_chain() {
     assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("From the second.")), "{}", ran.stdout());
     assert!(second.refusals().is_empty(), "{:?}", second.refusals());
     let switched: Vec<_> =
-        of_type(&events, "error").into_iter().filter(|error| error["code"] == "model_switched").collect();
+        of_type(&events, "notice").into_iter().filter(|error| error["code"] == "model_switched").collect();
     assert_eq!(switched.len(), 1);
     let words = switched[0]["message"].as_str().unwrap();
     assert!(words.starts_with("`one/m` cannot answer now") && words.ends_with("asking `two/m`"), "{words}");

@@ -157,3 +157,30 @@ fn a_review_of_a_branch_or_a_commit() {
     git(&rig, &["stash", "-qu"]);
     assert!(rig.run(&["review"]).stderr().contains("nothing to review"));
 }
+
+#[test]
+fn a_chat_has_no_tools_and_a_model_of_its_own() {
+    let rig = Rig::new(Api::OpenaiChat, Script::replies([Reply::text("Hello.").times(3)]).unwrap());
+    let role = "model_roles.chat=\"mock/talker\"";
+    let ran = rig.run(&["chat", "--output-format", "json", "--set", role, "hello"]);
+    assert_eq!((ran.code(), ran.json()["text"].clone()), (0, json!("Hello.")), "{}", ran.stderr());
+    let asked = rig.server.generations()[0].seen().unwrap();
+    assert_eq!((asked.model.as_str(), asked.tools.len()), ("talker", 0));
+    // What a flag says goes before the role; without one the main model answers.
+    rig.run(&["chat", "-m", "mock/other", "--set", role, "hello"]);
+    rig.run(&["chat", "hello"]);
+    let models: Vec<_> = rig.server.generations().iter().map(|request| request.seen().unwrap().model).collect();
+    assert_eq!(models[1], "other");
+    assert_ne!(models[2], "talker");
+}
+
+#[test]
+fn a_role_that_nothing_asks_is_told_of() {
+    let rig = Rig::new(Api::OpenaiChat, Script::replies([Reply::text("Hello.").times(2)]).unwrap());
+    let ran = rig.task(&["--set", "model_roles.vision=\"mock/eyes\"", "hello"]);
+    let told: Vec<_> = ran.events().into_iter().filter(|event| event["code"] == "model_role").collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0]["type"] == "notice" && told[0]["message"].as_str().unwrap().contains("model_roles.vision"));
+    let ran = rig.task(&["--set", "model_roles.summary=\"mock/sums\"", "hello"]);
+    assert!(ran.events().iter().all(|event| event["code"] != "model_role"));
+}

@@ -337,3 +337,19 @@ fn a_question_is_answered_in_the_conversation_of_its_step() {
     assert_eq!((ran.code(), &ran.result()["text"]), (0, &json!("Done.")), "{}", ran.stdout());
     assert_eq!(asked(&rig).len(), 2, "the answer is not asked for again");
 }
+
+#[test]
+fn a_broken_file_is_shown_with_what_is_wrong() {
+    let rig = rig([]);
+    std::fs::create_dir_all(rig.project().join(".haft/workflows")).unwrap();
+    rig.write(".haft/workflows/broken.yaml", "steps:\n  - {name: a, prompt: A, needs: [nobody]}\n");
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+    let shown = rig.run(&["workflows", "show", "broken"]);
+    assert_eq!(shown.code(), 2, "{}", shown.stdout());
+    assert!(
+        shown.stderr().contains("`broken` cannot be used") && shown.stderr().contains("nobody"),
+        "{}",
+        shown.stderr()
+    );
+    assert!(rig.run(&["workflows", "show", "absent"]).stderr().contains("no `absent`"));
+}

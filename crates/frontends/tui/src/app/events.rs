@@ -75,7 +75,7 @@ impl App {
                 let wait = *delay_ms as f64 / 1000.0;
                 self.note(&text!("app-retry", attempt, wait = format_args!("{wait:.1}"), reason), TextStyle::Warning);
             }
-            EventBody::Error { message, .. } => {
+            EventBody::Error { message, .. } | EventBody::Notice { message, .. } => {
                 self.finish_text();
                 self.note(message, TextStyle::Warning);
             }
@@ -122,7 +122,9 @@ impl App {
                 self.panes.agent_does(&event.agent, format!("{name} {about}"));
             }
             EventBody::Usage { usage, cost, .. } => self.status.add(*usage, *cost),
-            EventBody::Error { message, .. } => self.note(&format!("{}: {message}", event.agent), TextStyle::Warning),
+            EventBody::Error { message, .. } | EventBody::Notice { message, .. } => {
+                self.note(&format!("{}: {message}", event.agent), TextStyle::Warning);
+            }
             EventBody::Conversation { .. }
             | EventBody::Text { .. }
             | EventBody::Thinking { .. }

@@ -1,0 +1,23 @@
+//! `haft chat`: a conversation without tools, with the model of its own role.
+
+use std::io::IsTerminal;
+
+use haft_agent::config::ModelRole;
+
+use super::interactive::{self, InterfaceStyle};
+use super::run;
+use crate::commands::options::RunArgs;
+use crate::exit::ProcessExit;
+
+pub(crate) fn run(mut args: RunArgs) -> anyhow::Result<ProcessExit> {
+    let (_, loaded) = super::configuration(&args.common)?;
+    if args.model.is_none() {
+        args.model = loaded.config.models_of(ModelRole::Chat).into_iter().next();
+    }
+    args.allowed_tools = Some(vec!["none".to_owned()]);
+    let at_a_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    if args.prompt.is_none() && !args.resume_current && at_a_terminal {
+        return interactive::run(&args, InterfaceStyle::AsConfigured);
+    }
+    run::run(&args)
+}
