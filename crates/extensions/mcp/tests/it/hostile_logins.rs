@@ -58,7 +58,11 @@ impl Hostile {
     /// Everything that was sent to it.
     fn heard(&self) -> String {
         let asked = self.asked.lock().unwrap();
-        asked.iter().map(|Asked { target, head, body }| format!("{target}\n{head}\n{body}\n")).collect()
+        let all: Vec<_> = asked
+            .iter()
+            .map(|Asked { target, head, body }| [target, head, body].map(String::as_str).join("\n"))
+            .collect();
+        all.join("\n")
     }
 }
 
