@@ -166,10 +166,7 @@ impl Catalogue {
     }
 
     fn by_last_part(&self, name: &str) -> Result<String, CatalogueError> {
-        let wrong = match self.split(name) {
-            Ok(_) => return Ok(name.to_owned()),
-            Err(wrong) => wrong,
-        };
+        let Err(wrong) = self.split(name) else { return Ok(name.to_owned()) };
         let ends_so = |full: &&String| full.strip_suffix(name).is_some_and(|before| before.ends_with('/'));
         let declared: Vec<_> = self.declared.iter().filter(ends_so).cloned().collect();
         let found = if declared.is_empty() { self.models.keys().filter(ends_so).cloned().collect() } else { declared };

@@ -173,7 +173,9 @@ mod tests {
         let one = |total| Some(Cost { total, ..Cost::default() });
         let sum = |start: CostSum, costs: &[Option<Cost>]| {
             let mut sum = start;
-            costs.iter().for_each(|cost| sum.add(*cost));
+            for cost in costs {
+                sum.add(*cost);
+            }
             sum.total().map(|cost| (cost.total, cost.incomplete))
         };
         assert_eq!(sum(CostSum::zero(), &[]), Some((0.0, false)));

@@ -46,8 +46,8 @@ impl WebProxies {
 pub(crate) fn may_be_left_to_proxy(url: &Url) -> bool {
     let Some(Host::Domain(name)) = url.host() else { return true };
     let name = name.trim_end_matches('.').to_lowercase();
-    let ends_so = |ending: &&str| name == **ending || name.ends_with(&format!(".{ending}"));
-    name.contains('.') && !PRIVATE_ENDINGS.iter().any(|ending| ends_so(&ending))
+    let ends_so = |ending: &str| name == ending || name.ends_with(&format!(".{ending}"));
+    name.contains('.') && !PRIVATE_ENDINGS.iter().any(|ending| ends_so(ending))
 }
 
 #[cfg(test)]

@@ -12,14 +12,14 @@ pub(crate) struct TextLine<'a> {
 /// A carriage return alone ends a line only where no line feed ever does, as in files of old Macintosh programs; elsewhere it is
 /// a character of its line.
 pub(crate) fn split(text: &str) -> Vec<TextLine<'_>> {
-    if !ends_in_returns(text) {
-        let line = |whole: &'_ str| {
-            whole.strip_suffix('\n').map_or(whole.len(), |body| body.strip_suffix('\r').unwrap_or(body).len())
-        };
-        text.split_inclusive('\n').map(|whole| cut(whole, line(whole))).collect()
-    } else {
-        text.split_inclusive('\r').map(|whole| cut(whole, whole.strip_suffix('\r').unwrap_or(whole).len())).collect()
+    if ends_in_returns(text) {
+        let body = |whole: &'_ str| whole.strip_suffix('\r').unwrap_or(whole).len();
+        return text.split_inclusive('\r').map(|whole| cut(whole, body(whole))).collect();
     }
+    let line = |whole: &'_ str| {
+        whole.strip_suffix('\n').map_or(whole.len(), |body| body.strip_suffix('\r').unwrap_or(body).len())
+    };
+    text.split_inclusive('\n').map(|whole| cut(whole, line(whole))).collect()
 }
 
 /// Whether carriage returns end the lines of a file.
