@@ -53,7 +53,9 @@ pub(in crate::commands) fn every_tool() -> Registry {
     registry.register(Arc::new(haft_tools::run_named_subagents(Arc::<Nobody>::clone(&nobody) as _)));
     registry.register(Arc::new(haft_tools::talk_to(Arc::<Nobody>::clone(&nobody) as _)));
     registry.register(Arc::new(haft_tools::talk_to_group(nobody)));
-    crate::wiring::described_tools().into_iter().for_each(|tool| registry.register(tool));
+    for tool in crate::wiring::described_tools() {
+        registry.register(tool);
+    }
     registry
 }
 
