@@ -43,27 +43,25 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 type Case = Result<(), String>;
 
-fn told(error: impl ToString) -> String {
-    error.to_string()
-}
-
 fn case(case: &mut HaftCase<'_>) -> Case {
     let merges = case.seed % 4 == 3;
     let script = if merges { Script::replies(merging()) } else { Script::replies(editing()) };
-    let server = ScriptedServer::builder(script.map_err(told)?).start_in_thread().map_err(told)?;
+    let server = ScriptedServer::builder(script.map_err(|error| error.to_string())?)
+        .start_in_thread()
+        .map_err(|error| error.to_string())?;
     let mut place = Place::new(case.haft, Api::OpenaiChat, &server)?;
     let (folder, outside) = (place.project().join("folder"), place.root().join("outside"));
     for made in [&folder, &outside] {
-        fs::create_dir_all(made.join("deep")).map_err(told)?;
+        fs::create_dir_all(made.join("deep")).map_err(|error| error.to_string())?;
         for name in FILES.iter().chain(&["kept"]) {
-            fs::write(made.join(name), "old\n").map_err(told)?;
+            fs::write(made.join(name), "old\n").map_err(|error| error.to_string())?;
         }
     }
-    if case.seed % 2 == 0 {
+    if case.seed.is_multiple_of(2) {
         // What is outside looks just as the edit leaves the project.
         shell(&outside, &EDIT.replace("cd folder && ", ""))?;
     }
-    symlink(&outside, place.project().join("link")).map_err(told)?;
+    symlink(&outside, place.project().join("link")).map_err(|error| error.to_string())?;
     let pause = PAUSES[case.random.below(PAUSES.len())];
     let tried = if merges { merge(&place, pause, &server, case.tally) } else { take_back(&place, pause, case.tally) };
     tried.map_err(|what| format!("{what}\n        kept in {}", place.keep()))
@@ -110,9 +108,9 @@ fn take_back(place: &Place, pause: Duration, tally: &mut Tally) -> Case {
 fn merge(place: &Place, pause: Duration, server: &ScriptedServer, tally: &mut Tally) -> Case {
     let project = place.project();
     let agent = "---\nname: worker\ndescription: Works\n---\nYou are worker.\n";
-    fs::create_dir_all(project.join(".haft/agents")).map_err(told)?;
-    fs::write(project.join(".haft/agents/worker.md"), agent).map_err(told)?;
-    fs::write(project.join(".gitignore"), "link\n").map_err(told)?;
+    fs::create_dir_all(project.join(".haft/agents")).map_err(|error| error.to_string())?;
+    fs::write(project.join(".haft/agents/worker.md"), agent).map_err(|error| error.to_string())?;
+    fs::write(project.join(".gitignore"), "link\n").map_err(|error| error.to_string())?;
     shell(
         &project,
         "git init -q && git add -A && git -c user.name=t -c user.email=t@t -c commit.gpgsign=false commit -qm begin",
@@ -137,7 +135,8 @@ fn arguments(task: &str) -> [&str; 6] {
 }
 
 fn shell(folder: &Path, line: &str) -> Case {
-    let output = Command::new("sh").args(["-c", line]).current_dir(folder).output().map_err(told)?;
+    let output =
+        Command::new("sh").args(["-c", line]).current_dir(folder).output().map_err(|error| error.to_string())?;
     if output.status.success() { Ok(()) } else { Err(format!("`{line}`: {}", String::from_utf8_lossy(&output.stderr))) }
 }
 
@@ -203,8 +202,8 @@ impl Swapping {
 /// Everything below a folder, and what its files hold.
 fn look(folder: &Path) -> Result<BTreeMap<PathBuf, Option<Vec<u8>>>, String> {
     let mut found = BTreeMap::new();
-    for entry in fs::read_dir(folder).map_err(told)? {
-        let path = entry.map_err(told)?.path();
+    for entry in fs::read_dir(folder).map_err(|error| error.to_string())? {
+        let path = entry.map_err(|error| error.to_string())?.path();
         if path.is_dir() && !path.is_symlink() {
             found.extend(look(&path)?);
         }
