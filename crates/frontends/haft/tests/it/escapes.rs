@@ -190,7 +190,6 @@ fn all_starts_hold() {
         let ran = place.run();
         told.insert(start, place.held(start, &ran));
     }
-    println!("refused as {}: {told:?}", getuid().as_raw());
 }
 
 #[test]

@@ -102,7 +102,9 @@ fn a_run_never_costs_more_than_its_limit() {
         }
         let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
         configure(&rig, &prices, "[model_roles]\ncode = [\"mock/main\", \"mock/gamma\", \"mock/backup\"]\n");
-        ["alpha", "beta", "gamma"].iter().for_each(|name| agent(&rig, name));
+        for name in ["alpha", "beta", "gamma"] {
+            agent(&rig, name);
+        }
         assert_eq!(rig.run(&["trust"]).code(), 0);
         let limit = 0.05 + draw(&mut seed, 150) as f64 / 100.0;
         let ran = rig.task(&["--max-budget-usd", &limit.to_string(), "look around"]);

@@ -208,7 +208,7 @@ fn what_a_project_denies_to_read_is_hidden_from_commands() {
 fn a_project_narrows_the_tools_and_never_widens_them() {
     let offered = |offer: &str, further: &[&str]| -> Vec<String> {
         let rig = rig([Reply::text("Done.")]);
-        rig.write(".haft/config.toml", &format!("[tools]\noffer = {offer}\n"));
+        rig.write(".haft/config.toml", format!("[tools]\noffer = {offer}\n"));
         rig.run(&["trust"]);
         let mut all = vec!["go"];
         all.splice(0..0, further.iter().copied());
