@@ -2,7 +2,6 @@
 //! MCP servers, external tools and their help; and a repository whose configuration would have git start them, which must not
 //! happen at all. As the user who runs the tests, and, where that is root, as nobody.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -82,9 +81,8 @@ impl Place {
         self.haft(&["run", "--output-format", "stream-json", "--permission-mode", "auto", "begin"])
     }
 
-    /// All attempts were made, every escape was refused, what must work did, and nothing was noticed outside. Gives how many
-    /// were refused.
-    fn held(&mut self, what: &str, ran: &Ran) -> usize {
+    /// All attempts were made, every escape was refused, what must work did, and nothing was noticed outside.
+    fn held(&mut self, what: &str, ran: &Ran) {
         let said = fs::read_to_string(self.project().join("findings"))
             .unwrap_or_else(|error| panic!("{what}: {error}: {}{}", ran.stdout(), ran.stderr()));
         let findings: Vec<Finding> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -95,7 +93,6 @@ impl Place {
         self.unnoticed(what);
         let refused = findings.iter().filter(|finding| finding.outcome == ProbeOutcome::Refused).count();
         assert!(refused >= 200, "{what}: only {refused} of {} were refused", findings.len());
-        refused
     }
 
     /// Whether a change is what the test itself put into the project.
@@ -180,7 +177,6 @@ fn plant(place: &Place, start: &str) {
 
 /// Makes all attempts from each start.
 fn all_starts_hold() {
-    let mut told = BTreeMap::new();
     for start in STARTS {
         let mut place = Place::new(replies(start));
         if !has_namespaces(&place.rig) {
@@ -188,7 +184,7 @@ fn all_starts_hold() {
         }
         plant(&place, start);
         let ran = place.run();
-        told.insert(start, place.held(start, &ran));
+        place.held(start, &ran);
     }
 }
 
