@@ -40,7 +40,7 @@ const CASES: &[(&str, &str, &[u8], &str)] = &[
     ("skills", ".haft/skills/bad/SKILL.md", b"---\nname: {a: [}\ndescription: d\n---\nText.\n", "SKILL.md, line "),
     ("skills", ".haft/skills/bad/SKILL.md", b"---\nname: Not A Name\ndescription: d\n---\nText.\n", "is not a name"),
     ("skills", ".haft/skills/bad/SKILL.md", b"No front matter.\n", "must give `name` and `description`"),
-    ("commands", ".haft/commands/bad.md", b"---\ndescription: d\n- x\n---\nDo $1.\n", "bad.md, line "),
+    ("commands", ".haft/commands/bad.md", b"---\ndescription: d\nmodel: [x\n---\nDo $1.\n", "bad.md, line "),
 ];
 
 fn good(rig: &Rig) {

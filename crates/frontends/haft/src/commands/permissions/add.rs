@@ -37,8 +37,9 @@ fn with_rules(file: &Path, before: &str, decision: Decision, rules: &[String]) -
     wiring::check_config(file, before)?;
     let home = wiring::environment().home();
     for rule in rules {
-        let parsed = PermissionRule::parse(rule, home.as_deref()).map_err(|error| usage_error(error.to_string()))?;
-        check_tool(parsed.tool())?;
+        // A name that is wrong is the better reason why a pattern does not fit it.
+        check_tool(rule.split('(').next().unwrap_or(rule).trim())?;
+        PermissionRule::parse(rule, home.as_deref()).map_err(|error| usage_error(error.to_string()))?;
     }
     let mut document: DocumentMut =
         before.parse().map_err(|error: toml_edit::TomlError| usage_error(format!("{}: {error}", file.display())))?;
