@@ -55,7 +55,8 @@ fn what_is_read_cannot_be_written() {
     let program = GitProgram::find(&supervisor, &sandbox, &[], &[&project]).unwrap();
     let git = Git::open(program, &project, &at.join("scratch")).unwrap();
     assert_eq!(git.line(["rev-parse", "--is-bare-repository"]).unwrap(), "false");
-    fs::write(project.join("file"), "two\n").unwrap();
+    // Of another size: within one tick of the clock git would not see the change.
+    fs::write(project.join("file"), "two, and more\n").unwrap();
     fs::write(project.join("new \"name\"\n"), "new\n").unwrap();
     let diff = git.run(["diff", "HEAD"]).unwrap();
     assert!(String::from_utf8_lossy(&diff).contains("-one\n+two"));
@@ -68,7 +69,7 @@ fn what_is_read_cannot_be_written() {
     writing.run_with(["update-index", "--add", "--stdin"], [odd]).unwrap();
     assert!(writing.line(["ls-files", "-z"]).unwrap().contains("new \"name\"\n"));
     assert!(writing.run(["checkout-index", "--force", "--all"]).is_err(), "the user's files are not written");
-    assert_eq!(fs::read_to_string(project.join("file")).unwrap(), "two\n");
+    assert_eq!(fs::read_to_string(project.join("file")).unwrap(), "two, and more\n");
     assert!(writing.run(["tag", "x"]).is_err());
 }
 
