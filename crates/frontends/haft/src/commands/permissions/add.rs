@@ -37,9 +37,14 @@ fn with_rules(file: &Path, before: &str, decision: Decision, rules: &[String]) -
     wiring::check_config(file, before)?;
     let home = wiring::environment().home();
     for rule in rules {
-        // A name that is wrong is the better reason why a pattern does not fit it.
-        check_tool(rule.split('(').next().unwrap_or(rule).trim())?;
-        PermissionRule::parse(rule, home.as_deref()).map_err(|error| usage_error(error.to_string()))?;
+        match PermissionRule::parse(rule, home.as_deref()) {
+            Ok(parsed) => check_tool(parsed.tool())?,
+            Err(error) => {
+                // A name that is wrong is the better reason why a pattern does not fit it.
+                check_tool(rule.split('(').next().unwrap_or(rule).trim())?;
+                return Err(usage_error(error.to_string()));
+            }
+        }
     }
     let mut document: DocumentMut =
         before.parse().map_err(|error: toml_edit::TomlError| usage_error(format!("{}: {error}", file.display())))?;
@@ -124,9 +129,10 @@ mod tests {
         assert!(
             add("", Decision::Allow, &["execute_comand(ls)"]).unwrap_err().contains("did you mean `execute_command`?")
         );
-        for known in
-            ["Bash(ls:*)", "mcp__github__list", "web_crawl", "use_skill", "run_named_subagents", "Edit(src/**)"]
-        {
+        for known in [
+            "Bash(ls:*)", "mcp__github__list", "web_crawl", "WebFetch(domain:a.example)", "use_skill",
+            "run_named_subagents", "Edit(src/**)",
+        ] {
             assert!(add("", Decision::Allow, &[known]).is_ok(), "{known}");
         }
         for unknown in ["nothing", "frobnicate(x)", "bash2"] {
