@@ -1,6 +1,6 @@
 //! Why something of a server could not be used.
 
-/// Something of a server could not be used. The words are for the model and for people.
+/// Something of a server could not be used. The message is for the model and for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum McpError {
     /// No server has this name.
@@ -8,7 +8,7 @@ pub enum McpError {
     UnknownServer {
         /// What was given.
         name: String,
-        /// Those there are, in words.
+        /// Those there are, as text.
         known: String,
     },
     /// The server has no such tool, or it is not offered.
@@ -26,7 +26,7 @@ pub enum McpError {
     NotOffered {
         /// What was given, as `mcp__server__tool`.
         name: String,
-        /// What there is, in words.
+        /// What there is, as text.
         only: String,
     },
     /// It could not be started or reached.
@@ -84,7 +84,7 @@ pub enum McpError {
     Gone {
         /// The server.
         server: String,
-        /// Its last words.
+        /// The end of its output.
         said: String,
     },
     /// It answered with an error.

@@ -30,7 +30,7 @@ pub struct Gathered {
     pub disabled: Vec<String>,
     /// What is wrong with the others.
     pub problems: Vec<ServerProblem>,
-    /// What is passed over in declarations that are used, in words for people.
+    /// What is passed over in declarations that are used, as text for people.
     pub warnings: Vec<String>,
 }
 
@@ -105,8 +105,8 @@ impl Gathered {
         let made = if NameRule::Server.allows(name) {
             reach(config, root, variable).and_then(|reach| Ok((reach, oauth(config, variable)?)))
         } else {
-            let words = "a name has at most 64 letters, digits, `-`, `.` and single `_`; choose another";
-            Err((String::new(), words.to_owned()))
+            let reason = "a name has at most 64 letters, digits, `-`, `.` and single `_`; choose another";
+            Err((String::new(), reason.to_owned()))
         };
         let (confinement, asks) = confinement(config.sandbox.as_ref(), origin);
         if config.sandbox == Some(ServerSandbox::Switch(false)) && confinement != ServerConfinement::Never {
@@ -170,7 +170,7 @@ fn reach(
     root: &Path,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<ServerEndpoint, (String, String)> {
-    let wrong = |key: &str, words: &str| Err((key.to_owned(), words.to_owned()));
+    let wrong = |key: &str, reason: &str| Err((key.to_owned(), reason.to_owned()));
     let filled = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
     match (filled(&config.command), filled(&config.url)) {
         (None, None) => wrong("", "it has neither `command` nor `url`; give one of them"),

@@ -35,7 +35,7 @@ pub struct Login {
 
 /// Begins to log in: finds the authorization server, registers haft there if needed, and makes the page's address. Tokens
 /// will be kept in `tokens`. `challenge` is what came with [`McpError::Login`](crate::McpError::Login). The error is a reason
-/// in words.
+/// as text.
 pub async fn login(server: &ServerDefinition, tokens: PathBuf, challenge: Option<&str>) -> Result<Login, String> {
     let listen = async {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
@@ -53,7 +53,7 @@ impl Login {
         self.authorization.url()
     }
 
-    /// Waits until the user comes back, and keeps the tokens. The error is a reason in words.
+    /// Waits until the user comes back, and keeps the tokens. The error is a reason as text.
     pub async fn finish(self) -> Result<(), String> {
         let (came, mut callbacks) = mpsc::channel(VISITORS);
         let mut visits = Visits::default();
@@ -69,8 +69,8 @@ impl Login {
                         continue;
                     }
                     let outcome = self.came_back(&query).await;
-                    let words = if outcome.is_ok() { DONE } else { REFUSED };
-                    let _ = tokio::time::timeout(PATIENCE, answer(&mut visitor, "200 OK", words)).await;
+                    let text = if outcome.is_ok() { DONE } else { REFUSED };
+                    let _ = tokio::time::timeout(PATIENCE, answer(&mut visitor, "200 OK", text)).await;
                     return outcome;
                 }
             }
@@ -107,8 +107,8 @@ impl Visits {
         });
     }
 
-    fn answer(&mut self, mut visitor: TcpStream, status: &'static str, words: &'static str) {
-        self.keep(async move { drop(answer(&mut visitor, status, words).await) });
+    fn answer(&mut self, mut visitor: TcpStream, status: &'static str, text: &'static str) {
+        self.keep(async move { drop(answer(&mut visitor, status, text).await) });
     }
 
     fn keep(&mut self, visit: impl Future<Output = ()> + Send + 'static) {
@@ -145,10 +145,10 @@ async fn callback(visitor: &mut TcpStream) -> io::Result<Option<String>> {
     Ok(target.strip_prefix("/callback?").map(str::to_owned))
 }
 
-async fn answer(visitor: &mut TcpStream, status: &str, words: &str) -> io::Result<()> {
+async fn answer(visitor: &mut TcpStream, status: &str, text: &str) -> io::Result<()> {
     let page = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{words}",
-        words.len()
+        "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",
+        text.len()
     );
     visitor.write_all(page.as_bytes()).await?;
     visitor.shutdown().await

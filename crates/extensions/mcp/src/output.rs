@@ -30,7 +30,7 @@ pub struct ServerAnswer {
 /// A part of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnswerContent {
-    /// Words.
+    /// Text.
     Text(String),
     /// A picture.
     Image(Image),
@@ -39,7 +39,7 @@ pub enum AnswerContent {
 }
 
 impl ServerAnswer {
-    /// All words together.
+    /// All text together.
     pub fn text(&self) -> String {
         let parts = self.content.iter().filter_map(|part| match part {
             AnswerContent::Text(text) | AnswerContent::Other(text) => Some(text.as_str()),
@@ -63,14 +63,14 @@ impl ServerAnswer {
         if cut.is_cut() {
             data["truncated"] = true.into();
             let size = format!("The whole answer has {} lines and {} bytes", cut.total_lines, cut.total_bytes);
-            let words = match spill(&whole, &context.workspace.spill) {
+            let note = match spill(&whole, &context.workspace.spill) {
                 Ok(path) => {
                     data["spill"] = json!([path.display().to_string()]);
                     format!("{size}. It is in `{}`: use `read_file` with a range, or `search_files`.", path.display())
                 }
                 Err(error) => format!("{size}; it could not be written to a file: {error}."),
             };
-            let _ = write!(text, "\n[{words}]");
+            let _ = write!(text, "\n[{note}]");
         }
         let images: Vec<Image> = self.content.iter().filter_map(AnswerContent::image).cloned().collect();
         if text.trim().is_empty() {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::config::{ServerConfig, ServerSandbox};
 use crate::expand::{Unset, expand};
 
-/// One entry that could be read, or what is wrong with it: the key within the entry and the words.
+/// One entry that could be read, or what is wrong with it: the key within the entry and the reason.
 pub(crate) type Entry = Result<ServerConfig, (String, String)>;
 
 #[derive(Deserialize)]
@@ -49,8 +49,8 @@ fn read_entry(entry: Value, variable: &dyn Fn(&str) -> Option<String>) -> Entry 
     match fields.kind.as_deref() {
         None | Some("stdio" | "http" | "streamable-http" | "streamableHttp") => {}
         Some("sse") => {
-            let words = "the transport `sse` is not spoken any more; ask the server for its `http` address";
-            return Err(("type".into(), words.into()));
+            let reason = "the transport `sse` is not spoken any more; ask the server for its `http` address";
+            return Err(("type".into(), reason.into()));
         }
         Some(other) => return Err(("type".into(), format!("`{other}` is not `stdio` or `http`"))),
     }

@@ -76,7 +76,7 @@ impl ToolScope {
         }
     }
 
-    /// What is in it, in words; none where that is everything.
+    /// What is in it, as text; none where that is everything.
     pub(crate) fn told(&self) -> Option<String> {
         let parts: Vec<_> = self.0.as_ref()?.iter().map(|part| format!("`{part}`")).collect();
         Some(parts.join(", "))

@@ -313,7 +313,7 @@ fn client() -> reqwest::Result<reqwest::Client> {
     reqwest::Client::builder().connect_timeout(Duration::from_secs(15)).redirect(redirects()).build()
 }
 
-/// What is sent holds keys and the user's words, and is for the server that was declared: nobody else is given it because that one
+/// What is sent holds keys and the user's text, and is for the server that was declared: nobody else is given it because that one
 /// says so.
 fn redirects() -> reqwest::redirect::Policy {
     reqwest::redirect::Policy::custom(|attempt| {
@@ -341,7 +341,7 @@ fn failed_start(server: &ServerDefinition, error: &ClientInitializeError, said: 
     if challenge.is_some() || error.is_authorization_required() {
         return McpError::Login { server: name, challenge };
     }
-    let words = match error {
+    let reason = match error {
         ClientInitializeError::ConnectionClosed(_) => "it ended before it answered".to_owned(),
         ClientInitializeError::JsonRpcError(error) => format!("it refused: {}", error.message),
         ClientInitializeError::TransportError { error, .. } => {
@@ -350,7 +350,7 @@ fn failed_start(server: &ServerDefinition, error: &ClientInitializeError, said: 
         }
         other => other.to_string(),
     };
-    McpError::Start { server: name, reason: format!("`{}`: {words}{said}", server.reach) }
+    McpError::Start { server: name, reason: format!("`{}`: {reason}{said}", server.reach) }
 }
 
 /// The innermost cause of a failure. The library hides that of a request that could not be sent.
@@ -364,7 +364,7 @@ fn root_cause<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std:
 
 /// The end of what a process wrote to its errors, or why it did not run.
 async fn last_words(process: &Background) -> String {
-    // A process that is about to end gets a moment, so that its last words are complete.
+    // A process that is about to end gets a moment, so that its last output is complete.
     let ended = tokio::time::timeout(Duration::from_millis(200), process.ended()).await.ok().flatten();
     if let Some(Err(error)) = ended.as_deref() {
         return format!(" ({error})");
@@ -372,6 +372,6 @@ async fn last_words(process: &Background) -> String {
     let text = process.live().stderr().text(LAST_WORDS).text;
     match text.trim() {
         "" => String::new(),
-        words => format!("; its last words were:\n{words}"),
+        last => format!("; its last words were:\n{last}"),
     }
 }

@@ -128,7 +128,7 @@ impl fmt::Debug for ServerDefinition {
     }
 }
 
-/// A declaration that cannot be used, in words for people.
+/// A declaration that cannot be used, as text for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("MCP server `{server}` is not used: {place}: {reason}")]
 pub struct ServerProblem {

@@ -79,7 +79,7 @@ pub fn strip_hints(text: &str) -> Cow<'_, str> {
     Cow::Owned(stripped)
 }
 
-/// Takes repeated hint lines out of words that arrive in pieces. What may yet become a hint is held back, the line breaks before
+/// Takes repeated hint lines out of text that arrives in pieces. What may yet become a hint is held back, the line breaks before
 /// it included; each character is looked at once, or twice if it shows that what was held back is none.
 ///
 /// Only for what a model says: the arguments of a call are the model's own text, whatever they hold.

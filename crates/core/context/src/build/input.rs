@@ -20,10 +20,10 @@ pub enum MentionKind {
 
 /// How often one input may ask what a path is: a pasted log may be full of `@`.
 const MOST_LOOKUPS: usize = 2_000;
-/// Longer words with other letters than ASCII are no paths, in bytes.
+/// Longer words with other characters than ASCII are no paths, in bytes.
 const LONGEST: usize = 512;
 
-/// The input as it is stored and sent: the user's words, then one reminder that names the mentioned files and folders.
+/// The input as it is stored and sent: the user's text, then one reminder that names the mentioned files and folders.
 ///
 /// `lookup` tells what a project-relative path is, or that there is none. `most` is how many are named before "(and N more…)".
 pub fn treat_input(text: &str, most: usize, lookup: &dyn Fn(&str) -> Option<MentionKind>) -> String {
@@ -109,7 +109,7 @@ fn bare_path<'a>(text: &'a str, lookup: &dyn Fn(&str) -> Option<MentionKind>) ->
     }
 }
 
-/// The longest path with other letters than ASCII that exists. Languages without spaces go on after it at once, so it may end
+/// The longest path with other characters than ASCII that exists. Languages without spaces go on after it at once, so it may end
 /// before any such letter after `plain_end`.
 fn foreign_path<'a>(
     text: &'a str,

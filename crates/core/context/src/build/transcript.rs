@@ -49,7 +49,7 @@ fn paragraph(message: &Message, limits: CompressLimits, labels: Labels) -> Strin
     for part in &message.content {
         // Writing to a String cannot fail.
         let _ = match part {
-            Part::Text { text: words, .. } => write!(text, "\n{}", words.trim_end()),
+            Part::Text { text: said, .. } => write!(text, "\n{}", said.trim_end()),
             Part::ToolCall(call) => write!(text, "\ncalls {} {}", call.name, call.arguments),
             Part::ToolResult(result) => {
                 write!(text, "\n{}", compress(&result.name, &result.envelope, limits))

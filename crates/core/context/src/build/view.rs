@@ -243,8 +243,8 @@ fn window(running: &[&TimelineItem]) -> String {
                 }
                 Part::ToolCall(call) => writeln!(text, "\n{number}. tool_call: {} {}", call.name, call.arguments),
                 Part::ToolResult(result) => {
-                    let (status, words) = (status_name(result.envelope.status), result.envelope.text.trim_end());
-                    writeln!(text, "\n{number}. observation: {} ({status})\n{words}", result.name)
+                    let (status, observed) = (status_name(result.envelope.status), result.envelope.text.trim_end());
+                    writeln!(text, "\n{number}. observation: {} ({status})\n{observed}", result.name)
                 }
                 Part::Image(image) => writeln!(text, "\n(a picture, {}, is not shown here)", image.media_type),
                 Part::Text { .. } | Part::Thinking(_) => Ok(()),

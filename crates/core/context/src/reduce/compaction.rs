@@ -98,7 +98,7 @@ pub struct CompactionPlan {
 }
 
 impl CompactionPlan {
-    /// What goes, in words.
+    /// What goes, as text.
     pub fn subject(&self) -> String {
         let counted = |count: u32, one: &str| format!("{count} older {one}{}", if count == 1 { "" } else { "s" });
         if self.rounds > 0 { counted(self.rounds, "round") } else { counted(self.steps, "step") }

@@ -251,7 +251,7 @@ pub enum EditError {
     #[error("there are only {0} edits to take back")]
     TooManyUndos(usize),
     /// The text that was to stand for messages says nothing.
-    #[error("a summary without words says nothing")]
+    #[error("a summary without text says nothing")]
     NoWords,
 }
 

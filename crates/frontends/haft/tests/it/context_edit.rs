@@ -183,7 +183,7 @@ fn what_cannot_be_edited_is_said() {
     for (arguments, words) in [
         (vec!["drop", "ffffffff"], "there is no message `ffffffff`"),
         (vec!["undo", "3"], "there are only 0 edits"),
-        (vec!["summarise", id(&messages[0]), "--text", " "], "a summary without words"),
+        (vec!["summarise", id(&messages[0]), "--text", " "], "a summary without text"),
     ] {
         let ran = rig.run(&[vec!["context", "edit"], arguments].concat());
         assert_eq!(ran.code(), 2, "{}", ran.stdout());

@@ -82,7 +82,7 @@ pub fn ledger(plan: &CompactionPlan, standing: OpenWork<'_>) -> Vec<LedgerItem> 
         let said =
             |one: &str| LedgerItem { kind: LedgerKind::Instruction, literal: cut(one, LONGEST_SENTENCE), source };
         items.extend(sentences(&text).filter(|one| is_instruction(one)).map(said));
-        let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric());
         let quoted = words.filter(|word| word.parse::<ShortId>().is_ok_and(|id| short.contains(&id)));
         items.extend(quoted.map(|word| LedgerItem { kind: LedgerKind::Quoted, literal: bounded(word), source }));
     }
@@ -153,7 +153,7 @@ fn is_instruction(sentence: &str) -> bool {
     const WORDS: [&str; 8] = ["must", "never", "always", "don't", "dont", "mustn't", "don’t", "mustn’t"];
     const CHINESE: [&str; 10] = ["必须", "不要", "禁止", "务必", "绝不", "总是", "始终", "一定", "不得", "千万"];
     let lower = sentence.to_lowercase();
-    let mut words = lower.split(|letter: char| !(letter.is_alphanumeric() || matches!(letter, '\'' | '’')));
+    let mut words = lower.split(|c: char| !(c.is_alphanumeric() || matches!(c, '\'' | '’')));
     words.any(|word| WORDS.contains(&word))
         || lower.contains("do not ")
         || CHINESE.iter().any(|word| sentence.contains(word))

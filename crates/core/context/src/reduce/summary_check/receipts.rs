@@ -189,8 +189,8 @@ fn subjects(messages: &[&Message]) -> Vec<String> {
             }
             Role::Assistant if message.tool_calls().next().is_some() => {}
             Role::User | Role::Assistant | Role::System | Role::Summary => {
-                let words: String = bounded(&message.joined_text()).chars().take(40).collect();
-                lines.push(format!("{id} {words}").trim_end().to_owned());
+                let start: String = bounded(&message.joined_text()).chars().take(40).collect();
+                lines.push(format!("{id} {start}").trim_end().to_owned());
             }
         }
     }
@@ -225,6 +225,6 @@ fn said(message: &Message) -> String {
 fn words(text: &str) -> BTreeSet<String> {
     const SHORTEST: usize = 4;
     let inside = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '/' | '.');
-    let words = text.split(|letter: char| !inside(letter)).map(|word| word.trim_matches(['.', '-', '/']));
+    let words = text.split(|c: char| !inside(c)).map(|word| word.trim_matches(['.', '-', '/']));
     words.filter(|word| word.chars().count() >= SHORTEST).map(str::to_lowercase).collect()
 }
