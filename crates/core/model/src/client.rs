@@ -37,6 +37,8 @@ pub struct Client {
     retry: RetryConfig,
     /// Whether the server ever answered like the API it is declared to be.
     proven: bool,
+    /// Whether it ever answered at all.
+    answered: bool,
 }
 
 impl Client {
@@ -54,6 +56,7 @@ impl Client {
             transport,
             retry,
             proven: false,
+            answered: false,
         })
     }
 
@@ -160,6 +163,7 @@ impl Client {
         elapsed: Duration,
         backoff: &mut Backoff,
     ) -> Option<Duration> {
+        self.answered = self.answered || !matches!(failure.error, ModelError::Unreachable { .. });
         let doubtful = self.is_doubtful(failure);
         self.proven = self.proven || failure.in_reply || failure.error.proves_the_server();
         if self.proven && matches!(failure.error, ModelError::Unreachable { .. }) {
@@ -187,9 +191,11 @@ impl Client {
     }
 
     fn is_doubtful(&self, failure: &ExchangeFailure) -> bool {
-        // Whoever says when to come back, or is to be asked without end, is given the time.
-        let busy = failure.hint.is_some() || self.retry.limit().is_none();
-        !self.proven && (failure.error.doubts_the_server() || failure.error.is_status() && !failure.in_reply && !busy)
+        // Whoever says when to come back is given the time, and whoever answers where the user asks for more tries than usual.
+        let patient = self.retry.limit().is_none_or(|limit| Some(limit) > RetryConfig::default().limit());
+        let busy = failure.hint.is_some() || patient;
+        let lost = failure.error.doubts_the_server() && !(patient && self.answered);
+        !self.proven && (lost || failure.error.is_status() && !failure.in_reply && !busy)
     }
 
     fn give_up(&self, error: ModelError, retries: u32) -> ModelError {

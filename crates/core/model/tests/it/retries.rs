@@ -113,6 +113,19 @@ async fn a_server_that_never_gives_a_valid_reply_is_asked_three_times() {
     assert_eq!(server.requests().len(), 1 + 6);
 }
 
+/// Whoever asks for many tries means them, though the first ones fail in every way.
+#[tokio::test]
+async fn more_attempts_than_usual_are_made_while_it_answers() {
+    let cut = || Reply { drop_after_bytes: Some(0), ..Reply::text("never seen") };
+    let replies = [Reply::error(500, "down"), cut(), Reply::error(502, "down").times(5), cut(), Reply::text("ok")];
+    let server = serve(Script::replies(replies).unwrap()).await;
+    let retry = RetryConfig { attempts: 30, ..hasty() };
+    let mut client = client_of(provider(Api::OpenaiChat, &server.base_url(Api::OpenaiChat)), retry);
+    let (deltas, reply) = ask(&mut client, &hello()).await;
+    assert_eq!(text_of(&reply.unwrap()), "ok");
+    assert_eq!(retries(&deltas).len(), 8);
+}
+
 #[tokio::test]
 async fn without_a_limit_it_goes_on() {
     let server = serve(Script::replies([Reply::error(500, "down").times(20), Reply::text("ok")]).unwrap()).await;
