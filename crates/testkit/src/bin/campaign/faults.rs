@@ -98,10 +98,10 @@ impl Fault {
             | Self::StatusWithHint
             | Self::Page
             | Self::NotUtf8 => Expected { code: 0, retries: 1, requests: 3, effects: 1 },
-            // Asking again would not help.
-            Self::Refusal | Self::SpendLimit => Expected { code: 1, retries: 0, requests: before, effects },
-            // With no valid reply at all, the configuration is to blame.
-            Self::BadKey => Expected { code: if effects == 0 { 2 } else { 1 }, retries: 0, requests: before, effects },
+            // Asking again would not help. With no valid reply at all, the configuration is to blame.
+            Self::Refusal | Self::SpendLimit | Self::BadKey => {
+                Expected { code: if effects == 0 { 2 } else { 1 }, retries: 0, requests: before, effects }
+            }
             // The reply counts, the call in it does not run.
             Self::BrokenArguments | Self::KeyTwice | Self::WordsBehindArguments => {
                 Expected { code: 0, retries: 0, requests: 2, effects: 0 }
