@@ -157,6 +157,7 @@ pub(crate) enum CliCommand {
     /// Run a task with the model and print its answer.
     ///
     /// Without a prompt, the task is read from standard input; with one, piped standard input is attached to it.
+    #[command(alias = "exec")]
     Run(Box<RunArgs>),
     /// Talk with the model without tools.
     ///

@@ -1,5 +1,7 @@
 //! What can be typed after a slash.
 
+pub(crate) mod familiar;
+
 /// A command of haft's own.
 #[derive(Clone, Copy, Debug)]
 pub struct SlashCommand {
@@ -109,7 +111,6 @@ pub const COMMANDS: &[SlashCommand] = &[
 pub(crate) fn find(typed: &str) -> Option<(SlashCommand, &str)> {
     let called = typed.trim().strip_prefix('/')?;
     let (name, arguments) = called.split_once(char::is_whitespace).unwrap_or((called, ""));
-    let name = if name == "exit" { "quit" } else { name };
     let found = COMMANDS.iter().find(|command| command.name == name)?;
     Some((*found, arguments.trim()))
 }
@@ -144,7 +145,6 @@ mod tests {
     fn names_are_found_with_what_stands_after_them() {
         let (found, arguments) = find("/resume  3fa9 ").unwrap();
         assert_eq!((found.name, arguments), ("resume", "3fa9"));
-        assert_eq!(find("/exit").unwrap().0.name, "quit");
         assert!(find("/usr/bin/env").is_none() && find("help").is_none() && find("/helpme").is_none());
     }
 }

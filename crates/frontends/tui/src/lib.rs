@@ -57,10 +57,11 @@ pub use run::{EditText, Ended, HostActions, TuiError, run};
 pub use screen::{Palette, TerminalScreen};
 
 /// What people read here. Every key begins with the name of its file.
-static MESSAGES: [MessageFile; 5] = [
+static MESSAGES: [MessageFile; 6] = [
     MessageFile::new("app", include_str!("../messages/en/app.ftl")),
     MessageFile::new("approval", include_str!("../messages/en/approval.ftl")),
     MessageFile::new("commands", include_str!("../messages/en/commands.ftl")),
+    MessageFile::new("familiar", include_str!("../messages/en/familiar.ftl")),
     MessageFile::new("form", include_str!("../messages/en/form.ftl")),
     MessageFile::new("plain", include_str!("../messages/en/plain.ftl")),
 ];

@@ -115,7 +115,7 @@ pub(crate) struct RunArgs {
     pub(crate) append_system_prompt: Option<String>,
 
     /// Work in this folder.
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
 
     /// Let tools access this folder, too; may be repeated.

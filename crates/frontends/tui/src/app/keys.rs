@@ -11,7 +11,7 @@ use haft_types::{Filled, PermissionMode};
 
 use super::{App, Effect, Hint, HistorySearch};
 use crate::approval::{ApprovalChoice, ApprovalStage};
-use crate::commands::COMMANDS;
+use crate::commands::{COMMANDS, familiar};
 use crate::complete::{CompletionItem, CompletionMenu, MenuMove, matches};
 use crate::form;
 use crate::line::TextStyle;
@@ -290,7 +290,12 @@ impl App {
             let text = format!("{before}\n");
             return self.editor.set(&text);
         }
-        if self.menu.as_ref().is_some_and(|menu| menu.choice().is_some_and(|item| item.text != self.editor.word())) {
+        // A name of another agent that was typed in full is meant, unless something else was chosen.
+        let is_familiar = self.editor.text().strip_prefix('/').is_some_and(|name| familiar::find(name).is_some());
+        let would_change = |menu: &CompletionMenu| {
+            menu.choice().is_some_and(|item| item.text != self.editor.word()) && !(is_familiar && menu.chosen == 0)
+        };
+        if self.menu.as_ref().is_some_and(would_change) {
             let command = self.editor.text().starts_with('/');
             self.complete();
             if !command {

@@ -6,6 +6,7 @@ use haft_text::grouped;
 use haft_types::PermissionMode;
 
 use super::{App, Effect, Queued, view};
+use crate::commands::familiar::{self, Familiar};
 use crate::commands::{self, COMMANDS, CommandHandler, InterfaceCommand, SessionCommand};
 use crate::line::{StyledLine, TextStyle};
 use crate::link::{Focus, ListRequest, Operation};
@@ -17,7 +18,7 @@ impl App {
             self.print_apart(view::said(&text, self.columns));
             return effects.push(Effect::Do(Operation::Shell(line.to_owned())));
         }
-        let Some((command, arguments)) = commands::find(&text) else { return self.submit(text, effects) };
+        let Some((command, arguments)) = commands::find(&text) else { return self.unknown(text, effects) };
         self.print_apart(view::said(&text, self.columns));
         match command.by {
             CommandHandler::Own(InterfaceCommand::Help) => self.help(),
@@ -38,6 +39,27 @@ impl App {
                 effects.push(Effect::Do(Operation::Haft(arguments.map(str::to_owned).collect())));
             }
             CommandHandler::Diff => effects.push(Effect::Do(Operation::Diff)),
+        }
+    }
+
+    /// What is no command of haft's own: one of the user's, one that another agent has, or a prompt.
+    fn unknown(&mut self, text: String, effects: &mut Vec<Effect>) {
+        let called = text.trim().strip_prefix('/').unwrap_or_default();
+        let (name, arguments) = called.split_once(char::is_whitespace).unwrap_or((called, ""));
+        let is_the_users = self.commands.iter().any(|(own, _)| own == name);
+        let Some(familiar) = familiar::find(name).filter(|_| !is_the_users) else { return self.submit(text, effects) };
+        self.print_apart(view::said(&text, self.columns));
+        match familiar {
+            Familiar::Input(input) => {
+                let input = format!("{input} {arguments}").trim_end().to_owned();
+                self.note(&text!("familiar-instead", input = &input), TextStyle::Dim);
+                self.said(input, effects);
+            }
+            Familiar::Haft(arguments) => {
+                let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+                effects.push(Effect::Do(Operation::Haft(arguments)));
+            }
+            Familiar::Hint(hint) => self.note(hint, TextStyle::Plain),
         }
     }
 
