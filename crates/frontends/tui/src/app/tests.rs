@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::link::ListRequest;
 use crate::picker::{PickerAction, PickerRow};
 
 /// An interface with everything it ever printed.
@@ -308,6 +309,27 @@ fn commands_are_completed_and_run() {
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Shell("ls -l".into()))]);
     terminal.say("/help");
     assert!(terminal.all().contains("/review") && terminal.all().contains("Ctrl-R"));
+}
+
+#[test]
+fn a_name_of_another_agent_is_taken_as_typed() {
+    let mut terminal = TestTerminal::new(80, 24);
+    // Offered while it is typed: /models, /tools and whatever else has these letters.
+    terminal.say("/ls");
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Offer(ListRequest::Files))]);
+    assert!(terminal.all().contains("> /ls\nin haft: /files\n"), "{}", terminal.all());
+    terminal.say("/run cargo test");
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Shell("cargo test".into()))]);
+    terminal.say("/hooks");
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Haft(vec!["hooks".into(), "list".into()]))]);
+    terminal.say("/theme");
+    assert_eq!(terminal.wanted(), [], "it only says what there is");
+    // The user's own command of that name comes first.
+    let setup = Setup { commands: vec![("theme".into(), "mine".into())], ..Setup::default() };
+    let mut app = App::new(setup, 80, 24).0;
+    let mut effects = Vec::new();
+    app.said("/theme".into(), &mut effects);
+    assert!(effects.contains(&Effect::Do(Operation::Submit("/theme".into()))), "{effects:?}");
 }
 
 #[test]
