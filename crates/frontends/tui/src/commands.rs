@@ -115,6 +115,11 @@ pub(crate) fn find(typed: &str) -> Option<(SlashCommand, &str)> {
     Some((*found, arguments.trim()))
 }
 
+/// Whether the terminal has a command of this name, be it under a name that another agent uses.
+pub fn is_command(name: &str) -> bool {
+    COMMANDS.iter().any(|command| command.name == name) || familiar::find(name).is_some()
+}
+
 /// Keys, in the order help shows them.
 pub(crate) fn keys() -> Vec<(&'static str, &'static str)> {
     vec![

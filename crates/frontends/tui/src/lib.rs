@@ -44,7 +44,7 @@ use haft_messages::MessageFile;
 
 pub use app::{App, AppInput, Effect, LiveRegion, Setup};
 pub use ask::{InputEcho, ask};
-pub use commands::{COMMANDS, SlashCommand};
+pub use commands::{COMMANDS, SlashCommand, is_command};
 pub use config::{Editing, TuiConfig};
 pub use line::{StyledLine, StyledSpan, TextStyle};
 pub use link::{

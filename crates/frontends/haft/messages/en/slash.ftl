@@ -4,3 +4,4 @@ slash-none = there are none (`haft commands add` adds one)
 slash-untrusted = those of a project count once it is trusted (`haft trust`)
 slash-there-are = there are { $names }
 slash-unknown = there is no command `/{ $name }`; { $there }
+slash-terminal = `/{ $name }` is for the terminal: start `haft` without a task

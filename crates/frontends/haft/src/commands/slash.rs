@@ -34,6 +34,9 @@ pub(crate) fn expand_and_tell(prompt: String, ground: &KnowledgePaths) -> anyhow
     if Path::new("/").join(name).exists() {
         return untouched(prompt);
     }
+    if haft_tui::is_command(name) {
+        return Err(usage_error(text!("slash-terminal", name)));
+    }
     let names: Vec<_> = found.items.iter().map(|command| format!("/{}", command.name)).collect();
     let there = match names.as_slice() {
         [] if ground.trusted => text!("slash-none").to_owned(),
