@@ -16,8 +16,10 @@ pub struct Approval {
     pub arguments: Value,
     /// Exactly what would run or be written, whole. It comes from the model: clean it before a terminal shows it.
     pub subject: String,
-    /// Why it is asked.
+    /// Why it is asked, every reason.
     pub reason: String,
+    /// Whether it would run outside the sandbox there is.
+    pub leaves_sandbox: bool,
     /// What each part of it came to.
     pub parts: Vec<PartVerdict>,
     /// The rules that "always" would write; none where no rule can allow it.

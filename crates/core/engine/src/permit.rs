@@ -193,6 +193,7 @@ impl Permit {
             arguments: arguments.clone(),
             subject,
             reason: verdict.reason,
+            leaves_sandbox: verdict.leaves_sandbox,
             parts: verdict.parts,
             remember: verdict.remember,
         };

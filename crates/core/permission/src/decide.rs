@@ -30,18 +30,30 @@ pub enum Confinement {
 }
 
 impl Permissions {
-    /// Decides a call.
+    /// Decides a call. One that is asked says every reason; where a rule would not spare the question, none is offered.
     pub fn decide(&self, call: &PermissionRequest<'_>, workspace: &Workspace) -> Verdict {
         let mut verdict = self.decide_by_rules(call, workspace);
-        if call.requires_approval && verdict.decision == Decision::Allow && self.mode != PermissionMode::Yolo {
-            verdict = Verdict {
-                parts: verdict.parts,
-                ..Verdict::plain(Decision::Ask, "the model itself asks for the user's approval")
-            };
-        } else if call.leaves_sandbox && verdict.decision == Decision::Allow && self.is_confined() {
-            verdict =
-                Verdict { parts: verdict.parts, ..Verdict::plain(Decision::Ask, "it would run outside the sandbox") };
-        } else if verdict.decision == Decision::Ask {
+        if verdict.decision == Decision::Deny {
+            return verdict;
+        }
+        verdict.leaves_sandbox = call.leaves_sandbox && self.is_confined();
+        let wants_person = call.requires_approval && self.mode != PermissionMode::Yolo;
+        let whatever_rules_say = [
+            verdict.leaves_sandbox.then_some("it would run outside the sandbox"),
+            wants_person.then_some("the model itself asks for the user's approval"),
+        ];
+        let mut reasons: Vec<_> = whatever_rules_say.into_iter().flatten().map(str::to_owned).collect();
+        let is_spared_by_rules = reasons.is_empty();
+        if verdict.decision == Decision::Ask {
+            reasons.extend(verdict.reasons());
+        } else if is_spared_by_rules {
+            return verdict;
+        } else {
+            verdict.rule = None;
+        }
+        verdict.decision = Decision::Ask;
+        verdict.reason = reasons.join("; ");
+        if is_spared_by_rules {
             verdict.remember = remember::rules_for(self, call, &verdict, workspace);
         }
         verdict

@@ -18,7 +18,7 @@ use super::pattern::PatternMatch;
 use super::protected::protected;
 use super::rule::PermissionRule;
 use super::shell;
-use super::verdict::{Ruling, Verdict};
+use super::verdict::{self, Ruling, Verdict};
 use haft_tool::follow_links;
 
 /// A line of more parts is asked: nobody reads so far.
@@ -148,7 +148,7 @@ impl LineJudge<'_> {
         }
         let reason = match self.uncovered_risk(effect, run) {
             Some(risk) => risk,
-            None => format!("no rule allows `{}`", effect.shown),
+            None => verdict::unruled(&effect.shown),
         };
         self.unruled(reason)
     }

@@ -12,7 +12,7 @@ use super::PermissionRule;
 pub struct Verdict {
     /// Whether it runs.
     pub decision: Decision,
-    /// Why, in one sentence.
+    /// Why; several reasons are separated by semicolons.
     pub reason: String,
     /// The rule that decided, if one did.
     pub rule: Option<String>,
@@ -24,6 +24,9 @@ pub struct Verdict {
     /// The rules that would allow exactly this from now on; none where no rule can.
     #[serde(skip)]
     pub remember: Vec<String>,
+    /// Whether it would run outside the sandbox there is.
+    #[serde(skip)]
+    pub leaves_sandbox: bool,
 }
 
 /// What one part of a call came to.
@@ -49,7 +52,19 @@ impl Verdict {
             parts: Vec::new(),
             outside: Vec::new(),
             remember: Vec::new(),
+            leaves_sandbox: false,
         }
+    }
+
+    /// Why it is as strict as it is: its own reason, and that of every further part that says more than its command does.
+    pub(super) fn reasons(&self) -> Vec<String> {
+        let mut reasons = vec![self.reason.clone()];
+        for PartVerdict { command, decision, reason, .. } in &self.parts {
+            if *decision == self.decision && !reasons.contains(reason) && *reason != unruled(command) {
+                reasons.push(reason.clone());
+            }
+        }
+        reasons
     }
 
     /// The verdict on a call as a whole: that of its strictest part.
@@ -67,6 +82,11 @@ impl From<Ruling> for Verdict {
     fn from(Ruling { decision, reason, rule }: Ruling) -> Self {
         Self { rule, ..Self::plain(decision, reason) }
     }
+}
+
+/// Why a command is asked of which no rule speaks.
+pub(super) fn unruled(command: &str) -> String {
+    format!("no rule allows `{command}`")
 }
 
 /// What is decided of one part, and why.

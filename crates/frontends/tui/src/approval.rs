@@ -104,10 +104,14 @@ impl ApprovalDialog {
 
     /// What it is about, whole.
     pub(crate) fn subject(&self, columns: usize) -> Vec<StyledLine> {
-        let Approval { agent, tool, subject, parts, .. } = &self.approval;
+        let Approval { agent, tool, subject, parts, leaves_sandbox, .. } = &self.approval;
         let whose = if agent == MAIN { String::new() } else { format!(" {}", text!("approval-of-subagent", agent)) };
         let title = StyledLine::of("? ", TextStyle::Warning)
             .and(reveal(tool), TextStyle::Strong)
+            .and(
+                if *leaves_sandbox { format!(" {}", text!("approval-outside")) } else { String::new() },
+                TextStyle::Warning,
+            )
             .and(reveal(&whose), TextStyle::Plain);
         let mut rows = wrap(&title, columns);
         let room = columns.saturating_sub(2);
@@ -127,12 +131,20 @@ impl ApprovalDialog {
                 rows.extend(chop(&StyledLine::of(format!("    {}", reveal(&part.command)), TextStyle::Plain), columns));
             }
         }
+        let reason = wrap(&self.reason(), columns);
+        if reason.len() > FEW {
+            rows.extend(reason);
+        }
         let rules = self.rules();
         if rules.len() > LONG_RULES {
             rows.push(StyledLine::of(format!("  {}", text!("approval-always-allows")), TextStyle::Dim));
             rows.extend(chop(&StyledLine::of(format!("    {rules}"), TextStyle::Plain), columns));
         }
         rows
+    }
+
+    fn reason(&self) -> StyledLine {
+        StyledLine::of(text!("approval-question", reason = reveal(&self.approval.reason)), TextStyle::Warning)
     }
 
     /// What would be allowed from now on, if that can be.
@@ -142,9 +154,7 @@ impl ApprovalDialog {
 
     /// The question.
     pub(crate) fn question(&self, columns: usize) -> Vec<StyledLine> {
-        let reason =
-            StyledLine::of(text!("approval-question", reason = reveal(&self.approval.reason)), TextStyle::Warning);
-        let mut rows = few(wrap(&reason, columns));
+        let mut rows = few(wrap(&self.reason(), columns));
         let key = if self.armed { TextStyle::Accent } else { TextStyle::Dim };
         let choice = |rows: &mut Vec<StyledLine>, c: &str, meaning: String| {
             let front = StyledLine::of(format!(" {c} "), key);
@@ -198,6 +208,7 @@ mod tests {
             arguments,
             subject: subject.into(),
             reason: "no rule allows it".into(),
+            leaves_sandbox: false,
             parts: Vec::new(),
             remember: Vec::new(),
         })
@@ -209,6 +220,22 @@ mod tests {
         let asking = asking("execute_command", json!({"command": hostile}), hostile);
         let rows: Vec<_> = asking.subject(60).iter().map(StyledLine::plain).collect();
         assert_eq!(rows[1..], ["  rm -rf ~␍␛[2K␛[1Als<U+202E>", "  ␈␈echo"]);
+    }
+
+    #[test]
+    fn leaving_the_sandbox_stands_in_the_title() {
+        let mut asking = asking("execute_command", json!({"command": "make"}), "make");
+        assert_eq!(asking.subject(60)[0].plain(), "? execute_command");
+        asking.approval.leaves_sandbox = true;
+        assert_eq!(asking.subject(60)[0].plain(), "? execute_command outside the sandbox");
+    }
+
+    #[test]
+    fn reasons_that_do_not_fit_beside_the_choices_stand_above_them() {
+        let mut asking = asking("execute_command", json!({"command": "make"}), "make");
+        asking.approval.reason = "it would run outside the sandbox; ".repeat(4) + "the last one";
+        let shown: Vec<_> = asking.subject(40).iter().map(StyledLine::plain).collect();
+        assert!(shown.join(" ").contains("the last one"), "{shown:#?}");
     }
 
     #[test]

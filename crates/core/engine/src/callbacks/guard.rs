@@ -85,6 +85,7 @@ impl StartGuard {
                     arguments: json!({ "command": subject }),
                     subject,
                     reason: reason.clone(),
+                    leaves_sandbox: false,
                     parts: Vec::new(),
                     remember: Vec::new(),
                 };

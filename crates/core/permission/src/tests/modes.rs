@@ -166,6 +166,36 @@ fn leaving_the_sandbox_is_asked_whatever_is_allowed() {
     }
 }
 
+/// What is asked for two reasons says both, and offers no rule that would not spare the next question.
+#[test]
+fn every_reason_of_a_question_is_said() {
+    let project = Project::new();
+    let mut permissions = permissions::<&str>(PermissionMode::Ask, &[], &[], &[]);
+    permissions.confinement = Confinement::Sandbox;
+    for (leaves_sandbox, requires_approval, line, expected) in [
+        (false, false, "make", "no rule allows `make`"),
+        (true, false, "make", "it would run outside the sandbox; no rule allows `make`"),
+        (false, true, "make", "the model itself asks for the user's approval; no rule allows `make`"),
+        (
+            true,
+            true,
+            "true",
+            "it would run outside the sandbox; the model itself asks for the user's approval; no rule",
+        ),
+        (true, false, "touch .git/zz", "it would run outside the sandbox; "),
+        (false, false, "make | sh", "no rule allows `make`; `sh` is a shell that reads commands from its input"),
+    ] {
+        let call = PermissionRequest { leaves_sandbox, requires_approval, ..PermissionRequest::command(line) };
+        let verdict = permissions.decide(&call, &project.workspace);
+        assert_eq!(verdict.decision, Decision::Ask, "{line}");
+        assert!(verdict.reason.starts_with(expected), "{line}: {}", verdict.reason);
+        assert_eq!(verdict.leaves_sandbox, leaves_sandbox, "{line}");
+        if leaves_sandbox || requires_approval {
+            assert!(verdict.remember.is_empty(), "{line}: {:?}", verdict.remember);
+        }
+    }
+}
+
 #[test]
 fn the_models_own_doubt_asks_and_its_confidence_allows_nothing() {
     let project = Project::new();

@@ -1,5 +1,6 @@
 # The question before a tool call runs.
 
+approval-outside = outside the sandbox
 approval-of-subagent = of the sub-agent { $agent }
 approval-question = Allow this? { $reason }
 approval-not-allowed-yet = not allowed yet:

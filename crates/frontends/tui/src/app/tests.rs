@@ -132,6 +132,7 @@ fn approval(subject: &str) -> AppInput {
         arguments: json!({"command": subject}),
         subject: subject.into(),
         reason: "no rule allows `cargo`".into(),
+        leaves_sandbox: false,
         parts: Vec::new(),
         remember: vec!["execute_command(cargo test:*)".into()],
     }))

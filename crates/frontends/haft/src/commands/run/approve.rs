@@ -131,6 +131,7 @@ mod tests {
             arguments: serde_json::Value::Null,
             subject: "ls; make\r\nclean \u{1b}[2K".into(),
             reason: "no rule allows `make`".into(),
+            leaves_sandbox: false,
             parts: vec![part("ls", Decision::Allow), part("make", Decision::Ask)],
             remember: remember.iter().map(|rule| (*rule).to_owned()).collect(),
         }
