@@ -32,6 +32,7 @@ pub(crate) mod sandbox;
 pub(crate) mod slash;
 pub(crate) mod tools;
 pub(crate) mod trust;
+mod typed_ahead;
 pub(crate) mod useful;
 #[cfg(feature = "workflows")]
 pub(crate) mod workflows;

@@ -373,6 +373,22 @@ fn a_folder_that_is_not_trusted_is_asked_about_first() {
     }
 }
 
+/// What is typed before haft has asked is no answer, in one piece or key by key.
+#[test]
+fn nothing_typed_ahead_trusts_a_folder() {
+    for ahead in ["y\r", "y\ry\ryes\r", "yes\n", "yy"] {
+        let rig = Rig::untrusted(Api::Anthropic, Script::replies([Reply::text("Hello.")]).unwrap());
+        rig.write("AGENTS.md", "Always say Moo.");
+        let mut terminal = Terminal::start(&rig, &["hi"], (80, 24));
+        terminal.press(ahead);
+        terminal.until_text("Trust the folder?");
+        assert!(rig.server.requests().is_empty(), "{ahead:?}");
+        terminal.press("\r");
+        terminal.until_text("Hello.");
+        assert_eq!(rig.run(&["trust", "--show", "--json"]).json()["standing"], "untrusted", "{ahead:?}");
+    }
+}
+
 #[test]
 fn the_editor_gets_the_terminal_and_what_was_typed() {
     let rig = rig([Reply::text("Hello.")]);

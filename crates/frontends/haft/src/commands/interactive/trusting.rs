@@ -8,6 +8,7 @@ use haft_text::reveal;
 use haft_types::Clock as _;
 
 use crate::commands::trust::TrustFootprint;
+use crate::commands::typed_ahead;
 use crate::output;
 
 /// Asks whether the folder is to be trusted, if that would make a difference. Anything but a yes leaves it as it is.
@@ -19,7 +20,9 @@ pub(super) fn settle(places: &Places, project: &Project, answers: &mut impl BufR
         return Ok(());
     }
     let text = found.described(project, &standing);
-    output::print(&reveal(&format!("{text}\n{} ", text!("trust-question"))))?;
+    output::print(&reveal(&format!("{text}\n")))?;
+    typed_ahead::discard(std::io::stdin());
+    output::print(&reveal(&format!("{} ", text!("trust-question"))))?;
     let mut answer = String::new();
     answers.read_line(&mut answer)?;
     if !matches!(answer.trim(), "y" | "Y" | "yes") {

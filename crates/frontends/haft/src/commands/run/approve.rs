@@ -12,7 +12,7 @@ use haft_engine::{Approval, ApprovalReply, Approver, MAIN};
 use haft_text::reveal;
 use haft_types::{Decision, Filled, Form};
 
-use crate::commands::permissions;
+use crate::commands::{permissions, typed_ahead};
 use crate::exit::usage_error;
 
 /// The terminal haft was started from, wherever its input and output go.
@@ -44,7 +44,9 @@ impl Approver for TerminalApprover {
 
     async fn fill(&self, form: &Form) -> Filled {
         let (terminal, form) = (Arc::clone(&self.terminal), form.clone());
-        let filling = move || form::fill(&mut BufReader::new(&*terminal), &mut &*terminal, &form);
+        let filling = move || {
+            form::fill(&mut BufReader::new(&*terminal), &mut &*terminal, &form, || typed_ahead::discard(&*terminal))
+        };
         // A terminal that went away wants nothing any more.
         tokio::task::spawn_blocking(filling).await.ok().and_then(Result::ok).unwrap_or(Filled::Cancelled)
     }
@@ -58,6 +60,8 @@ fn ask(terminal: &File, approval: &Approval) -> std::io::Result<ApprovalReply> {
     let mut out = terminal;
     let mut input = BufReader::new(terminal);
     out.write_all(question(approval).as_bytes())?;
+    out.flush()?;
+    typed_ahead::discard(terminal);
     loop {
         out.write_all(choices(approval).as_bytes())?;
         out.flush()?;

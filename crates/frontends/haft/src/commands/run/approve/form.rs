@@ -9,9 +9,15 @@ use serde_json::Map;
 /// What declines the whole form.
 const DECLINE: &str = "-";
 
-/// Shows the form and reads one line for each field. The end of the input ends what is under way.
-pub(super) fn fill(input: &mut impl BufRead, out: &mut impl Write, form: &Form) -> io::Result<Filled> {
+/// Shows the form, calls back once it can be read, and reads one line for each field. The end of the input ends what is under way.
+pub(super) fn fill(
+    input: &mut impl BufRead,
+    out: &mut impl Write,
+    form: &Form,
+    shown: impl FnOnce(),
+) -> io::Result<Filled> {
     out.write_all(reveal(&heading(form)).as_bytes())?;
+    shown();
     let mut answers = Map::new();
     if form.fields.is_empty() {
         return Ok(match line(input, out, text!("run-form-confirm"))?.as_deref() {
@@ -92,7 +98,7 @@ mod tests {
 
     fn filled(typed: &str, form: &Form) -> (Filled, String) {
         let mut out = Vec::new();
-        let filled = fill(&mut typed.as_bytes(), &mut out, form).unwrap();
+        let filled = fill(&mut typed.as_bytes(), &mut out, form, || ()).unwrap();
         (filled, String::from_utf8(out).unwrap())
     }
 
