@@ -83,6 +83,15 @@ impl Session {
         Ok(())
     }
 
+    /// Takes in what the user has written to whoever watches the turn since its last request.
+    pub(super) async fn take_watched_input(&mut self, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
+        for text in io.take_input() {
+            self.transcript.append_user(self.treated(&text), Origin::Joined).await?;
+            io.joined(&text);
+        }
+        Ok(())
+    }
+
     /// Throws away the user's input that no request has held, for a front end that still has it. Messages of other agents stay.
     pub async fn drop_unread(&mut self) {
         let messages = self.mailbox.as_ref().map(Mailbox::take).unwrap_or_default();

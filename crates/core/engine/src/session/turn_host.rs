@@ -32,13 +32,15 @@ pub(super) struct SessionTurn<'a> {
     cause: Option<String>,
     /// How often it was made shorter, because the provider refused it as too long.
     squeezed: u32,
+    /// Whether a reply has come: what the user wrote before that waits for a request that follows one.
+    replied: bool,
     /// Whether the last request could never have had a valid reply.
     pub(super) never_valid: bool,
 }
 
 impl<'a> SessionTurn<'a> {
     pub(super) fn new(session: &'a mut Session) -> Self {
-        Self { session, request: None, cause: None, squeezed: 0, never_valid: false }
+        Self { session, request: None, cause: None, squeezed: 0, replied: false, never_valid: false }
     }
 
     /// Sends one request. The error is one that another request might mend.
@@ -94,6 +96,7 @@ impl<'a> SessionTurn<'a> {
         session.learn_factor(request.tokens(), reply.usage).await?;
         let (reply, failure) = session.continued(request, reply, io).await;
         let replied = take_reply(self, reply, io).await?;
+        self.replied = true;
         // Not before: whatever hooks do, the reply is stored.
         self.session.call_back(ended, io).await;
         Ok(Ok(failure.map_or(Input::Replied(replied), |error| failed(&error))))
@@ -125,6 +128,9 @@ impl TurnHost for SessionTurn<'_> {
         let session = &mut *self.session;
         session.announce_tasks(io).await?;
         session.take_agent_messages(io).await?;
+        if self.replied {
+            session.take_watched_input(io).await?;
+        }
         session.tell_mode().await?;
         session.append_context().await?;
         session.compact_if_due("", io).await?;
