@@ -127,6 +127,7 @@ impl TurnHost for SessionTurn<'_> {
     async fn build_request(&mut self, io: &mut TurnIo<'_>) -> Result<Input, EngineError> {
         let session = &mut *self.session;
         session.announce_tasks(io).await?;
+        session.announce_agents(io).await?;
         session.take_agent_messages(io).await?;
         if self.replied {
             session.take_watched_input(io).await?;
@@ -225,11 +226,14 @@ impl TurnHost for SessionTurn<'_> {
         format!("{}{gap}{ask}{used}", nudge.text())
     }
 
-    async fn conclude(&self, end: &End, objections: u32, io: &mut TurnIo<'_>) -> Conclusion {
-        let session = &*self.session;
-        let answer = session.config.task.answer.as_ref();
+    async fn conclude(&mut self, end: &End, objections: u32, io: &mut TurnIo<'_>) -> Conclusion {
+        let answer = self.session.config.task.answer.as_ref();
         let looked_at = answer.map_or(Conclusion::Accepted { output: None }, |schema| schema.conclude(&end.text));
         let Conclusion::Accepted { output } = looked_at else { return looked_at };
+        if self.session.wait_for_agent(io).await {
+            return Conclusion::Unread { output };
+        }
+        let session = &*self.session;
         let (stop_hook_active, last_assistant_message) = (objections > 0, end.text.clone());
         let moment = match session.rank {
             Rank::Main => Moment::Stop { stop_hook_active, last_assistant_message },
