@@ -16,7 +16,7 @@ use super::effects::{
 use super::files::FileAccess;
 use super::pattern::PatternMatch;
 use super::protected::protected;
-use super::rule::PermissionRule;
+use super::rule::{EXECUTE, PermissionRule};
 use super::shell;
 use super::verdict::{Ruling, Verdict};
 use haft_tool::follow_links;
@@ -143,6 +143,9 @@ impl LineJudge<'_> {
                 None => Ruling::by(rule, Decision::Allow, "it"),
             };
         }
+        if let Some(ruling) = self.built_in(effect, run) {
+            return ruling;
+        }
         if self.permissions.may_read() && effects::only_reads(&run.words, &run.risks) {
             return Ruling::new(Decision::Allow, "it only reads, inside the sandbox");
         }
@@ -185,6 +188,17 @@ impl LineJudge<'_> {
             }
         };
         Some(Ruling::new(Decision::Ask, reason).with_rule(rule))
+    }
+
+    /// Allowed by a rule that haft brings along, which holds only where a sandbox does.
+    fn built_in(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
+        let plain = effect.enclosing.iter().all(|outer| outer.assignments.is_empty());
+        if !plain || self.tool != EXECUTE || self.permissions.confinement != Confinement::Sandbox {
+            return None;
+        }
+        let reading = self.permissions.rules.reading().find(|reading| reading.covers(run, self.workspace))?;
+        let reason = format!("the built-in rule `{}` allows it", reading.rule);
+        Some(Ruling::new(Decision::Allow, reason).with_rule(&reading.rule))
     }
 
     /// The rule that covers an effect with its risks.

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use haft_types::Decision;
+use serde::Serialize;
 
+use super::builtin::{ReadingRule, reading_rules};
 use super::config::{PermissionsConfig, RuleConfig};
 use super::examples;
 use super::rule::{PermissionRule, RuleError};
@@ -15,6 +17,29 @@ pub struct PermissionRules {
     ask: Vec<PermissionRule>,
     deny: Vec<PermissionRule>,
     project: Vec<(Decision, String)>,
+    reading: ReadingCommands,
+}
+
+/// Which of the built-in rules for commands that only read hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ReadingCommands {
+    #[default]
+    None,
+    /// All but git's.
+    WithoutGit,
+    All,
+}
+
+/// Who made a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RuleOrigin {
+    /// The user's configuration, or this run.
+    User,
+    /// The project, which can only tighten.
+    Project,
+    /// It comes with haft, and holds inside the namespace sandbox.
+    BuiltIn,
 }
 
 /// Rules that cannot be used.
@@ -46,14 +71,15 @@ pub struct ActiveRule<'a> {
     pub decision: Decision,
     /// The rule.
     pub rule: &'a str,
-    /// Whether the project added it.
-    pub of_project: bool,
+    /// Who made it.
+    pub origin: RuleOrigin,
 }
 
 impl PermissionRules {
     /// The user's rules. `home` is what `~` stands for in patterns. Every example is checked.
     pub fn load(config: &PermissionsConfig, home: Option<&Path>) -> Result<Self, RulesError> {
-        let mut rules = Self::default();
+        let reading = if config.reading_commands { ReadingCommands::All } else { ReadingCommands::None };
+        let mut rules = Self { reading, ..Self::default() };
         for (decision, texts) in
             [(Decision::Allow, &config.allow), (Decision::Ask, &config.ask), (Decision::Deny, &config.deny)]
         {
@@ -80,6 +106,15 @@ impl PermissionRules {
         Ok(rules)
     }
 
+    /// The same for a folder that is not trusted: git would do what its configuration says.
+    #[must_use]
+    pub fn for_untrusted(mut self) -> Self {
+        if self.reading == ReadingCommands::All {
+            self.reading = ReadingCommands::WithoutGit;
+        }
+        self
+    }
+
     /// The same with one more rule.
     #[must_use]
     pub fn with(mut self, decision: Decision, rule: PermissionRule) -> Self {
@@ -93,10 +128,25 @@ impl PermissionRules {
             self.of(decision).iter().map(move |rule| {
                 let rule = rule.text();
                 let of_project = self.project.iter().any(|(by, text)| *by == decision && text == rule);
-                ActiveRule { decision, rule, of_project }
+                let origin = if of_project { RuleOrigin::Project } else { RuleOrigin::User };
+                ActiveRule { decision, rule, origin }
             })
         };
-        of(Decision::Deny).chain(of(Decision::Ask)).chain(of(Decision::Allow))
+        let built_in = self.reading().map(|reading| {
+            let (decision, origin) = (Decision::Allow, RuleOrigin::BuiltIn);
+            ActiveRule { decision, rule: reading.rule.text(), origin }
+        });
+        of(Decision::Deny).chain(of(Decision::Ask)).chain(of(Decision::Allow)).chain(built_in)
+    }
+
+    /// The built-in rules that hold.
+    pub(super) fn reading(&self) -> impl Iterator<Item = &'static ReadingRule> {
+        let held = self.reading;
+        reading_rules().iter().filter(move |rule| match held {
+            ReadingCommands::None => false,
+            ReadingCommands::WithoutGit => !rule.runs_git(),
+            ReadingCommands::All => true,
+        })
     }
 
     pub(super) fn of(&self, decision: Decision) -> &[PermissionRule] {

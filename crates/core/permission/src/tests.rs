@@ -5,6 +5,7 @@ mod hosts;
 mod modes;
 mod ordinary;
 mod properties;
+mod reading;
 mod rules;
 mod servers;
 

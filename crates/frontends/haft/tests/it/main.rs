@@ -57,6 +57,7 @@ mod protocols;
 #[cfg(feature = "rag")]
 mod rag;
 #[cfg(feature = "lab")]
+mod reading;
 mod replay;
 mod rewind;
 mod rig;
