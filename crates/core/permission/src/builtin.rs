@@ -1,4 +1,5 @@
-//! Rules that haft brings along: commands that read and cannot change anything.
+//! What haft knows of whole commands: those that read and cannot change anything, as rules that it brings along, and those that
+//! commit and do nothing else.
 //!
 //! Invariant: such a rule covers a command only inside the sandbox that keeps writes in the project and off the network, with
 //! options that `builtin/reading.toml` lists, and with paths in the project that are not protected. Every other word is asked.
@@ -42,6 +43,7 @@ struct ReadingCommand {
     script: Option<String>,
     without: Vec<String>,
     files_only: bool,
+    expanded: bool,
 }
 
 /// What the operands of a command name.
@@ -50,6 +52,7 @@ struct ReadingCommand {
 enum OperandKind {
     #[default]
     Paths,
+    Inside,
     Text,
     Pattern,
     None,
@@ -63,16 +66,24 @@ struct ReadingTable {
 
 /// All of them; none if the table cannot be read, which a test rules out.
 pub(super) fn reading_rules() -> &'static [ReadingRule] {
-    static RULES: LazyLock<Vec<ReadingRule>> = LazyLock::new(|| {
-        let table: Option<ReadingTable> = toml::from_str(include_str!("builtin/reading.toml")).ok();
-        let commands = table.into_iter().flat_map(|table| table.command);
-        let rule = |command: ReadingCommand| {
-            let rule = PermissionRule::parse(&format!("{EXECUTE}({}:*)", command.rule), None).ok()?;
-            Some(ReadingRule { rule, command })
-        };
-        commands.filter_map(rule).collect()
-    });
+    static RULES: LazyLock<Vec<ReadingRule>> = LazyLock::new(|| rules_of(include_str!("builtin/reading.toml")));
     &RULES
+}
+
+/// Commands that write what a commit writes of a repository, and neither run nor write anything else.
+pub(super) fn commit_rules() -> &'static [ReadingRule] {
+    static RULES: LazyLock<Vec<ReadingRule>> = LazyLock::new(|| rules_of(include_str!("builtin/commits.toml")));
+    &RULES
+}
+
+fn rules_of(table: &str) -> Vec<ReadingRule> {
+    let table: Option<ReadingTable> = toml::from_str(table).ok();
+    let commands = table.into_iter().flat_map(|table| table.command);
+    let rule = |command: ReadingCommand| {
+        let rule = PermissionRule::parse(&format!("{EXECUTE}({}:*)", command.rule), None).ok()?;
+        Some(ReadingRule { rule, command })
+    };
+    commands.filter_map(rule).collect()
 }
 
 impl ReadingRule {
@@ -139,7 +150,13 @@ impl ReadingCommand {
                     has_pattern |= is_pattern;
                     let fits =
                         |value: &str| self.is_clean(value) && (is_pattern || value.is_empty() || place.has(value));
-                    if wants_value && !words.next().and_then(|value| value.literal()).is_some_and(fits) {
+                    let is_fit = |value: &ShellWord| match &value.text {
+                        WordValue::Literal(text) => fits(text),
+                        // One word it stays, and it is no option where a value is wanted.
+                        WordValue::Dynamic { splits: WordSplitting::No, .. } => is_pattern && self.expanded,
+                        WordValue::Home(_) | WordValue::Dynamic { splits: WordSplitting::Yes, .. } => false,
+                    };
+                    if wants_value && !words.next().is_some_and(|value| is_fit(value)) {
                         return false;
                     }
                 }
@@ -151,6 +168,9 @@ impl ReadingCommand {
     /// Whether these operands may stand there.
     fn take_operands(&self, operands: &[&ShellWord], has_pattern: bool, place: &CommandPlace<'_>) -> bool {
         let paths = match self.operands {
+            OperandKind::Inside => {
+                return operands.iter().all(|word| word.literal().is_some_and(|text| place.has(text)));
+            }
             OperandKind::Paths => operands,
             OperandKind::Pattern if has_pattern => operands,
             OperandKind::Pattern => match operands.split_first() {

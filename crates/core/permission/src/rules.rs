@@ -5,7 +5,7 @@ use std::path::Path;
 use haft_types::Decision;
 use serde::Serialize;
 
-use super::builtin::{ReadingRule, reading_rules};
+use super::builtin::{ReadingRule, commit_rules, reading_rules};
 use super::config::{PermissionsConfig, RuleConfig};
 use super::examples;
 use super::rule::{PermissionRule, RuleError};
@@ -18,6 +18,16 @@ pub struct PermissionRules {
     deny: Vec<PermissionRule>,
     project: Vec<(Decision, String)>,
     reading: ReadingCommands,
+    git: GitUse,
+}
+
+/// Whether rules of haft's own let git run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum GitUse {
+    #[default]
+    Trusted,
+    /// It would do what the configuration of a folder says that nobody trusts.
+    Never,
 }
 
 /// Which of the built-in rules for commands that only read hold.
@@ -25,8 +35,6 @@ pub struct PermissionRules {
 enum ReadingCommands {
     #[default]
     None,
-    /// All but git's.
-    WithoutGit,
     All,
 }
 
@@ -109,9 +117,7 @@ impl PermissionRules {
     /// The same for a folder that is not trusted: git would do what its configuration says.
     #[must_use]
     pub fn for_untrusted(mut self) -> Self {
-        if self.reading == ReadingCommands::All {
-            self.reading = ReadingCommands::WithoutGit;
-        }
+        self.git = GitUse::Never;
         self
     }
 
@@ -141,12 +147,20 @@ impl PermissionRules {
 
     /// The built-in rules that hold.
     pub(super) fn reading(&self) -> impl Iterator<Item = &'static ReadingRule> {
-        let held = self.reading;
-        reading_rules().iter().filter(move |rule| match held {
-            ReadingCommands::None => false,
-            ReadingCommands::WithoutGit => !rule.runs_git(),
-            ReadingCommands::All => true,
-        })
+        let rules: &[ReadingRule] = match self.reading {
+            ReadingCommands::None => &[],
+            ReadingCommands::All => reading_rules(),
+        };
+        let git = self.git;
+        rules.iter().filter(move |rule| git == GitUse::Trusted || !rule.runs_git())
+    }
+
+    /// The commands that commit and do nothing else.
+    pub(super) fn commits(&self) -> &'static [ReadingRule] {
+        match self.git {
+            GitUse::Trusted => commit_rules(),
+            GitUse::Never => &[],
+        }
     }
 
     pub(super) fn of(&self, decision: Decision) -> &[PermissionRule] {

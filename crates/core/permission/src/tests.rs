@@ -1,5 +1,6 @@
 mod advisories;
 mod commands;
+mod commits;
 mod files;
 mod hosts;
 mod modes;
