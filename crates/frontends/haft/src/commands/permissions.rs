@@ -101,7 +101,11 @@ pub(crate) fn run(command: PermissionsCommand) -> anyhow::Result<ProcessExit> {
 }
 
 /// The permissions with the rules of the project where it is trusted, and without those for git where it is not.
-fn tightened(mut permissions: Permissions, places: &Places, project: &Project) -> anyhow::Result<Permissions> {
+pub(super) fn tightened(
+    mut permissions: Permissions,
+    places: &Places,
+    project: &Project,
+) -> anyhow::Result<Permissions> {
     if haft_agent::knowledge(places, project)?.1.is_trusted() {
         let policy = wiring::ProjectPolicy::of(&project.root);
         permissions.rules = permissions.rules.tightened_by(&policy.rules, wiring::environment().home().as_deref())?;
