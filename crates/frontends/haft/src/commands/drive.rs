@@ -3,11 +3,15 @@
 use std::io::BufReader;
 use std::sync::Arc;
 
+use haft_engine::EventSink;
+use haft_types::Event;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use super::run::{cancel_on_signals, close, lower, printer, take_role, usage_errors};
 use crate::commands::options::{Compat, OutputFormat, RunArgs};
 use crate::exit::{ProcessExit, usage_error};
+use crate::output::{self, Printer};
 use crate::stream::{Dialect, StreamApprover, StreamControl};
 use crate::wiring;
 
@@ -43,21 +47,42 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
         }
         let mut session = wiring::open_session(&places, loaded.config, plan).await.map_err(usage_errors)?;
         control.reach(Arc::clone(session.hub()));
-        let mut printer = printer(args, &session, mode);
+        let mut watch = DrivenTurn { printer: printer(args, &session, mode), prompts: &mut prompts, dialect };
         let mut next = Some(first);
         let mut exit = ProcessExit::Completed;
         while let Some(text) = next {
             let turn = stop.child_token();
             control.begin(turn.clone());
-            let report = session.run(Some(text), &mut printer, &turn).await;
+            let report = session.run(Some(text), &mut watch, &turn).await;
             control.end();
             exit = if report.never_valid { ProcessExit::Usage } else { report.result.outcome.into() };
             if stop.is_cancelled() {
                 break;
             }
-            next = tokio::select! { next = prompts.recv() => next, () = stop.cancelled() => None };
+            next = tokio::select! { next = watch.prompts.recv() => next, () = stop.cancelled() => None };
         }
         close(&mut session).await;
         Ok(exit)
     })
+}
+
+/// Prints what happens in a turn, and hands it what the user writes meanwhile.
+struct DrivenTurn<'a> {
+    printer: Printer,
+    prompts: &'a mut UnboundedReceiver<String>,
+    dialect: Dialect,
+}
+
+impl EventSink for DrivenTurn<'_> {
+    fn event(&mut self, event: &Event) {
+        self.printer.event(event);
+    }
+
+    fn joined(&mut self, input: &str) {
+        self.dialect.joined(input).iter().for_each(output::print_line);
+    }
+
+    fn take_input(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.prompts.try_recv().ok()).collect()
+    }
 }
