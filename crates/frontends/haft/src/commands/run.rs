@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::approve::TerminalApprover;
 use crate::commands::options::{Compat, InputFormat, OutputFormat, RunArgs};
-use crate::commands::slash;
+use crate::commands::{init, slash};
 use crate::exit::{ProcessExit, usage_error};
 use crate::jobs::{self, JobFolder};
 use crate::output::claude::{ClaudeMessages, Introduction, PartialMessages};
@@ -196,10 +196,15 @@ fn task(args: &RunArgs, places: &Places, config: &Config, piped: Option<&str>) -
     if let Some(called) = prompt.take_if(|prompt| prompt.starts_with('/')) {
         let project = wiring::project(args.cwd.as_deref())?;
         let sources = PromptSources::open(places, config, &project)?;
+        let ground = knowledge(places, &project)?.0;
         prompt = Some(if sources.are_called(&called) {
             asked(&sources, sources.expand(&called))?
+        } else if let Some(wishes) = init::called(&called, &ground) {
+            let guide = init::prompt(config, args.model.as_deref(), &project, wishes);
+            output::tell(&format!("haft: {}", guide.quote));
+            guide.text
         } else {
-            slash::expand(called, &knowledge(places, &project)?.0)?
+            slash::expand(called, &ground)?
         });
     }
     if let Some(mentioning) = prompt.take_if(|prompt| prompt.contains('@')) {

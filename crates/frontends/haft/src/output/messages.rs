@@ -9,7 +9,7 @@ macro_rules! files {
 }
 
 /// All of them; a file is parsed when one of its messages is first shown.
-pub(crate) static MESSAGES: [MessageFile; 34] = files! {
+pub(crate) static MESSAGES: [MessageFile; 35] = files! {
     "catalogue"
     "changes"
     "cli"
@@ -22,6 +22,7 @@ pub(crate) static MESSAGES: [MessageFile; 34] = files! {
     "edits"
     "hints"
     "hooks"
+    "init"
     "interactive"
     "jobs"
     "lib"

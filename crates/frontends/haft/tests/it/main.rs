@@ -34,6 +34,7 @@ mod git;
 mod hooks;
 mod hostile;
 mod hot_reload;
+mod init;
 mod jobs;
 mod knowledge;
 mod lib_docs;

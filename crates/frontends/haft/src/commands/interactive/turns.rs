@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::side_actions::SideActions;
 use super::{Continuation, TuiSession};
 use crate::commands::run::cancel_on_signals;
-use crate::commands::slash;
+use crate::commands::{init, slash};
 
 impl TuiSession<'_> {
     /// Runs one turn.
@@ -99,6 +99,11 @@ impl TuiSession<'_> {
     async fn in_full(&self, text: String) -> anyhow::Result<String> {
         let text = if self.sources.are_called(&text) {
             self.sources.expand(&text).await?
+        } else if let Some(wishes) = init::called(&text, &self.ground) {
+            let model = self.chosen.model.as_deref().or(self.args.model.as_deref());
+            let guide = init::prompt(&self.config, model, &self.project, wishes);
+            self.tell(&guide.quote);
+            guide.text
         } else {
             let (text, problems) = slash::expand_and_tell(text, &self.ground)?;
             for text in problems {
