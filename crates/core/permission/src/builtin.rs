@@ -89,7 +89,7 @@ fn rules_of(table: &str) -> Vec<ReadingRule> {
 impl ReadingRule {
     /// Whether it runs git, which reads configuration of the folder it runs in.
     pub(super) fn runs_git(&self) -> bool {
-        self.command.rule.starts_with("git ")
+        self.command.rule.split(' ').next() == Some("git")
     }
 
     /// Whether it covers a command as a whole.

@@ -15,6 +15,7 @@ pub(crate) mod drive;
 pub(crate) mod events;
 pub(crate) mod hooks;
 pub(crate) mod init;
+pub(crate) mod inline;
 pub(crate) mod interactive;
 pub(crate) mod jobs;
 pub(crate) mod lib;

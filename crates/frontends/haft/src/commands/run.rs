@@ -15,6 +15,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use self::approve::TerminalApprover;
+use crate::commands::inline::InlineCommands;
 use crate::commands::options::{Compat, InputFormat, OutputFormat, RunArgs};
 use crate::commands::{init, slash};
 use crate::exit::{ProcessExit, usage_error};
@@ -204,7 +205,9 @@ fn task(args: &RunArgs, places: &Places, config: &Config, piped: Option<&str>) -
             output::tell(&format!("haft: {}", guide.quote));
             guide.text
         } else {
-            slash::expand(called, &ground)?
+            let mode = args.permission_mode.unwrap_or(config.permissions.mode);
+            let inline = InlineCommands { places, config, project: &project, mode, approver: None };
+            wiring::runtime()?.block_on(inline.fill(slash::expand(called, &ground)?))?
         });
     }
     if let Some(mentioning) = prompt.take_if(|prompt| prompt.contains('@')) {

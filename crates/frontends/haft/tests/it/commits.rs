@@ -28,9 +28,10 @@ fn rig(lines: &[&str]) -> Rig {
     let rig = Rig::untrusted(Api::OpenaiChat, Script::replies(replies).unwrap());
     let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
     rig.configure(&format!("{config}\n[permissions]\nallow = [\"execute_command(git commit:*)\"]\n"));
-    fs::write(rig.home().join(".gitconfig"), "[user]\n\tname = Someone\n\temail = someone@example.com\n").unwrap();
     rig.write("a.txt", "one\n");
     git(&rig, &["init", "--quiet"]);
+    // The home of a test is haft's own folder, too, which nobody sees inside.
+    configure(&rig, "[user]\n\tname = Someone\n\temail = someone@example.com\n");
     git(&rig, &["add", "."]);
     git(&rig, &["commit", "--quiet", "-m", "first"]);
     rig.write("a.txt", "two\n");
@@ -206,10 +207,11 @@ fn worded(reply: &str) -> Rig {
     let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
     let role = "[model_roles]\ncommit = \"mock/wording\"\n[models.\"mock/wording\"]\ncontext_window = 100000\nmax_output_tokens = 1000\nprice = { input = 1.0, output = 2.0 }\n";
     rig.configure(&format!("{config}\n{role}"));
-    fs::write(rig.home().join(".gitconfig"), "[user]\n\tname = Someone\n\temail = someone@example.com\n").unwrap();
     rig.write("a.txt", "one\n");
     rig.write("b.txt", "one\n");
     git(&rig, &["init", "--quiet"]);
+    // The home of a test is haft's own folder, too, which nobody sees inside.
+    configure(&rig, "[user]\n\tname = Someone\n\temail = someone@example.com\n");
     git(&rig, &["add", "."]);
     git(&rig, &["commit", "--quiet", "-m", "first"]);
     rig.write("a.txt", "two staged\n");

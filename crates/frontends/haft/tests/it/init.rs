@@ -48,7 +48,11 @@ fn an_existing_file_is_to_be_improved() {
     assert_eq!(rig.run(&["trust"]).code(), 0);
     let ran = rig.run(&["run", "/init"]);
     assert!(ran.stderr().contains("`/init` reads the project"), "{}", ran.stderr());
-    assert_eq!(fs::read_to_string(rig.project().join("AGENTS.md")).unwrap(), "# Mine\n", "nobody was there to be asked");
+    assert_eq!(
+        fs::read_to_string(rig.project().join("AGENTS.md")).unwrap(),
+        "# Mine\n",
+        "nobody was there to be asked"
+    );
     let body = rig.server.generations()[0].json().unwrap().to_string();
     assert!(body.contains("There is an `AGENTS.md` already."), "{body}");
 }

@@ -35,6 +35,7 @@ mod hooks;
 mod hostile;
 mod hot_reload;
 mod init;
+mod inline;
 mod jobs;
 mod knowledge;
 mod lib_docs;

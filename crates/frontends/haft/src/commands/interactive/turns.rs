@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use haft_agent::Approver;
 use haft_engine::hub::{AgentMessage, Hub, USER};
 use haft_engine::{Compacted, MAIN, ModeSwitch, Which};
 use haft_tui::{Operation, UiMessage};
@@ -11,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::side_actions::SideActions;
 use super::{Continuation, TuiSession};
+use crate::commands::inline::InlineCommands;
 use crate::commands::run::cancel_on_signals;
 use crate::commands::{init, slash};
 
@@ -105,11 +107,15 @@ impl TuiSession<'_> {
             self.tell(&guide.quote);
             guide.text
         } else {
-            let (text, problems) = slash::expand_and_tell(text, &self.ground)?;
+            let (pieces, problems) = slash::expand_and_tell(text, &self.ground)?;
             for text in problems {
                 self.ui.tell(UiMessage::Told { text });
             }
-            text
+            // A rule for one line of a file is not remembered: the file may change.
+            let approver = self.ui.approver(Box::new(|_| Ok(())));
+            let (places, config, project) = (&self.places, &self.config, &self.project);
+            let approver: Option<Arc<dyn Approver>> = Some(Arc::new(approver));
+            InlineCommands { places, config, project, mode: self.chosen.mode, approver }.fill(pieces).await?
         };
         self.sources.attach(text).await
     }
