@@ -9,11 +9,12 @@ macro_rules! files {
 }
 
 /// All of them; a file is parsed when one of its messages is first shown.
-pub(crate) static MESSAGES: [MessageFile; 35] = files! {
+pub(crate) static MESSAGES: [MessageFile; 37] = files! {
     "catalogue"
     "changes"
     "cli"
     "commit"
+    "config"
     "context"
     "conversations"
     "count"
@@ -27,6 +28,7 @@ pub(crate) static MESSAGES: [MessageFile; 35] = files! {
     "jobs"
     "lib"
     "logs"
+    "man"
     "mcp"
     "models"
     "notes"

@@ -13,6 +13,7 @@ mod broken;
 mod budgets;
 mod catalogue;
 mod circles;
+mod command_line;
 mod commits;
 mod confined_starts;
 mod context;
@@ -57,6 +58,7 @@ mod permissions;
 mod project_policy;
 mod prompts;
 mod protocols;
+mod purge;
 #[cfg(feature = "rag")]
 mod rag;
 #[cfg(feature = "lab")]

@@ -8,7 +8,7 @@ use super::*;
 use crate::cli::Cli;
 
 /// Pages that say more about a command.
-const PAGES: [(&str, &str); 27] = [
+const PAGES: [(&str, &str); 28] = [
     ("run", "runs"),
     ("review", "runs"),
     ("commit", "runs"),
@@ -35,6 +35,7 @@ const PAGES: [(&str, &str); 27] = [
     ("sandbox", "security"),
     ("hooks", "hooks"),
     ("models", "models"),
+    ("config", "configuration"),
     ("events", "events"),
 ];
 
