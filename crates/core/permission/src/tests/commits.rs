@@ -173,6 +173,10 @@ fn a_rule_or_a_person_is_needed() {
         assert!(auto.decision == Decision::Allow && auto.commits, "{line}");
         let asked = verdict(&confined(PermissionMode::Ask, &[]), &project, line);
         assert!(asked.decision == Decision::Ask && asked.commits, "{line}: {}", asked.reason);
+        let doubtful = PermissionRequest { requires_approval: true, ..PermissionRequest::command(line) };
+        let asked =
+            confined(PermissionMode::Ask, &["execute_command(git commit:*)"]).decide(&doubtful, &project.workspace);
+        assert!(asked.decision == Decision::Ask && asked.commits, "{line}: the model itself asks");
     }
 }
 
