@@ -37,6 +37,7 @@ impl Permissions {
             return verdict;
         }
         verdict.leaves_sandbox = call.leaves_sandbox && self.is_confined();
+        verdict.commits &= !verdict.leaves_sandbox;
         let wants_person = call.requires_approval && self.mode != PermissionMode::Yolo;
         let whatever_rules_say = [
             verdict.leaves_sandbox.then_some("it would run outside the sandbox"),

@@ -5,3 +5,5 @@ slash-untrusted = those of a project count once it is trusted (`haft trust`)
 slash-there-are = there are { $names }
 slash-unknown = there is no command `/{ $name }`; { $there }
 slash-terminal = `/{ $name }` is for the terminal: start `haft` without a task
+slash-command-refused = the command asks for the output of `{ $line }`, which may not run: { $reason }
+slash-command-failed = the command asks for the output of `{ $line }`, which failed: { $said }
