@@ -44,6 +44,17 @@ pub(crate) fn read(
     Ok(servers.into_iter().map(|(name, entry)| (name, read_entry(entry, variable))).collect())
 }
 
+/// The same of what a command line declares, and the names of those that its writer brings (type `sdk`).
+pub(crate) fn read_given(
+    text: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<(Vec<(String, Entry)>, Vec<String>), (String, String)> {
+    let whole: Value = serde_json::from_str(text).unwrap_or_default();
+    let is_linked = |name: &str| whole["mcpServers"][name]["type"] == "sdk";
+    let (linked, ours): (Vec<_>, Vec<_>) = read(text, variable)?.into_iter().partition(|(name, _)| is_linked(name));
+    Ok((ours, linked.into_iter().map(|(name, _)| name).collect()))
+}
+
 fn read_entry(entry: Value, variable: &dyn Fn(&str) -> Option<String>) -> Entry {
     let fields: Fields = serde_json::from_value(entry).map_err(|error| (String::new(), error.to_string()))?;
     match fields.kind.as_deref() {

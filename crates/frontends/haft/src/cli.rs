@@ -6,6 +6,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use haft_project::KnowledgeKind;
 
+use crate::claude::{self, ClaudeOptions, CommandLine};
 use crate::commands;
 use crate::commands::catalogue::CatalogueArgs;
 use crate::commands::changes::{ChangesArgs, RedoArgs, RewindArgs, UndoArgs};
@@ -97,11 +98,29 @@ impl Cli {
     pub(crate) fn from_process() -> Result<Self, clap::Error> {
         // Without a terminal there is nobody to talk to.
         let mut definition = Self::definition().arg_required_else_help(!at_a_terminal());
-        let args: Vec<_> = std::env::args_os().collect();
+        let mut args: Vec<_> = std::env::args_os().collect();
+        let claude = match claude::lower(&args, &definition) {
+            None => None,
+            Some(CommandLine::Refused(why)) => return Err(definition.error(ErrorKind::UnknownArgument, why)),
+            Some(CommandLine::Lowered { args: lowered, options }) => {
+                args = lowered;
+                Some(*options)
+            }
+        };
         if let Some(absent) = absent_command(args.get(1..).unwrap_or_default()) {
             return Err(definition.error(ErrorKind::InvalidSubcommand, absent));
         }
-        Self::from_arg_matches(&definition.try_get_matches_from(args)?)
+        let cli = Self::from_arg_matches(&definition.try_get_matches_from(args)?)?;
+        Ok(cli.with_claude(claude.unwrap_or_default()))
+    }
+
+    /// The same with what a command line of Claude Code said beside arguments.
+    fn with_claude(mut self, options: ClaudeOptions) -> Self {
+        match &mut self.command {
+            Some(CliCommand::Run(args)) => args.claude = options,
+            _ => self.run.claude = options,
+        }
+        self
     }
 
     /// Does what the command line says.

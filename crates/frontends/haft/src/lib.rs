@@ -9,6 +9,7 @@ macro_rules! text {
     ($($message:tt)+) => { haft_messages::message!(&crate::output::MESSAGES, $($message)+) };
 }
 
+mod claude;
 mod cli;
 mod commands;
 mod exit;
@@ -37,6 +38,9 @@ pub fn run() -> ExitCode {
         return code;
     }
     exit::mask_panics();
+    if let Some(version) = claude::version(&std::env::args_os().collect::<Vec<_>>()) {
+        return output::print_exact(&version).map_or(ProcessExit::Failed, |()| ProcessExit::Completed).into();
+    }
     match cli::Cli::from_process() {
         Ok(cli) => match cli.run() {
             Ok(exit) => exit.into(),

@@ -3,25 +3,30 @@
 use std::io::BufReader;
 use std::sync::Arc;
 
+use haft_agent::config::Config;
+use haft_engine::Session;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::run::{cancel_on_signals, close, lower, printer, take_role, usage_errors};
+use super::run::{cancel_on_signals, close, configured, exit_of, lower, printer, take_role, usage_errors};
 use crate::commands::options::{Compat, OutputFormat, RunArgs};
 use crate::exit::{ProcessExit, usage_error};
-use crate::stream::{Dialect, StreamApprover, StreamControl};
-use crate::wiring;
+use crate::output;
+use crate::stream::{ClientTerms, Dialect, StreamApprover, StreamControl, hooks_of};
+use crate::wiring::{self, ClientParts};
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     if args.output_format != OutputFormat::StreamJson {
         return Err(usage_error(text!("run-stream-formats")));
     }
-    let (places, loaded) = super::configuration(&args.common)?;
+    let (mut args, places, config) = configured(args)?;
     let dialect = match args.compat {
         None => Dialect::Haft,
         Some(Compat::Claude) => Dialect::Claude,
     };
     wiring::runtime()?.block_on(async {
-        let (control, mut prompts) = StreamControl::open(dialect, BufReader::new(std::io::stdin()));
+        let terms = terms(&args, &config)?;
+        let (control, mut prompts) = StreamControl::open(dialect, terms, BufReader::new(std::io::stdin()));
         let stop = CancellationToken::new();
         cancel_on_signals(&stop);
         // The conversation is named after its first prompt.
@@ -35,23 +40,30 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
         let Some(first) = first else {
             return Err(usage_error(text!("run-stream-no-message")));
         };
-        let mut plan = lower(args, &loaded.config, Some(&first))?;
-        take_role(&mut plan, args, &places)?;
-        let mode = plan.mode;
+        let setup = control.take_setup();
+        take_request(&mut args, &setup.request);
+        args.permission_mode = setup.mode.or(args.permission_mode);
+        let mut plan = lower(&args, &config, Some(&first))?;
+        take_role(&mut plan, &args, &places)?;
+        let (mode, first_model) = (plan.mode, plan.model.clone());
         if args.ask {
             plan.approver = Some(Arc::new(StreamApprover::new(Arc::clone(&control), places.config_file())));
         }
-        let mut session = wiring::open_session(&places, loaded.config, plan).await.map_err(usage_errors)?;
+        let client = client_parts(&args, &setup.request, &control).await?;
+        let mut session =
+            wiring::open_driven_session(&places, config, plan, client).await.map_err(usage_errors)?;
         control.reach(Arc::clone(session.hub()));
-        let mut printer = printer(args, &session, mode);
+        control.switch_mode_with(session.mode_switch());
+        let mut printer = printer(&args, &session, mode);
         let mut next = Some(first);
         let mut exit = ProcessExit::Completed;
         while let Some(text) = next {
+            switch_model(&mut session, &control, &first_model);
             let turn = stop.child_token();
             control.begin(turn.clone());
             let report = session.run(Some(text), &mut printer, &turn).await;
             control.end();
-            exit = if report.never_valid { ProcessExit::Usage } else { report.result.outcome.into() };
+            exit = exit_of(&args, &report);
             if stop.is_cancelled() {
                 break;
             }
@@ -60,4 +72,62 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
         close(&mut session).await;
         Ok(exit)
     })
+}
+
+/// What holds for whoever writes the input.
+fn terms(args: &RunArgs, config: &Config) -> anyhow::Result<ClientTerms> {
+    let config = config.clone();
+    Ok(ClientTerms {
+        naming: args.claude.naming(),
+        cwd: wiring::project(args.cwd.as_deref())?.cwd,
+        bypass_allowed: args.claude.bypass_allowed,
+        check_model: Box::new(move |name| {
+            wiring::declared(&config, name).map(drop).map_err(|error| error.to_string())
+        }),
+    })
+}
+
+/// Takes what a client says of the run before its first prompt.
+fn take_request(args: &mut RunArgs, request: &Value) {
+    let text = |key: &str| match &request[key] {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) => Some(parts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n\n")),
+        _ => None,
+    };
+    args.system_prompt = text("systemPrompt").or(args.system_prompt.take());
+    args.append_system_prompt = text("appendSystemPrompt").or(args.append_system_prompt.take());
+    if request["jsonSchema"].is_object() && args.json_schema.is_none() {
+        args.json_schema = Some(request["jsonSchema"].to_string());
+    }
+}
+
+/// What the client brings: hooks, and MCP servers of its own.
+async fn client_parts(
+    args: &RunArgs,
+    request: &Value,
+    control: &Arc<StreamControl>,
+) -> anyhow::Result<ClientParts> {
+    let callbacks = hooks_of(&request["hooks"], args.claude.naming(), control).map_err(usage_error)?;
+    #[cfg(feature = "mcp")]
+    {
+        use crate::stream::ClientServers;
+        let mut servers = super::run::given_servers(args)?;
+        let named = request["sdkMcpServers"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let linked: serde_json::Map<_, _> =
+            named.map(|name| (name.to_owned(), serde_json::json!({"type": "sdk"}))).collect();
+        servers.declared.push(serde_json::json!({ "mcpServers": linked }).to_string());
+        servers.link = Some(Arc::new(ClientServers(Arc::clone(control))));
+        servers.ask().await;
+        Ok(ClientParts { callbacks, servers })
+    }
+    #[cfg(not(feature = "mcp"))]
+    Ok(ClientParts { callbacks })
+}
+
+/// Goes over to the model the client wants from now on. One that cannot be used is said, and the one before goes on.
+fn switch_model(session: &mut Session, control: &StreamControl, first: &str) {
+    let Some(wanted) = control.take_model() else { return };
+    if let Err(error) = session.use_model(wanted.as_deref().unwrap_or(first)) {
+        output::tell(&format!("haft: {error}"));
+    }
 }

@@ -6,33 +6,37 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_agent::config::{Config, RolesConfig};
+use haft_agent::config::{Config, LoadedConfig, RolesConfig};
 use haft_agent::{OwnChoice, Places, RandomIds, RunPlan, SetupError, knowledge, prompt_file};
 use haft_engine::turn::TurnLimits;
-use haft_engine::{AnswerSchema, Roles, Session, Which};
+use haft_engine::{AnswerSchema, Roles, RunReport, Session, Which};
 use haft_types::PermissionMode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use self::approve::TerminalApprover;
+#[cfg(feature = "mcp")]
+use crate::claude::ClaudeOptions;
 use crate::commands::options::{Compat, InputFormat, OutputFormat, RunArgs};
 use crate::commands::slash;
 use crate::exit::{ProcessExit, usage_error};
 use crate::jobs::{self, JobFolder};
 use crate::output::claude::{ClaudeMessages, Introduction, PartialMessages};
 use crate::output::{self, Printer};
-use crate::wiring::{self, PromptSources};
+#[cfg(feature = "mcp")]
+use crate::wiring::mcp::GivenServers;
+use crate::wiring::{self, ClientParts, PromptSources};
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     match args.input_format {
         InputFormat::Text => {}
         InputFormat::StreamJson => return super::drive::run(args),
     }
-    let (places, loaded) = super::configuration(&args.common)?;
+    let (args, places, config) = &configured(args)?;
     let piped = piped_input()?;
-    let task = task(args, &places, &loaded.config, piped.as_deref())?;
-    let mut plan = lower(args, &loaded.config, task.as_deref())?;
-    take_role(&mut plan, args, &places)?;
+    let task = task(args, places, config, piped.as_deref())?;
+    let mut plan = lower(args, config, task.as_deref())?;
+    take_role(&mut plan, args, places)?;
     let mode = plan.mode;
     if args.bg {
         return in_background(args, &JobFolder::at(places.jobs()), task.as_deref(), piped.as_deref());
@@ -42,14 +46,51 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
         plan.approver = Some(Arc::new(TerminalApprover::open(places.config_file())?));
     }
     wiring::runtime()?.block_on(async {
-        let mut session = wiring::open_session(&places, loaded.config, plan).await.map_err(usage_errors)?;
+        let opened = wiring::open_driven_session(places, config.clone(), plan, client_parts(args)?).await;
+        let mut session = opened.map_err(usage_errors)?;
         let cancel = CancellationToken::new();
         cancel_on_signals(&cancel);
         let mut printer = printer(args, &session, mode);
         let report = session.run(task, &mut printer, &cancel).await;
         close(&mut session).await;
-        Ok(if report.never_valid { ProcessExit::Usage } else { report.result.outcome.into() })
+        Ok(exit_of(args, &report))
     })
+}
+
+/// The arguments and the configuration of a run, with what a command line of another program says beside arguments.
+pub(super) fn configured(args: &RunArgs) -> anyhow::Result<(RunArgs, Places, Config)> {
+    let (places, LoadedConfig { mut config, .. }) = super::configuration(&args.common)?;
+    let mut args = args.clone();
+    args.claude.clone().apply(&mut args, &mut config)?;
+    Ok((args, places, config))
+}
+
+/// The MCP servers that the command line declares.
+#[cfg(feature = "mcp")]
+pub(super) fn given_servers(args: &RunArgs) -> anyhow::Result<GivenServers> {
+    let ClaudeOptions { strict_mcp_config: alone, .. } = args.claude;
+    Ok(GivenServers { declared: args.claude.servers()?, alone, ..GivenServers::default() })
+}
+
+#[cfg(feature = "mcp")]
+fn client_parts(args: &RunArgs) -> anyhow::Result<ClientParts> {
+    Ok(ClientParts { servers: given_servers(args)?, ..ClientParts::default() })
+}
+
+/// Without MCP in this build there is nothing to bring.
+#[cfg(not(feature = "mcp"))]
+fn client_parts(_: &RunArgs) -> anyhow::Result<ClientParts> {
+    Ok(ClientParts::default())
+}
+
+/// The exit code of a run that came to its end. Programs that drive Claude Code take any other than 0 for a crash: how it ended is
+/// in the result.
+pub(super) fn exit_of(args: &RunArgs, report: &RunReport) -> ProcessExit {
+    match (args.compat, args.output_format) {
+        (Some(Compat::Claude), OutputFormat::Json | OutputFormat::StreamJson) => ProcessExit::Completed,
+        _ if report.never_valid => ProcessExit::Usage,
+        _ => report.result.outcome.into(),
+    }
 }
 
 /// Starts the run as a job, and says how to look after it. The id alone goes to stdout.
@@ -91,7 +132,8 @@ pub(super) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -
         None => printer,
         Some(Compat::Claude) => {
             let pieces = if args.include_partial_messages { PartialMessages::Tell } else { PartialMessages::Withhold };
-            let introduction = Introduction { tools: session.offered_tools(), mode };
+            let naming = args.claude.naming();
+            let introduction = Introduction { tools: session.offered_tools(), mode, naming };
             printer.with_messages(ClaudeMessages::new(Box::new(RandomIds), introduction, pieces))
         }
     }
@@ -119,7 +161,9 @@ pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyh
         added_folders,
         roles: roles(args, &config.roles)?,
         mode: args.permission_mode.unwrap_or(configured.mode),
-        offered_tools: args.allowed_tools.clone().unwrap_or(configured.offered_tools),
+        offered_tools: args.allowed_tools.clone().or_else(|| args.claude.offered_tools()).unwrap_or(configured.offered_tools),
+        // Names of tools that are not here cost nothing more than those.
+        tools_of_agent_file: args.claude.tools.is_some(),
         focus_files: args.file.clone(),
         goal: goal(args)?,
         answer: args.json_schema.as_deref().map(answer_schema).transpose()?,

@@ -8,6 +8,7 @@ mod partial;
 mod tests;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use haft_types::{
@@ -16,6 +17,7 @@ use haft_types::{
 };
 use serde_json::{Value, json};
 
+use crate::claude::{NamedCall, ToolNaming};
 use partial::PartialReply;
 
 /// What the first message says of a session, in addition to its event.
@@ -25,6 +27,8 @@ pub(crate) struct Introduction {
     pub(crate) tools: Vec<String>,
     /// How much may happen without asking.
     pub(crate) mode: PermissionMode,
+    /// By which names tools are known.
+    pub(crate) naming: ToolNaming,
 }
 
 /// Whether text is printed while it arrives.
@@ -40,6 +44,8 @@ pub(crate) struct ClaudeMessages {
     introduction: Introduction,
     session: String,
     model: String,
+    /// Where relative paths of calls begin.
+    cwd: PathBuf,
     /// The reply that is arriving.
     draft: Vec<ReplyBlock>,
     partial: Option<PartialReply>,
@@ -91,6 +97,7 @@ impl ClaudeMessages {
             introduction,
             session: String::new(),
             model: String::new(),
+            cwd: PathBuf::new(),
             draft: Vec::new(),
             partial,
             calls: HashMap::new(),
@@ -108,7 +115,7 @@ impl ClaudeMessages {
             return Vec::new();
         }
         event.conversation_id.as_str().clone_into(&mut self.session);
-        let pieces = self.partial.as_mut().map_or_else(Vec::new, |partial| partial.take(&event.body, &self.model));
+        let pieces = self.partial.as_mut().map_or_else(Vec::new, |partial| partial.take(&event.body, &self.model, self.introduction.naming));
         let mut lines: Vec<_> =
             pieces.into_iter().map(|piece| self.line("stream_event", json!({"event": piece}))).collect();
         lines.extend(self.message(&event.body));
@@ -119,6 +126,7 @@ impl ClaudeMessages {
         match body {
             EventBody::Conversation { model, cwd, .. } => {
                 self.model.clone_from(model);
+                self.cwd = cwd.into();
                 Some(self.introduce(cwd))
             }
             EventBody::Text { text } => {
@@ -138,7 +146,8 @@ impl ClaudeMessages {
             EventBody::ToolCall { id, name, phase: CallPhase::Finished, arguments, raw } => {
                 let unreadable = || json!({"raw": raw.clone().unwrap_or_default()});
                 let input = arguments.clone().unwrap_or_else(unreadable);
-                let call = ToolUse { id: id.clone(), name: name.clone(), input };
+                let NamedCall { name, input } = self.introduction.naming.call(name, &input, &self.cwd);
+                let call = ToolUse { id: id.clone(), name, input };
                 self.calls.insert(id.clone(), call.clone());
                 self.draft.push(ReplyBlock::Call(call));
                 None
@@ -190,10 +199,14 @@ impl ClaudeMessages {
     }
 
     fn introduce(&self, cwd: &str) -> Value {
+        let naming = self.introduction.naming;
+        let mut tools: Vec<_> = self.introduction.tools.iter().map(|name| naming.tool(name)).collect();
+        tools.dedup();
         let facts = json!({
             "subtype": "init",
+            "claude_code_version": crate::claude::VERSION,
             "cwd": cwd,
-            "tools": self.introduction.tools,
+            "tools": tools,
             "mcp_servers": [],
             "model": self.model,
             "permissionMode": mode_name(self.introduction.mode),
@@ -254,6 +267,9 @@ impl ClaudeMessages {
             "code": result.code,
             "message": result.message,
         });
+        if failed {
+            facts["errors"] = json!([result.message]);
+        }
         if let Some(output) = &result.structured_output {
             facts["structured_output"] = output.clone();
         }
@@ -294,7 +310,7 @@ fn tokens(usage: &Usage) -> Value {
 }
 
 /// A permission mode by the name that shape knows.
-fn mode_name(mode: PermissionMode) -> &'static str {
+pub(crate) fn mode_name(mode: PermissionMode) -> &'static str {
     match mode {
         PermissionMode::Plan => "plan",
         PermissionMode::Ask => "default",

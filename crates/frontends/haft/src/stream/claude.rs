@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::dialect::StreamInput;
+use crate::claude::NamedCall;
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -65,15 +66,33 @@ fn text_of(blocks: &[Value]) -> Result<String, String> {
 }
 
 fn requested(id: &str, request: &Value) -> StreamInput {
+    let id = id.to_owned();
     match request["subtype"].as_str().unwrap_or_default() {
-        "interrupt" => StreamInput::Interrupt { heard: Some(success(id, &json!({}))) },
-        "initialize" if request["hooks"].is_object() => StreamInput::Reply(failure(
+        "interrupt" => StreamInput::Interrupt { heard: Some(success(&id, &json!({}))) },
+        "initialize" => StreamInput::Initialize { id, request: request.clone() },
+        // No model named is the one the run began with.
+        "set_model" => StreamInput::UseModel {
             id,
-            "hooks of the SDK are not called; `[hooks]` in the configuration runs commands",
-        )),
-        "initialize" => StreamInput::Reply(success(id, &json!({"commands": [], "output_style": "default"}))),
-        other => StreamInput::Reply(failure(id, &format!("`{other}` is not supported"))),
+            model: request["model"].as_str().filter(|name| *name != "default").map(str::to_owned),
+        },
+        "set_permission_mode" => {
+            StreamInput::UseMode { id, mode: request["mode"].as_str().unwrap_or_default().to_owned() }
+        }
+        other => StreamInput::Reply(failure(&id, &format!("`{other}` is not supported"))),
     }
+}
+
+/// The id and the content of a line that answers a request of ours, if it is one.
+pub(super) fn response(line: &str) -> Option<(String, Result<Value, String>)> {
+    let Ok(ClaudeLine::ControlResponse { response }) = serde_json::from_str(line) else { return None };
+    let ClaudeResponse { subtype, request_id, said, error } = response;
+    let succeeded = error.is_none() && subtype.as_deref().is_none_or(|subtype| subtype == "success");
+    Some((request_id, if succeeded { Ok(said) } else { Err(error.unwrap_or_default()) }))
+}
+
+/// The line that asks the client for something.
+pub(super) fn request(id: &str, request: &Value) -> Value {
+    json!({"type": "control_request", "request_id": id, "request": request})
 }
 
 fn answer(ClaudeResponse { subtype, said: response, error, .. }: &ClaudeResponse) -> ApprovalReply {
@@ -96,15 +115,16 @@ fn answer(ClaudeResponse { subtype, said: response, error, .. }: &ClaudeResponse
     }
 }
 
-pub(super) fn ask(id: &str, approval: &Approval) -> Value {
-    json!({"type": "control_request", "request_id": id, "request": {
+pub(super) fn ask(id: &str, approval: &Approval, call: &NamedCall) -> Value {
+    let asked = json!({
         "subtype": "can_use_tool",
-        "tool_name": approval.tool,
-        "input": approval.arguments,
+        "tool_name": call.name,
+        "input": call.input,
         "permission_suggestions": null,
         "blocked_path": null,
         "decision_reason": approval.reason,
-    }})
+    });
+    request(id, &asked)
 }
 
 pub(super) fn take_back(id: &str) -> Value {
@@ -115,11 +135,11 @@ pub(super) fn unreadable(message: &str) -> Value {
     json!({"type": "system", "subtype": "error", "code": "input", "message": message})
 }
 
-fn success(id: &str, response: &Value) -> Value {
+pub(super) fn success(id: &str, response: &Value) -> Value {
     json!({"type": "control_response", "response": {"subtype": "success", "request_id": id, "response": response}})
 }
 
-fn failure(id: &str, error: &str) -> Value {
+pub(super) fn failure(id: &str, error: &str) -> Value {
     json!({"type": "control_response", "response": {"subtype": "error", "request_id": id, "error": error}})
 }
 
@@ -177,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_request_that_is_not_supported_is_answered() {
-        let line = json!({"type": "control_request", "request_id": "9", "request": {"subtype": "set_model"}});
+        let line = json!({"type": "control_request", "request_id": "9", "request": {"subtype": "rewind_files"}});
         let Ok(StreamInput::Reply(reply)) = read(&line.to_string()) else { panic!("no reply") };
         assert_eq!((&reply["response"]["subtype"], &reply["response"]["request_id"]), (&json!("error"), &json!("9")));
     }

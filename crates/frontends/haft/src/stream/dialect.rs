@@ -5,6 +5,7 @@ use haft_types::{ApprovalDecision, ControlLine, Filled, Form, FormDecision, Inpu
 use serde_json::Value;
 
 use super::claude;
+use crate::claude::NamedCall;
 
 /// In whose shape lines are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,27 @@ pub(super) enum StreamInput {
         /// What came of it.
         filled: Filled,
     },
+    /// Somebody says who they are and what they bring: hooks, servers, agents.
+    Initialize {
+        /// The id to answer.
+        id: String,
+        /// What they say.
+        request: Value,
+    },
+    /// Another model is to be asked from the next turn on.
+    UseModel {
+        /// The id to answer.
+        id: String,
+        /// The model; the first one when absent.
+        model: Option<String>,
+    },
+    /// Another permission mode is to hold.
+    UseMode {
+        /// The id to answer.
+        id: String,
+        /// Its name.
+        mode: String,
+    },
     /// Nothing is to be done but to say this.
     Reply(Value),
     /// Nothing is to be done.
@@ -61,8 +83,16 @@ impl Dialect {
         }
     }
 
+    /// The id and the content of a line that answers a request of ours; none where that has a line of its own.
+    pub(super) fn response(self, line: &str) -> Option<(String, Result<Value, String>)> {
+        match self {
+            Self::Haft => None,
+            Self::Claude => claude::response(line),
+        }
+    }
+
     /// The line that asks.
-    pub(super) fn ask(self, id: &str, approval: &Approval) -> Value {
+    pub(super) fn ask(self, id: &str, approval: &Approval, call: &NamedCall) -> Value {
         match self {
             Self::Haft => to_value(&ControlLine::ApprovalRequest {
                 id: id.to_owned(),
@@ -73,7 +103,7 @@ impl Dialect {
                 reason: approval.reason.clone(),
                 remember: approval.remember.clone(),
             }),
-            Self::Claude => claude::ask(id, approval),
+            Self::Claude => claude::ask(id, approval, call),
         }
     }
 
