@@ -100,7 +100,7 @@ impl FolderCovers {
         if covered != noted {
             write(&mut list, &covered)?;
         }
-        let mut known = KnownFolders::read(notes.gate.with_extension(FOLDERS), &list.metadata()?);
+        let mut known = KnownFolders::read(notes.gate.with_extension(FOLDERS), names::looked_for(), &list.metadata()?);
         let found = names::found(folder, &mut known)?;
         known.write();
         drop(gate);

@@ -2,8 +2,9 @@
 //! costs a twentieth of reading it.
 //!
 //! The memory is a file in haft's own folder, where no confined command can write. Invariant: a folder is taken from it only while
-//! it is the same one with the same times, and its times were older than the reading by more than any file system rounds to: a
-//! later change shows in them, because nobody can set back the time at which a folder last changed.
+//! the protected names are the same, it is the same one with the same times, and its times were older than the reading by more
+//! than any file system rounds to: a later change shows in them, because nobody can set back the time at which a folder last
+//! changed.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -23,6 +24,8 @@ type Stamp = [i64; 6];
 #[derive(Debug, Default)]
 pub(super) struct KnownFolders {
     file: PathBuf,
+    /// What was looked for: another version of haft may protect other names.
+    names: String,
     /// The time of the file systems, in seconds.
     now: i64,
     /// The folders in each, by name.
@@ -32,17 +35,19 @@ pub(super) struct KnownFolders {
 }
 
 impl KnownFolders {
-    /// What that file holds. Another file, written just now, tells the time.
-    pub(super) fn read(file: PathBuf, written_now: &Metadata) -> Self {
+    /// What that file holds of folders in which these names were looked for. Another file, written just now, tells the time.
+    pub(super) fn read(file: PathBuf, names: String, written_now: &Metadata) -> Self {
         let bytes = fs::read(&file).unwrap_or_default();
         // What has no end was cut off.
         let whole = bytes.iter().rposition(|byte| *byte == 0).map_or(&[][..], |end| &bytes[..end]);
         let mut fields = whole.split(|byte| *byte == 0);
         let mut folders = HashMap::new();
+        let is_same = fields.next() == Some(names.as_bytes());
+        let mut fields = fields.take_while(|_| is_same);
         while let Some((path, known)) = one(&mut fields) {
             folders.insert(path, known);
         }
-        Self { file, now: written_now.mtime(), folders, ..Self::default() }
+        Self { file, names, now: written_now.mtime(), folders, ..Self::default() }
     }
 
     /// The folders in this one, if no name in it is protected and it is as it was.
@@ -70,7 +75,7 @@ impl KnownFolders {
         if !self.changed && self.folders.is_empty() {
             return;
         }
-        let mut bytes = Vec::new();
+        let mut bytes = [self.names.as_bytes(), &[0]].concat();
         for (path, (stamp, names)) in &self.used {
             let stamp = stamp.map(|part| part.to_string()).join(" ");
             for field in [path.as_os_str().as_bytes(), stamp.as_bytes(), names.len().to_string().as_bytes()] {
@@ -136,10 +141,14 @@ mod tests {
 
         /// What is found so many seconds from now, and how many folders were known.
         fn look(&self, later: u64) -> (Vec<String>, usize) {
+            self.look_for(names::looked_for(), later)
+        }
+
+        fn look_for(&self, names: String, later: u64) -> (Vec<String>, usize) {
             let clock = tempfile::tempfile().unwrap();
             clock.set_modified(SystemTime::now() + Duration::from_secs(later)).unwrap();
             let file = self.notes.path().join("folders");
-            let mut known = KnownFolders::read(file, &clock.metadata().unwrap());
+            let mut known = KnownFolders::read(file, names, &clock.metadata().unwrap());
             let before = known.folders.len();
             let found = names::found(self.project.path(), &mut known).unwrap();
             let remembered = before - known.folders.len();
@@ -181,6 +190,14 @@ mod tests {
         fs::rename(memory.path("d"), memory.path("f")).unwrap();
         std::os::unix::fs::symlink("long", memory.path("d")).unwrap();
         assert_eq!(memory.look(60).0, ["a/b/c/.vscode".to_owned(), git()], "links are not followed");
+    }
+
+    #[test]
+    fn a_memory_of_other_names_is_none() {
+        let memory = Memory::new();
+        memory.look_for("names of an older version".to_owned(), 60);
+        assert_eq!(memory.look(60).1, 0, "a name may be protected that was not looked for");
+        assert_eq!(memory.look(60).1, 5);
     }
 
     #[test]

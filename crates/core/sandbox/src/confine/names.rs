@@ -128,6 +128,12 @@ static NAMES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
     PROTECTED.iter().chain(STEERING).map(parts).collect()
 });
 
+/// What is looked for in a project, as one text.
+pub(super) fn looked_for() -> String {
+    let names = PROTECTED.iter().chain(STEERING).chain(SKIPPED).copied();
+    names.collect::<Vec<_>>().join("\n")
+}
+
 /// The protected names a folder has, in whatever case, what leads to a name before it; and the other folders in it.
 fn look(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)> {
     let (mut found, mut below) = (Vec::new(), Vec::new());

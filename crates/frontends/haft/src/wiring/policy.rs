@@ -133,7 +133,7 @@ impl ProjectPolicy {
             ("permissions", "deny" | "ask", _) => {
                 let decision = if key == "deny" { Decision::Deny } else { Decision::Ask };
                 for rule in texts() {
-                    self.take_rule(decision, &rule, &file.place(line));
+                    self.take_rule(decision, &rule, file, line);
                 }
             }
             ("sandbox", "hidden", PolicyDialect::Haft) => {
@@ -153,12 +153,17 @@ impl ProjectPolicy {
         true
     }
 
-    fn take_rule(&mut self, decision: Decision, rule: &str, place: &str) {
+    fn take_rule(&mut self, decision: Decision, rule: &str, file: &PolicyFile<'_>, line: Option<usize>) {
+        let (place, home) = (file.place(line), super::environment().home());
         // Other agents write paths from the project's root in this way.
-        let rule = rule.replace("(./", "(");
-        if let Err(error) = PermissionRule::parse(&rule, None) {
-            self.unreadable.push(format!("{place}: {error}"));
-            return;
+        let mut rule = rule.replace("(./", "(");
+        if let Err(error) = PermissionRule::parse(&rule, home.as_deref()) {
+            let Some(wider) = wider(&rule).filter(|_| file.owner == PolicyDialect::Claude) else {
+                self.unreadable.push(format!("{place}: {error}"));
+                return;
+            };
+            self.warnings.push(format!("{place}: taken as `{wider}`: {error}"));
+            rule = wider;
         }
         self.shown.push(format!("{decision} {rule} ({place})"));
         match decision {
@@ -239,6 +244,15 @@ fn text(root: &Path, name: &str) -> Result<Option<String>, String> {
     }
     let text = std::fs::read_to_string(&path).map_err(|error| format!("it cannot be read: {error}"))?;
     Ok(Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)))
+}
+
+/// A rule for at least as much as one that says what haft's rules cannot, as rules of other agents may: the command's words before
+/// the first that is not literal, or the whole tool. Only what tightens may be widened.
+fn wider(rule: &str) -> Option<String> {
+    let (tool, inside) = rule.split_once('(')?;
+    let words: Vec<_> = inside.strip_suffix(')')?.split_whitespace().collect();
+    let of_words = (1..words.len()).rev().map(|some| format!("{tool}({}:*)", words[..some].join(" ")));
+    of_words.chain([tool.trim().to_owned()]).find(|wider| PermissionRule::parse(wider, None).is_ok())
 }
 
 /// Gives every session what a trusted project tightens.

@@ -115,6 +115,28 @@ fn settings_of_claude_code_deny_and_ask_and_never_allow() {
     );
 }
 
+/// A project that is used with another agent has rules that haft cannot say: they hold for at least as much.
+#[test]
+fn rules_of_claude_code_that_haft_cannot_say_are_widened() {
+    let rig = rig([line("rm -rf build"), line("rm one"), line("seq 3 >made && ls"), Reply::text("Done.")]);
+    let deny = [
+        "Read(~/.ssh/**)", "Task(Explore)", "Skill(deploy)", "SlashCommand(/release:*)", "NotebookEdit(src/**)",
+        "Bash(rm -rf /*)", "Bash(seq 3 > $HOME && ls)", "KillShell",
+    ];
+    rig.write(".claude/settings.json", json!({"permissions": {"deny": deny}}).to_string());
+    rig.write("one", "");
+    rig.run(&["trust"]);
+    let ran = rig.run(&["run", "--output-format", "stream-json", "--permission-mode", "yolo", "go"]);
+    assert_eq!(ran.code(), 3, "a refused call, not a refused run: {}{}", ran.stdout(), ran.stderr());
+    let ended: Vec<_> = results(&ran).iter().map(|result| result["status"].clone()).collect();
+    assert_eq!(ended, ["error", "success", "error"], "{}", ran.stdout());
+    let told = warnings(&ran).join("\n");
+    for wider in ["`Bash(rm -rf:*)`", "`Bash(seq 3:*)`", "`Task`", "`Skill`", "`NotebookEdit`", "`SlashCommand`"] {
+        assert!(told.contains(&format!("taken as {wider}")), "{wider} in {told}");
+    }
+    assert!(!told.contains("~/.ssh"), "{told}");
+}
+
 /// What may forbid something and cannot be read forbids everything: nobody knows what it was to be.
 #[test]
 fn a_prohibition_that_cannot_be_read_stops_the_run() {
