@@ -8,7 +8,7 @@ mod options;
 mod tools;
 
 pub(crate) use arguments::{CommandLine, lower, version};
-pub(crate) use options::ClaudeOptions;
+pub(crate) use options::{ClaudeOptions, model_name};
 pub(crate) use tools::{NamedCall, ToolNaming};
 
 /// The version its SDKs are told. They refuse, or warn of, what is older than they need; nothing else depends on it.

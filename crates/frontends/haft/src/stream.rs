@@ -13,4 +13,4 @@ mod dialect;
 pub(crate) use client::ClientServers;
 pub(crate) use client::hooks_of;
 pub(crate) use control::{ClientTerms, StreamApprover, StreamControl};
-pub(crate) use dialect::Dialect;
+pub(crate) use dialect::{Dialect, UserPrompt};

@@ -22,8 +22,8 @@ use std::sync::{Arc, LazyLock};
 use haft_agent::AbsentExtension;
 use haft_agent::config::{Config, Section};
 use haft_agent::{
-    Agent, ConfigError, Contribution, Extension, ExtensionContext, FolderError, HostEnvironment, KeyError, KeyState, Places, Project, RunPlan,
-    SetupError, WallClock,
+    Agent, ConfigError, Contribution, Extension, ExtensionContext, FolderError, HostEnvironment, KeyError, KeyState,
+    Places, Project, RunPlan, SetupError, WallClock,
 };
 use haft_changes::versions::{FileVersions, SqliteVersions};
 use haft_changes::{FileChanges, GitWorktrees};
@@ -37,7 +37,7 @@ use log::LogLevel;
 
 #[cfg(feature = "mcp")]
 pub(crate) use mcp::asked as asked_by_servers;
-pub(crate) use policy::ProjectPolicy;
+pub(crate) use policy::{ProjectPolicy, wider as wider_rule};
 pub(crate) use prompts::{OfferedPrompt, PromptSources};
 pub(crate) use readers::readers;
 

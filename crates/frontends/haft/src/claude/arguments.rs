@@ -28,8 +28,8 @@ const IDLE_SWITCHES: [&str; 8] = [
 ];
 /// Flags with a value that can be left out.
 const IDLE_VALUES: [&str; 10] = [
-    "betas", "effort", "thinking", "thinking-display", "max-thinking-tokens", "task-budget", "plugin-dir", "debug-file",
-    "name", "prompt-suggestions",
+    "betas", "effort", "thinking", "thinking-display", "max-thinking-tokens", "task-budget", "plugin-dir",
+    "debug-file", "name", "prompt-suggestions",
 ];
 /// Flags that change what is sent or kept in ways haft cannot: without them the run would be another one.
 const REFUSED: [&str; 5] =
@@ -138,7 +138,8 @@ impl ArgumentReader<'_> {
                 "-d" => self.leave_out("--debug"),
                 _ => match text.strip_prefix("--") {
                     Some(flag) => {
-                        let (name, inline) = flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
+                        let (name, inline) =
+                            flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
                         self.flag(&kebab(name), inline);
                     }
                     None if text.starts_with('-') && text.len() > 1 => self.own_flag(text, None),

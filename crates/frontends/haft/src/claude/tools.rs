@@ -104,9 +104,9 @@ impl ToolNaming {
             let name = own_name(own, key).unwrap_or(key);
             let value = match (shown.get(key), before.get(name)) {
                 (Some(seen), Some(kept)) if seen == value => kept.clone(),
-                _ if own == "execute_command" && name == "timeout" => {
-                    value.as_u64().map_or_else(|| value.clone(), |milliseconds| milliseconds.div_ceil(1_000).max(1).into())
-                }
+                _ if own == "execute_command" && name == "timeout" => value
+                    .as_u64()
+                    .map_or_else(|| value.clone(), |milliseconds| milliseconds.div_ceil(1_000).max(1).into()),
                 _ => value.clone(),
             };
             back.insert(name.to_owned(), value);
@@ -169,9 +169,19 @@ mod tests {
     #[test]
     fn calls_have_the_names_programs_decide_by() {
         for (own, arguments, name, input) in [
-            ("write_to_file", json!({"path": "a", "content": "x"}), "Write", json!({"file_path": "/p/sub/a", "content": "x"})),
+            (
+                "write_to_file",
+                json!({"path": "a", "content": "x"}),
+                "Write",
+                json!({"file_path": "/p/sub/a", "content": "x"}),
+            ),
             ("write_to_file", json!({"path": "../../etc/x"}), "Write", json!({"file_path": "/etc/x"})),
-            ("execute_command", json!({"command": "ls", "timeout": 2}), "Bash", json!({"command": "ls", "timeout": 2000})),
+            (
+                "execute_command",
+                json!({"command": "ls", "timeout": 2}),
+                "Bash",
+                json!({"command": "ls", "timeout": 2000}),
+            ),
             ("search_files", json!({"regex": "a", "path": "."}), "Grep", json!({"pattern": "a", "path": "."})),
             (
                 "use_mcp_tool",

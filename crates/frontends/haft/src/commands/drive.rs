@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use haft_agent::config::Config;
 use haft_engine::Session;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::run::{cancel_on_signals, close, configured, exit_of, lower, printer, take_role, usage_errors};
+use crate::claude::model_name;
 use crate::commands::options::{Compat, OutputFormat, RunArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output;
-use crate::stream::{ClientTerms, Dialect, StreamApprover, StreamControl, hooks_of};
+use crate::stream::{ClientTerms, Dialect, StreamApprover, StreamControl, UserPrompt, hooks_of};
 use crate::wiring::{self, ClientParts};
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
@@ -30,7 +31,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
         let stop = CancellationToken::new();
         cancel_on_signals(&stop);
         // The conversation is named after its first prompt.
-        let mut first = args.prompt.clone();
+        let mut first = args.prompt.clone().map(UserPrompt::from);
         if first.is_none() {
             tokio::select! {
                 heard = prompts.recv() => first = heard,
@@ -43,22 +44,22 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
         let setup = control.take_setup();
         take_request(&mut args, &setup.request);
         args.permission_mode = setup.mode.or(args.permission_mode);
-        let mut plan = lower(&args, &config, Some(&first))?;
+        let mut plan = lower(&args, &config, Some(&first.text))?;
         take_role(&mut plan, &args, &places)?;
         let (mode, first_model) = (plan.mode, plan.model.clone());
         if args.ask {
             plan.approver = Some(Arc::new(StreamApprover::new(Arc::clone(&control), places.config_file())));
         }
         let client = client_parts(&args, &setup.request, &control).await?;
-        let mut session =
-            wiring::open_driven_session(&places, config, plan, client).await.map_err(usage_errors)?;
+        let mut session = wiring::open_driven_session(&places, config, plan, client).await.map_err(usage_errors)?;
         control.reach(Arc::clone(session.hub()));
         control.switch_mode_with(session.mode_switch());
         let mut printer = printer(&args, &session, mode);
         let mut next = Some(first);
         let mut exit = ProcessExit::Completed;
-        while let Some(text) = next {
+        while let Some(UserPrompt { text, images }) = next {
             switch_model(&mut session, &control, &first_model);
+            session.attach(images);
             let turn = stop.child_token();
             control.begin(turn.clone());
             let report = session.run(Some(text), &mut printer, &turn).await;
@@ -81,8 +82,11 @@ fn terms(args: &RunArgs, config: &Config) -> anyhow::Result<ClientTerms> {
         naming: args.claude.naming(),
         cwd: wiring::project(args.cwd.as_deref())?.cwd,
         bypass_allowed: args.claude.bypass_allowed,
-        check_model: Box::new(move |name| {
-            wiring::declared(&config, name).map(drop).map_err(|error| error.to_string())
+        find_model: Box::new(move |name| {
+            let name = model_name(&config, name);
+            let declared = wiring::declared(&config, &name).map_err(|error| error.to_string())?;
+            wiring::key_of(&declared).map_err(|error| error.to_string())?;
+            Ok(name)
         }),
     })
 }
@@ -99,23 +103,23 @@ fn take_request(args: &mut RunArgs, request: &Value) {
     if request["jsonSchema"].is_object() && args.json_schema.is_none() {
         args.json_schema = Some(request["jsonSchema"].to_string());
     }
+    if request["agents"].is_object() {
+        args.claude.agents = Some(request["agents"].to_string());
+    }
+    let servers = request["sdkMcpServers"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let linked: Map<_, _> = servers.map(|name| (name.to_owned(), json!({"type": "sdk"}))).collect();
+    if !linked.is_empty() {
+        args.claude.mcp_config.push(json!({ "mcpServers": linked }).to_string());
+    }
 }
 
 /// What the client brings: hooks, and MCP servers of its own.
-async fn client_parts(
-    args: &RunArgs,
-    request: &Value,
-    control: &Arc<StreamControl>,
-) -> anyhow::Result<ClientParts> {
+async fn client_parts(args: &RunArgs, request: &Value, control: &Arc<StreamControl>) -> anyhow::Result<ClientParts> {
     let callbacks = hooks_of(&request["hooks"], args.claude.naming(), control).map_err(usage_error)?;
     #[cfg(feature = "mcp")]
     {
         use crate::stream::ClientServers;
         let mut servers = super::run::given_servers(args)?;
-        let named = request["sdkMcpServers"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let linked: serde_json::Map<_, _> =
-            named.map(|name| (name.to_owned(), serde_json::json!({"type": "sdk"}))).collect();
-        servers.declared.push(serde_json::json!({ "mcpServers": linked }).to_string());
         servers.link = Some(Arc::new(ClientServers(Arc::clone(control))));
         servers.ask().await;
         Ok(ClientParts { callbacks, servers })

@@ -10,6 +10,7 @@ use haft_agent::config::{Config, LoadedConfig, RolesConfig};
 use haft_agent::{OwnChoice, Places, RandomIds, RunPlan, SetupError, knowledge, prompt_file};
 use haft_engine::turn::TurnLimits;
 use haft_engine::{AnswerSchema, Roles, RunReport, Session, Which};
+use haft_project::agents;
 use haft_types::PermissionMode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use self::approve::TerminalApprover;
 #[cfg(feature = "mcp")]
 use crate::claude::ClaudeOptions;
+use crate::claude::model_name;
 use crate::commands::options::{Compat, InputFormat, OutputFormat, RunArgs};
 use crate::commands::slash;
 use crate::exit::{ProcessExit, usage_error};
@@ -132,10 +134,35 @@ pub(super) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -
         None => printer,
         Some(Compat::Claude) => {
             let pieces = if args.include_partial_messages { PartialMessages::Tell } else { PartialMessages::Withhold };
-            let naming = args.claude.naming();
-            let introduction = Introduction { tools: session.offered_tools(), mode, naming };
+            let introduction = introduction(args, session, mode);
             printer.with_messages(ClaudeMessages::new(Box::new(RandomIds), introduction, pieces))
         }
+    }
+}
+
+/// What a client is told of a session before anything else. What of it cannot be found out is left out.
+fn introduction(args: &RunArgs, session: &Session, mode: PermissionMode) -> Introduction {
+    let told = Introduction {
+        tools: session.offered_tools(),
+        mode,
+        naming: args.claude.naming(),
+        servers: args.claude.server_names(),
+        ..Introduction::default()
+    };
+    let found = || {
+        let project = wiring::project(args.cwd.as_deref()).ok()?;
+        Some(knowledge(&wiring::places().ok()?, &project).ok()?.0)
+    };
+    let Some(mut ground) = found() else { return told };
+    ground.trusted &= !args.claude.ignores_project();
+    let agents = agents::load_after(&args.claude.agents().unwrap_or_default(), &ground, &mut Vec::new());
+    let commands = haft_project::commands::load(&ground, &mut Vec::new());
+    let skills = haft_project::skills::load(&ground, &mut Vec::new());
+    Introduction {
+        agents: agents.items.into_iter().map(|agent| agent.name).collect(),
+        commands: commands.items.into_iter().map(|command| command.name).collect(),
+        skills: skills.items.into_iter().map(|skill| skill.name).collect(),
+        ..told
     }
 }
 
@@ -151,17 +178,32 @@ pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyh
         (None, false) if args.fork_session => {
             return Err(usage_error(text!("run-fork-which")));
         }
-        (None, false) => Which::New { title: task.ok_or_else(|| usage_error(text!("run-no-prompt")))?.to_owned() },
+        (None, false) => {
+            let title = task.ok_or_else(|| usage_error(text!("run-no-prompt")))?.to_owned();
+            match args.claude.conversation()? {
+                Some(id) => Which::NewAs { title, id },
+                None => Which::New { title },
+            }
+        }
     };
     let which = if args.fork_session { Which::Fork(Box::new(which)) } else { which };
     let model = main_model(args, config)?;
     let added_folders = args.add_dir.iter().map(|folder| added_folder(folder)).collect::<Result<_, _>>()?;
     let configured = RunPlan::of_config(config, model, project, which);
+    // Programs name models of Claude's that may not be here.
+    let otherwise = args.compat.and(args.model.as_ref()).and_then(|_| haft_agent::configured_model(config));
     Ok(RunPlan {
+        otherwise,
+        agents: args.claude.agents()?,
+        ignores_project: args.claude.ignores_project(),
         added_folders,
         roles: roles(args, &config.roles)?,
         mode: args.permission_mode.unwrap_or(configured.mode),
-        offered_tools: args.allowed_tools.clone().or_else(|| args.claude.offered_tools()).unwrap_or(configured.offered_tools),
+        offered_tools: args
+            .allowed_tools
+            .clone()
+            .or_else(|| args.claude.offered_tools())
+            .unwrap_or(configured.offered_tools),
         // Names of tools that are not here cost nothing more than those.
         tools_of_agent_file: args.claude.tools.is_some(),
         focus_files: args.file.clone(),
@@ -211,10 +253,11 @@ fn answer_schema(given: &str) -> anyhow::Result<AnswerSchema> {
 }
 
 fn main_model(args: &RunArgs, config: &Config) -> anyhow::Result<String> {
-    args.model
-        .clone()
-        .or_else(|| haft_agent::configured_model(config))
-        .ok_or_else(|| usage_error(text!("run-no-model")))
+    let named = args.model.as_ref().map(|name| match args.compat {
+        Some(Compat::Claude) => model_name(config, name),
+        None => name.clone(),
+    });
+    named.or_else(|| haft_agent::configured_model(config)).ok_or_else(|| usage_error(text!("run-no-model")))
 }
 
 fn added_folder(folder: &Path) -> anyhow::Result<PathBuf> {

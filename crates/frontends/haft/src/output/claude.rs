@@ -29,6 +29,14 @@ pub(crate) struct Introduction {
     pub(crate) mode: PermissionMode,
     /// By which names tools are known.
     pub(crate) naming: ToolNaming,
+    /// The slash commands.
+    pub(crate) commands: Vec<String>,
+    /// The agents that can be started.
+    pub(crate) agents: Vec<String>,
+    /// The skills.
+    pub(crate) skills: Vec<String>,
+    /// The MCP servers that the client brings, and whether they answered.
+    pub(crate) servers: Vec<(String, bool)>,
 }
 
 /// Whether text is printed while it arrives.
@@ -115,7 +123,10 @@ impl ClaudeMessages {
             return Vec::new();
         }
         event.conversation_id.as_str().clone_into(&mut self.session);
-        let pieces = self.partial.as_mut().map_or_else(Vec::new, |partial| partial.take(&event.body, &self.model, self.introduction.naming));
+        let pieces = self
+            .partial
+            .as_mut()
+            .map_or_else(Vec::new, |partial| partial.take(&event.body, &self.model, self.introduction.naming));
         let mut lines: Vec<_> =
             pieces.into_iter().map(|piece| self.line("stream_event", json!({"event": piece}))).collect();
         lines.extend(self.message(&event.body));
@@ -202,15 +213,21 @@ impl ClaudeMessages {
         let naming = self.introduction.naming;
         let mut tools: Vec<_> = self.introduction.tools.iter().map(|name| naming.tool(name)).collect();
         tools.dedup();
+        let status = |connected: bool| if connected { "connected" } else { "pending" };
+        let server = |(name, connected): &(String, bool)| json!({"name": name, "status": status(*connected)});
+        let servers: Vec<_> = self.introduction.servers.iter().map(server).collect();
         let facts = json!({
             "subtype": "init",
             "claude_code_version": crate::claude::VERSION,
             "cwd": cwd,
             "tools": tools,
-            "mcp_servers": [],
+            "mcp_servers": servers,
             "model": self.model,
             "permissionMode": mode_name(self.introduction.mode),
-            "slash_commands": [],
+            "slash_commands": self.introduction.commands,
+            "agents": self.introduction.agents,
+            "skills": self.introduction.skills,
+            "plugins": [],
             "apiKeySource": "user",
             "output_style": "default",
         });
@@ -260,7 +277,9 @@ impl ClaudeMessages {
             "duration_api_ms": u64::try_from(self.api_time.as_millis()).unwrap_or(u64::MAX),
             "num_turns": result.turns,
             "result": text,
-            "total_cost_usd": result.cost.map(|cost| cost.total),
+            // Readers count on a number.
+            "total_cost_usd": result.cost.map_or(0.0, |cost| cost.total),
+            "cost_known": result.cost.is_some(),
             "usage": tokens(&result.usage),
             "permission_denials": std::mem::take(&mut self.denials),
             "outcome": result.outcome,

@@ -155,4 +155,3 @@ fn called(moment: &Moment) -> Option<(&str, &Value)> {
         _ => None,
     }
 }
-

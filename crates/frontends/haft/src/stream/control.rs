@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::claude;
-use super::dialect::{Dialect, StreamInput};
+use super::dialect::{Dialect, StreamInput, UserPrompt};
 use crate::claude::ToolNaming;
 use crate::commands::permissions;
 use crate::output;
@@ -33,8 +33,8 @@ pub(crate) struct ClientTerms {
     pub(crate) cwd: PathBuf,
     /// Whether it may go over to the mode in which nothing is asked.
     pub(crate) bypass_allowed: bool,
-    /// Whether a model can be used; the error is for the client.
-    pub(crate) check_model: Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>,
+    /// The name of a model that can be used; the error is for the client.
+    pub(crate) find_model: Box<dyn Fn(&str) -> Result<String, String> + Send + Sync>,
 }
 
 /// What a client has said before its first prompt.
@@ -84,8 +84,9 @@ impl StreamControl {
         dialect: Dialect,
         terms: ClientTerms,
         input: impl BufRead + Send + 'static,
-    ) -> (Arc<Self>, UnboundedReceiver<String>) {
-        let control = Self { dialect, terms, state: Mutex::default(), hub: OnceLock::new(), carrier: Handle::current() };
+    ) -> (Arc<Self>, UnboundedReceiver<UserPrompt>) {
+        let control =
+            Self { dialect, terms, state: Mutex::default(), hub: OnceLock::new(), carrier: Handle::current() };
         let control = Arc::new(control);
         let (prompts, heard) = unbounded_channel();
         let reader = Arc::clone(&control);
@@ -174,11 +175,13 @@ impl StreamControl {
     }
 
     fn use_model(&self, id: &str, model: Option<String>) -> Value {
-        if let Some(Err(why)) = model.as_deref().map(&self.terms.check_model) {
-            return claude::failure(id, &why);
+        match model.as_deref().map(&self.terms.find_model).transpose() {
+            Err(why) => claude::failure(id, &why),
+            Ok(found) => {
+                self.state().model = Some(found);
+                claude::success(id, &json!({}))
+            }
         }
-        self.state().model = Some(model);
-        claude::success(id, &json!({}))
     }
 
     fn use_mode(&self, id: &str, name: &str) -> Value {
@@ -227,14 +230,16 @@ impl StreamControl {
         });
     }
 
-    fn take(self: &Arc<Self>, line: &str, prompts: &UnboundedSender<String>) {
+    fn take(self: &Arc<Self>, line: &str, prompts: &UnboundedSender<UserPrompt>) {
         if self.answers_call(line) {
             return;
         }
         match self.dialect.read(line) {
             // An empty prompt starts no turn.
-            Ok(StreamInput::Prompt(text)) if text.trim().is_empty() => self.complain("the message is empty"),
-            Ok(StreamInput::Prompt(text)) => drop(prompts.send(text)),
+            Ok(StreamInput::Prompt(UserPrompt { text, images })) if text.trim().is_empty() && images.is_empty() => {
+                self.complain("the message is empty");
+            }
+            Ok(StreamInput::Prompt(prompt)) => drop(prompts.send(prompt)),
             Ok(StreamInput::ToAgent { agent, text }) => self.carry(agent, text),
             Ok(StreamInput::Interrupt { heard }) => {
                 if let Some(turn) = &self.state().turn {

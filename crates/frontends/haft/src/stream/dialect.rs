@@ -1,7 +1,7 @@
 //! What lines mean: in haft's own shape, or in that of another program.
 
 use haft_engine::{Approval, ApprovalReply};
-use haft_types::{ApprovalDecision, ControlLine, Filled, Form, FormDecision, InputLine};
+use haft_types::{ApprovalDecision, ControlLine, Filled, Form, FormDecision, Image, InputLine};
 use serde_json::Value;
 
 use super::claude;
@@ -16,11 +16,26 @@ pub(crate) enum Dialect {
     Claude,
 }
 
+/// What a user says, with the images that go with it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct UserPrompt {
+    /// The text.
+    pub(crate) text: String,
+    /// The images.
+    pub(crate) images: Vec<Image>,
+}
+
+impl<T: Into<String>> From<T> for UserPrompt {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), images: Vec::new() }
+    }
+}
+
 /// What a line of the input is for.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum StreamInput {
     /// A prompt of the user.
-    Prompt(String),
+    Prompt(UserPrompt),
     /// A prompt of the user to a sub-agent.
     ToAgent {
         /// Its name.
@@ -143,7 +158,7 @@ fn to_value(line: &ControlLine) -> Value {
 
 fn read(line: &str) -> Result<StreamInput, String> {
     Ok(match serde_json::from_str(line).map_err(|error| error.to_string())? {
-        InputLine::User { text, agent: None } => StreamInput::Prompt(text),
+        InputLine::User { text, agent: None } => StreamInput::Prompt(text.into()),
         InputLine::User { text, agent: Some(agent) } => StreamInput::ToAgent { agent, text },
         InputLine::Interrupt {} => StreamInput::Interrupt { heard: None },
         InputLine::Approval { id, decision, message } => {
