@@ -62,7 +62,7 @@ pub(crate) trait TurnHost {
     }
 
     /// Whether the turn may end so, after so many objections.
-    async fn conclude(&self, _end: &End, _objections: u32, _io: &mut TurnIo<'_>) -> Conclusion {
+    async fn conclude(&mut self, _end: &End, _objections: u32, _io: &mut TurnIo<'_>) -> Conclusion {
         Conclusion::Accepted { output: None }
     }
 

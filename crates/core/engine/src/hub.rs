@@ -6,7 +6,7 @@ mod post;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -74,6 +74,8 @@ pub struct Hub {
 #[derive(Default)]
 struct HubState {
     agents: BTreeMap<String, RegisteredAgent>,
+    /// The names of those that ran and have ended.
+    ended: BTreeSet<String>,
     groups: BTreeMap<String, Vec<String>>,
     history: VecDeque<AgentMessage>,
     registrations: u64,
@@ -127,6 +129,7 @@ impl Hub {
         let mut inner = self.inner();
         if inner.agents.get(name).is_some_and(|known| known.number == number) {
             inner.agents.remove(name);
+            inner.ended.insert(name.to_owned());
         }
     }
 
@@ -138,6 +141,12 @@ impl Hub {
     /// The newest messages that were delivered, oldest first.
     pub fn history(&self) -> Vec<AgentMessage> {
         self.inner().history.iter().cloned().collect()
+    }
+
+    /// Whether somebody of this name ran here before.
+    pub(crate) fn has_run(&self, name: &str) -> bool {
+        let inner = self.inner();
+        inner.ended.contains(name) || inner.agents.contains_key(name)
     }
 
     /// Gives a message to whoever has that name.

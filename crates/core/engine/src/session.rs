@@ -7,6 +7,7 @@
 mod active;
 mod advertised;
 mod agents;
+mod background_agents;
 mod build;
 mod call_hooks;
 mod compact;
@@ -35,7 +36,7 @@ use std::sync::Arc;
 use haft_context::ContextError;
 use haft_model::Client;
 use haft_store::{Conversation, StoreError};
-use haft_tool::ChangeWatch;
+use haft_tool::{ChangeWatch, StartedAgent};
 use haft_types::{Entry, Image, ModelSpec};
 
 use crate::hub::Mailbox;
@@ -93,6 +94,8 @@ pub struct Session {
     /// The agents it can start, and where their events arrive.
     roster: Option<Arc<SubagentRoster>>,
     relayed: Relayed,
+    /// Those it started in the background that run no more, and of which the model has not read.
+    left_agents: Vec<StartedAgent>,
     /// Where messages of other agents arrive; none where nothing is run.
     mailbox: Option<Mailbox>,
     /// The number of the last event.

@@ -6,6 +6,7 @@
 //! Invariant: nothing of a sub-agent's messages enters the starting conversation but the result of the call; its conversation
 //! has an id that follows from the call, so that after a crash everybody can see how far it came.
 
+mod background;
 mod child;
 mod evidence;
 mod parent;
@@ -23,12 +24,14 @@ use futures::StreamExt as _;
 use haft_project::agents::{self, AgentDefinition};
 use haft_project::{KnowledgePaths, NamedItems};
 use haft_text::Masker;
-use haft_tool::{AgentReport, Assignment, CaseDocument, SubAgents, ToolContext, UnknownAgent, WorkOrder};
+use haft_tool::{AgentReport, Assignment, CaseDocument, StartedAgent, SubAgents, ToolContext, UnknownAgent, WorkOrder};
 use haft_types::{ConversationId, Hasher, MessageId};
 
 use crate::hub;
 use crate::session::KnowledgeSettings;
 
+use background::BackgroundAgents;
+use child::ChildStart;
 pub(crate) use child::Rank;
 pub(crate) use evidence::evidence;
 pub(crate) use parent::{ParentLink, ParentSession};
@@ -45,6 +48,8 @@ pub(crate) struct SubagentRoster {
     found: NamedItems<AgentDefinition>,
     parent: OnceLock<Arc<ParentSession>>,
     now: Mutex<ParentProgress>,
+    /// Those that work while the session goes on.
+    pub(crate) background: tokio::sync::Mutex<BackgroundAgents>,
 }
 
 /// What the session is at when it starts them.
@@ -70,7 +75,15 @@ impl SubagentRoster {
             return None;
         }
         let (ground, given, masker) = (ground.clone(), given.clone(), masker.clone());
-        Some(Arc::new(Self { ground, given, masker, found, parent: OnceLock::new(), now: Mutex::default() }))
+        Some(Arc::new(Self {
+            ground,
+            given,
+            masker,
+            found,
+            parent: OnceLock::new(),
+            now: Mutex::default(),
+            background: tokio::sync::Mutex::default(),
+        }))
     }
 
     /// What the model reads of them in advance.
@@ -93,6 +106,46 @@ impl SubagentRoster {
     fn find(&self, name: &str) -> Option<AgentDefinition> {
         agents::load_after(&self.given, &self.ground, &mut Vec::new()).get(name).cloned()
     }
+
+    /// Everything a call starts; none where no turn runs. With more than one at a time, all are there before the first one speaks.
+    fn prepare(
+        &self,
+        context: &ToolContext,
+        order: WorkOrder,
+        work: &[Assignment],
+    ) -> Result<Option<(Arc<ParentSession>, Vec<ChildStart>)>, UnknownAgent> {
+        let mut found = Vec::with_capacity(work.len());
+        for one in work {
+            let unknown = || UnknownAgent { name: one.name.clone(), names: self.names() };
+            found.push(self.find(&one.name).ok_or_else(unknown)?);
+        }
+        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some((parent, reply)) = self.parent.get().zip(now.reply) else { return Ok(None) };
+        let longest = Duration::from_secs(parent.running.limits().agent_seconds);
+        let names = running_names(work, &parent.hub.names());
+        let starts = work.iter().zip(found).zip(names).enumerate().map(|(index, ((assignment, agent), running_as))| {
+            let (mailbox, waiting) = match order {
+                WorkOrder::Parallel => (Some(parent.hub.register(&running_as, &agent.role)), true),
+                WorkOrder::Background => (Some(parent.hub.register(&running_as, &agent.role)), false),
+                WorkOrder::Serial => (None, true),
+            };
+            ChildStart {
+                agent,
+                assignment: assignment.clone(),
+                running_as,
+                mailbox,
+                conversation: child_id(&parent.conversation, reply, &context.call_id, index),
+                call_id: context.call_id.clone(),
+                waiting: waiting.then(|| parent.config.agent.clone()),
+                model: now.model.clone(),
+                turns: now.turns,
+                time: now.time.map_or(longest, |left| left.min(longest)),
+                history: Arc::clone(&context.history),
+                cancel: context.cancel.child_token(),
+            }
+        });
+        Ok(Some((Arc::clone(parent), starts.collect())))
+    }
 }
 
 /// The conversation of the `index`-th sub-agent of a call.
@@ -103,12 +156,14 @@ pub(crate) fn child_id(parent: &ConversationId, reply: MessageId, call_id: &str,
     ConversationId::new(MessageId::derived(hasher.finish()).to_string())
 }
 
-/// The names agents run under: the same one a second time gets a number.
-pub(crate) fn running_names(work: &[Assignment]) -> Vec<String> {
+/// The names agents run under: one that somebody has already gets a number.
+pub(crate) fn running_names(work: &[Assignment], taken: &[String]) -> Vec<String> {
     let mut names: Vec<String> = Vec::with_capacity(work.len());
     for one in work {
-        let before = work[..names.len()].iter().filter(|other| other.name == one.name).count();
-        names.push(if before == 0 { one.name.clone() } else { format!("{}-{}", one.name, before + 1) });
+        let numbered = (2..).map(|number: u32| format!("{}-{number}", one.name));
+        let free = |name: &String| !names.contains(name) && !taken.contains(name);
+        let name = std::iter::once(one.name.clone()).chain(numbered).find(free);
+        names.extend(name);
     }
     names
 }
@@ -125,43 +180,23 @@ impl SubAgents for SubagentRoster {
         order: WorkOrder,
         work: Vec<Assignment>,
     ) -> Result<Vec<AgentReport>, UnknownAgent> {
-        let mut found = Vec::with_capacity(work.len());
-        for one in &work {
-            let unknown = || UnknownAgent { name: one.name.clone(), names: self.names() };
-            found.push(self.find(&one.name).ok_or_else(unknown)?);
-        }
-        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some((parent, reply)) = self.parent.get().zip(now.reply) else {
+        let Some((parent, starts)) = self.prepare(context, order, &work)? else {
             let why = "sub-agents can only be started by a running turn";
             return Ok(work.iter().map(|one| child::refused(&one.name, "not_running", why)).collect());
         };
-        let longest = Duration::from_secs(parent.running.limits().agent_seconds);
-        let names = running_names(&work);
-        let (at_once, peers) = match order {
-            WorkOrder::Parallel => {
-                // All are there before the first one speaks.
-                let boxes = names.iter().zip(&found).map(|(name, agent)| Some(parent.hub.register(name, &agent.role)));
-                (hub::at_once(), boxes.collect())
-            }
-            WorkOrder::Serial => (1, names.iter().map(|_| None).collect::<Vec<_>>()),
+        let at_once = match order {
+            WorkOrder::Parallel | WorkOrder::Background => hub::at_once(),
+            WorkOrder::Serial => 1,
         };
-        let children = work.into_iter().zip(found).zip(names.into_iter().zip(peers)).enumerate();
-        let children = children.map(|(index, ((assignment, agent), (running_as, mailbox)))| {
-            let start = child::ChildStart {
-                agent,
-                assignment,
-                running_as,
-                mailbox,
-                conversation: child_id(&parent.conversation, reply, &context.call_id, index),
-                call_id: context.call_id.clone(),
-                model: now.model.clone(),
-                turns: now.turns,
-                time: now.time.map_or(longest, |left| left.min(longest)),
-                history: Arc::clone(&context.history),
-                cancel: context.cancel.child_token(),
-            };
-            child::run(Arc::clone(parent), start)
-        });
+        let children = starts.into_iter().map(|start| child::run(Arc::clone(&parent), start));
         Ok(futures::stream::iter(children).buffered(at_once).collect().await)
+    }
+
+    async fn start(&self, context: &ToolContext, work: Vec<Assignment>) -> Result<Vec<StartedAgent>, UnknownAgent> {
+        let Some((parent, starts)) = self.prepare(context, WorkOrder::Background, &work)? else {
+            return Ok(Vec::new());
+        };
+        let mut background = self.background.lock().await;
+        Ok(starts.into_iter().map(|start| background.start(&parent, start)).collect())
     }
 }

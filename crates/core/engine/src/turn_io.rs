@@ -18,6 +18,12 @@ pub trait EventSink: Send {
 
     /// What the user wrote while the turn ran have become part of it.
     fn joined(&mut self, _input: &str) {}
+
+    /// Gives what the user has written since the turn began, oldest first: it becomes part of the turn. Asked before every
+    /// request but the first.
+    fn take_input(&mut self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 impl<F: FnMut(&Event) + Send> EventSink for F {
@@ -70,6 +76,11 @@ impl<'a> TurnIo<'a> {
     /// What the user wrote while the turn ran are stored as part of it.
     pub(crate) fn joined(&mut self, input: &str) {
         self.sink.joined(input);
+    }
+
+    /// What the user has written since, for whoever stores it.
+    pub(crate) fn take_input(&mut self) -> Vec<String> {
+        self.sink.take_input()
     }
 
     /// An event of a sub-agent: its own in everything but its number.

@@ -63,9 +63,9 @@ pub use ports::{
     Added, AgentReport, Assignment, CallName, CallProgress, ChangeRecords, ChangeUndo, ChangeWatch, CodeDefinition,
     CodeOutline, CodeOutlineError, ConversationMessages, DocumentError, DocumentFormat, DocumentReader, DocumentSource,
     DocumentText, Evidence, FileHistory, FileState, GroupDelivery, NewUseful, NotDelivered, Note, OpenedSkill,
-    Patience, PortError, Post, ProjectNotes, ReadLedger, Recalled, RecordedCall, SkillShelf, SourceOutline, SubAgents,
-    TodoItem, TodoList, TodoState, TokenCount, ToolCatalogue, TranscriptLine, UndoOutcome, UndoReport, UndoTarget,
-    UndoneFile, UnknownAgent, Unrecorded, UsefulInfo, UsefulItem, WorkOrder, WorkPlace,
+    Patience, PortError, Post, ProjectNotes, ReadLedger, Recalled, RecordedCall, SkillShelf, SourceOutline,
+    StartedAgent, SubAgents, TodoItem, TodoList, TodoState, TokenCount, ToolCatalogue, TranscriptLine, UndoOutcome,
+    UndoReport, UndoTarget, UndoneFile, UnknownAgent, Unrecorded, UsefulInfo, UsefulItem, WorkOrder, WorkPlace,
 };
 pub use registry::{Registry, Resolved, Switch, ToolStatistics};
 pub use schema::{InvalidArguments, parse_arguments, schema_of};

@@ -17,7 +17,7 @@ mod transcript;
 mod undo;
 mod useful;
 
-pub use agents::{AgentReport, Assignment, Evidence, SubAgents, UnknownAgent, WorkOrder, WorkPlace};
+pub use agents::{AgentReport, Assignment, Evidence, StartedAgent, SubAgents, UnknownAgent, WorkOrder, WorkPlace};
 pub use catalogue::{Patience, ToolCatalogue};
 pub use changes::{CallName, ChangeRecords, ChangeWatch, RecordedCall, Unrecorded};
 pub use documents::{DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText};

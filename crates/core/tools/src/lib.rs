@@ -73,7 +73,9 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use agents::run_named_subagents::{RUN_SUBAGENTS, assignments_of, tool as run_named_subagents};
+pub use agents::run_named_subagents::{
+    RUN_SUBAGENTS, assignments_of, ended_text, started_in_background, tool as run_named_subagents,
+};
 pub use agents::talk_to::tool as talk_to;
 pub use agents::talk_to_group::tool as talk_to_group;
 pub use cases::cases;

@@ -11,7 +11,8 @@ use crate::form::Field;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum InputLine {
-    /// Words of the user: a turn begins with them. While another one runs, they wait for its end.
+    /// A message of the user: a turn begins with it. While one runs, it joins that before its next request (`input_joined`); where none
+    /// follows, it begins a turn once that one is over.
     User {
         /// What the user typed.
         text: String,
@@ -98,6 +99,12 @@ pub enum ControlLine {
         message: String,
         /// What is wanted, in order.
         fields: Vec<Field>,
+    },
+    /// A message of the user has become part of the turn that runs: it is stored, the next request holds it, and no turn of its own
+    /// follows.
+    InputJoined {
+        /// The message.
+        text: String,
     },
     /// A line of the input could not be read; it was left out.
     InputError {

@@ -23,7 +23,12 @@ impl HubPost {
 impl Post for HubPost {
     async fn send(&self, to: &str, text: &str) -> Result<(), NotDelivered> {
         let message = AgentMessage { from: self.own.clone(), to: to.to_owned(), group: None, text: text.to_owned() };
-        self.hub.send(message).await
+        self.hub.send(message).await.map_err(|why| match why {
+            NotDelivered::NobodyThere { name, running } if name != self.own && self.hub.has_run(&name) => {
+                NotDelivered::Ended { name, running }
+            }
+            other => other,
+        })
     }
 
     async fn send_to_group(&self, group: &str, text: &str) -> Result<GroupDelivery, NotDelivered> {

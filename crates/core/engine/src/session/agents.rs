@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use haft_store::Fact;
-use haft_tool::Assignment;
 use haft_tools::{RUN_SUBAGENTS, assignments_of};
 use haft_types::{ConversationId, Entry, Envelope, Event, Origin, ToolCall, ToolError, ToolStatus};
 use tokio::sync::mpsc::UnboundedSender;
@@ -83,6 +82,15 @@ impl Session {
         Ok(())
     }
 
+    /// Takes in what the user has written to whoever watches the turn since its last request.
+    pub(super) async fn take_watched_input(&mut self, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
+        for text in io.take_input() {
+            self.transcript.append_user(self.treated(&text), Origin::Joined).await?;
+            io.joined(&text);
+        }
+        Ok(())
+    }
+
     /// Throws away the user's input that no request has held, for a front end that still has it. Messages of other agents stay.
     pub async fn drop_unread(&mut self) {
         let messages = self.mailbox.as_ref().map(Mailbox::take).unwrap_or_default();
@@ -123,7 +131,7 @@ impl Session {
                 None => Some(child_id(self.transcript.id(), reply, &call.id, index)),
             };
             let Some(id) = id else { continue };
-            let (section, done) = self.how_far(one, &id).await?;
+            let (section, done) = self.how_far(&one.name, &id).await?;
             finished += usize::from(done);
             sections.push(section);
         }
@@ -138,8 +146,7 @@ impl Session {
     }
 
     /// How far a sub-agent came, and whether it has an answer.
-    async fn how_far(&self, work: &Assignment, id: &ConversationId) -> Result<(String, bool), EngineError> {
-        let name = &work.name;
+    pub(super) async fn how_far(&self, name: &str, id: &ConversationId) -> Result<(String, bool), EngineError> {
         let store = &self.services.store;
         let messages = store.messages(id).await?;
         if messages.is_empty() {

@@ -10,6 +10,7 @@ use haft_tools::{Running, plan_mode_respond, run_named_subagents, talk_to, talk_
 use haft_types::{ConversationId, Message, Metadata, PermissionMode};
 use tokio_util::sync::CancellationToken;
 
+use super::background_agents::left_agents;
 use super::declared::restore_descriptions;
 use super::hooked::Hooked;
 use super::prompt_context::{OfferedContext, PromptContext};
@@ -136,7 +137,7 @@ impl Session {
         (conversation, resumed): (Conversation, bool),
         parent: ParentLink,
     ) -> Result<Self, OpenError> {
-        let registry = offered_to_sub(&mut config, &services, &parent.starter)?;
+        let registry = offered_to_sub(&mut config, &services, parent.waiting.as_deref())?;
         let lock = services.store.lock(&conversation.id).await?;
         let messages = if resumed { services.store.messages(&conversation.id).await? } else { Vec::new() };
         let hooked = Hooked::new(&config).within(conversation.id.as_str());
@@ -171,6 +172,7 @@ impl Session {
         if resumed {
             tasks::remember(&services.running, transcript.history(), &mut state);
         }
+        let left_agents = left_agents(transcript.history());
         let shared = parent.as_ref().map(|parent| parent.knowledge.clone());
         let (store, counter, clock) = (&services.store, &services.counter, &services.clock);
         let known_by = KnowledgeServices { store, counter, clock };
@@ -212,6 +214,7 @@ impl Session {
             rank,
             roster,
             relayed,
+            left_agents,
             mailbox,
             seq: 0,
             attached: Vec::new(),
@@ -243,7 +246,7 @@ enum Peers<'a> {
     /// Agents it can start.
     SubagentRoster(Option<&'a Arc<SubagentRoster>>),
     /// Those that run beside it, leaving out the one that waits for it.
-    Beside { starter: &'a str },
+    Beside { waiting: Option<&'a str> },
 }
 
 /// A conversation that was found or made, and who is called while it is open.
@@ -295,7 +298,7 @@ fn every_tool(config: &SessionConfig, services: &Services, peers: Peers<'_>) -> 
 fn add_peers(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, peers: Peers<'_>) {
     let (roster, waiting) = match peers {
         Peers::SubagentRoster(roster) => (roster, None),
-        Peers::Beside { starter } => (None, Some(starter)),
+        Peers::Beside { waiting } => (None, waiting),
     };
     if let Some(roster) = roster {
         registry.add_case(roster.listed());
@@ -303,11 +306,15 @@ fn add_peers(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, pe
         registry.register(Arc::new(tool));
     }
     let own = config.agent.as_str();
-    if !hub.names().iter().any(|name| name != own && Some(name.as_str()) != waiting) {
+    let post = Arc::new(HubPost::new(Arc::clone(hub), own));
+    let alone = !hub.names().iter().any(|name| name != own && Some(name.as_str()) != waiting);
+    // Those it starts in the background can be written to.
+    if roster.is_some() || !alone {
+        registry.register(Arc::new(talk_to(Arc::<HubPost>::clone(&post) as _)));
+    }
+    if alone {
         return;
     }
-    let post = Arc::new(HubPost::new(Arc::clone(hub), own));
-    registry.register(Arc::new(talk_to(Arc::<HubPost>::clone(&post) as _)));
     if hub.has_group_for(own) {
         registry.register(Arc::new(talk_to_group(post)));
     }
@@ -381,8 +388,12 @@ fn known_tools(registry: &Registry, wanted: Vec<String>, config: &mut SessionCon
 }
 
 /// What a sub-agent is offered.
-fn offered_to_sub(config: &mut SessionConfig, services: &Services, starter: &str) -> Result<Registry, OpenError> {
-    let mut registry = every_tool(config, services, Peers::Beside { starter });
+fn offered_to_sub(
+    config: &mut SessionConfig,
+    services: &Services,
+    waiting: Option<&str>,
+) -> Result<Registry, OpenError> {
+    let mut registry = every_tool(config, services, Peers::Beside { waiting });
     // The list is the main agent's, and so is the plan.
     for of_main in [names::TODO_WRITE, names::PLAN] {
         registry.remove(of_main);

@@ -183,6 +183,7 @@ impl Session {
     }
 
     async fn report(&mut self, end: End, turn: &Turn, never_valid: bool, io: &mut TurnIo<'_>) -> RunReport {
+        self.leave_agents(io).await;
         if end.outcome == Outcome::Waiting && self.rank == Rank::Main {
             let moment = Moment::Notification { notification_type: "idle_prompt", message: end.reason.message.clone() };
             self.call_back(moment, io).await;

@@ -32,13 +32,15 @@ pub(super) struct SessionTurn<'a> {
     cause: Option<String>,
     /// How often it was made shorter, because the provider refused it as too long.
     squeezed: u32,
+    /// Whether a reply has come: what the user wrote before that waits for a request that follows one.
+    replied: bool,
     /// Whether the last request could never have had a valid reply.
     pub(super) never_valid: bool,
 }
 
 impl<'a> SessionTurn<'a> {
     pub(super) fn new(session: &'a mut Session) -> Self {
-        Self { session, request: None, cause: None, squeezed: 0, never_valid: false }
+        Self { session, request: None, cause: None, squeezed: 0, replied: false, never_valid: false }
     }
 
     /// Sends one request. The error is one that another request might mend.
@@ -94,6 +96,7 @@ impl<'a> SessionTurn<'a> {
         session.learn_factor(request.tokens(), reply.usage).await?;
         let (reply, failure) = session.continued(request, reply, io).await;
         let replied = take_reply(self, reply, io).await?;
+        self.replied = true;
         // Not before: whatever hooks do, the reply is stored.
         self.session.call_back(ended, io).await;
         Ok(Ok(failure.map_or(Input::Replied(replied), |error| failed(&error))))
@@ -124,7 +127,11 @@ impl TurnHost for SessionTurn<'_> {
     async fn build_request(&mut self, io: &mut TurnIo<'_>) -> Result<Input, EngineError> {
         let session = &mut *self.session;
         session.announce_tasks(io).await?;
+        session.announce_agents(io).await?;
         session.take_agent_messages(io).await?;
+        if self.replied {
+            session.take_watched_input(io).await?;
+        }
         session.tell_mode().await?;
         session.append_context().await?;
         session.compact_if_due("", io).await?;
@@ -219,11 +226,14 @@ impl TurnHost for SessionTurn<'_> {
         format!("{}{gap}{ask}{used}", nudge.text())
     }
 
-    async fn conclude(&self, end: &End, objections: u32, io: &mut TurnIo<'_>) -> Conclusion {
-        let session = &*self.session;
-        let answer = session.config.task.answer.as_ref();
+    async fn conclude(&mut self, end: &End, objections: u32, io: &mut TurnIo<'_>) -> Conclusion {
+        let answer = self.session.config.task.answer.as_ref();
         let looked_at = answer.map_or(Conclusion::Accepted { output: None }, |schema| schema.conclude(&end.text));
         let Conclusion::Accepted { output } = looked_at else { return looked_at };
+        if self.session.wait_for_agent(io).await {
+            return Conclusion::Unread { output };
+        }
+        let session = &*self.session;
         let (stop_hook_active, last_assistant_message) = (objections > 0, end.text.clone());
         let moment = match session.rank {
             Rank::Main => Moment::Stop { stop_hook_active, last_assistant_message },

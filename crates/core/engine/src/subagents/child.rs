@@ -53,6 +53,8 @@ pub(super) struct ChildStart {
     pub(super) mailbox: Option<Mailbox>,
     pub(super) conversation: ConversationId,
     pub(super) call_id: String,
+    /// Who waits for it.
+    pub(super) waiting: Option<String>,
     /// The model of whoever starts it.
     pub(super) model: String,
     pub(super) turns: Option<u32>,
@@ -199,7 +201,7 @@ async fn open(
     parent: &Arc<ParentSession>,
     start: ChildStart,
 ) -> Result<(Session, Option<Box<dyn ProjectCopy>>), ChildRefusal> {
-    let ChildStart { agent, assignment, running_as, mailbox, conversation, call_id, model, turns, .. } = start;
+    let ChildStart { agent, assignment, running_as, mailbox, conversation, call_id, waiting, model, turns, .. } = start;
     let file = parent.config.knowledge.ground.shown(&agent.path);
     check_subagent_role(&agent.name, Some(&agent.role), &file).map_err(|error| ChildRefusal::new("no_role", &error))?;
     let (client, notice) = client_of(parent, &agent, model)?;
@@ -236,7 +238,7 @@ async fn open(
         recorded: worktree.is_none().then(|| Arc::clone(&parent.recorded)),
         budget: parent.budget.clone(),
         mailbox: mailbox.unwrap_or_else(|| parent.hub.register(&running_as, &agent.role)),
-        starter: parent.config.agent.clone(),
+        waiting,
     };
     let opened = if let Some(stored) = earlier {
         (stored, true)

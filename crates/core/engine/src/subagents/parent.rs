@@ -51,8 +51,8 @@ pub(crate) struct ParentLink {
     pub(crate) recorded: Option<Arc<dyn ChangeWatch>>,
     pub(crate) budget: SharedBudget,
     pub(crate) mailbox: Mailbox,
-    /// Who started it.
-    pub(crate) starter: String,
+    /// Who waits for it, and so reads nothing.
+    pub(crate) waiting: Option<String>,
 }
 
 /// The namespace of sub-agents' conversations: beside those of the project, and never the current one.

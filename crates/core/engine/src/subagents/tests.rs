@@ -38,7 +38,7 @@ fn the_same_agent_twice_runs_under_two_names() {
         conversation: None,
         place: None,
     });
-    assert_eq!(running_names(&work), ["a", "b", "a-2", "a-3"]);
+    assert_eq!(running_names(&work, &[]), ["a", "b", "a-2", "a-3"]);
 }
 
 #[test]

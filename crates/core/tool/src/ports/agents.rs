@@ -13,6 +13,17 @@ pub enum WorkOrder {
     Parallel,
     /// One after another, in the order given.
     Serial,
+    /// All at once, while whoever starts them goes on.
+    Background,
+}
+
+/// An agent that works while whoever started it goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartedAgent {
+    /// The name it is written to by.
+    pub name: String,
+    /// Its conversation.
+    pub conversation: String,
 }
 
 /// A task for a sub-agent.
@@ -99,4 +110,8 @@ pub trait SubAgents: Send + Sync {
         order: WorkOrder,
         work: Vec<Assignment>,
     ) -> Result<Vec<AgentReport>, UnknownAgent>;
+
+    /// Gives out work and waits for none of it: what comes of each is a message of the conversation later. On an unknown name
+    /// nothing starts.
+    async fn start(&self, context: &ToolContext, work: Vec<Assignment>) -> Result<Vec<StartedAgent>, UnknownAgent>;
 }

@@ -13,6 +13,14 @@ pub enum NotDelivered {
         /// Who runs, without the sender.
         running: Vec<String>,
     },
+    /// It ran, and has ended.
+    #[error("the agent `{name}` has ended and reads nothing more{}", others(.running))]
+    Ended {
+        /// The agent.
+        name: String,
+        /// Who runs, without the sender.
+        running: Vec<String>,
+    },
     /// There is no such group.
     #[error("there is no group `{name}`; there are: {}", .groups.join(", "))]
     NoGroup {

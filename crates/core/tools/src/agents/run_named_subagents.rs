@@ -14,6 +14,7 @@ use haft_tool::{Assignment, SubAgents, UnknownAgent, WorkOrder};
 use crate::prelude::*;
 
 use plan::PlanText;
+pub use report::{ended_text, started_in_background};
 
 /// The name of the tool.
 pub const RUN_SUBAGENTS: &str = "run_named_subagents";
@@ -53,6 +54,9 @@ async fn run(
     RunNamedSubagentsParameters { subagents }: RunNamedSubagentsParameters,
 ) -> CallResult {
     let (order, work) = subagents.read().map_err(|what| BadPlan { what, names: agents.names() })?;
+    if order == WorkOrder::Background {
+        return Ok(report::started(&agents.start(context, work).await?).into());
+    }
     let reports = agents.run(context, order, work).await?;
     let envelope = report::envelope(order, &reports, context.limits);
     let changes = reports.into_iter().flat_map(|report| report.changes).collect();

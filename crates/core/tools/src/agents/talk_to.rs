@@ -22,7 +22,7 @@ static MANUAL: Manual = Manual {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TalkToParameters {
-    /// Its name, as listed under `AVAILABLE_AGENTS` in the system prompt.
+    /// Its name, as listed under `AVAILABLE_AGENTS` in the system prompt or given when you started it.
     agent: String,
     /// What to say.
     message: String,
@@ -38,6 +38,7 @@ impl Coded for NotDelivered {
     fn code(&self) -> &'static str {
         match self {
             Self::NobodyThere { .. } => "unknown_agent",
+            Self::Ended { .. } => "agent_ended",
             Self::NoGroup { .. } => "unknown_group",
             Self::Full { .. } => "mailbox_full",
         }

@@ -1,18 +1,22 @@
 //! `haft run --input-format stream-json`: several turns in one process, driven by lines of standard input.
 
+use std::collections::VecDeque;
 use std::io::BufReader;
 use std::sync::Arc;
 
+use haft_agent::Places;
 use haft_agent::config::Config;
-use haft_engine::Session;
+use haft_engine::{EventSink, Session};
+use haft_types::Event;
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use super::run::{cancel_on_signals, close, configured, exit_of, lower, printer, take_role, usage_errors};
 use crate::claude::model_name;
 use crate::commands::options::{Compat, OutputFormat, RunArgs};
 use crate::exit::{ProcessExit, usage_error};
-use crate::output;
+use crate::output::{self, Printer};
 use crate::stream::{ClientTerms, Dialect, StreamApprover, StreamControl, UserPrompt, hooks_of};
 use crate::wiring::{self, ClientParts};
 
@@ -41,38 +45,108 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
         let Some(first) = first else {
             return Err(usage_error(text!("run-stream-no-message")));
         };
-        let setup = control.take_setup();
-        take_request(&mut args, &setup.request);
-        args.permission_mode = setup.mode.or(args.permission_mode);
-        let mut plan = lower(&args, &config, Some(&first.text))?;
-        take_role(&mut plan, &args, &places)?;
-        let (mode, first_model) = (plan.mode, plan.model.clone());
-        if args.ask {
-            plan.approver = Some(Arc::new(StreamApprover::new(Arc::clone(&control), places.config_file())));
-        }
-        let client = client_parts(&args, &setup.request, &control).await?;
-        let mut session = wiring::open_driven_session(&places, config, plan, client).await.map_err(usage_errors)?;
-        control.reach(Arc::clone(session.hub()));
-        control.switch_mode_with(session.mode_switch());
-        let mut printer = printer(&args, &session, mode);
-        let mut next = Some(first);
-        let mut exit = ProcessExit::Completed;
-        while let Some(UserPrompt { text, images }) = next {
-            switch_model(&mut session, &control, &first_model);
-            session.attach(images);
-            let turn = stop.child_token();
-            control.begin(turn.clone());
-            let report = session.run(Some(text), &mut printer, &turn).await;
-            control.end();
-            exit = exit_of(&args, &report);
-            if stop.is_cancelled() {
-                break;
-            }
-            next = tokio::select! { next = prompts.recv() => next, () = stop.cancelled() => None };
-        }
+        let (mut session, printer) = open(&mut args, &places, config, &first.text, &control).await?;
+        let input = DrivenInput { prompts: &mut prompts, later: VecDeque::from([first]) };
+        let mut watch = DrivenTurn { printer, input, dialect };
+        let exit = turns(&args, &mut session, &mut watch, &control, &stop).await;
         close(&mut session).await;
         Ok(exit)
     })
+}
+
+/// Opens the session with everything its client has said so far.
+async fn open(
+    args: &mut RunArgs,
+    places: &Places,
+    config: Config,
+    title: &str,
+    control: &Arc<StreamControl>,
+) -> anyhow::Result<(Session, Printer)> {
+    let setup = control.take_setup();
+    take_request(args, &setup.request);
+    args.permission_mode = setup.mode.or(args.permission_mode);
+    let mut plan = lower(args, &config, Some(title))?;
+    take_role(&mut plan, args, places)?;
+    let mode = plan.mode;
+    if args.ask {
+        plan.approver = Some(Arc::new(StreamApprover::new(Arc::clone(control), places.config_file())));
+    }
+    let client = client_parts(args, &setup.request, control).await?;
+    let session = wiring::open_driven_session(places, config, plan, client).await.map_err(usage_errors)?;
+    control.reach(Arc::clone(session.hub()));
+    control.switch_mode_with(session.mode_switch());
+    let printer = printer(args, &session, mode);
+    Ok((session, printer))
+}
+
+/// One turn after another until nothing more is said.
+async fn turns(
+    args: &RunArgs,
+    session: &mut Session,
+    watch: &mut DrivenTurn<'_>,
+    control: &StreamControl,
+    stop: &CancellationToken,
+) -> ProcessExit {
+    let first_model = session.model().full_name();
+    let mut exit = ProcessExit::Completed;
+    loop {
+        let next = tokio::select! { next = watch.input.next() => next, () = stop.cancelled() => None };
+        let Some(UserPrompt { text, images }) = next else { return exit };
+        switch_model(session, control, &first_model);
+        session.attach(images);
+        let turn = stop.child_token();
+        control.begin(turn.clone());
+        let report = session.run(Some(text), watch, &turn).await;
+        control.end();
+        exit = exit_of(args, &report);
+        if stop.is_cancelled() {
+            return exit;
+        }
+    }
+}
+
+/// What the user has said that no turn holds yet.
+struct DrivenInput<'a> {
+    prompts: &'a mut UnboundedReceiver<UserPrompt>,
+    /// Prompts that were heard and wait for a turn of their own.
+    later: VecDeque<UserPrompt>,
+}
+
+impl DrivenInput<'_> {
+    async fn next(&mut self) -> Option<UserPrompt> {
+        match self.later.pop_front() {
+            Some(prompt) => Some(prompt),
+            None => self.prompts.recv().await,
+        }
+    }
+
+    /// What can become part of the turn that runs: text, up to the first prompt with an image.
+    fn joining(&mut self) -> Vec<String> {
+        self.later.extend(std::iter::from_fn(|| self.prompts.try_recv().ok()));
+        let texts = self.later.iter().take_while(|prompt| prompt.images.is_empty()).count();
+        self.later.drain(..texts).map(|prompt| prompt.text).collect()
+    }
+}
+
+/// Prints what happens in a turn, and hands it what the user writes meanwhile.
+struct DrivenTurn<'a> {
+    printer: Printer,
+    input: DrivenInput<'a>,
+    dialect: Dialect,
+}
+
+impl EventSink for DrivenTurn<'_> {
+    fn event(&mut self, event: &Event) {
+        self.printer.event(event);
+    }
+
+    fn joined(&mut self, input: &str) {
+        self.dialect.joined(input).iter().for_each(output::print_line);
+    }
+
+    fn take_input(&mut self) -> Vec<String> {
+        self.input.joining()
+    }
 }
 
 /// What holds for whoever writes the input.

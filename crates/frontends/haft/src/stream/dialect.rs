@@ -143,6 +143,14 @@ impl Dialect {
         }
     }
 
+    /// The line that says that a message joined the turn; none in a shape that has no such line.
+    pub(crate) fn joined(self, text: &str) -> Option<Value> {
+        match self {
+            Self::Haft => Some(to_value(&ControlLine::InputJoined { text: text.to_owned() })),
+            Self::Claude => None,
+        }
+    }
+
     /// The line that reports a line that could not be read.
     pub(super) fn unreadable(self, message: String) -> Value {
         match self {

@@ -661,3 +661,81 @@ fn a_tool_for_groups_is_not_missed_where_there_is_none() {
     let told: Vec<_> = ran.events().into_iter().filter(|event| event["code"] == "agent_tools").collect();
     assert_eq!(told, Vec::<Value>::new());
 }
+
+fn start_in_background(agent: &str) -> Reply {
+    let work = format!("mode: background\nsubagents: [{{name: {agent}, task: Look.}}]");
+    Reply::call("run_named_subagents", json!({"subagents": work}))
+}
+
+#[test]
+fn the_main_agent_writes_to_one_it_started_while_that_runs_and_learns_when_it_has_ended() {
+    let talk = |text: &str| Reply::call("talk_to", json!({"agent": "alpha", "message": text}));
+    let rig = rig([
+        says("main", 0, start_in_background("alpha")),
+        says("main", 1, talk("Look left.")),
+        // The turn waits for the agent, and goes on with what came of it.
+        says("main", 2, Reply::text("It works.")).times(1),
+        says("main", 2, talk("Thank you.")),
+        says("main", 3, Reply::text("All done.")),
+        says(
+            "alpha",
+            0,
+            Reply { delay_ms: 2_000, ..Reply::call("talk_to", json!({"agent": "main", "message": "Which?"})) },
+        ),
+        says("alpha", 1, Reply::text("I looked left.")),
+    ]);
+    agent(&rig, "alpha", "", "You look.");
+    let ran = rig.task(&["go"]);
+    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("All done.")), "{}", ran.stderr());
+    let main = requests_of(&rig, "main");
+    let told: Vec<_> = results(&ran).iter().map(|result| result["text"].as_str().unwrap().to_owned()).collect();
+    assert!(told[0].contains("Started:\n- `alpha`\n  Conversation: "), "{}", told[0]);
+    assert_eq!(told[1], "Delivered to `alpha`.");
+    assert!(told[2].contains("the agent `alpha` has ended and reads nothing more"), "{}", told[2]);
+    assert_eq!(results(&ran)[2]["error"]["code"], "agent_ended");
+    let heard = requests_of(&rig, "alpha").pop().unwrap().texts(SeenRole::User).join("\n");
+    assert!(heard.contains("Message from the agent `main`:\n\nLook left."), "{heard}");
+    let read = main[3].texts(SeenRole::User).join("\n");
+    assert_eq!((main.len(), read.matches("## alpha: completed\n\nI looked left.").count()), (5, 1), "{read}");
+    assert!(read.contains("Message from the agent `alpha`:\n\nWhich?"), "{read}");
+    let last = main[4].texts(SeenRole::User).join("\n");
+    assert_eq!(last.matches("## alpha: completed").count(), 1, "told once: {last}");
+    for (before, after) in main.iter().zip(&main[1..]) {
+        assert_eq!(after.messages[..before.messages.len() - 1], before.messages[..before.messages.len() - 1]);
+    }
+}
+
+#[test]
+fn one_in_the_background_does_not_outlive_a_cancelled_turn() {
+    let mut hanging = hang([says("main", 0, start_in_background("alpha")), says("main", 1, Reply::text("Waiting."))]);
+    hanging.signal(Signal::INT);
+    assert_eq!(hanging.child.wait().unwrap().code(), Some(130));
+    assert_eq!(processes_in(&hanging.rig.project()), 0);
+    let script = Script::replies([says("main", 1, Reply::text("I know."))]).unwrap();
+    let Hanging { rig, .. } = hanging;
+    let rig = rig.with_script(script, Api::Anthropic);
+    configure(&rig);
+    let ran = rig.task(&["-c", "and?"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let read = requests_of(&rig, "main").pop().unwrap().texts(SeenRole::User).join("\n");
+    assert_eq!(read.matches("## alpha: interrupted").count(), 1, "{read}");
+}
+
+#[test]
+fn after_a_kill_one_in_the_background_is_told_as_interrupted_once() {
+    let mut hanging = hang([
+        says("main", 0, start_in_background("alpha")),
+        says("main", 1, Reply::text("Waiting.")).times(1),
+        says("main", 1, Reply::text("I know where it is.")),
+    ]);
+    hanging.until("main waits", |hanging| hanging.printed().contains("Waiting."));
+    hanging.signal(Signal::KILL);
+    hanging.child.wait().unwrap();
+    let rig = &hanging.rig;
+    for prompt in ["and?", "and now?"] {
+        assert_eq!(rig.task(&["-c", prompt]).code(), 0);
+        let read = requests_of(rig, "main").pop().unwrap().texts(SeenRole::User).join("\n");
+        assert_eq!(read.matches("## alpha: interrupted").count(), 1, "{read}");
+    }
+    assert_eq!(requests_of(rig, "alpha").len(), 1, "nothing was started again");
+}

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use haft_testkit::test::{McpServer, Revision, SHELL_MCP_SERVER};
-use haft_testkit::{Reply, Script};
+use haft_testkit::{Recorded, Reply, Script, SeenPart, SeenRole};
 use haft_types::{Api, Usage};
 use serde_json::{Value, json};
 
@@ -303,4 +303,113 @@ fn arguments_a_person_changes_cannot_get_around_a_rule() {
     assert_eq!(result["permission_denials"][0]["tool_name"], "write_to_file", "{result}");
     assert!(!rig.project().join("secret").exists());
     driven.end();
+}
+
+/// How often a request holds a text.
+fn count(request: &Recorded, text: &str) -> usize {
+    String::from_utf8_lossy(&request.body).matches(text).count()
+}
+
+fn approve(asked: &Value) -> Value {
+    json!({"type": "approval", "id": asked["id"], "decision": "allow"})
+}
+
+fn results(lines: &[Value]) -> Vec<&str> {
+    let results = lines.iter().filter(|line| line["type"] == "result");
+    results.map(|line| line["text"].as_str().or_else(|| line["result"].as_str()).unwrap()).collect()
+}
+
+#[test]
+fn a_message_sent_during_a_turn_joins_it_at_its_next_request() {
+    let rig = rig([write_a(), Reply::text("Both."), Reply::text("Third.")]);
+    let mut driven = Driven::start(&rig, &["--ask", "make a.txt"]);
+    let asked = driven.until_type("approval_request");
+    driven.say(&user("and JOINED-1"));
+    driven.say(&user("and JOINED-2"));
+    driven.say(&approve(&asked));
+    for text in ["and JOINED-1", "and JOINED-2"] {
+        assert_eq!(driven.until_type("input_joined")["text"], text);
+    }
+    assert_eq!(driven.until_type("result")["text"], "Both.");
+    driven.say(&user("third"));
+    driven.until_type("result");
+    let (code, lines) = driven.end();
+    assert_eq!((code, results(&lines)), (0, vec!["Both.", "Third."]));
+    let requests = rig.server.generations();
+    let seen: Vec<_> = requests.iter().map(|request| request.seen().unwrap()).collect();
+    assert_eq!((count(&requests[0], "JOINED"), seen[0].messages.len()), (0, 1));
+    for (before, after) in [(0, 1), (1, 2)] {
+        let kept = seen[before].messages.len();
+        assert_eq!(seen[after].messages[..kept], seen[before].messages[..], "a request only appends");
+    }
+    let shape: Vec<_> = seen[1].messages.iter().map(|message| (message.role, message.parts.len())).collect();
+    let roles = [SeenRole::User, SeenRole::Assistant, SeenRole::Tool, SeenRole::User];
+    assert_eq!(shape, roles.into_iter().zip([1, 1, 1, 2]).collect::<Vec<_>>());
+    let joined: Vec<_> = seen[1].messages[3].parts.iter().filter_map(SeenPart::text).collect();
+    assert_eq!(joined, ["and JOINED-1", "and JOINED-2"]);
+    for request in &requests[1..] {
+        assert_eq!((count(request, "JOINED-1"), count(request, "JOINED-2")), (1, 1));
+    }
+}
+
+#[test]
+fn a_message_that_no_request_of_the_turn_could_hold_begins_the_next() {
+    let mut slow = Reply::text("One.");
+    slow.delay_ms = 300;
+    let rig = rig([slow, Reply::text("Two."), Reply::text("Three.")]);
+    let mut driven = Driven::start(&rig, &["first"]);
+    driven.until_type("window");
+    driven.say(&user("SECOND"));
+    driven.say(&user("THIRD"));
+    let (code, lines) = driven.end();
+    assert_eq!((code, results(&lines)), (0, vec!["One.", "Two.", "Three."]));
+    assert!(!lines.iter().any(|line| line["type"] == "input_joined"));
+    let requests = rig.server.generations();
+    let held: Vec<_> = requests.iter().map(|request| (count(request, "SECOND"), count(request, "THIRD"))).collect();
+    assert_eq!(held, [(0, 0), (1, 0), (1, 1)]);
+}
+
+#[test]
+fn a_message_that_waits_while_its_turn_is_interrupted_begins_the_next() {
+    let rig = rig([write_a(), Reply::text("As you like.")]);
+    let mut driven = Driven::start(&rig, &["--ask", "make a.txt"]);
+    driven.until_type("approval_request");
+    driven.say(&user("never mind"));
+    driven.say(&json!({"type": "interrupt"}));
+    assert_eq!(driven.until_type("result")["outcome"], "aborted");
+    assert_eq!(driven.until_type("result")["text"], "As you like.");
+    assert_eq!(driven.end().0, 0);
+    assert_eq!(count(&rig.server.generations()[1], "never mind"), 1);
+}
+
+/// A message that joined is stored before the request that holds it; one that did not was never taken.
+#[test]
+fn a_message_that_joined_survives_a_kill_once() {
+    let write_b = Reply::call("write_to_file", json!({"path": "b.txt", "content": "x"}));
+    let rig = rig([write_a(), write_b, Reply::text("Done.")]);
+    let mut driven = Driven::start(&rig, &["--ask", "make a.txt"]);
+    let asked = driven.until_type("approval_request");
+    driven.say(&user("and JOINED"));
+    driven.say(&approve(&asked));
+    driven.until_type("approval_request");
+    driven.say(&user("and WAITED"));
+    driven.child.kill().unwrap();
+    driven.child.wait().unwrap();
+    let done = rig.run(&["run", "-c", "GO-ON", "--output-format", "json"]);
+    assert_eq!(done.json()["text"], "Done.");
+    let last = rig.server.generations().pop().unwrap();
+    assert_eq!((count(&last, "and JOINED"), count(&last, "and WAITED"), count(&last, "GO-ON")), (1, 0, 1));
+}
+
+#[test]
+fn messages_in_the_shape_of_claude_code_join_too() {
+    let rig = rig([write_a(), Reply::text("Both.")]);
+    let mut driven = Driven::start(&rig, &["--compat", "claude", "--ask", "make a.txt"]);
+    let asked = driven.until_type("control_request");
+    driven.say(&claude_user("and JOINED"));
+    let allow = json!({"behavior": "allow"});
+    driven.say(&json!({"type": "control_response", "response": {"subtype": "success", "request_id": asked["request_id"], "response": allow}}));
+    let (code, lines) = driven.end();
+    assert_eq!((code, results(&lines)), (0, vec!["Both."]));
+    assert_eq!(count(&rig.server.generations()[1], "and JOINED"), 1);
 }

@@ -43,7 +43,8 @@ impl PlanText {
         let order = match plan.mode.as_deref().map(str::trim) {
             None | Some("parallel") => WorkOrder::Parallel,
             Some("serial") => WorkOrder::Serial,
-            Some(other) => return Err(format!("`mode` is `parallel` or `serial`, not `{other}`")),
+            Some("background") => WorkOrder::Background,
+            Some(other) => return Err(format!("`mode` is `parallel`, `serial` or `background`, not `{other}`")),
         };
         if plan.subagents.is_empty() {
             return Err("`subagents` is empty".to_owned());

@@ -3,15 +3,48 @@
 use std::fmt::Write as _;
 
 use haft_text::{CutLimits, cut_lines};
-use haft_tool::{AgentReport, OutputLimits, WorkOrder};
+use haft_tool::{AgentReport, OutputLimits, StartedAgent, WorkOrder};
 use haft_types::{Envelope, Outcome, ToolError, ToolStatus};
 use serde_json::{Value, json};
 
-/// One section for each agent, in the order given.
-pub(super) fn envelope(order: WorkOrder, reports: &[AgentReport], limits: OutputLimits) -> Envelope {
+const BACKGROUND: &str = "background";
+
+/// What is said of agents that now work while the model goes on.
+pub(super) fn started(agents: &[StartedAgent]) -> Envelope {
+    let line = |one: &StartedAgent| format!("- `{}`\n  Conversation: {}", one.name, one.conversation);
+    let lines: Vec<_> = agents.iter().map(line).collect();
+    let text = format!(
+        "Started:\n{}\n\nThey work while you go on. When one has ended you are told what came of it; `talk_to` writes to one that still runs. When nothing else is left to do, answer: you are asked again once the next one has ended.",
+        lines.join("\n")
+    );
+    let named = |one: &StartedAgent| json!({ "name": one.name, "conversation": one.conversation });
+    let data = json!({ "mode": BACKGROUND, "agents": agents.iter().map(named).collect::<Vec<_>>() });
+    Envelope::success(text).with_data(data)
+}
+
+/// The agents that a result of the tool says were started in the background.
+pub fn started_in_background(envelope: &Envelope) -> Vec<StartedAgent> {
+    let named =
+        Some(&envelope.data).filter(|data| data["mode"] == BACKGROUND).and_then(|data| data["agents"].as_array());
+    let agents = named.into_iter().flatten();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    agents.map(|one| StartedAgent { name: text(&one["name"]), conversation: text(&one["conversation"]) }).collect()
+}
+
+/// What the model reads of agents that worked beside it and have ended.
+pub fn ended_text(reports: &[AgentReport], limits: OutputLimits) -> String {
+    sections(reports, limits).join("\n\n")
+}
+
+fn sections(reports: &[AgentReport], limits: OutputLimits) -> Vec<String> {
     let share = reports.len().max(1);
     let limits = CutLimits { lines: limits.lines / share, bytes: limits.bytes / share };
-    let sections: Vec<_> = reports.iter().map(|report| section(report, limits)).collect();
+    reports.iter().map(|report| section(report, limits)).collect()
+}
+
+/// One section for each agent, in the order given.
+pub(super) fn envelope(order: WorkOrder, reports: &[AgentReport], limits: OutputLimits) -> Envelope {
+    let sections = sections(reports, limits);
     let data = json!({ "mode": mode(order), "agents": reports.iter().map(as_data).collect::<Vec<_>>() });
     let completed = reports.iter().filter(|report| report.outcome == Outcome::Completed).count();
     let status = match completed {
@@ -71,6 +104,7 @@ fn mode(order: WorkOrder) -> &'static str {
     match order {
         WorkOrder::Parallel => "parallel",
         WorkOrder::Serial => "serial",
+        WorkOrder::Background => BACKGROUND,
     }
 }
 

@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use haft_tool::{AgentReport, Evidence, WorkPlace};
+use haft_tool::{AgentReport, Evidence, StartedAgent, WorkPlace};
 use haft_types::{Outcome, ToolStatus, Usage};
 use serde_json::{Value, json};
 
@@ -48,6 +48,13 @@ impl SubAgents for Asked {
         let reports = work.iter().map(report).collect();
         self.0.lock().unwrap().push((order, work));
         Ok(reports)
+    }
+
+    async fn start(&self, _context: &ToolContext, work: Vec<Assignment>) -> Result<Vec<StartedAgent>, UnknownAgent> {
+        let started = |one: &Assignment| StartedAgent { name: one.name.clone(), conversation: "c-1".into() };
+        let agents = work.iter().map(started).collect();
+        self.0.lock().unwrap().push((WorkOrder::Background, work));
+        Ok(agents)
     }
 }
 
@@ -113,4 +120,24 @@ async fn a_failure_is_told_beside_the_answers() {
     );
     let (output, _) = call(json!({"subagents": "- {name: tester, task: fail}"})).await;
     assert_eq!(output.envelope.status, ToolStatus::Error);
+}
+
+#[tokio::test]
+async fn those_in_the_background_are_named_and_found_again_in_the_result() {
+    let (output, given) = call(json!({"subagents": "mode: background
+subagents: [{name: tester, task: x}]"}))
+    .await;
+    assert_eq!(given[0].0, WorkOrder::Background);
+    assert!(
+        output.envelope.text.contains(
+            "- `tester`
+  Conversation: c-1"
+        ),
+        "{}",
+        output.envelope.text
+    );
+    let started = StartedAgent { name: "tester".into(), conversation: "c-1".into() };
+    assert_eq!(started_in_background(&output.envelope), [started]);
+    let (waited, _) = call(json!({"subagents": "subagents: [{name: tester, task: x}]"})).await;
+    assert_eq!(started_in_background(&waited.envelope), []);
 }

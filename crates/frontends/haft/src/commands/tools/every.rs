@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_tool::{
-    AgentReport, Assignment, GroupDelivery, NotDelivered, OpenedSkill, Post, Registry, SkillShelf, SubAgents,
-    ToolContext, UnknownAgent, WorkOrder,
+    AgentReport, Assignment, GroupDelivery, NotDelivered, OpenedSkill, Post, Registry, SkillShelf, StartedAgent,
+    SubAgents, ToolContext, UnknownAgent, WorkOrder,
 };
 
 /// Stands for agents, messages and skills that are not there.
@@ -19,6 +19,10 @@ impl SubAgents for Nobody {
     }
 
     async fn run(&self, _: &ToolContext, _: WorkOrder, _: Vec<Assignment>) -> Result<Vec<AgentReport>, UnknownAgent> {
+        Ok(Vec::new())
+    }
+
+    async fn start(&self, _: &ToolContext, _: Vec<Assignment>) -> Result<Vec<StartedAgent>, UnknownAgent> {
         Ok(Vec::new())
     }
 }
