@@ -13,6 +13,7 @@ mod broken;
 mod budgets;
 mod catalogue;
 mod circles;
+mod claude_client;
 mod confined_starts;
 mod context;
 mod context_edit;
