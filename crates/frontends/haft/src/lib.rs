@@ -9,7 +9,6 @@ macro_rules! text {
     ($($message:tt)+) => { haft_messages::message!(&crate::output::MESSAGES, $($message)+) };
 }
 
-mod claude;
 mod cli;
 mod commands;
 mod exit;
@@ -38,8 +37,12 @@ pub fn run() -> ExitCode {
         return code;
     }
     exit::mask_panics();
-    if let Some(version) = claude::version(&std::env::args_os().collect::<Vec<_>>()) {
+    if let Some(version) = commands::claude::version(&std::env::args_os().collect::<Vec<_>>()) {
         return output::print_exact(&version).map_or(ProcessExit::Failed, |()| ProcessExit::Completed).into();
+    }
+    // A shell that completes a command line asks in its own way.
+    if let Some(code) = commands::completions::answer(std::env::args_os()) {
+        return code;
     }
     match cli::Cli::from_process() {
         Ok(cli) => match cli.run() {

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use super::run::{cancel_on_signals, close, configured, exit_of, lower, printer, take_role, usage_errors};
-use crate::claude::model_name;
+use crate::commands::claude::model_name;
 use crate::commands::options::{Compat, OutputFormat, RunArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, Printer};

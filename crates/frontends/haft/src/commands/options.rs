@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use haft_types::PermissionMode;
 
-use crate::claude::ClaudeOptions;
+use crate::commands::claude::ClaudeOptions;
 
 /// What every command takes.
 #[derive(Clone, Debug, Default, Args)]
@@ -61,6 +61,14 @@ pub(crate) struct RunArgs {
     /// The permission mode: plan, ask, accept-edits, auto or yolo.
     #[arg(long, value_name = "MODE")]
     pub(crate) permission_mode: Option<PermissionMode>,
+
+    /// Allow what this rule matches, in this run only; may be repeated. See `haft permissions add --help`.
+    #[arg(long, value_name = "RULE")]
+    pub(crate) allow: Vec<String>,
+
+    /// Deny what this rule matches, in this run only; may be repeated.
+    #[arg(long, value_name = "RULE")]
+    pub(crate) deny: Vec<String>,
 
     /// Ask for permission instead of denying it: on the terminal, or with `--input-format stream-json` the
     /// program that writes the input.

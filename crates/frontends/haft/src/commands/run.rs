@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::approve::TerminalApprover;
 #[cfg(feature = "mcp")]
-use crate::claude::ClaudeOptions;
-use crate::claude::model_name;
+use crate::commands::claude::ClaudeOptions;
+use crate::commands::claude::model_name;
 use crate::commands::options::{Compat, InputFormat, OutputFormat, RunArgs};
 use crate::commands::slash;
 use crate::exit::{ProcessExit, usage_error};
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
 
 /// The arguments and the configuration of a run, with what a command line of another program says beside arguments.
 pub(super) fn configured(args: &RunArgs) -> anyhow::Result<(RunArgs, Places, Config)> {
-    let (places, LoadedConfig { mut config, .. }) = super::configuration(&args.common)?;
+    let (places, LoadedConfig { mut config, .. }) = super::run_configuration(args)?;
     let mut args = args.clone();
     args.claude.clone().apply(&mut args, &mut config)?;
     Ok((args, places, config))
@@ -169,23 +169,7 @@ fn introduction(args: &RunArgs, session: &Session, mode: PermissionMode) -> Intr
 /// Lowers flags and configuration into what the run needs to know.
 pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyhow::Result<RunPlan> {
     let project = wiring::project(args.cwd.as_deref())?;
-    let which = match (&args.resume, args.resume_current) {
-        (Some(id), _) if id.is_empty() => {
-            return Err(usage_error(text!("run-which-conversation")));
-        }
-        (Some(id), _) => Which::Named(id.clone()),
-        (None, true) => Which::Current { or_new: task.map(str::to_owned) },
-        (None, false) if args.fork_session => {
-            return Err(usage_error(text!("run-fork-which")));
-        }
-        (None, false) => {
-            let title = task.ok_or_else(|| usage_error(text!("run-no-prompt")))?.to_owned();
-            match args.claude.conversation()? {
-                Some(id) => Which::NewAs { title, id },
-                None => Which::New { title },
-            }
-        }
-    };
+    let which = which(args, task)?;
     let which = if args.fork_session { Which::Fork(Box::new(which)) } else { which };
     let model = main_model(args, config)?;
     let added_folders = args.add_dir.iter().map(|folder| added_folder(folder)).collect::<Result<_, _>>()?;
@@ -216,6 +200,27 @@ pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyh
             wall_time: args.max_wall_time,
         },
         ..configured
+    })
+}
+
+/// The conversation that the arguments mean.
+fn which(args: &RunArgs, task: Option<&str>) -> anyhow::Result<Which> {
+    Ok(match (&args.resume, args.resume_current) {
+        (Some(id), _) if id.is_empty() => {
+            return Err(usage_error(text!("run-which-conversation")));
+        }
+        (Some(id), _) => Which::Named(id.clone()),
+        (None, true) => Which::Current { or_new: task.map(str::to_owned) },
+        (None, false) if args.fork_session => {
+            return Err(usage_error(text!("run-fork-which")));
+        }
+        (None, false) => {
+            let title = task.ok_or_else(|| usage_error(text!("run-no-prompt")))?.to_owned();
+            match args.claude.conversation()? {
+                Some(id) => Which::NewAs { title, id },
+                None => Which::New { title },
+            }
+        }
     })
 }
 

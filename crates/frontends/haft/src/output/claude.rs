@@ -17,7 +17,7 @@ use haft_types::{
 };
 use serde_json::{Value, json};
 
-use crate::claude::{NamedCall, ToolNaming};
+use crate::commands::claude::{NamedCall, ToolNaming};
 use partial::PartialReply;
 
 /// What the first message says of a session, in addition to its event.
@@ -218,7 +218,7 @@ impl ClaudeMessages {
         let servers: Vec<_> = self.introduction.servers.iter().map(server).collect();
         let facts = json!({
             "subtype": "init",
-            "claude_code_version": crate::claude::VERSION,
+            "claude_code_version": crate::commands::claude::VERSION,
             "cwd": cwd,
             "tools": tools,
             "mcp_servers": servers,

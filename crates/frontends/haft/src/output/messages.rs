@@ -9,11 +9,12 @@ macro_rules! files {
 }
 
 /// All of them; a file is parsed when one of its messages is first shown.
-pub(crate) static MESSAGES: [MessageFile; 34] = files! {
+pub(crate) static MESSAGES: [MessageFile; 36] = files! {
     "catalogue"
     "changes"
     "claude"
     "cli"
+    "config"
     "context"
     "conversations"
     "count"
@@ -26,6 +27,7 @@ pub(crate) static MESSAGES: [MessageFile; 34] = files! {
     "jobs"
     "lib"
     "logs"
+    "man"
     "mcp"
     "models"
     "notes"

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::dialect::{StreamInput, UserPrompt};
-use crate::claude::NamedCall;
+use crate::commands::claude::NamedCall;
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::StreamControl;
-use crate::claude::{NamedCall, ToolNaming};
+use crate::commands::claude::{NamedCall, ToolNaming};
 use crate::output::claude::mode_name;
 #[cfg(feature = "mcp")]
 pub(crate) use servers::ClientServers;
@@ -60,7 +60,7 @@ pub(crate) fn hooks_of(
                     point,
                     matcher: matcher.clone(),
                     limit: Duration::from_secs_f64(seconds),
-                    may_fail: on_failure.as_deref() == Some("continue"),
+                    blocks: blocks(point, on_failure.as_deref()),
                     naming,
                     control: Arc::clone(control),
                 }) as Arc<dyn Callback>
@@ -70,14 +70,24 @@ pub(crate) fn hooks_of(
     Ok(hooks)
 }
 
+/// Whether a hook that fails at this point keeps what is about to happen from happening: a call unless its owner said otherwise, a
+/// prompt if they said so.
+fn blocks(point: HookPoint, on_failure: Option<&str>) -> bool {
+    match on_failure {
+        Some("continue") => false,
+        Some(_) => matches!(point, HookPoint::PreToolCall | HookPoint::UserPromptSubmit),
+        None => point == HookPoint::PreToolCall,
+    }
+}
+
 /// A function of the client that is called at a point.
 struct ClientHook {
     id: String,
     point: HookPoint,
     matcher: Matcher,
     limit: Duration,
-    /// Whether a call runs although it failed.
-    may_fail: bool,
+    /// Whether nothing happens where it failed.
+    blocks: bool,
     naming: ToolNaming,
     control: Arc<StreamControl>,
 }
@@ -108,9 +118,7 @@ impl Callback for ClientHook {
         let reaction = answer.and_then(|answer| hook_reaction(self.point, &answer.to_string()));
         match reaction {
             Ok(reaction) => Ok(self.meant(reaction, occasion.moment, shown.as_ref())),
-            Err(why) if self.point == HookPoint::PreToolCall && !self.may_fail => {
-                Ok(Reaction { block: Some(format!("it failed: {why}")), ..Reaction::default() })
-            }
+            Err(why) if self.blocks => Ok(Reaction { block: Some(format!("it failed: {why}")), ..Reaction::default() }),
             Err(why) => Err(why),
         }
     }

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::claude;
 use super::dialect::{Dialect, StreamInput, UserPrompt};
-use crate::claude::ToolNaming;
+use crate::commands::claude::ToolNaming;
 use crate::commands::permissions;
 use crate::output;
 

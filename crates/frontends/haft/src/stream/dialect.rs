@@ -5,7 +5,7 @@ use haft_types::{ApprovalDecision, ControlLine, Filled, Form, FormDecision, Imag
 use serde_json::Value;
 
 use super::claude;
-use crate::claude::NamedCall;
+use crate::commands::claude::NamedCall;
 
 /// In whose shape lines are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

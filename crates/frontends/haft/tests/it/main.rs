@@ -14,6 +14,7 @@ mod budgets;
 mod catalogue;
 mod circles;
 mod claude_client;
+mod command_line;
 mod confined_starts;
 mod context;
 mod context_edit;
@@ -55,6 +56,7 @@ mod permissions;
 mod project_policy;
 mod prompts;
 mod protocols;
+mod purge;
 #[cfg(feature = "rag")]
 mod rag;
 #[cfg(feature = "lab")]

@@ -3,7 +3,7 @@
 use haft_types::{CallPhase, EventBody};
 use serde_json::{Value, json};
 
-use crate::claude::ToolNaming;
+use crate::commands::claude::ToolNaming;
 
 /// A reply that is printed in pieces.
 #[derive(Debug, Default)]

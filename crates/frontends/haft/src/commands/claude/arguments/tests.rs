@@ -132,7 +132,7 @@ fn only_what_is_meant_for_claude_is_read_so() {
     let args = |args: &[&str]| args.iter().map(OsString::from).collect::<Vec<_>>();
     for flag in ["-v", "--version"] {
         let first = version(&args(&["/usr/bin/claude", flag])).unwrap();
-        assert!(first.starts_with(&format!("{} (", crate::claude::VERSION)), "{first}");
+        assert!(first.starts_with(&format!("{} (", crate::commands::claude::VERSION)), "{first}");
     }
     assert_eq!(version(&args(&["haft", "--version"])), None);
 }
