@@ -11,6 +11,9 @@ use crate::expand::{Unset, expand};
 /// One entry that could be read, or what is wrong with it: the key within the entry and the reason.
 pub(crate) type Entry = Result<ServerConfig, (String, String)>;
 
+/// Entries in the order of their file.
+pub(crate) type NamedEntries = Vec<(String, Entry)>;
+
 #[derive(Deserialize)]
 struct Fields {
     #[serde(rename = "type")]
@@ -48,7 +51,7 @@ pub(crate) fn read(
 pub(crate) fn read_given(
     text: &str,
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<(Vec<(String, Entry)>, Vec<String>), (String, String)> {
+) -> Result<(NamedEntries, Vec<String>), (String, String)> {
     let whole: Value = serde_json::from_str(text).unwrap_or_default();
     let is_linked = |name: &str| whole["mcpServers"][name]["type"] == "sdk";
     let (linked, ours): (Vec<_>, Vec<_>) = read(text, variable)?.into_iter().partition(|(name, _)| is_linked(name));
