@@ -57,15 +57,14 @@ impl ModelRole {
     /// Whether anything in this build asks a model in this role. One that is set and never asked is told of.
     pub fn is_asked(self) -> bool {
         match self {
-            Self::Main | Self::Code | Self::Chat | Self::Summary | Self::SubAgent => true,
+            Self::Main | Self::Code | Self::Chat | Self::Summary | Self::SubAgent | Self::Commit => true,
             Self::Prune
             | Self::Title
             | Self::Index
             | Self::Embedding
             | Self::Vision
             | Self::Planner
-            | Self::Designer
-            | Self::Commit => false,
+            | Self::Designer => false,
         }
     }
 

@@ -9,11 +9,12 @@ macro_rules! files {
 }
 
 /// All of them; a file is parsed when one of its messages is first shown.
-pub(crate) static MESSAGES: [MessageFile; 36] = files! {
+pub(crate) static MESSAGES: [MessageFile; 38] = files! {
     "catalogue"
     "changes"
     "claude"
     "cli"
+    "commit"
     "config"
     "context"
     "conversations"
@@ -23,6 +24,7 @@ pub(crate) static MESSAGES: [MessageFile; 36] = files! {
     "edits"
     "hints"
     "hooks"
+    "init"
     "interactive"
     "jobs"
     "lib"

@@ -15,6 +15,7 @@ mod catalogue;
 mod circles;
 mod claude_client;
 mod command_line;
+mod commits;
 mod confined_starts;
 mod context;
 mod context_edit;
@@ -35,6 +36,8 @@ mod git;
 mod hooks;
 mod hostile;
 mod hot_reload;
+mod init;
+mod inline;
 mod jobs;
 mod knowledge;
 mod lib_docs;
@@ -60,6 +63,7 @@ mod purge;
 #[cfg(feature = "rag")]
 mod rag;
 #[cfg(feature = "lab")]
+mod reading;
 mod replay;
 mod rewind;
 mod rig;
