@@ -14,6 +14,7 @@ mod budgets;
 mod catalogue;
 mod circles;
 mod coming_from;
+mod claude_client;
 mod command_line;
 mod commits;
 mod confined_starts;
