@@ -14,7 +14,7 @@ cli-word-ask-elsewhere = `{ $word }` is not a command: { $advice }.
 cli-word-ask = `{ $word }` is not a command (`haft --help` lists them).
     p sends it to the model (as `haft -- { $word }` does), Enter leaves:
 cli-word-login = there is no account; a provider's key is read from its environment variable (`haft models list` names it) or added with `haft models add`, and `haft mcp login` is for MCP servers
-cli-word-init = nothing needs to be set up; `haft` asks for a model when there is none, and `haft models add` adds one
+cli-word-init = `/init` in a session (`haft`) has the model write an AGENTS.md; a model is asked for when there is none, and `haft models add` adds one
 cli-word-update = haft does not install or update itself; install the new version as you installed this one
 cli-word-version = `haft --version` prints the version
 cli-word-exec = `haft run PROMPT` or `haft -p PROMPT` runs a task and exits
