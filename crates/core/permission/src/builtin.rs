@@ -273,8 +273,7 @@ impl CommandPlace<'_> {
     fn may_read(&self, word: &ShellWord) -> bool {
         match &word.text {
             WordValue::Literal(text) => self.has(text) && !self.is_protected(text),
-            WordValue::Home(_) => false,
-            WordValue::Dynamic { splits: WordSplitting::Yes, .. } => false,
+            WordValue::Home(_) | WordValue::Dynamic { splits: WordSplitting::Yes, .. } => false,
             WordValue::Dynamic { splits: WordSplitting::No, .. } => self.may_read_pattern(&word.shape),
         }
     }

@@ -137,6 +137,9 @@ impl LineJudge<'_> {
         {
             return Ruling::new(Decision::Ask, reason);
         }
+        if let Some(ruling) = self.commit_by_rule(effect, run) {
+            return ruling;
+        }
         if let Some(rule) = self.covering(effect, &run.risks) {
             let protected = if self.permissions.asks_nothing() { None } else { self.protected_word(rule, run) };
             return match protected {
@@ -144,7 +147,7 @@ impl LineJudge<'_> {
                 None => Ruling::by(rule, Decision::Allow, "it"),
             };
         }
-        if let Some(ruling) = self.built_in(effect, run).or_else(|| self.commit_by_rule(effect, run)) {
+        if let Some(ruling) = self.built_in(effect, run) {
             return ruling;
         }
         if self.permissions.may_read() && effects::only_reads(&run.words, &run.risks) {

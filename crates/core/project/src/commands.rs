@@ -96,15 +96,12 @@ fn marked(text: &str) -> String {
         let line = behind.split('`').next().filter(|line| line.len() < behind.len() && !line.contains('\n'));
         let begins = before.chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
         out.push_str(before);
-        match line.filter(|line| begins && !line.trim().is_empty()) {
-            Some(line) => {
-                out.extend([MARKS[0].to_string().as_str(), line, MARKS[1].to_string().as_str()]);
-                rest = &behind[line.len() + 1..];
-            }
-            None => {
-                out.push_str("!`");
-                rest = behind;
-            }
+        if let Some(line) = line.filter(|line| begins && !line.trim().is_empty()) {
+            out.extend([MARKS[0].to_string().as_str(), line, MARKS[1].to_string().as_str()]);
+            rest = &behind[line.len() + 1..];
+        } else {
+            out.push_str("!`");
+            rest = behind;
         }
     }
     out.push_str(rest);

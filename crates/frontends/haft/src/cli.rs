@@ -179,7 +179,7 @@ impl Cli {
             Some(CliCommand::Run(args)) => commands::run::run(&args),
             Some(CliCommand::Chat(args)) => commands::chat::run(*args),
             Some(CliCommand::Review(args)) => commands::review::run(*args),
-            Some(CliCommand::Commit(args)) => commands::commit::run(*args),
+            Some(CliCommand::Commit(args)) => commands::commit::run(&args),
             #[cfg(feature = "workflows")]
             Some(CliCommand::Workflows(args)) => commands::workflows::run(args.command),
             Some(CliCommand::Jobs(args)) => commands::jobs::run(args.command),

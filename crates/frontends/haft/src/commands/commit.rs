@@ -61,7 +61,7 @@ pub(crate) struct CommitArgs {
     pub(crate) common: Common,
 }
 
-pub(crate) fn run(args: CommitArgs) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(args: &CommitArgs) -> anyhow::Result<ProcessExit> {
     let (places, loaded) = super::configuration(&args.common)?;
     let project = wiring::project(None)?;
     // git runs what a repository configures, so it is not run in one that nobody trusts.
@@ -82,8 +82,8 @@ pub(crate) fn run(args: CommitArgs) -> anyhow::Result<ProcessExit> {
         return Err(usage_error(if args.all { text!("commit-nothing") } else { text!("commit-nothing-staged") }));
     };
     let masker = Masker::knowing(host.secret_values());
-    let task = masker.mask(&task(&args, &git, &change)).into_owned();
-    let result = worded(&args, &places, loaded.config, task)?;
+    let task = masker.mask(&task(args, &git, &change)).into_owned();
+    let result = worded(args, &places, loaded.config, task)?;
     let message = message(&result.text);
     match result.outcome {
         Outcome::Completed if !message.is_empty() => {}

@@ -101,8 +101,7 @@ struct ProjectFiles {
 impl ProjectFiles {
     fn of(root: &Path) -> Self {
         let mut found = Self { names: Vec::new(), all_shown: true, telling: Vec::new(), telling_bytes: 0 };
-        let walk =
-            ignore::WalkBuilder::new(root).require_git(false).sort_by_file_name(|one, other| one.cmp(other)).build();
+        let walk = ignore::WalkBuilder::new(root).require_git(false).sort_by_file_name(Ord::cmp).build();
         for entry in walk.filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file())) {
             let Some(name) = entry.path().strip_prefix(root).ok().and_then(Path::to_str) else { continue };
             let tells = entry.depth() <= TELLING_DEPTH
