@@ -119,11 +119,8 @@ impl SubagentRoster {
         let longest = Duration::from_secs(parent.running.limits().agent_seconds);
         let names = running_names(work, &parent.hub.names());
         let starts = work.iter().zip(found).zip(names).enumerate().map(|(index, ((assignment, agent), running_as))| {
-            let (mailbox, waiting) = match order {
-                WorkOrder::Parallel => (Some(parent.hub.register(&running_as, &agent.role)), true),
-                WorkOrder::Background => (Some(parent.hub.register(&running_as, &agent.role)), false),
-                WorkOrder::Serial => (None, true),
-            };
+            let mailbox = (order != WorkOrder::Serial).then(|| parent.hub.register(&running_as, &agent.role));
+            let waiting = (order != WorkOrder::Background).then(|| parent.config.agent.clone());
             ChildStart {
                 agent,
                 assignment: assignment.clone(),
@@ -131,7 +128,7 @@ impl SubagentRoster {
                 mailbox,
                 conversation: child_id(&parent.conversation, reply, &context.call_id, index),
                 call_id: context.call_id.clone(),
-                waiting: waiting.then(|| parent.config.agent.clone()),
+                waiting,
                 model: now.model.clone(),
                 turns: now.turns,
                 time: now.time.map_or(longest, |left| left.min(longest)),
@@ -179,10 +176,7 @@ impl SubAgents for SubagentRoster {
             let why = "sub-agents can only be started by a running turn";
             return Ok(work.iter().map(|one| child::refused(&one.name, "not_running", why)).collect());
         };
-        let at_once = match order {
-            WorkOrder::Parallel | WorkOrder::Background => hub::at_once(),
-            WorkOrder::Serial => 1,
-        };
+        let at_once = if order == WorkOrder::Serial { 1 } else { hub::at_once() };
         let children = starts.into_iter().map(|start| child::run(Arc::clone(&parent), start));
         Ok(futures::stream::iter(children).buffered(at_once).collect().await)
     }

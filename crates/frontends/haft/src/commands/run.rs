@@ -14,7 +14,7 @@ use haft_types::PermissionMode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use self::approve::TerminalApprover;
+pub(super) use self::approve::TerminalApprover;
 use crate::commands::options::{Compat, InputFormat, OutputFormat, RunArgs};
 use crate::commands::slash;
 use crate::exit::{ProcessExit, usage_error};
