@@ -38,6 +38,9 @@ pub(crate) use relay::Relayed;
 pub use shared_budget::SharedBudget;
 pub(crate) use shared_budget::{RequestQuote, Reservation};
 
+/// Agents that are about to start, and who starts them.
+type PreparedAgents = (Arc<ParentSession>, Vec<ChildStart>);
+
 /// The agents a session can start.
 pub(crate) struct SubagentRoster {
     ground: KnowledgePaths,
@@ -108,7 +111,7 @@ impl SubagentRoster {
         context: &ToolContext,
         order: WorkOrder,
         work: &[Assignment],
-    ) -> Result<Option<(Arc<ParentSession>, Vec<ChildStart>)>, UnknownAgent> {
+    ) -> Result<Option<PreparedAgents>, UnknownAgent> {
         let mut found = Vec::with_capacity(work.len());
         for one in work {
             let unknown = || UnknownAgent { name: one.name.clone(), names: self.names() };

@@ -111,7 +111,7 @@ impl Local {
     }
 
     pub(crate) fn keep_vectors(&self, model: &str, made: &[([u8; 32], Vec<f32>)]) -> Result<(), RagError> {
-        Ok(self.with_index(|index| index.keep_vectors(model, made))?.0)
+        self.with_index(|index| index.keep_vectors(model, made)).map(drop)
     }
 
     /// The passages that answer a question best, by its words and by its vector.

@@ -177,7 +177,7 @@ impl Session {
         io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
         let ToolOutput { mut envelope, images, changes, flow: _, health: _ } = output;
-        if let Some(described) = self.described(&images, io).await? {
+        if let Some(described) = Box::pin(self.described(&images, io)).await? {
             envelope.text = format!("{}\n\n{described}", envelope.text.trim_end());
         }
         secrets::mask_envelope(&self.config.safety.masker, &mut envelope);
