@@ -298,7 +298,7 @@ impl VectorServer {
 /// A collection of three files, asked by words and by what this server says of their meaning.
 fn hybrid(address: SocketAddr) -> Rig {
     let rig = Rig::new(Api::Anthropic, Script::turns([]).unwrap());
-    let docs = rig.project().join("docs");
+    let docs = rig.project().join("docs").display().to_string();
     for (name, text) in [
         ("garage.md", "# Garage\n\nThe automobile is parked here.\n"),
         ("kitchen.md", "# Kitchen\n\nAn apple lies on the table.\n"),
@@ -306,10 +306,10 @@ fn hybrid(address: SocketAddr) -> Rig {
     ] {
         rig.write(&format!("docs/{name}"), text);
     }
-    let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
     rig.configure(&format!(
         "{config}[providers.vectors]\napi = \"openai-chat\"\nbase_url = \"http://{address}/v1\"\n\
-         [model_roles]\nembedding = \"vectors/tiny\"\n[rag.docs]\nfolders = [{docs:?}]\n"
+         [model_roles]\nembedding = \"vectors/tiny\"\n[rag.docs]\nfolders = [\"{docs}\"]\n"
     ));
     rig
 }
@@ -358,7 +358,7 @@ fn under_a_limit_of_money_no_vectors_are_asked_for() {
     let server = VectorServer::start();
     let rig = hybrid(server.address);
     let call = Reply::call("use_rag_tool", json!({"server_name": "docs", "query": "automobile"}));
-    let old = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    let old = fs::read_to_string(rig.home().join("config.toml")).unwrap();
     let before = rig.server.base_url(Api::Anthropic);
     let rig = rig.with_script(Script::turns([call, Reply::text("Parked.")]).unwrap(), Api::Anthropic);
     rig.configure(&old.replace(&before, &rig.server.base_url(Api::Anthropic)));
