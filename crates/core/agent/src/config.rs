@@ -7,6 +7,7 @@ mod file;
 mod layers;
 mod model_roles;
 mod problem;
+mod schema;
 mod section;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ pub use file::edit;
 pub use layers::{LoadedConfig, Sources, ValueOrigin, check, flatten, load, lower};
 pub use model_roles::{ModelRole, ModelRoles};
 pub use problem::in_file;
+pub use schema::schema;
 pub use section::Section;
 
 /// Everything that can be configured. Reading it takes any section: [`load`], [`check`] and [`lower`] know which there are.

@@ -194,6 +194,15 @@ impl SqliteVersions {
         self.with(|connection| trim::used_bytes(connection))
     }
 
+    /// Forgets what these conversations changed, with the contents nothing else refers to, and overwrites what was deleted. Trees are
+    /// forgotten, too: they are looked at again when they are next needed.
+    pub fn purge(&self, conversations: &[ConversationId]) -> Result<(), VersionsError> {
+        if !self.exists() {
+            return Ok(());
+        }
+        self.with(|connection| trim::purge(connection, conversations))
+    }
+
     fn refused(&self, action: &'static str, source: io::Error) -> VersionsError {
         StoreError::Io { action, path: self.folder.clone(), source }.into()
     }

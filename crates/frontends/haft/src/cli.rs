@@ -21,6 +21,8 @@ use crate::commands::interactive::InterfaceStyle;
 use crate::commands::jobs::JobsArgs;
 use crate::commands::lib::LibArgs;
 use crate::commands::logs::LogArgs;
+use crate::commands::lone_word::{self, LoneWord};
+use crate::commands::man::ManArgs;
 #[cfg(feature = "mcp")]
 use crate::commands::mcp::McpArgs;
 use crate::commands::models::ModelsArgs;
@@ -37,7 +39,7 @@ use crate::commands::trust::TrustArgs;
 use crate::commands::useful::UsefulArgs;
 #[cfg(feature = "workflows")]
 use crate::commands::workflows::WorkflowsArgs;
-use crate::exit::ProcessExit;
+use crate::exit::{ProcessExit, usage_error};
 
 /// The commands of extensions, each with the feature that brings it, and whether this build has it.
 const EXTENSION_COMMANDS: [(&[&str], &str, bool); 6] = [
@@ -57,6 +59,45 @@ fn absent_command(args: &[OsString]) -> Option<String> {
         EXTENSION_COMMANDS.iter().find(|(command, _, is_here)| !is_here && is_named(command))?;
     Some(format!("{}\n", text!("cli-not-in-build", command = command.join(" "), feature)))
 }
+
+/// The arguments with what a noun alone does: it lists, or shows. `haft models --json` is `haft models list --json`.
+fn with_default_command(haft: &clap::Command, mut args: Vec<OsString>) -> Vec<OsString> {
+    let noun = args.get(1).and_then(|noun| haft.find_subcommand(noun));
+    let default = noun.and_then(|noun| DEFAULT_COMMANDS.into_iter().find(|name| noun.find_subcommand(name).is_some()));
+    let names_none =
+        args.get(2).is_none_or(|next| next.as_encoded_bytes().starts_with(b"-") && next != "-h" && next != "--help");
+    if let Some(default) = default.filter(|_| names_none) {
+        args.insert(2, default.into());
+    }
+    args
+}
+
+/// The options that `haft --help` shows: what most people need, of all that `haft run --help` does.
+const SHOWN_OPTIONS: [&str; 8] =
+    ["print", "plain", "help", "version", "resume_current", "resume", "model", "permission_mode"];
+
+/// The command with the same name everywhere for what names a conversation, a message, a call or a job.
+fn with_id_names(command: clap::Command, noun: &str) -> clap::Command {
+    let makes_one = command.get_name() == "new";
+    let command = command.mut_args(|arg| match (noun, arg.get_id().as_str()) {
+        ("conversations", "id" | "ids") if !makes_one => arg.value_name("CONVERSATION"),
+        (_, "conversation" | "resume") => match arg.get_action().takes_values() {
+            true => arg.value_name("CONVERSATION"),
+            false => arg,
+        },
+        ("jobs", "id" | "ids") => arg.value_name("JOB"),
+        (_, "message" | "at") => arg.value_name("MESSAGE"),
+        (_, "call") => arg.value_name("CALL"),
+        _ => arg,
+    });
+    command.mut_subcommands(|inner| {
+        let noun = if noun == "haft" { inner.get_name().to_owned() } else { noun.to_owned() };
+        with_id_names(inner, &noun)
+    })
+}
+
+/// What a noun alone means: the first of these it has.
+const DEFAULT_COMMANDS: [&str; 3] = ["list", "show", "status"];
 
 /// A coding agent for the terminal, built around a context engine.
 #[derive(Debug, Parser)]
@@ -86,9 +127,10 @@ impl Cli {
     /// The command line as clap knows it. `haft -p` takes what `haft run` takes, but only `haft run --help` shows it.
     pub(crate) fn definition() -> clap::Command {
         let command = Self::command().mut_args(|arg| {
-            let shown = ["print", "plain", "help", "version"].contains(&arg.get_id().as_str());
+            let shown = SHOWN_OPTIONS.contains(&arg.get_id().as_str());
             arg.hide(!shown)
         });
+        let command = with_id_names(command, "haft");
         let template = reference::help_template(&command);
         command.help_template(template)
     }
@@ -101,7 +143,17 @@ impl Cli {
         if let Some(absent) = absent_command(args.get(1..).unwrap_or_default()) {
             return Err(definition.error(ErrorKind::InvalidSubcommand, absent));
         }
-        Self::from_arg_matches(&definition.try_get_matches_from(args)?)
+        Self::parse_with(&mut definition, args)
+    }
+
+    fn parse_with(definition: &mut clap::Command, args: Vec<OsString>) -> Result<Self, clap::Error> {
+        let args = with_default_command(definition, args);
+        let matches = definition.try_get_matches_from_mut(&args).map_err(|error| {
+            let mistyped = lone_word::mistyped(definition, args.get(1..).unwrap_or_default());
+            let mistyped = mistyped.filter(|_| error.kind() == ErrorKind::UnknownArgument);
+            mistyped.map_or(error, |text| definition.error(ErrorKind::InvalidSubcommand, text))
+        })?;
+        Self::from_arg_matches(&matches)
     }
 
     /// Does what the command line says.
@@ -142,12 +194,29 @@ impl Cli {
             Some(CliCommand::Doctor(args)) => commands::doctor::run(&args),
             Some(CliCommand::Logs(args)) => commands::logs::run(&args),
             Some(CliCommand::Events(args)) => commands::events::run(&args),
+            Some(CliCommand::Man(args)) => commands::man::run(&args),
             Some(CliCommand::Completions { shell }) => commands::completions::run(shell),
             None if self.print => commands::run::run(&self.run),
-            None => commands::interactive::run(
-                &self.run,
-                if self.plain { InterfaceStyle::Plain } else { InterfaceStyle::AsConfigured },
-            ),
+            None => self.interactive(),
+        }
+    }
+
+    /// `haft` with no command, or with something in the place of one.
+    fn interactive(self) -> anyhow::Result<ProcessExit> {
+        let style = if self.plain { InterfaceStyle::Plain } else { InterfaceStyle::AsConfigured };
+        match lone_word::settle(&Self::definition(), &self.run)? {
+            LoneWord::Prompt => commands::interactive::run(&self.run, style),
+            LoneWord::Command(name) if name == "help" => {
+                Self::definition().print_help()?;
+                Ok(ProcessExit::Completed)
+            }
+            LoneWord::Command(name) => {
+                match Self::parse_with(&mut Self::definition(), vec!["haft".into(), name.into()]) {
+                    Ok(meant) => meant.run(),
+                    Err(error) => Err(usage_error(error.to_string())),
+                }
+            }
+            LoneWord::Left => Ok(ProcessExit::Usage),
         }
     }
 }
@@ -168,7 +237,7 @@ pub(crate) enum CliCommand {
     ///
     /// Workflows lie in `.haft/workflows` of the project and in your own `workflows` folder, as YAML. `docs/workflows.md` describes them.
     #[cfg(feature = "workflows")]
-    #[command(visible_alias = "workflow")]
+    #[command(alias = "workflow")]
     Workflows(WorkflowsArgs),
     /// List, show, follow and stop background runs.
     ///
@@ -179,7 +248,7 @@ pub(crate) enum CliCommand {
     ///
     /// A scripted model drives the real agent.
     Demo(DemoArgs),
-    /// List, show, search, fork, export, import and back up conversations.
+    /// List, show, search, revise, fork, purge, export and import conversations.
     #[command(alias = "conversation")]
     Conversations(ConversationsArgs),
     /// Inspect, replay and edit what is sent to the model.
@@ -233,7 +302,7 @@ pub(crate) enum CliCommand {
     /// The conversation itself is kept; a fork that ends at the message becomes the current one. Files that something else changed
     /// since are left as they are, and reported; the exit code is 3 then.
     Rewind(RewindArgs),
-    /// List, add and explain permission rules.
+    /// List, add, remove and explain permission rules.
     #[command(alias = "permission")]
     Permissions(PermissionsArgs),
     /// Show sandbox status, and test the sandbox.
@@ -252,7 +321,7 @@ pub(crate) enum CliCommand {
     ///
     /// Instruction files of a trusted folder are sent to the model, and what it configures (hooks, MCP servers, tools) may run.
     Trust(TrustArgs),
-    /// Show the configuration and where each value comes from.
+    /// Show and change the configuration.
     Config(ConfigArgs),
     /// Check the store and the environment, and repair what can be repaired.
     ///
@@ -268,7 +337,12 @@ pub(crate) enum CliCommand {
     /// `--output-format stream-json` prints them, `--input-format stream-json` reads them.
     #[command(alias = "event")]
     Events(EventsArgs),
+    /// Show man pages, or write them to a folder.
+    Man(ManArgs),
     /// Print shell completions.
+    ///
+    /// They know conversations, models, agents, rules and keys of the configuration. For bash: `source <(haft completions bash)` in
+    /// `~/.bashrc`; for zsh the same in `~/.zshrc`; for fish: `haft completions fish | source` in its `config.fish`.
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
@@ -295,6 +369,44 @@ mod tests {
             let known = command.find_subcommand(singular).is_some_and(|found| found.get_name() == name);
             assert!(known || singular_itself.contains(&name), "`haft {singular}`");
         }
+    }
+
+    #[test]
+    fn a_noun_alone_lists_or_shows() {
+        let haft = Cli::definition();
+        for noun in haft.get_subcommands().filter(|command| command.has_subcommands()) {
+            for name in std::iter::once(noun.get_name()).chain(noun.get_all_aliases()) {
+                for flags in [&[] as &[&str], &["--json"]] {
+                    let args = ["haft", name].iter().chain(flags).map(OsString::from).collect();
+                    let parsed = Cli::parse_with(&mut Cli::definition(), args);
+                    assert!(parsed.is_ok(), "haft {name} {flags:?}: {parsed:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_names_a_conversation_is_called_the_same_everywhere() {
+        fn check(command: &clap::Command, path: &str) {
+            for arg in command.get_arguments().filter(|arg| arg.get_action().takes_values()) {
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                let names = arg.get_value_names().unwrap_or_default();
+                let is_conversation = help.to_lowercase().contains("the beginning of one, or a name")
+                    || help.to_lowercase().contains("beginnings of ids, or names");
+                assert!(!is_conversation || names == ["CONVERSATION"], "{path} {}: {names:?}", arg.get_id());
+            }
+            command.get_subcommands().for_each(|inner| check(inner, &format!("{path} {}", inner.get_name())));
+        }
+        Cli::definition().get_subcommands().for_each(|command| check(command, command.get_name()));
+    }
+
+    #[test]
+    fn the_help_shows_what_most_people_need() {
+        let help = Cli::definition().render_help().to_string();
+        for option in ["-c, --continue", "-r, --resume", "-m, --model", "--permission-mode", "-p, --print"] {
+            assert!(help.contains(option), "{option}: {help}");
+        }
+        assert!(!help.contains("--max-turns"));
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub(crate) mod interactive;
 pub(crate) mod jobs;
 pub(crate) mod lib;
 pub(crate) mod logs;
+pub(crate) mod lone_word;
+pub(crate) mod man;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
 pub(crate) mod models;
@@ -29,6 +31,7 @@ pub(crate) mod reference;
 pub(crate) mod review;
 pub(crate) mod run;
 pub(crate) mod sandbox;
+pub(crate) mod side_editor;
 pub(crate) mod slash;
 pub(crate) mod tools;
 pub(crate) mod trust;
@@ -39,7 +42,7 @@ pub(crate) mod workflows;
 use haft_agent::Places;
 use haft_agent::config::{LoadedConfig, Sources, load};
 
-use crate::commands::options::Common;
+use crate::commands::options::{Common, RunArgs};
 use crate::wiring;
 use crate::wiring::log;
 
@@ -54,5 +57,12 @@ fn configuration(common: &Common) -> anyhow::Result<(Places, LoadedConfig)> {
         sections: wiring::sections(),
     })?;
     log::start(places.log(), wiring::log_level(&loaded.config)?);
+    Ok((places, loaded))
+}
+
+/// The same for a run, with the permission rules it is given.
+fn run_configuration(args: &RunArgs) -> anyhow::Result<(Places, LoadedConfig)> {
+    let (places, mut loaded) = configuration(&args.common)?;
+    permissions::add_for_run(&mut loaded.config.permissions, args)?;
     Ok((places, loaded))
 }

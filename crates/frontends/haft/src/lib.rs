@@ -37,6 +37,10 @@ pub fn run() -> ExitCode {
         return code;
     }
     exit::mask_panics();
+    // A shell that completes a command line asks in its own way.
+    if let Some(code) = commands::completions::answer(std::env::args_os()) {
+        return code;
+    }
     match cli::Cli::from_process() {
         Ok(cli) => match cli.run() {
             Ok(exit) => exit.into(),

@@ -77,8 +77,10 @@ pub fn load(sources: &Sources) -> Result<LoadedConfig, ConfigError> {
     }
     for (name, value) in &sources.environment {
         if let Some(key) = key_of_variable(name, sections) {
-            merge.add(assignment(&key, value)?, &ValueOrigin::Variable(name.clone()));
-            merge.check().map_err(|problem| ConfigError::InVariable { name: name.clone(), problem })?;
+            let bad = |problem: String| ConfigError::InVariable { name: name.clone(), problem };
+            let layer = assignment(&key, value).map_err(|error| bad(error.to_string()))?;
+            merge.add(layer, &ValueOrigin::Variable(name.clone()));
+            merge.check().map_err(bad)?;
         }
     }
     for set in &sources.set {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use toml::{Spanned, Table, Value};
 
-use super::{Config, problem};
+use super::{Config, problem, schema};
 use crate::error::ConfigError;
 
 /// A section beside those of the core.
@@ -29,6 +29,8 @@ enum SectionKind {
         complete: fn(Option<&Value>) -> Result<Value, SectionError>,
         /// Whether the section of a file's text can be read; the error has a place.
         check_text: fn(&'static str, &str) -> Result<(), toml::de::Error>,
+        /// What may stand in it.
+        schema: fn() -> serde_json::Value,
     },
     /// Its owner is not part of this build.
     Absent,
@@ -43,7 +45,14 @@ enum SectionError {
 impl Section {
     /// The section of this name, which is read as a `T`.
     pub fn of<T: DeserializeOwned + Serialize + Default>(name: &'static str) -> Self {
-        Self { name, kind: SectionKind::Typed { complete: complete::<T>, check_text: check_text_as::<T> } }
+        Self {
+            name,
+            kind: SectionKind::Typed {
+                complete: complete::<T>,
+                check_text: check_text_as::<T>,
+                schema: schema::of::<T>,
+            },
+        }
     }
 
     /// A section whose owner is not part of this build: whatever it holds is taken, and nothing comes of it.
@@ -54,6 +63,14 @@ impl Section {
     /// Its name.
     pub fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// What may stand in it, as JSON Schema; anything where its owner is not part of this build.
+    pub(super) fn schema(&self) -> serde_json::Value {
+        match self.kind {
+            SectionKind::Typed { schema, .. } => schema(),
+            SectionKind::Absent => serde_json::Value::Bool(true),
+        }
     }
 
     /// Whether its owner is part of this build.

@@ -264,3 +264,24 @@ fn a_guard_releases_what_it_holds_when_it_is_dropped() {
     drop(port.undoing().unwrap());
     drop(port.undoing().unwrap());
 }
+
+#[test]
+fn what_a_purged_conversation_changed_is_gone_and_the_rest_stays() {
+    let (folder, versions) = versions(10);
+    let (gone, shared, kept) = (noise(1, 3_000), noise(2, 3_000), noise(3, 3_000));
+    for (of, id, bytes) in [("a", "1", &gone), ("a", "2", &shared), ("b", "3", &shared), ("b", "4", &kept)] {
+        change(&versions, of, id, "/p/a", bytes);
+    }
+    versions.purge(&[conversation("a"), conversation("unknown")]).unwrap();
+    assert!(versions.steps(&conversation("a")).unwrap().is_empty());
+    assert!(versions.content(ContentHash::of(&gone)).is_err());
+    assert_eq!(versions.content(ContentHash::of(&shared)).unwrap(), shared);
+    assert_eq!(versions.content(ContentHash::of(&kept)).unwrap(), kept);
+    for entry in std::fs::read_dir(folder.path().join("versions")).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap_or_default();
+        assert!(!bytes.windows(64).any(|window| window == &gone[..64]));
+    }
+    let empty = reopened(folder.path().join("elsewhere").as_path(), 10);
+    empty.purge(&[conversation("a")]).unwrap();
+    assert!(!empty.exists(), "nothing is made");
+}

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use haft_store::database::{SqliteFailure, immediate};
+use haft_types::ConversationId;
 use rusqlite::Connection;
 
 use super::live::{self, LiveUse};
@@ -37,6 +38,21 @@ pub(super) fn trim(connection: &mut Connection, folder: &Path, cap: u64) -> Resu
     let mut pages = vacuum.query([])?;
     while pages.next()?.is_some() {}
     // What is free is cut off the file only here. Somebody who still reads may keep it from happening now.
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(())
+}
+
+/// Removes what these conversations changed, and every trace of it in the file.
+pub(super) fn purge(connection: &mut Connection, conversations: &[ConversationId]) -> Result<(), SqliteFailure> {
+    connection.pragma_update(None, "secure_delete", "ON")?;
+    let transaction = immediate(connection)?;
+    for conversation in conversations {
+        transaction.execute("DELETE FROM steps WHERE conversation = ?1", [conversation.as_str()])?;
+    }
+    transaction.execute("DELETE FROM trees", [])?;
+    sweep(&transaction)?;
+    transaction.commit()?;
+    connection.execute_batch("VACUUM")?;
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     Ok(())
 }

@@ -35,3 +35,21 @@ conversations-unknown = there is no conversation `{ $text }`; `haft conversation
 conversations-unknown-in-trash = there is no conversation `{ $text }` in the trash; `haft conversations list --trash` shows them
 conversations-search-none = Nothing found.
 conversations-search-none-here = Nothing found in this project; `--all` searches every one.
+conversations-revise-nothing = give the new text, or `--metadata`
+conversations-revise-no-text = message `{ $message }` has no text: it is made of tool calls or results, which the messages around it belong to
+conversations-revised = revised message { $message } of { $conversation }
+conversations-purge-server = conversations are stored on a server (`store.url`); purge them there
+conversations-purge-forks = these conversations share its messages, because they were forked from it: { $forks }. Purge them, too, with `--forks`
+conversations-purge-force = purging cannot be taken back and is asked about at a terminal; `--force` purges without asking
+conversations-purge-sure =
+    { $count ->
+        [one] Purge this conversation and { $others } that belong to it (of sub-agents, and forks), with its requests, the undo of its file changes, and its copies in backups? This cannot be taken back. (y/n)
+       *[other] Purge these { $count } conversations and { $others } that belong to them (of sub-agents, and forks), with their requests, the undo of their file changes, and their copies in backups? This cannot be taken back. (y/n)
+    }
+conversations-purge-really = Type { $id } to purge for good:
+conversations-purge-left = nothing was purged
+conversations-purged =
+    { $count ->
+        [one] Purged 1 conversation, from { $backups } backups, too.
+       *[other] Purged { $count } conversations, from { $backups } backups, too.
+    }

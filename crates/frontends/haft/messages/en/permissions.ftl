@@ -16,3 +16,11 @@ permissions-added =
        *[other] Added { $count } { $decision } rules to `{ $file }`.
     }
 permissions-mode = The mode is `{ $mode }`.
+permissions-removed =
+    { $count ->
+        [one] Removed 1 rule from `{ $file }`.
+       *[other] Removed { $count } rules from `{ $file }`.
+    }
+permissions-no-such-rule = there is no rule `{ $rule }` in `{ $file }`; `haft permissions list` shows the rules in force and where they come from
+permissions-rule-elsewhere = the rule `{ $rule }` is in { $lists } only
+permissions-which-rule = the rule `{ $rule }` is in { $lists }; say which with `--allow`, `--ask` or `--deny`

@@ -134,6 +134,13 @@ pub(crate) fn run(kind: KnowledgeKind, command: Option<CatalogueCommand>) -> any
     Ok(ProcessExit::Completed)
 }
 
+/// The names of a kind, each with its description.
+pub(super) fn names(kind: KnowledgeKind) -> Vec<(String, String)> {
+    let Ok(place) = CatalogueContext::find(&Common::default()) else { return Vec::new() };
+    let found = items::of(kind, &place.ground, &place);
+    found.list.iter().map(|item| (item.name.clone(), item.about.clone())).collect()
+}
+
 /// What is wrong with files, and why those of the project are missing.
 pub(super) fn warn(place: &CatalogueContext, problems: &[FileProblem]) {
     if !place.standing.is_trusted() {

@@ -1,13 +1,216 @@
-//! `haft completions`.
+//! `haft completions`: scripts for shells that ask haft itself what can stand there, so that ids, models and names are known.
+//!
+//! The script calls haft with [`VARIABLE`] set. Whatever cannot be read then is not offered; nothing is printed but candidates.
 
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Command;
 use clap_complete::Shell;
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use clap_complete::env::{CompleteEnv, Shells};
+use haft_project::KnowledgeKind;
+use haft_store::ConversationScope;
 
 use crate::cli::Cli;
-use crate::exit::ProcessExit;
+use crate::commands::options::Common;
+use crate::commands::{catalogue, config};
+use crate::exit::{ProcessExit, usage_error};
+use crate::jobs::JobFolder;
+use crate::wiring;
+
+/// Says to the process that a shell asks for candidates.
+const VARIABLE: &str = "HAFT_COMPLETE";
 
 pub(crate) fn run(shell: Shell) -> anyhow::Result<ProcessExit> {
+    let shells = Shells::builtins();
+    let name = shell.to_string();
+    let completer = shells.completer(&name).ok_or_else(|| usage_error(name.clone()))?;
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::definition(), "haft", &mut script);
+    completer.write_registration(VARIABLE, "haft", "haft", "haft", &mut script)?;
     crate::output::print_exact(&String::from_utf8(script)?)?;
     Ok(ProcessExit::Completed)
+}
+
+/// Answers a shell, if one asks.
+pub(crate) fn answer(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    std::env::var_os(VARIABLE)?;
+    let here = std::env::current_dir().ok();
+    let completed = CompleteEnv::with_factory(|| with_candidates(Cli::definition(), "haft"))
+        .var(VARIABLE)
+        .try_complete(args, here.as_deref());
+    match completed {
+        Ok(false) => None,
+        Ok(true) => Some(ExitCode::SUCCESS),
+        Err(_) => Some(ExitCode::FAILURE),
+    }
+}
+
+/// The command with candidates for the values that only haft knows, and its inner commands likewise.
+fn with_candidates(command: Command, path: &str) -> Command {
+    let parent = path.to_owned();
+    let command = command.mut_args(|arg| match candidates(&parent, arg.get_id().as_str()) {
+        Some(offer) => arg.add(ArgValueCandidates::new(move || {
+            offer().into_iter().map(|(value, help)| CompletionCandidate::new(value).help(Some(help.into()))).collect()
+        })),
+        None => arg,
+    });
+    let inner = path.to_owned();
+    command.mut_subcommands(move |sub| {
+        let path = format!("{inner} {}", sub.get_name());
+        with_candidates(sub, &path)
+    })
+}
+
+/// Values and what to say of each.
+type Offer = fn() -> Vec<(String, String)>;
+
+/// What can stand in an argument of a command.
+fn candidates(path: &str, arg: &str) -> Option<Offer> {
+    let noun = path.split(' ').nth(1).unwrap_or("run");
+    Some(match (noun, arg) {
+        ("jobs", "id" | "ids") => jobs,
+        (
+            "conversations" | "context" | "changes" | "undo" | "redo" | "rewind" | "useful",
+            "id" | "ids" | "conversation",
+        )
+        | (_, "resume" | "conversation") => {
+            if path.ends_with(" new") {
+                return None;
+            }
+            if path.ends_with(" restore") { trash } else { conversations }
+        }
+        ("models", "name") if !path.ends_with(" add") => models,
+        (_, "model") => models,
+        (_, "agent") => agents,
+        ("agents", "name") => agents,
+        ("rules", "name") => rules,
+        ("skills", "name") => skills,
+        ("commands", "name") => slash_commands,
+        ("permissions", "rules") if path.ends_with(" remove") => permission_rules,
+        (_, "allow" | "deny") if noun != "permissions" => permission_rules,
+        ("config", "key") => keys,
+        (_, "set") => settings,
+        _ => return None,
+    })
+}
+
+fn of_store(scope: ConversationScope<'_>) -> Vec<(String, String)> {
+    let list = || {
+        let (places, loaded) = super::configuration(&Common::default()).ok()?;
+        // A look must not make a database.
+        if loaded.config.store.url.is_none() && !places.database().exists() {
+            return None;
+        }
+        let store = wiring::open_store(&places, &loaded.config).ok()?;
+        wiring::runtime().ok()?.block_on(store.list(scope)).ok()
+    };
+    let name = |text: &str| haft_text::sanitise(text).lines().next().unwrap_or_default().to_owned();
+    list().unwrap_or_default().iter().map(|one| (one.id.to_string(), name(&one.name))).collect()
+}
+
+fn conversations() -> Vec<(String, String)> {
+    wiring::project(None)
+        .map(|project| of_store(ConversationScope::Namespace(&project.namespace())))
+        .unwrap_or_default()
+}
+
+fn trash() -> Vec<(String, String)> {
+    of_store(ConversationScope::Trash)
+}
+
+fn jobs() -> Vec<(String, String)> {
+    let Ok(places) = wiring::places() else { return Vec::new() };
+    let all = JobFolder::at(places.jobs()).all().unwrap_or_default();
+    all.into_iter().map(|job| (job.told.id, job.told.task.unwrap_or_default())).collect()
+}
+
+fn models() -> Vec<(String, String)> {
+    let Ok((_, loaded)) = super::configuration(&Common::default()) else { return Vec::new() };
+    let built_in = haft_model::BuiltIn::get().models();
+    let mut names: Vec<String> = loaded.config.models.keys().cloned().chain(built_in).collect();
+    names.extend(loaded.config.model_aliases.keys().cloned());
+    names.sort();
+    names.dedup();
+    names.into_iter().map(|name| (name, String::new())).collect()
+}
+
+fn agents() -> Vec<(String, String)> {
+    catalogue::names(KnowledgeKind::Agents)
+}
+
+fn rules() -> Vec<(String, String)> {
+    catalogue::names(KnowledgeKind::Rules)
+}
+
+fn skills() -> Vec<(String, String)> {
+    catalogue::names(KnowledgeKind::Skills)
+}
+
+fn slash_commands() -> Vec<(String, String)> {
+    catalogue::names(KnowledgeKind::Commands)
+}
+
+fn permission_rules() -> Vec<(String, String)> {
+    let Ok((_, loaded)) = super::configuration(&Common::default()) else { return Vec::new() };
+    let config = loaded.config.permissions;
+    let long = config.rules.iter().map(|rule| (rule.rule.clone(), rule.decision.to_string()));
+    let listed = [("allow", &config.allow), ("ask", &config.ask), ("deny", &config.deny)];
+    let listed =
+        listed.into_iter().flat_map(|(decision, rules)| rules.iter().map(|rule| (rule.clone(), decision.to_owned())));
+    listed.chain(long).collect()
+}
+
+fn keys() -> Vec<(String, String)> {
+    config::schema::keys().into_iter().map(|key| (key, String::new())).collect()
+}
+
+fn settings() -> Vec<(String, String)> {
+    config::schema::keys().into_iter().map(|key| (format!("{key}="), String::new())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offered(words: &[&str]) -> Vec<String> {
+        let mut haft = with_candidates(Cli::definition(), "haft");
+        haft.build();
+        let args = words.iter().map(OsString::from).collect();
+        let found = clap_complete::engine::complete(&mut haft, args, words.len() - 1, None).unwrap();
+        found.iter().map(|one| one.get_value().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn every_command_and_every_option_is_offered() {
+        fn check(command: &Command, path: &[&str]) {
+            let with = |last: &str| offered(&[path, &[last]].concat());
+            let (names, options) = (with(""), with("--"));
+            for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(clap::Arg::get_long) {
+                assert!(options.contains(&format!("--{arg}")), "{path:?} --{arg}: {options:?}");
+            }
+            for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+                assert!(names.contains(&inner.get_name().to_owned()), "{path:?} {}: {names:?}", inner.get_name());
+                check(inner, &[path, &[inner.get_name()]].concat());
+            }
+        }
+        let mut haft = Cli::definition();
+        haft.build();
+        check(&haft, &["haft"]);
+    }
+
+    #[test]
+    fn keys_and_models_are_offered() {
+        assert!(offered(&["haft", "config", "get", "retry."]).contains(&"retry.attempts".to_owned()));
+        assert!(offered(&["haft", "run", "--set", "retry."]).contains(&"retry.attempts=".to_owned()));
+        assert!(!offered(&["haft", "run", "-m", "anthropic/"]).is_empty());
+        assert!(!offered(&["haft", "models", "show", "anthropic/"]).is_empty());
+    }
+
+    #[test]
+    fn every_shell_has_a_script() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
+            assert!(Shells::builtins().completer(&shell.to_string()).is_some(), "{shell}");
+        }
+    }
 }

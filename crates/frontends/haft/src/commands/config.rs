@@ -1,12 +1,15 @@
-//! `haft config`.
+//! `haft config`: what is configured, and where it comes from.
+
+mod change;
+pub(crate) mod schema;
 
 use clap::{Args, Subcommand};
 use haft_agent::config::LoadedConfig;
 use serde_json::json;
 
 use crate::commands::options::Common;
-use crate::exit::ProcessExit;
-use crate::output;
+use crate::exit::{ProcessExit, usage_error};
+use crate::{output, wiring};
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
@@ -27,6 +30,40 @@ pub(crate) enum ConfigCommand {
         #[command(flatten)]
         common: Common,
     },
+    /// Print the value of a key, or of everything below it.
+    Get {
+        /// The key, such as `retry.attempts`.
+        key: String,
+        /// Show where each value comes from.
+        #[arg(long)]
+        origin: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Set a value in your config.toml, which keeps its comments and layout.
+    ///
+    /// The value is TOML; what is not TOML is a string. Nothing is written unless the whole file is valid afterwards.
+    Set {
+        /// The key, such as `retry.attempts`.
+        key: String,
+        /// The value.
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+    },
+    /// Remove a value, or a table, from your config.toml.
+    Unset {
+        /// The key, such as `retry.attempts`.
+        key: String,
+    },
+    /// Open your config.toml in `$VISUAL` or `$EDITOR`; it is written once it is valid.
+    Edit,
+    /// Print the path of your config.toml.
+    Path,
+    /// Print the JSON Schema of config.toml, for editors and checkers.
+    Schema,
 }
 
 pub(crate) fn run(command: &ConfigCommand) -> anyhow::Result<ProcessExit> {
@@ -39,6 +76,39 @@ pub(crate) fn run(command: &ConfigCommand) -> anyhow::Result<ProcessExit> {
                 output::print(&as_text(&loaded, *origin))?;
             }
         }
+        ConfigCommand::Get { key, origin, json, common } => return get(key, *origin, *json, common),
+        ConfigCommand::Set { key, value } => change::set(key, value)?,
+        ConfigCommand::Unset { key } => change::unset(key)?,
+        ConfigCommand::Edit => change::edit()?,
+        ConfigCommand::Path => output::say(&wiring::places()?.config_file().display().to_string())?,
+        ConfigCommand::Schema => output::print_exact(&format!("{:#}\n", schema::whole()))?,
+    }
+    Ok(ProcessExit::Completed)
+}
+
+/// Prints one value as it is, or all below the key with their keys.
+fn get(key: &str, with_origin: bool, json: bool, common: &Common) -> anyhow::Result<ProcessExit> {
+    let (_, mut loaded) = super::configuration(common)?;
+    let below = format!("{key}.");
+    loaded.values.retain(|one, _| one == key || one.starts_with(&below));
+    match loaded.values.get(key) {
+        Some(value) if json && !with_origin => output::print_json(&serde_json::to_value(value)?)?,
+        Some(value) if !json && !with_origin => {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            output::say(&text)?;
+        }
+        _ if loaded.values.is_empty() && schema::knows(key) => {
+            output::tell(&format!("haft: {}", text!("config-not-set", key)));
+            return Ok(ProcessExit::Failed);
+        }
+        _ if loaded.values.is_empty() => {
+            let known = schema::keys();
+            let near = haft_model::nearest(key, known.iter().map(String::as_str));
+            let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            return Err(usage_error(text!("config-unknown-key", key, near)));
+        }
+        _ if json => output::print_json(&as_json(&loaded)?)?,
+        _ => output::print(&as_text(&loaded, with_origin))?,
     }
     Ok(ProcessExit::Completed)
 }

@@ -6,6 +6,8 @@ mod cost;
 #[cfg(feature = "imports")]
 mod import;
 mod list;
+mod purge;
+mod revise;
 mod search;
 mod show;
 mod stats;
@@ -54,6 +56,15 @@ pub(crate) enum ConversationsCommand {
     Delete(DeleteArgs),
     /// Restore conversations from the trash.
     Restore(RestoreArgs),
+    /// Purge conversations for good, with their requests, undo steps and copies in backups.
+    ///
+    /// Those of their sub-agents go with them. Afterwards no file of haft's holds what was said in them; lines of the log from the
+    /// time they were at work are removed, too. It is asked twice.
+    Purge(PurgeArgs),
+    /// Revise a message: change its text or metadata from now on.
+    ///
+    /// The message as it was stays in the store; what is sent to the model from now on is the revised one.
+    Revise(ReviseArgs),
     /// Fork a conversation: copy it up to a message.
     Fork(ForkArgs),
     /// Export a conversation as JSON, or all of them to a folder.
@@ -212,6 +223,43 @@ pub(crate) struct RestoreArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct PurgeArgs {
+    /// Ids, beginnings of ids, or names; in the trash, too.
+    #[arg(required = true, value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+    /// Purge the conversations, too, that were forked from them and share their messages.
+    #[arg(long)]
+    pub(crate) forks: bool,
+    /// Do not ask.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReviseArgs {
+    /// The message, as `show` names it.
+    pub(crate) message: String,
+    /// Its new text; `-` reads it from standard input. As before when absent.
+    pub(crate) text: Option<String>,
+    /// The conversation: an id, the beginning of one, or a name; the current one when absent.
+    #[arg(long = "conversation", value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// Metadata to add to the message; the value is JSON or else a string. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) metadata: Vec<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ForkArgs {
     /// An id, the beginning of one, or a name; the current conversation when absent.
     pub(crate) id: Option<String>,
@@ -284,6 +332,9 @@ pub(crate) struct NamespacesArgs {
 pub(crate) struct BackupArgs {
     #[command(subcommand)]
     pub(crate) command: Option<BackupCommand>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -322,6 +373,8 @@ pub(crate) fn run(command: ConversationsCommand) -> anyhow::Result<ProcessExit> 
             ConversationsCommand::Rename(args) => change::rename(&args).await,
             ConversationsCommand::Delete(args) => change::delete(&args).await,
             ConversationsCommand::Restore(args) => change::restore(&args).await,
+            ConversationsCommand::Purge(args) => purge::run(&args).await,
+            ConversationsCommand::Revise(args) => revise::run(args).await,
             ConversationsCommand::Fork(args) => change::fork(args).await,
             ConversationsCommand::Export(args) => transfer::export(&args).await,
             ConversationsCommand::Stats(args) => stats::run(&args).await,

@@ -19,7 +19,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     if args.output_format != OutputFormat::StreamJson {
         return Err(usage_error(text!("run-stream-formats")));
     }
-    let (places, loaded) = super::configuration(&args.common)?;
+    let (places, loaded) = super::run_configuration(args)?;
     let dialect = match args.compat {
         None => Dialect::Haft,
         Some(Compat::Claude) => Dialect::Claude,

@@ -49,10 +49,10 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
     if !at_a_terminal() {
         return Err(usage_error(text!("interactive-no-terminal")));
     }
-    let (places, mut loaded) = super::configuration(&args.common)?;
+    let (places, mut loaded) = super::run_configuration(args)?;
     if args.model.is_none() && haft_agent::configured_model(&loaded.config).is_none() {
         match setup::run(&places, &loaded.config)? {
-            SetupOutcome::Model => loaded = super::configuration(&args.common)?.1,
+            SetupOutcome::Model => loaded = super::run_configuration(args)?.1,
             SetupOutcome::Demo => return super::demo::run(&DemoArgs::default()),
             SetupOutcome::Left => return Ok(ProcessExit::Completed),
         }

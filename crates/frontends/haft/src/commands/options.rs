@@ -60,6 +60,14 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "MODE")]
     pub(crate) permission_mode: Option<PermissionMode>,
 
+    /// Allow what this rule matches, in this run only; may be repeated. See `haft permissions add --help`.
+    #[arg(long, value_name = "RULE")]
+    pub(crate) allow: Vec<String>,
+
+    /// Deny what this rule matches, in this run only; may be repeated.
+    #[arg(long, value_name = "RULE")]
+    pub(crate) deny: Vec<String>,
+
     /// Ask for permission instead of denying it: on the terminal, or with `--input-format stream-json` the
     /// program that writes the input.
     #[arg(long)]

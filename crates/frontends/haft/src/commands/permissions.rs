@@ -2,22 +2,23 @@
 
 mod add;
 mod explain;
+mod remove;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use haft_agent::{Places, Project};
-use haft_permission::{Confinement, Permissions};
+use haft_permission::{Confinement, Permissions, PermissionsConfig};
 use haft_types::Decision;
 use haft_types::PermissionMode;
 use serde_json::json;
 
-use crate::commands::options::Common;
+use crate::commands::options::{Common, RunArgs};
 use crate::exit::ProcessExit;
 use crate::output::{self, TextTable};
 use crate::wiring;
 
-pub(crate) use add::add;
+pub(crate) use add::{add, check_rule};
 
 #[derive(Debug, Args)]
 pub(crate) struct PermissionsArgs {
@@ -47,6 +48,21 @@ pub(crate) enum PermissionsCommand {
         #[arg(long, conflicts_with = "deny")]
         ask: bool,
         /// Deny what they match.
+        #[arg(long)]
+        deny: bool,
+    },
+    /// Remove permission rules from your config.toml.
+    Remove {
+        /// The rules, as `list` shows them.
+        #[arg(required = true)]
+        rules: Vec<String>,
+        /// Remove them from what is allowed.
+        #[arg(long, conflicts_with_all = ["ask", "deny"])]
+        allow: bool,
+        /// Remove them from what is asked about.
+        #[arg(long, conflicts_with = "deny")]
+        ask: bool,
+        /// Remove them from what is denied.
         #[arg(long)]
         deny: bool,
     },
@@ -95,9 +111,23 @@ pub(crate) fn run(command: PermissionsCommand) -> anyhow::Result<ProcessExit> {
             };
             add::run(decision, &rules)?;
         }
+        PermissionsCommand::Remove { rules, allow, ask, deny } => {
+            let decision = [(allow, Decision::Allow), (ask, Decision::Ask), (deny, Decision::Deny)];
+            remove::run(decision.iter().find(|(is_chosen, _)| *is_chosen).map(|(_, decision)| *decision), &rules)?;
+        }
         PermissionsCommand::Explain(args) => explain::run(&args)?,
     }
     Ok(ProcessExit::Completed)
+}
+
+/// Adds the rules of `--allow` and `--deny` to those of the configuration, for this run.
+pub(crate) fn add_for_run(config: &mut PermissionsConfig, args: &RunArgs) -> anyhow::Result<()> {
+    for rule in args.allow.iter().chain(&args.deny) {
+        check_rule(rule)?;
+    }
+    config.allow.extend(args.allow.iter().cloned());
+    config.deny.extend(args.deny.iter().cloned());
+    Ok(())
 }
 
 /// The permissions with the rules of the project, where it is trusted.

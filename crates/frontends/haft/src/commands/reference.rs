@@ -17,7 +17,7 @@ const GROUPS: [Group; 8] = [
     ("Tools", &["tools", "mcp"]),
     ("Safety", &["trust", "changes", "undo", "redo", "permissions", "sandbox", "hooks"]),
     ("Models", &["models", "count"]),
-    ("System", &["config", "doctor", "logs", "events", "completions", "help"]),
+    ("System", &["config", "doctor", "logs", "events", "man", "completions", "help"]),
 ];
 
 const EXIT_CODES: &str = "Exit codes: 0 completed, 1 failed, 2 usage or configuration, 3 a person is needed, 4 a limit was reached, 130 cancelled.";

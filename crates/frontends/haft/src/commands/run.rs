@@ -28,7 +28,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
         InputFormat::Text => {}
         InputFormat::StreamJson => return super::drive::run(args),
     }
-    let (places, loaded) = super::configuration(&args.common)?;
+    let (places, loaded) = super::run_configuration(args)?;
     let piped = piped_input()?;
     let task = task(args, &places, &loaded.config, piped.as_deref())?;
     let mut plan = lower(args, &loaded.config, task.as_deref())?;

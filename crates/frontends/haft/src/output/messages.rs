@@ -9,10 +9,11 @@ macro_rules! files {
 }
 
 /// All of them; a file is parsed when one of its messages is first shown.
-pub(crate) static MESSAGES: [MessageFile; 33] = files! {
+pub(crate) static MESSAGES: [MessageFile; 35] = files! {
     "catalogue"
     "changes"
     "cli"
+    "config"
     "context"
     "conversations"
     "count"
@@ -25,6 +26,7 @@ pub(crate) static MESSAGES: [MessageFile; 33] = files! {
     "jobs"
     "lib"
     "logs"
+    "man"
     "mcp"
     "models"
     "notes"

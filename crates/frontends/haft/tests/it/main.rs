@@ -13,6 +13,7 @@ mod broken;
 mod budgets;
 mod catalogue;
 mod circles;
+mod command_line;
 mod confined_starts;
 mod context;
 mod context_edit;
@@ -54,6 +55,7 @@ mod permissions;
 mod project_policy;
 mod prompts;
 mod protocols;
+mod purge;
 #[cfg(feature = "rag")]
 mod rag;
 #[cfg(feature = "lab")]

@@ -71,8 +71,14 @@ fn models_and_configuration_are_shown() {
 #[test]
 fn completions_name_the_commands() {
     for shell in ["bash", "zsh", "fish"] {
-        let script = rig().run(&["completions", shell]).stdout();
-        assert!(script.contains("conversations"), "{shell}");
+        let rig = rig();
+        let script = rig.run(&["completions", shell]).stdout();
+        assert!(script.contains("HAFT_COMPLETE") && script.contains("haft"), "{shell}: {script}");
+        // What the script asks, as the shell would.
+        let mut asked = rig.command(&["--", "haft", ""]);
+        asked.env("HAFT_COMPLETE", shell).env("_CLAP_COMPLETE_INDEX", "1").env("_CLAP_IFS", "\n");
+        let offered = String::from_utf8(asked.output().unwrap().stdout).unwrap();
+        assert!(offered.lines().any(|line| line.starts_with("conversations")), "{shell}: {offered}");
     }
 }
 

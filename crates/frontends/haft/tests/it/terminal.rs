@@ -194,7 +194,7 @@ fn esc_interrupts_in_the_middle_and_the_next_words_go_on() {
     let replies = [slow(&"many words and more of them ".repeat(400)), Reply::text("As you like.")];
     // In order: the reply that was interrupted is not given again.
     let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
-    let mut terminal = Terminal::start(&rig, &["talk"], (80, 24));
+    let mut terminal = Terminal::start(&rig, &["--", "talk"], (80, 24));
     terminal.until_text("many words");
     terminal.press("\u{1b}");
     terminal.until_text("aborted");
@@ -208,7 +208,7 @@ fn esc_interrupts_in_the_middle_and_the_next_words_go_on() {
 fn another_size_in_the_middle_of_an_answer() {
     let text: String = (0..60).map(|number| format!("Paragraph {number} has some words.\n\n")).collect();
     let rig = rig([slow(&text)]);
-    let mut terminal = Terminal::start(&rig, &["talk"], (80, 24));
+    let mut terminal = Terminal::start(&rig, &["--", "talk"], (80, 24));
     terminal.until_text("Paragraph 3");
     for (columns, rows) in [(40, 12), (120, 30), (60, 20)] {
         terminal.screen().screen_mut().set_size(rows, columns);
@@ -257,7 +257,7 @@ fn keys_that_come_all_at_once_are_all_taken() {
 #[test]
 fn what_was_said_stays_when_one_leaves_in_the_middle() {
     let rig = rig([slow(&"unfinished words ".repeat(500))]);
-    let mut terminal = Terminal::start(&rig, &["talk"], (80, 24));
+    let mut terminal = Terminal::start(&rig, &["--", "talk"], (80, 24));
     terminal.until_text("unfinished words");
     terminal.press("\u{4}");
     let (code, left) = terminal.ended();
@@ -270,7 +270,7 @@ fn hostile_output_stays_where_it_is() {
     let call =
         Reply::call("execute_command", json!({"command": format!("echo '{hostile}'"), "requires_approval": true}));
     let rig = rig([call.with_text(hostile), Reply::text("fine")]);
-    let mut terminal = Terminal::start(&rig, &["go"], (80, 24));
+    let mut terminal = Terminal::start(&rig, &["--", "go"], (80, 24));
     terminal.until_armed();
     let shown = terminal.text();
     assert!(shown.contains("> go") && shown.contains("␛[2J␛[H"), "{shown}");
@@ -285,7 +285,7 @@ fn hostile_output_stays_where_it_is() {
 fn the_terminal_is_given_back_when_haft_is_told_to_end() {
     for signal in [Signal::TERM, Signal::HUP] {
         let rig = rig([slow(&"words ".repeat(2_000))]);
-        let terminal = Terminal::start(&rig, &["talk"], (80, 24));
+        let terminal = Terminal::start(&rig, &["--", "talk"], (80, 24));
         terminal.until_text("words words");
         assert!(!terminal.is_given_back());
         kill_process(terminal.process(), signal).unwrap();
@@ -355,7 +355,7 @@ fn a_folder_that_is_not_trusted_is_asked_about_first() {
         std::fs::create_dir(rig.project().join(".claude")).unwrap();
         let hook = json!({"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "touch owned"}]}]}});
         rig.write(".claude/settings.json", hook.to_string());
-        let mut terminal = Terminal::start(&rig, &["hi"], (80, 24));
+        let mut terminal = Terminal::start(&rig, &["--", "hi"], (80, 24));
         terminal.until_text("Trust the folder?");
         let asked = terminal.text();
         assert!(asked.contains("AGENTS.md") && asked.contains(".claude/settings.json"), "{asked}");

@@ -171,7 +171,7 @@ fn whoever_resumes_outside_plan_mode_is_told_that_it_is_over() {
 fn a_mode_changed_in_the_middle_of_a_turn_holds_for_its_next_call() {
     let write = |name: &str| Reply::call("write_to_file", json!({"path": name, "content": "x\n"}));
     let rig = in_order([write("a.txt"), write("b.txt"), Reply::text("Done.")]);
-    let mut terminal = Terminal::start(&rig, &["go"], (80, 24));
+    let mut terminal = Terminal::start(&rig, &["--", "go"], (80, 24));
     terminal.until_armed();
     terminal.press(SHIFT_TAB);
     terminal.until_text("accept-edits: ");
@@ -262,7 +262,7 @@ fn archiving_can_be_interrupted_and_leaves_everything_as_it_was() {
 #[test]
 fn words_typed_while_a_turn_runs_join_it() {
     let rig = in_order([until_told(), Reply::text("Understood.")]);
-    let mut terminal = Terminal::start(&rig, &["--permission-mode", "yolo", "begin"], (80, 24));
+    let mut terminal = Terminal::start(&rig, &["--permission-mode", "yolo", "--", "begin"], (80, 24));
     terminal.until_text("while [ ! -e go ]");
     terminal.press("in French please\r");
     terminal.until_text("next: in French please");
@@ -281,7 +281,7 @@ fn words_typed_while_a_turn_runs_join_it() {
 #[test]
 fn words_that_wait_come_back_when_the_turn_is_interrupted() {
     let rig = in_order([until_told(), Reply::text("Fine.")]);
-    let mut terminal = Terminal::start(&rig, &["--permission-mode", "yolo", "begin"], (80, 24));
+    let mut terminal = Terminal::start(&rig, &["--permission-mode", "yolo", "--", "begin"], (80, 24));
     terminal.until_text("while [ ! -e go ]");
     terminal.press("in French please\r");
     terminal.until_text("next: in French please");
@@ -384,7 +384,7 @@ fn changes_are_shown_taken_back_and_brought_back() {
 fn what_the_model_is_told_of_files() {
     let rig = in_order([Reply::text("Hello."), Reply::text("Again.")]);
     rig.write("AGENTS.md", "Always say Moo.");
-    let mut terminal = Terminal::start(&rig, &["--file", "src/main.rs", "hi"], (80, 24));
+    let mut terminal = Terminal::start(&rig, &["--file", "src/main.rs", "--", "hi"], (80, 24));
     terminal.until_text("Hello.");
     terminal.until_idle();
     terminal.press("/files\r");
@@ -448,7 +448,7 @@ fn a_form_of_a_server_is_filled_in_at_the_terminal() {
     let there = McpServer::start(Revision::Previous).unwrap();
     let ask = json!({"server_name": "web", "tool_name": "ask", "arguments": {}});
     let rig = with_server(&there, [Reply::call("use_mcp_tool", ask), Reply::text("Thanks.")]);
-    let mut terminal = Terminal::start(&rig, &["--permission-mode", "yolo", "go"], (80, 24));
+    let mut terminal = Terminal::start(&rig, &["--permission-mode", "yolo", "--", "go"], (80, 24));
     terminal.until_text("Your name?");
     assert!(terminal.text().contains("give no password"), "{}", terminal.text());
     terminal.until("a form that can be answered", |screen| {
@@ -469,7 +469,7 @@ fn hostile_repositories_are_asked_about_and_nothing_of_them_runs() {
         let rig = Rig::untrusted(Api::Anthropic, Script::replies([Reply::text("Hello.")]).unwrap());
         let pwned = rig.home().join("pwned");
         plant(&rig.project(), files, &pwned);
-        let mut terminal = Terminal::start(&rig, &["hello"], (100, 40));
+        let mut terminal = Terminal::start(&rig, &["--", "hello"], (100, 40));
         terminal.until("the question, or the answer", |screen| {
             let shown = screen.contents();
             shown.contains("Trust the folder?") || shown.contains("Hello.")

@@ -58,7 +58,7 @@ fn a_task_with_a_question_from_the_first_line_to_the_end() {
 fn ctrl_c_interrupts_and_then_leaves() {
     let replies = [slow(&"many words.\n\n".repeat(400))];
     let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
-    let mut terminal = Terminal::start_with(&rig, &["talk"], (80, 24), &[("TERM", "dumb")]);
+    let mut terminal = Terminal::start_with(&rig, &["--", "talk"], (80, 24), &[("TERM", "dumb")]);
     terminal.until_text("many words.");
     terminal.press("\u{3}");
     terminal.until_text("aborted");
@@ -75,7 +75,7 @@ fn no_with_words_and_another_command() {
     let call = |command: &str| Reply::call("execute_command", json!({"command": command, "requires_approval": true}));
     let rig = rig([call("touch one"), call("touch two"), Reply::text("Well.")]);
     rig.configure(&(std::fs::read_to_string(rig.home().join("config.toml")).unwrap() + "[tui]\nplain = true\n"));
-    let mut terminal = Terminal::start(&rig, &["go"], (100, 40));
+    let mut terminal = Terminal::start(&rig, &["--", "go"], (100, 40));
     terminal.until_text("answer: ");
     hear();
     terminal.press("w\r");

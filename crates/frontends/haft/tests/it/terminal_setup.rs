@@ -131,7 +131,7 @@ fn a_provider_haft_knows_needs_only_its_variable() {
     // Its address is ours, so that nobody else is asked.
     let address = rig.server.base_url(Api::OpenaiChat);
     rig.configure(&format!("[providers.mistral]\nbase_url = \"{address}\"\n"));
-    let mut terminal = Terminal::start_with(&rig, &["hi"], SIZE, &[("MISTRAL_API_KEY", "sk-of-the-variable")]);
+    let mut terminal = Terminal::start_with(&rig, &["--", "hi"], SIZE, &[("MISTRAL_API_KEY", "sk-of-the-variable")]);
     terminal.until_text("MISTRAL_API_KEY is set");
     terminal.press("mistral\r");
     terminal.until_text("Number or name: ");

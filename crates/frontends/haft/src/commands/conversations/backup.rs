@@ -13,7 +13,7 @@ use crate::output::{self, TextTable};
 
 pub(super) fn run(args: &BackupArgs) -> anyhow::Result<()> {
     match &args.command {
-        None => create(&args.common),
+        None => create(args.json, &args.common),
         Some(BackupCommand::List { json, common }) => list(*json, common),
         Some(BackupCommand::Restore { name, common }) => restore(name, common),
     }
@@ -27,13 +27,16 @@ fn backups(common: &Common) -> anyhow::Result<Backups> {
     Ok(Backups::new(&places.database(), &places.backups(), &loaded.config.store, Arc::new(WallClock)))
 }
 
-fn create(common: &Common) -> anyhow::Result<()> {
+fn create(json: bool, common: &Common) -> anyhow::Result<()> {
     let backups = backups(common)?;
     let (places, _) = super::super::configuration(common)?;
     if !places.database().exists() {
         return Err(usage_error(text!("conversations-nothing-to-back-up")));
     }
     let backup = backups.create()?;
+    if json {
+        return output::print_json(&serde_json::to_value(backup)?);
+    }
     output::print(&format!("{} ({})\n", backup.path.display(), output::bytes(backup.bytes)))
 }
 

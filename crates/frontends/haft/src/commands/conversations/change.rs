@@ -27,7 +27,7 @@ fn given_or_fresh(id: Option<String>) -> ConversationId {
     id.map_or_else(|| ConversationId::from(RandomIds.uuid()), ConversationId::new)
 }
 
-fn metadata(pairs: &[String]) -> anyhow::Result<Metadata> {
+pub(super) fn metadata(pairs: &[String]) -> anyhow::Result<Metadata> {
     let pair = |pair: &String| {
         let (key, value) =
             pair.split_once('=').ok_or_else(|| usage_error(text!("conversations-bad-metadata", pair)))?;

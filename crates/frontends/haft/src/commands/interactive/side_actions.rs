@@ -10,6 +10,8 @@ use haft_tools::LimitsConfig;
 use haft_tui::{Operation, UiHandle, UiMessage};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::commands::side_editor;
+
 /// Files that are offered at most.
 const FILES: usize = 20_000;
 /// What is shown of an output.
@@ -138,18 +140,7 @@ impl SideActions {
 
 /// Opens the user's editor on a text.
 pub(super) fn edit(text: &str) -> Result<String, String> {
-    let named = ["VISUAL", "EDITOR"].into_iter().filter_map(std::env::var_os).find(|name| !name.is_empty());
-    let editor = named.unwrap_or_else(|| "vi".into());
-    let told = |error: std::io::Error| text!("interactive-editor-failed", editor = editor.display(), error);
-    let file = tempfile::Builder::new().prefix("haft-").suffix(".md").tempfile().map_err(told)?;
-    std::fs::write(file.path(), text).map_err(told)?;
-    // Editors are named with their options, as in `code --wait`.
-    let line = format!("{} \"$1\"", editor.display());
-    let status = Command::new("/bin/sh").args(["-c", &line, "sh"]).arg(file.path()).status().map_err(told)?;
-    if !status.success() {
-        return Err(text!("interactive-editor-ended", editor = editor.display(), status));
-    }
-    std::fs::read_to_string(file.path()).map_err(told)
+    side_editor::edit(text, ".md")
 }
 
 /// Files under a folder, as paths from there, without what is ignored.

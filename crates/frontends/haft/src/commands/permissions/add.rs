@@ -35,17 +35,7 @@ pub(crate) fn add(file: &Path, decision: Decision, rules: &[String]) -> anyhow::
 /// The text of the file with the rules in it. Everything else stays as it is.
 fn with_rules(file: &Path, before: &str, decision: Decision, rules: &[String]) -> anyhow::Result<(String, usize)> {
     wiring::check_config(file, before)?;
-    let home = wiring::environment().home();
-    for rule in rules {
-        match PermissionRule::parse(rule, home.as_deref()) {
-            Ok(parsed) => check_tool(parsed.tool())?,
-            Err(error) => {
-                // A name that is wrong is the better reason why a pattern does not fit it.
-                check_tool(rule.split('(').next().unwrap_or(rule).trim())?;
-                return Err(usage_error(error.to_string()));
-            }
-        }
-    }
+    rules.iter().try_for_each(|rule| check_rule(rule))?;
     let mut document: DocumentMut =
         before.parse().map_err(|error: toml_edit::TomlError| usage_error(format!("{}: {error}", file.display())))?;
     let list = list(&mut document, decision)
@@ -60,6 +50,18 @@ fn with_rules(file: &Path, before: &str, decision: Decision, rules: &[String]) -
     let after = document.to_string();
     wiring::check_config(file, &after)?;
     Ok((after, added))
+}
+
+/// Whether this is a rule, on a tool there is.
+pub(crate) fn check_rule(rule: &str) -> anyhow::Result<()> {
+    match PermissionRule::parse(rule, wiring::environment().home().as_deref()) {
+        Ok(parsed) => check_tool(parsed.tool()),
+        Err(error) => {
+            // A name that is wrong is the better reason why a pattern does not fit it.
+            check_tool(rule.split('(').next().unwrap_or(rule).trim())?;
+            Err(usage_error(error.to_string()))
+        }
+    }
 }
 
 /// A rule on a tool that does not exist would never match anything.

@@ -8,7 +8,7 @@ use super::*;
 use crate::cli::Cli;
 
 /// Pages that say more about a command.
-const PAGES: [(&str, &str); 26] = [
+const PAGES: [(&str, &str); 27] = [
     ("run", "runs"),
     ("review", "runs"),
     ("workflows", "workflows"),
@@ -34,6 +34,7 @@ const PAGES: [(&str, &str); 26] = [
     ("sandbox", "security"),
     ("hooks", "hooks"),
     ("models", "models"),
+    ("config", "configuration"),
     ("events", "events"),
 ];
 

@@ -1,0 +1,232 @@
+//! `haft config set`, `unset` and `edit`: change config.toml, which keeps its comments and layout. What would not be a valid
+//! configuration is not written.
+
+use std::io::BufRead;
+use std::path::Path;
+
+use haft_agent::config::{self, ValueOrigin};
+use haft_permission::PermissionRules;
+use toml_edit::{Document, DocumentMut, Item, Key, Table, TableLike, Value};
+
+use crate::commands::options::{Common, at_a_terminal};
+use crate::commands::side_editor;
+use crate::exit::usage_error;
+use crate::{output, wiring};
+
+pub(super) fn set(key: &str, value: &str) -> anyhow::Result<()> {
+    let file = wiring::places()?.config_file();
+    config::edit(&file, |before| with_value(&file, before, key, value))?;
+    output::say(&text!("config-set", key, file = file.display()))?;
+    // A file that is right may still not count.
+    if let Ok((_, loaded)) = crate::commands::configuration(&Common::default())
+        && let ValueOrigin::Variable(name) = loaded.origin(key)
+    {
+        output::tell(&format!("haft: {}", text!("config-overridden", key, name)));
+    }
+    Ok(())
+}
+
+pub(super) fn unset(key: &str) -> anyhow::Result<()> {
+    let file = wiring::places()?.config_file();
+    config::edit(&file, |before| without_value(&file, before, key))?;
+    output::say(&text!("config-unset", key, file = file.display()))
+}
+
+/// Opens the editor on a copy; it takes the place of the file once it is valid.
+pub(super) fn edit() -> anyhow::Result<()> {
+    let file = wiring::places()?.config_file();
+    let before = match std::fs::read_to_string(&file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        read => read.map_err(|error| usage_error(format!("{}: {error}", file.display())))?,
+    };
+    let mut text = before.clone();
+    loop {
+        text = side_editor::edit(&text, ".toml").map_err(usage_error)?;
+        let Err(problem) = check(&file, &text) else { break };
+        if !at_a_terminal() {
+            return Err(problem.context(text!("config-edit-refused")));
+        }
+        output::print(&format!("haft: {problem:#}\n{} ", text!("config-edit-again")))?;
+        let mut answer = String::new();
+        std::io::stdin().lock().read_line(&mut answer)?;
+        if answer.trim() != "e" {
+            return Err(usage_error(text!("config-edit-refused")));
+        }
+    }
+    if text == before {
+        return output::say(&text!("config-edit-same", file = file.display()));
+    }
+    config::edit(&file, |now| {
+        if now == before { Ok(text) } else { Err(usage_error(text!("config-edit-meanwhile", file = file.display()))) }
+    })?;
+    output::say(&text!("config-edited", file = file.display()))
+}
+
+/// Whether this text is a configuration, with its permission rules.
+fn check(file: &Path, text: &str) -> anyhow::Result<()> {
+    let config = wiring::lower_config(wiring::check_config(file, text)?)?;
+    PermissionRules::load(&config.permissions, wiring::environment().home().as_deref())
+        .map_err(|error| usage_error(format!("{}: {error}", file.display())))?;
+    Ok(())
+}
+
+/// The text of the file with this value. A value is TOML; what is no TOML, or does not fit as such, is a string.
+fn with_value(file: &Path, before: &str, key: &str, value: &str) -> anyhow::Result<String> {
+    let path = path(key)?;
+    // No key is a date.
+    let parsed = value.parse::<Value>().ok().filter(|value| !value.is_datetime());
+    let text = |value: Value| -> anyhow::Result<String> {
+        let mut document = document(file, before)?;
+        put(document.as_table_mut(), &path, value).ok_or_else(|| usage_error(text!("config-not-a-table", key)))?;
+        let after = document.to_string();
+        check(file, &after).map(|()| after)
+    };
+    match parsed {
+        Some(parsed) if parsed.is_str() => text(parsed),
+        Some(parsed) => text(parsed).or_else(|problem| text(value.into()).map_err(|_| problem)),
+        None => text(value.into()),
+    }
+}
+
+fn put(table: &mut dyn TableLike, path: &[Key], value: Value) -> Option<()> {
+    let (key, rest) = path.split_first()?;
+    if !rest.is_empty() {
+        let inner = table.entry_format(key).or_insert_with(|| {
+            let mut table = Table::new();
+            table.set_implicit(true);
+            Item::Table(table)
+        });
+        return put(inner.as_table_like_mut()?, rest, value);
+    }
+    match table.get_mut(key.get()).and_then(Item::as_value_mut) {
+        Some(old) => {
+            let decor = old.decor().clone();
+            *old = value;
+            *old.decor_mut() = decor;
+        }
+        None => {
+            table.insert(key.get(), Item::Value(value));
+        }
+    }
+    Some(())
+}
+
+/// The text of the file without this value. Comments above it stay.
+fn without_value(file: &Path, before: &str, key: &str) -> anyhow::Result<String> {
+    let path = path(key)?;
+    let mut parsed = document(file, before)?;
+    let missing = || usage_error(text!("config-not-set-in", key, file = file.display()));
+    let (last, parents) = path.split_last().ok_or_else(missing)?;
+    let mut table: &mut dyn TableLike = parsed.as_table_mut();
+    for parent in parents {
+        table = table.get_mut(parent.get()).and_then(Item::as_table_like_mut).ok_or_else(missing)?;
+    }
+    table.remove(last.get()).ok_or_else(missing)?;
+    let after = line_removed(before, &path).unwrap_or_else(|| parsed.to_string());
+    check(file, &after)?;
+    Ok(after)
+}
+
+/// The text without the lines of this value, where it has lines of its own.
+fn line_removed(text: &str, path: &[Key]) -> Option<String> {
+    let document = Document::parse(text).ok()?;
+    let (last, parents) = path.split_last()?;
+    let mut table = document.as_table();
+    for parent in parents {
+        table = table.get(parent.get())?.as_table()?;
+    }
+    let (key, item) = table.get_key_value(last.get())?;
+    let (begin, end) = (key.span()?.start, item.as_value()?.span()?.end);
+    let begin = text.get(..begin)?.rfind('\n').map_or(0, |at| at + 1);
+    let end = text.get(end..)?.find('\n').map_or(text.len(), |at| end + at + 1);
+    Some(format!("{}{}", text.get(..begin)?, text.get(end..)?))
+}
+
+fn path(key: &str) -> anyhow::Result<Vec<Key>> {
+    Key::parse(key).map_err(|_| usage_error(text!("config-no-key", key)))
+}
+
+fn document(file: &Path, text: &str) -> anyhow::Result<DocumentMut> {
+    text.parse().map_err(|error: toml_edit::TomlError| usage_error(format!("{}: {error}", file.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str =
+        "# mine\nmodel = \"a/b\" # for now\n\n[retry]\n# twice is enough\nattempts = 2 # really\n\n# [sandbox]\n";
+
+    fn set(before: &str, key: &str, value: &str) -> Result<String, String> {
+        with_value(Path::new("config.toml"), before, key, value).map_err(|error| format!("{error:#}"))
+    }
+
+    fn unset(before: &str, key: &str) -> Result<String, String> {
+        without_value(Path::new("config.toml"), before, key).map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn a_value_takes_the_place_of_another_and_nothing_else_moves() {
+        assert_eq!(set(FILE, "retry.attempts", "3").unwrap(), FILE.replace("attempts = 2", "attempts = 3"));
+        assert_eq!(set(FILE, "model", "c/d").unwrap(), FILE.replace("a/b", "c/d"));
+        assert_eq!(set(FILE, "model", "\"c/d\"").unwrap(), FILE.replace("a/b", "c/d"));
+        let added =
+            set(FILE, "providers.own", "{ api = \"openai-chat\", base_url = \"http://localhost:1/v1\" }").unwrap();
+        assert!(added.contains("[providers]\nown = { api = \"openai-chat\""), "{added}");
+        let deeper = set(&added, "providers.own.base_url", "http://localhost:2/v1").unwrap();
+        assert_eq!(deeper, added.replace(":1/", ":2/"));
+        assert!(
+            added.starts_with(
+                "# mine\nmodel = \"a/b\" # for now\n\n[retry]\n# twice is enough\nattempts = 2 # really\n"
+            )
+        );
+        assert_eq!(
+            set("", "permissions.allow", "[\"read_file\"]").unwrap(),
+            "[permissions]\nallow = [\"read_file\"]\n"
+        );
+        let dotted = "retry.attempts = 2\nretry.base_delay_ms = 5\n";
+        assert_eq!(set(dotted, "retry.attempts", "4").unwrap(), dotted.replace('2', "4"));
+        let inline = "retry = { attempts = 2 } # short\n";
+        assert_eq!(set(inline, "retry.attempts", "4").unwrap(), inline.replace('2', "4"));
+    }
+
+    #[test]
+    fn text_that_reads_as_something_else_is_text_where_text_is_wanted() {
+        for value in ["5", "true", "2026-11-16", "[a"] {
+            let after = set("", "model", value).unwrap();
+            assert_eq!(after, format!("model = \"{value}\"\n"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_configuration_is_refused() {
+        for (key, value, problem) in [
+            ("retry.attempts", "many", "invalid type"),
+            ("retry.atempts", "2", "did you mean `attempts`?"),
+            ("permissions.mode", "sometimes", "sometimes"),
+            ("permissions.allow", "[\"execute_command(ls; rm)\"]", "execute_command"),
+            ("model.x", "1", "model.x"),
+            ("a..b", "1", "a..b"),
+            ("nothing", "1", "unknown key `nothing`"),
+        ] {
+            let refused = set(FILE, key, value).unwrap_err();
+            assert!(refused.contains(problem), "{key}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_taken_out_and_the_comments_above_it_stay() {
+        assert_eq!(unset(FILE, "retry.attempts").unwrap(), FILE.replace("attempts = 2 # really\n", ""));
+        assert_eq!(unset(FILE, "model").unwrap(), FILE.replace("model = \"a/b\" # for now\n", ""));
+        assert_eq!(
+            unset("retry = { attempts = 2, base_delay_ms = 5 }\n", "retry.attempts").unwrap(),
+            "retry = { base_delay_ms = 5 }\n"
+        );
+        let list = "[permissions]\nallow = [\n  \"read_file\", # a\n]\nmode = \"ask\"\n";
+        assert_eq!(unset(list, "permissions.allow").unwrap(), "[permissions]\nmode = \"ask\"\n");
+        assert_eq!(unset(FILE, "retry").unwrap().contains("attempts"), false);
+        for missing in ["retry.base_delay_ms", "sandbox", "model.x"] {
+            assert!(unset(FILE, missing).unwrap_err().contains("is not set"), "{missing}");
+        }
+    }
+}

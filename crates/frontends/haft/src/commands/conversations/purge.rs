@@ -1,0 +1,212 @@
+//! `haft conversations purge`: conversations are taken out of every file of haft's for good.
+//!
+//! The store is `haft_rescue`'s; what lies beside it is removed here: jobs, kept outputs, workflow runs, what was typed, the log.
+
+use std::fs;
+use std::io::{BufRead, Write};
+use std::path::Path;
+
+use haft_agent::{Places, WallClock};
+use haft_rescue::{Patient, PurgeFamily};
+use haft_store::{Conversation, ConversationMatch, ConversationScope, Store};
+use haft_types::{ConversationId, Role, Timestamp};
+use serde_json::{Value, json};
+
+use super::{PurgeArgs, find};
+use crate::commands::options::at_a_terminal;
+use crate::exit::usage_error;
+use crate::{output, wiring};
+
+/// What is said in the conversations, to find what else holds it.
+#[derive(Default)]
+struct PurgeTraces {
+    ids: Vec<ConversationId>,
+    /// The namespaces they are in.
+    namespaces: Vec<String>,
+    /// What their users said.
+    prompts: Vec<String>,
+    /// Everything as text.
+    whole: String,
+    /// When they were at work.
+    lives: Vec<(Timestamp, Timestamp)>,
+}
+
+pub(super) async fn run(args: &PurgeArgs) -> anyhow::Result<()> {
+    let (places, loaded) = crate::commands::configuration(&args.common)?;
+    if loaded.config.store.url.is_some() {
+        return Err(usage_error(text!("conversations-purge-server")));
+    }
+    let patient = Patient {
+        database: places.database(),
+        backups: places.backups(),
+        versions: places.versions(),
+        config: loaded.config.store.clone(),
+        clock: std::sync::Arc::new(WallClock),
+    };
+    let store = wiring::open_store(&places, &loaded.config)?;
+    let mut named = Vec::new();
+    for text in &args.ids {
+        named.push(find_anywhere(store.as_ref(), text).await?);
+    }
+    let mut ids: Vec<_> = named.iter().map(|one| one.id.clone()).collect();
+    let family = haft_rescue::family(&patient, &ids)?;
+    if !family.forks.is_empty() && !args.forks {
+        let forks: Vec<_> = family.forks.iter().map(ToString::to_string).collect();
+        return Err(usage_error(text!("conversations-purge-forks", forks = forks.join(", "))));
+    }
+    ask(args, &named, &family)?;
+    let PurgeFamily { sub_agents, forks } = family;
+    ids.extend(sub_agents.into_iter().chain(forks));
+    let traces = traces(store.as_ref(), ids).await?;
+    // Closed with its backup thread: nothing makes another copy meanwhile.
+    drop(store);
+    let backups = haft_rescue::purge(&patient, &traces.ids)?;
+    remove_beside(&places, &traces)?;
+    if args.json {
+        return output::print_json(&json!({ "purged": traces.ids, "backups": backups }));
+    }
+    output::say(&text!("conversations-purged", count = traces.ids.len(), backups))
+}
+
+/// The conversation that is meant, in the trash or not.
+async fn find_anywhere(store: &dyn Store, text: &str) -> anyhow::Result<Conversation> {
+    match store.find(text, ConversationScope::Trash).await? {
+        ConversationMatch::One(conversation) => Ok(*conversation),
+        ConversationMatch::Nothing | ConversationMatch::Several(_) => find(store, text).await,
+    }
+}
+
+/// Asks twice: whether, and for the id of the first.
+fn ask(args: &PurgeArgs, named: &[Conversation], family: &PurgeFamily) -> anyhow::Result<()> {
+    if args.force {
+        return Ok(());
+    }
+    if !at_a_terminal() {
+        return Err(usage_error(text!("conversations-purge-force")));
+    }
+    for one in named {
+        output::print(&format!("{}  {}\n", one.id, haft_text::sanitise(&one.name)))?;
+    }
+    let others = family.sub_agents.len() + family.forks.len();
+    let id: String = named.first().map(|one| one.id.to_string().chars().take(8).collect()).unwrap_or_default();
+    let mut answers = std::io::stdin().lock();
+    for (question, wanted) in [
+        (text!("conversations-purge-sure", count = named.len(), others), "y"),
+        (text!("conversations-purge-really", id = id.clone()), id.as_str()),
+    ] {
+        output::print(&format!("{question} "))?;
+        let mut answer = String::new();
+        answers.read_line(&mut answer)?;
+        if answer.trim() != wanted {
+            return Err(usage_error(text!("conversations-purge-left")));
+        }
+    }
+    Ok(())
+}
+
+async fn traces(store: &dyn Store, ids: Vec<ConversationId>) -> anyhow::Result<PurgeTraces> {
+    let mut traces = PurgeTraces { ids, ..PurgeTraces::default() };
+    for id in &traces.ids {
+        // What is in the trash cannot be read.
+        if matches!(store.find(id.as_str(), ConversationScope::Trash).await?, ConversationMatch::One(_)) {
+            store.restore(id).await?;
+        }
+        // A conversation that somebody writes to is not purged meanwhile.
+        drop(store.lock(id).await?);
+        if let Some(one) = store.get(id).await? {
+            traces.namespaces.push(one.namespace);
+            traces.lives.push((one.created_at, one.updated_at));
+        }
+        let messages = store.messages(id).await?;
+        traces.whole.push_str(&serde_json::to_string(&messages)?);
+        let of_user = messages.iter().filter(|message| message.role == Role::User);
+        traces.prompts.extend(of_user.map(haft_types::Message::joined_text));
+    }
+    Ok(traces)
+}
+
+/// Removes what lies beside the store.
+fn remove_beside(places: &Places, traces: &PurgeTraces) -> anyhow::Result<()> {
+    for folder in [places.jobs(), places.workflows(), places.spill(), places.worktrees(), places.journal()] {
+        remove_entries(&folder, traces)?;
+    }
+    // The private folders of commands that have ended.
+    if let Err(error) = fs::remove_dir_all(places.private_tmp())
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        return Err(error.into());
+    }
+    for namespace in &traces.namespaces {
+        rewrite(&places.history(namespace), |line| !is_typed(line, traces))?;
+    }
+    for entry in fs::read_dir(places.log()).into_iter().flatten() {
+        rewrite(&entry?.path(), |line| !is_logged(line, traces))?;
+    }
+    Ok(())
+}
+
+/// Removes the entries of a folder that the conversations name, or that name a conversation.
+fn remove_entries(folder: &Path, traces: &PurgeTraces) -> anyhow::Result<()> {
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_named = name.len() >= 6 && traces.whole.contains(name.as_ref());
+        if is_named || traces.ids.iter().any(|id| name.contains(id.as_str())) || mentions(&path, &traces.ids) {
+            if path.is_dir() { fs::remove_dir_all(&path)? } else { fs::remove_file(&path)? }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file, or any in this folder, holds one of the ids.
+fn mentions(path: &Path, ids: &[ConversationId]) -> bool {
+    if path.is_symlink() {
+        return false;
+    }
+    if path.is_dir() {
+        return fs::read_dir(path).into_iter().flatten().flatten().any(|entry| mentions(&entry.path(), ids));
+    }
+    let Ok(bytes) = fs::read(path) else { return false };
+    ids.iter().any(|id| bytes.windows(id.as_str().len()).any(|window| window == id.as_str().as_bytes()))
+}
+
+/// Whether a line of what was typed was said in the conversations.
+fn is_typed(line: &str, traces: &PurgeTraces) -> bool {
+    let Ok(typed) = serde_json::from_str::<String>(line) else { return true };
+    let typed = typed.trim();
+    // Of a slash command its arguments are said, of a shell command itself.
+    let said = match typed.strip_prefix('/') {
+        Some(command) => command.split_once(char::is_whitespace).map_or("", |(_, arguments)| arguments),
+        None => typed.trim_start_matches('!'),
+    };
+    !said.trim().is_empty() && traces.prompts.iter().any(|prompt| prompt.contains(said.trim()))
+}
+
+/// Whether a line of the log may be of the conversations: it names one, or was written while one was at work.
+fn is_logged(line: &str, traces: &PurgeTraces) -> bool {
+    // What is logged when a session ends comes after the last message.
+    const AFTERWARDS_SECONDS: i64 = 600;
+    if traces.ids.iter().any(|id| line.contains(id.as_str())) {
+        return true;
+    }
+    let time = serde_json::from_str::<Value>(line).ok().and_then(|line| line.get("time")?.as_str()?.parse().ok());
+    time.is_none_or(|time: Timestamp| {
+        traces.lives.iter().any(|(from, to)| {
+            time.as_second() >= from.as_second() && time.as_second() <= to.as_second() + AFTERWARDS_SECONDS
+        })
+    })
+}
+
+/// Replaces a file of lines by those that stay.
+fn rewrite(file: &Path, stays: impl Fn(&str) -> bool) -> anyhow::Result<()> {
+    let Ok(text) = fs::read_to_string(file) else { return Ok(()) };
+    let left: String = text.split_inclusive('\n').filter(|line| stays(line.trim_end())).collect();
+    if left.len() == text.len() {
+        return Ok(());
+    }
+    let mut whole = tempfile::NamedTempFile::new_in(file.parent().unwrap_or(Path::new(".")))?;
+    whole.write_all(left.as_bytes())?;
+    whole.as_file().sync_all()?;
+    whole.persist(file)?;
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! `haft conversations revise`: a message as it is to be from now on. What it was before stays in the store.
+
+use std::io::Read;
+
+use haft_store::Revision;
+use haft_types::Part;
+use serde_json::json;
+
+use super::change::{message, metadata};
+use super::{ReviseArgs, named_or_current, open};
+use crate::exit::usage_error;
+use crate::output;
+
+pub(super) async fn run(args: ReviseArgs) -> anyhow::Result<()> {
+    let pairs = metadata(&args.metadata)?;
+    let text = match args.text {
+        Some(text) if text == "-" => {
+            let mut text = String::new();
+            std::io::stdin().lock().read_to_string(&mut text)?;
+            Some(text)
+        }
+        text => text,
+    };
+    if text.is_none() && pairs.is_empty() {
+        return Err(usage_error(text!("conversations-revise-nothing")));
+    }
+    let store = open(&args.common)?;
+    let conversation = named_or_current(store.as_ref(), args.id.as_deref()).await?;
+    let messages = store.messages(&conversation.id).await?;
+    let id = message(&messages, &args.message)?;
+    let stored = messages.iter().find(|one| one.message_id == id);
+    let content = match (text, stored) {
+        (Some(text), Some(stored)) => Some(
+            with_text(&stored.content, &text)
+                .ok_or_else(|| usage_error(text!("conversations-revise-no-text", message = args.message.clone())))?,
+        ),
+        _ => None,
+    };
+    let revised =
+        store.update(&conversation.id, id, Revision { content, metadata: pairs, ..Revision::default() }).await?;
+    if args.json {
+        return output::print_json(&json!({ "conversation_id": conversation.id, "message": revised }));
+    }
+    output::say(&text!("conversations-revised", message = id, conversation = conversation.id))
+}
+
+/// The content with this as its text: in the place of its first text, the other texts left out. Tool calls and results stay, since
+/// the messages around them belong to them; none when it is made of those alone.
+fn with_text(content: &[Part], text: &str) -> Option<Vec<Part>> {
+    let is_text = |part: &Part| matches!(part, Part::Text { .. });
+    let first = content.iter().position(is_text)?;
+    let part = |(at, part): (usize, &Part)| match at == first {
+        true => Some(Part::text(text)),
+        false => Some(part.clone()).filter(|part| !is_text(part)),
+    };
+    Some(content.iter().enumerate().filter_map(part).collect())
+}

@@ -1,0 +1,152 @@
+//! `haft man`: man pages, made from the command tree.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command as Process, Stdio};
+
+use clap::{Args, Command};
+use clap_mangen::Man;
+
+use crate::cli::Cli;
+use crate::commands::options::at_a_terminal;
+use crate::exit::{ProcessExit, usage_error};
+use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The command, such as `conversations fork`; haft itself when absent.
+    #[arg(value_name = "COMMAND", conflicts_with = "dir")]
+    pub(crate) command: Vec<String>,
+    /// Write the pages of all commands to this folder, such as `~/.local/share/man/man1`.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &ManArgs) -> anyhow::Result<ProcessExit> {
+    let pages = pages()?;
+    if let Some(folder) = &args.dir {
+        write(folder, &pages)?;
+        output::say(&text!("man-written", count = pages.len(), folder = folder.display()))?;
+        return Ok(ProcessExit::Completed);
+    }
+    let haft = tree();
+    let mut name = "haft".to_owned();
+    let mut command = &haft;
+    for part in &args.command {
+        command = command
+            .find_subcommand(part)
+            .ok_or_else(|| usage_error(text!("man-unknown", command = args.command.join(" "))))?;
+        name = format!("{name}-{}", command.get_name());
+    }
+    let page = pages.iter().find(|page| page.name == name).map(|page| page.text.as_str()).unwrap_or_default();
+    if at_a_terminal() && shown(page) {
+        return Ok(ProcessExit::Completed);
+    }
+    output::print_exact(page)?;
+    Ok(ProcessExit::Completed)
+}
+
+/// A page for `man`.
+pub(crate) struct ManPage {
+    /// Its name without the section: `haft-conversations-fork`.
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+/// The whole command tree, without what is hidden.
+fn tree() -> Command {
+    let mut haft = Cli::definition().disable_help_subcommand(true);
+    haft.build();
+    haft
+}
+
+/// A page for every command.
+pub(crate) fn pages() -> anyhow::Result<Vec<ManPage>> {
+    fn add(command: &Command, name: &str, pages: &mut Vec<ManPage>) -> anyhow::Result<()> {
+        let shown = command.clone().display_name(name.to_owned());
+        let mut text = Vec::new();
+        Man::new(shown).section("1").source(concat!("haft ", env!("CARGO_PKG_VERSION"))).render(&mut text)?;
+        pages.push(ManPage { name: name.to_owned(), text: String::from_utf8(text)? });
+        for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+            add(inner, &format!("{name}-{}", inner.get_name()), pages)?;
+        }
+        Ok(())
+    }
+    let mut pages = Vec::new();
+    add(&tree(), "haft", &mut pages)?;
+    Ok(pages)
+}
+
+fn write(folder: &Path, pages: &[ManPage]) -> anyhow::Result<()> {
+    let failed = |error: std::io::Error| usage_error(format!("{}: {error}", folder.display()));
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    for page in pages {
+        std::fs::write(folder.join(format!("{}.1", page.name)), &page.text).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Whether `man` showed the page.
+fn shown(page: &str) -> bool {
+    let Ok(file) = tempfile::Builder::new().prefix("haft-").suffix(".1").tempfile() else { return false };
+    if std::fs::write(file.path(), page).is_err() {
+        return false;
+    }
+    let man = Process::new("man").arg("-l").arg(file.path()).stderr(Stdio::null()).status();
+    man.is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names of all commands that are shown, as their pages are called.
+    fn names(command: &Command, name: &str) -> Vec<String> {
+        let inner = command.get_subcommands().filter(|inner| !inner.is_hide_set());
+        let below = inner.flat_map(|inner| names(inner, &format!("{name}-{}", inner.get_name())));
+        std::iter::once(name.to_owned()).chain(below).collect()
+    }
+
+    #[test]
+    fn every_command_has_a_page_with_its_options() {
+        let pages = pages().unwrap();
+        let all = names(&tree(), "haft");
+        assert!(all.len() > 100, "{}", all.len());
+        assert_eq!(pages.iter().map(|page| page.name.clone()).collect::<Vec<_>>(), all);
+        for page in &pages {
+            let path = page
+                .name
+                .split('-')
+                .skip(1)
+                .fold(tree(), |command, part| command.find_subcommand(part).cloned().unwrap_or(command));
+            assert!(page.text.contains(".SH NAME") && page.text.contains(".SH SYNOPSIS"), "{}", page.name);
+            for option in path.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(clap::Arg::get_long) {
+                let roff = format!("\\-\\-{}", option.replace('-', "\\-"));
+                assert!(page.text.contains(&roff), "{}: {option}", page.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_pages_are_lint_clean() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), &pages().unwrap()).unwrap();
+        let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let lint = |program: &str, arguments: &[&str]| {
+            Process::new(program).args(arguments).args(&files).output().ok().map(|output| {
+                let text = [output.stdout, output.stderr].concat();
+                String::from_utf8_lossy(&text).into_owned()
+            })
+        };
+        let mandoc = lint("mandoc", &["-T", "lint", "-W", "warning"]);
+        // groff prints the pages themselves; what it says of them goes to stderr.
+        let groff =
+            Process::new("groff").args(["-man", "-ww", "-z", "-Tutf8", "-K", "utf8"]).args(&files).output().ok();
+        let groff = groff.map(|output| String::from_utf8_lossy(&output.stderr).into_owned());
+        if mandoc.is_none() && groff.is_none() {
+            eprintln!("skipped: there is neither mandoc nor groff here");
+        }
+        for said in [mandoc, groff].into_iter().flatten() {
+            assert_eq!(said, "");
+        }
+    }
+}

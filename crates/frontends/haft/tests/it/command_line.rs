@@ -1,0 +1,250 @@
+//! How the command line behaves: mistyped words, nouns alone, and what is the same everywhere.
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+
+use crate::rig::Rig;
+use crate::terminal::Terminal;
+
+const SIZE: (u16, u16) = (120, 40);
+
+fn rig() -> Rig {
+    Rig::new(Api::OpenaiChat, Script::replies([Reply::text("Hello.")]).unwrap())
+}
+
+/// The names of the commands in `haft --help`.
+fn commands(rig: &Rig) -> Vec<String> {
+    let help = rig.run(&["--help"]).stdout();
+    let (commands, _) = help.split_once("\nOptions:").unwrap();
+    let lines = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    lines.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}
+
+/// The name without a character, with one too many, with another one, and with two swapped.
+fn mistyped(name: &str) -> [String; 4] {
+    let chars: Vec<char> = name.chars().collect();
+    let middle = chars.len() / 2;
+    let (before, after) = (&name[..middle], &name[middle + 1..]);
+    let mut swapped = chars.clone();
+    swapped.swap(middle - 1, middle);
+    [
+        format!("{before}{after}"),
+        format!("{before}x{}", &name[middle..]),
+        format!("{before}x{after}"),
+        swapped.into_iter().collect(),
+    ]
+}
+
+const ELSEWHERE: [&str; 8] = ["login", "logout", "auth", "init", "update", "upgrade", "resume", "frobnicate"];
+
+#[test]
+fn no_mistyped_word_is_sent_without_a_terminal() {
+    let rig = rig();
+    let names = commands(&rig);
+    assert!(names.len() > 30, "{names:?}");
+    for (name, word) in names.iter().flat_map(|name| mistyped(name).map(|word| (name, word))) {
+        // Two equal characters that were swapped.
+        if names.contains(&word) {
+            continue;
+        }
+        let ran = rig.run(&[&word]);
+        assert_eq!(ran.code(), 2, "{word}: {}", ran.stderr());
+        assert!(ran.stderr().contains("did you mean `haft "), "{word} for {name}: {}", ran.stderr());
+        assert!(ran.stderr().contains(&format!("haft -p {word}")), "{}", ran.stderr());
+    }
+    for word in ELSEWHERE {
+        let ran = rig.run(&[word]);
+        assert_eq!(ran.code(), 2, "{word}: {}", ran.stderr());
+        assert!(ran.stderr().contains("is not a command"), "{}", ran.stderr());
+    }
+    for words in [["help", "me"], ["modles", "list"], ["modles", "--json"], ["confg", "get"]] {
+        let ran = rig.run(&words);
+        assert_eq!(ran.code(), 2, "{words:?}: {}", ran.stderr());
+    }
+    assert!(rig.run(&["modles", "list"]).stderr().contains("did you mean `haft models`?"));
+    assert_eq!(rig.server.requests().len(), 0);
+}
+
+#[test]
+fn a_word_is_asked_about_at_a_terminal() {
+    let rig = rig();
+    for word in ["modles", "cnfig", "undoo", "hlep", "login", "init", "update", "frobnicate"] {
+        let mut terminal = Terminal::start(&rig, &[word], SIZE);
+        terminal.until_text("Enter leaves:");
+        terminal.press("\r");
+        assert_eq!(terminal.ended().0, 2, "{word}");
+    }
+    let mut terminal = Terminal::start(&rig, &["modles"], SIZE);
+    terminal.until_text("Did you mean `haft models`?");
+    terminal.press("y\r");
+    terminal.until_text("mock/");
+    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(rig.server.requests().len(), 0);
+    let mut terminal = Terminal::start(&rig, &["modles"], SIZE);
+    terminal.until_text("Enter leaves:");
+    terminal.press("p\r");
+    terminal.until_text("Hello.");
+    terminal.until_idle();
+    terminal.press("\u{4}");
+    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(rig.server.generations().len(), 1);
+}
+
+#[test]
+fn a_word_that_is_marked_as_a_prompt_is_one() {
+    for arguments in [["-p", "modles"], ["run", "modles"], ["-p", "login"]] {
+        let ran = rig().run(&arguments);
+        assert_eq!((ran.code(), ran.stdout().trim()), (0, "Hello."), "{arguments:?}: {}", ran.stderr());
+    }
+    for arguments in [&["--", "modles"] as &[&str], &["modles "], &["fix it"], &["--", "login"]] {
+        let rig = rig();
+        let mut terminal = Terminal::start(&rig, arguments, SIZE);
+        terminal.until_text("Hello.");
+        terminal.until_idle();
+        terminal.press("\u{4}");
+        assert_eq!(terminal.ended().0, 0, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_noun_alone_lists_or_shows() {
+    let rig = rig();
+    rig.task(&["say hello"]);
+    for noun in
+        ["models", "mcp", "agents", "conversations", "permissions", "config", "jobs", "sandbox", "context", "hooks"]
+    {
+        let ran = rig.run(&[noun]);
+        assert_eq!(ran.code(), 0, "haft {noun}: {}", ran.stderr());
+        assert!(!ran.stdout().is_empty(), "haft {noun}");
+        let ran = rig.run(&[noun, "--json"]);
+        assert_eq!(ran.code(), 0, "haft {noun} --json: {}", ran.stderr());
+        ran.json();
+    }
+    assert_eq!(rig.run(&["conversations"]).stdout(), rig.run(&["conversations", "list"]).stdout());
+    assert!(rig.run(&["models", "--help"]).stdout().contains("Usage: haft models"));
+}
+
+#[test]
+fn settings_are_read_and_changed() {
+    let rig = rig();
+    let file = rig.home().join("config.toml");
+    let text = || std::fs::read_to_string(&file).unwrap();
+    let before = format!("# first\n{}", text().replace("[retry]", "# about retries\n[retry] # here"));
+    rig.configure(&before);
+    assert_eq!(rig.run(&["config", "path"]).stdout().trim(), file.display().to_string());
+    assert_eq!(rig.run(&["config", "get", "retry.base_delay_ms"]).stdout(), "20\n");
+    assert_eq!(rig.run(&["config", "get", "model"]).stdout().trim(), "mock/gemini-3-scripted");
+    assert!(rig.run(&["config", "get", "retry"]).stdout().contains("retry.base_delay_ms = 20\n"));
+    assert_eq!(rig.run(&["config", "get", "roles.main_file"]).code(), 1);
+    let unknown = rig.run(&["config", "get", "retry.atempts"]);
+    assert!(unknown.code() == 2 && unknown.stderr().contains("did you mean `retry.attempts`?"), "{}", unknown.stderr());
+    assert_eq!(rig.run(&["config", "set", "retry.base_delay_ms", "30"]).code(), 0);
+    let after = text();
+    assert_eq!(after, before.replace("base_delay_ms = 20", "base_delay_ms = 30"));
+    for (key, value) in
+        [("retry.attempts", "many"), ("nothing", "1"), ("permissions.deny", "[\"execute_command(a;b)\"]")]
+    {
+        let ran = rig.run(&["config", "set", key, value]);
+        assert_eq!(ran.code(), 2, "{key}: {}", ran.stderr());
+        assert_eq!(text(), after, "{key}");
+    }
+    assert_eq!(rig.run(&["config", "unset", "retry.base_delay_ms"]).code(), 0);
+    assert_eq!(text(), after.replace("base_delay_ms = 30\n", ""));
+    assert_eq!(rig.run(&["config", "unset", "retry.base_delay_ms"]).code(), 2);
+    let schema = rig.run(&["config", "schema"]).json();
+    assert_eq!(schema["properties"]["retry"]["properties"]["attempts"]["type"], "integer");
+}
+
+#[test]
+fn the_configuration_is_edited_in_an_editor() {
+    let rig = rig();
+    let file = rig.home().join("config.toml");
+    let before = std::fs::read_to_string(&file).unwrap();
+    let edit = |editor: &str| rig.command(&["config", "edit"]).env("EDITOR", editor).output().unwrap();
+    let refused = edit("f() { echo 'nothing = 1' >> \"$1\"; }; f");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("unknown key `nothing`"));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
+    assert_eq!(edit("f() { echo '# done' >> \"$1\"; }; f").status.code(), Some(0));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), format!("{before}# done\n"));
+    assert_eq!(edit("true").status.code(), Some(0));
+}
+
+#[test]
+fn variables_set_values_and_a_bad_one_is_named() {
+    let rig = rig();
+    let get = |variable: &str, value: &str, key: &str| {
+        let output = rig.command(&["config", "get", key]).env(variable, value).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(get("HAFT_RETRY__ATTEMPTS", "7", "retry.attempts").1, "7\n");
+    assert_eq!(get("HAFT_PERMISSIONS__MODE", "plan", "permissions.mode").1, "plan\n");
+    for (variable, value) in [
+        ("HAFT_RETRY__ATTEMPTS", "many"),
+        ("HAFT_RETRY__ATEMPTS", "2"),
+        ("HAFT_NOTHING__X", "1"),
+        ("HAFT___X", "1"),
+        ("HAFT_RETRY__", "1"),
+    ] {
+        let (code, _, stderr) = get(variable, value, "retry.attempts");
+        assert!(code == Some(2) && stderr.contains(&format!("`{variable}`")), "{variable}: {stderr}");
+    }
+    let set = rig.command(&["config", "set", "retry.attempts", "3"]).env("HAFT_RETRY__ATTEMPTS", "7").output().unwrap();
+    assert!(String::from_utf8_lossy(&set.stderr).contains("HAFT_RETRY__ATTEMPTS"));
+}
+
+/// What a shell is offered for the last of these words.
+fn offered(rig: &Rig, words: &[&str]) -> String {
+    let output = rig.command(&[&["--", "haft"], words].concat()).env("HAFT_COMPLETE", "fish").output().unwrap();
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn completions_know_what_there_is() {
+    let rig = rig();
+    assert_eq!(offered(&rig, &["conversations", "show", ""]).lines().filter(|line| !line.starts_with('-')).count(), 0);
+    assert!(!rig.home().join("data").exists(), "a look makes no database");
+    rig.task(&["say hello"]);
+    rig.write(".haft/agents/tester.md", "---\nname: tester\ndescription: Tests.\n---\nTest.\n");
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+    assert_eq!(rig.run(&["permissions", "add", "execute_command(ls:*)"]).code(), 0);
+    let id = rig.export()["id"].as_str().unwrap().to_owned();
+    for (words, wanted) in [
+        (&["conversations", "show", ""] as &[&str], id.as_str()),
+        (&["conversations", "purge", &id[..4]], &id),
+        (&["run", "-r", ""], &id),
+        (&["-r", ""], &id),
+        (&["undo", "--conversation", ""], &id),
+        (&["run", "-m", "mock"], "mock/gemini-3-scripted"),
+        (&["run", "--agent", ""], "tester"),
+        (&["agents", "show", ""], "tester"),
+        (&["permissions", "remove", "exec"], "execute_command(ls:*)"),
+        (&["config", "set", "retry.a"], "retry.attempts"),
+        (&["conv"], "conversations"),
+        (&["permissions", "re"], "remove"),
+    ] {
+        let offered = offered(&rig, words);
+        assert!(offered.lines().any(|line| line.split('\t').next() == Some(wanted)), "{words:?}: {offered}");
+    }
+    assert!(offered(&rig, &["conversations", "show", ""]).contains("say hello"), "its name is the description");
+}
+
+#[test]
+fn the_script_for_bash_works_in_bash() {
+    let rig = rig();
+    rig.task(&["say hello"]);
+    let id = rig.export()["id"].as_str().unwrap().to_owned();
+    let script = rig.run(&["completions", "bash"]).stdout();
+    let program = format!(
+        "{script}\nCOMP_WORDS=(haft conversations show ''); COMP_CWORD=3; COMP_TYPE=9\n_clap_complete_haft haft '' show\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
+    );
+    let plain = rig.command(&[]);
+    let mut bash = std::process::Command::new("bash");
+    bash.args(["-c", &program]).current_dir(rig.project()).env_clear();
+    bash.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let folder = std::path::Path::new(plain.get_program()).parent().unwrap();
+    bash.env("PATH", format!("{}:{}", folder.display(), std::env::var("PATH").unwrap()));
+    let Ok(output) = bash.output() else { return eprintln!("skipped: there is no bash here") };
+    assert!(String::from_utf8_lossy(&output.stdout).lines().any(|line| line == id), "{output:?}");
+}
