@@ -118,6 +118,7 @@ fn policy(base: &Path, project: &Path) -> anyhow::Result<SandboxPolicy> {
         projects: vec![project.to_owned()],
         writable: Vec::new(),
         protected: Vec::new(),
+        repositories: Vec::new(),
         hidden,
         readable: Vec::new(),
         tmp: base.join("own/tmp"),

@@ -99,6 +99,7 @@ fn policy(
     Ok(SandboxPolicy {
         projects,
         protected,
+        repositories: Vec::new(),
         writable: writable.collect::<Result<_, _>>()?,
         hidden,
         // What the prompt points the model to, or asks it to run.

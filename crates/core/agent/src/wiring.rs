@@ -78,7 +78,10 @@ pub(crate) fn prepare(
     if let Some(tell) = &agent.on_masker {
         tell(&masker);
     }
-    let permissions = permissions(host, &config.permissions, plan.mode, sandbox::confinement(&sandbox))?;
+    let mut permissions = permissions(host, &config.permissions, plan.mode, sandbox::confinement(&sandbox))?;
+    if !standing.is_trusted() {
+        permissions.rules = mem::take(&mut permissions.rules).for_untrusted();
+    }
     let permissions = with_rules(permissions, given.rules);
     let namespace = plan.project.namespace();
     let (name, budget, conversations) = match plan.step {

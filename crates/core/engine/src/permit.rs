@@ -60,6 +60,8 @@ impl DecisionState {
 pub(crate) struct Granted {
     /// Files outside the workspace it may reach.
     pub(crate) outside: Vec<PathBuf>,
+    /// Whether it may write to the project's repository as a commit does.
+    pub(crate) commits: bool,
     /// The arguments it runs with, if they are not those it was made with.
     pub(crate) changed: Option<Value>,
     /// What went wrong on the way that the user should know.
@@ -143,7 +145,9 @@ impl Permit {
             verdict = opinion.weigh(self.verdict(&call).0);
         }
         match (verdict.decision, &self.approver) {
-            (Decision::Allow, _) => Ok(Granted { outside: verdict.outside, ..Granted::default() }),
+            (Decision::Allow, _) => {
+                Ok(Granted { outside: verdict.outside, commits: verdict.commits, ..Granted::default() })
+            }
             (Decision::Deny, _) => Err(denied(call.tool, &verdict)),
             (Decision::Ask, Some(approver)) => {
                 let subject = match tool.preview(context, arguments).await {
@@ -196,7 +200,7 @@ impl Permit {
             parts: verdict.parts,
             remember: verdict.remember,
         };
-        let mut granted = Granted { outside: verdict.outside, ..Granted::default() };
+        let mut granted = Granted { outside: verdict.outside, commits: verdict.commits, ..Granted::default() };
         match approver.ask(&approval).await {
             ApprovalReply::Once => Ok(granted),
             ApprovalReply::Changed { arguments } => {
@@ -205,7 +209,8 @@ impl Permit {
                 match verdict.decision {
                     Decision::Deny => Err(denied(call.tool, &verdict)),
                     Decision::Allow | Decision::Ask => {
-                        Ok(Granted { outside: verdict.outside, changed: Some(arguments), ..granted })
+                        let (outside, commits) = (verdict.outside, verdict.commits);
+                        Ok(Granted { outside, commits, changed: Some(arguments), ..granted })
                     }
                 }
             }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// })).unwrap();
 /// assert!(haft_permission::PermissionRules::load(&config, None).is_ok());
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PermissionsConfig {
     /// How much may happen without asking.
@@ -30,6 +30,15 @@ pub struct PermissionsConfig {
     pub deny: Vec<String>,
     /// Rules with examples.
     pub rules: Vec<RuleConfig>,
+    /// Whether commands that only read run without asking inside the sandbox.
+    pub reading_commands: bool,
+}
+
+impl Default for PermissionsConfig {
+    fn default() -> Self {
+        let (allow, ask, deny, rules) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { mode: PermissionMode::default(), allow, ask, deny, rules, reading_commands: true }
+    }
 }
 
 /// A rule with examples that are checked whenever it is loaded.

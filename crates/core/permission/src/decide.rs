@@ -36,6 +36,7 @@ impl Permissions {
         if call.requires_approval && verdict.decision == Decision::Allow && self.mode != PermissionMode::Yolo {
             verdict = Verdict {
                 parts: verdict.parts,
+                commits: verdict.commits,
                 ..Verdict::plain(Decision::Ask, "the model itself asks for the user's approval")
             };
         } else if call.leaves_sandbox && verdict.decision == Decision::Allow && self.is_confined() {

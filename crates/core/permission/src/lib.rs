@@ -11,6 +11,7 @@
 //!
 //! Read first: [`Permissions::decide`], [`PermissionRule`], [`Verdict`].
 
+mod builtin;
 mod config;
 mod decide;
 mod effects;
@@ -34,5 +35,5 @@ pub use config::{PermissionsConfig, RuleConfig};
 pub use decide::{Confinement, Permissions};
 pub use request::PermissionRequest;
 pub use rule::{PermissionRule, RuleError};
-pub use rules::{ActiveRule, PermissionRules, RulesError};
+pub use rules::{ActiveRule, PermissionRules, RuleOrigin, RulesError};
 pub use verdict::{PartVerdict, Verdict};

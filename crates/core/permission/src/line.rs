@@ -14,9 +14,9 @@ use super::effects::{
     WorkingFolders,
 };
 use super::files::FileAccess;
-use super::pattern::PatternMatch;
+use super::pattern::{CommandPattern, PatternMatch};
 use super::protected::protected;
-use super::rule::PermissionRule;
+use super::rule::{EXECUTE, PermissionRule};
 use super::shell;
 use super::verdict::{Ruling, Verdict};
 use haft_tool::follow_links;
@@ -48,6 +48,7 @@ impl Permissions {
         let effects = effects::of_script(&script, workspace, WorkingFolders::at(&start));
         let parts: Vec<_> = effects.iter().map(|effect| judge.effect(effect).part(&effect.shown)).collect();
         let mut verdict = Verdict::of_parts(parts);
+        verdict.commits = judge.commits(&effects, verdict.decision);
         if verdict.parts.len() > MAX_PARTS && verdict.decision == Decision::Allow && !self.asks_nothing() {
             verdict.decision = Decision::Ask;
             verdict.reason = format!("the line has more than {MAX_PARTS} parts");
@@ -143,6 +144,9 @@ impl LineJudge<'_> {
                 None => Ruling::by(rule, Decision::Allow, "it"),
             };
         }
+        if let Some(ruling) = self.built_in(effect, run).or_else(|| self.commit_by_rule(effect, run)) {
+            return ruling;
+        }
         if self.permissions.may_read() && effects::only_reads(&run.words, &run.risks) {
             return Ruling::new(Decision::Allow, "it only reads, inside the sandbox");
         }
@@ -185,6 +189,59 @@ impl LineJudge<'_> {
             }
         };
         Some(Ruling::new(Decision::Ask, reason).with_rule(rule))
+    }
+
+    /// Allowed by a rule that haft brings along, which holds only where a sandbox does.
+    fn built_in(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
+        if !self.is_plain(effect) {
+            return None;
+        }
+        let reading = self.permissions.rules.reading().find(|reading| reading.covers(run, self.workspace))?;
+        let reason = format!("the built-in rule `{}` allows it", reading.rule);
+        Some(Ruling::new(Decision::Allow, reason).with_rule(&reading.rule))
+    }
+
+    /// Whether rules of haft's own may speak of an effect: without assignments, inside a sandbox.
+    fn is_plain(&self, effect: &CommandEffect) -> bool {
+        let assigns = effect.enclosing.iter().any(|outer| !outer.assignments.is_empty());
+        !assigns && self.tool == EXECUTE && self.permissions.confinement == Confinement::Sandbox
+    }
+
+    /// Whether a command adds to a commit, or makes one, and does nothing else.
+    fn is_commit(&self, effect: &CommandEffect, run: &ProgramRun) -> bool {
+        let commits = self.permissions.rules.commits();
+        self.is_plain(effect) && commits.iter().any(|commit| commit.covers(run, self.workspace))
+    }
+
+    /// The rule that allows commits with any further words.
+    fn commit_rule(&self) -> Option<&PermissionRule> {
+        let named = shell::parse_simple("git commit").ok()?;
+        let names = |command: &CommandPattern| command.names(&[], &named.words) && !command.is_whole();
+        let mut allow = self.rules(Decision::Allow).iter().filter(|rule| rule.tool() == self.tool);
+        allow.find(|rule| rule.is_all_of(self.tool) || rule.command().is_some_and(names))
+    }
+
+    /// What a rule on commits covers beside its own words: adding to one, and a message that only the shell knows.
+    fn commit_by_rule(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
+        let rule = self.commit_rule().filter(|_| self.is_commit(effect, run))?;
+        Some(Ruling::by(rule, Decision::Allow, "it"))
+    }
+
+    /// Whether a line only reads and commits. What a mode allows is not enough: a rule or a person does.
+    fn commits(&self, effects: &[CommandEffect], decision: Decision) -> bool {
+        let mut commits = false;
+        let harmless = effects.iter().all(|effect| match &effect.kind {
+            EffectKind::Run(run) if run.role == CommandRole::Transparent => true,
+            EffectKind::Run(run) if self.is_commit(effect, run) => {
+                commits = true;
+                let by_rule = || self.covering(effect, &run.risks).is_some() || self.commit_rule().is_some();
+                decision == Decision::Ask || by_rule()
+            }
+            EffectKind::Run(run) => self.built_in(effect, run).is_some(),
+            EffectKind::Read(_) => true,
+            EffectKind::Assign | EffectKind::Define | EffectKind::Write(_) | EffectKind::Opaque(_) => false,
+        });
+        commits && harmless && decision != Decision::Deny
     }
 
     /// The rule that covers an effect with its risks.

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use haft_types::Decision;
+use serde::Serialize;
 
+use super::builtin::{ReadingRule, commit_rules, reading_rules};
 use super::config::{PermissionsConfig, RuleConfig};
 use super::examples;
 use super::rule::{PermissionRule, RuleError};
@@ -15,6 +17,37 @@ pub struct PermissionRules {
     ask: Vec<PermissionRule>,
     deny: Vec<PermissionRule>,
     project: Vec<(Decision, String)>,
+    reading: ReadingCommands,
+    git: GitUse,
+}
+
+/// Whether rules of haft's own let git run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum GitUse {
+    #[default]
+    Trusted,
+    /// It would do what the configuration of a folder says that nobody trusts.
+    Never,
+}
+
+/// Which of the built-in rules for commands that only read hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ReadingCommands {
+    #[default]
+    None,
+    All,
+}
+
+/// Who made a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RuleOrigin {
+    /// The user's configuration, or this run.
+    User,
+    /// The project, which can only tighten.
+    Project,
+    /// It comes with haft, and holds inside the namespace sandbox.
+    BuiltIn,
 }
 
 /// Rules that cannot be used.
@@ -46,14 +79,15 @@ pub struct ActiveRule<'a> {
     pub decision: Decision,
     /// The rule.
     pub rule: &'a str,
-    /// Whether the project added it.
-    pub of_project: bool,
+    /// Who made it.
+    pub origin: RuleOrigin,
 }
 
 impl PermissionRules {
     /// The user's rules. `home` is what `~` stands for in patterns. Every example is checked.
     pub fn load(config: &PermissionsConfig, home: Option<&Path>) -> Result<Self, RulesError> {
-        let mut rules = Self::default();
+        let reading = if config.reading_commands { ReadingCommands::All } else { ReadingCommands::None };
+        let mut rules = Self { reading, ..Self::default() };
         for (decision, texts) in
             [(Decision::Allow, &config.allow), (Decision::Ask, &config.ask), (Decision::Deny, &config.deny)]
         {
@@ -80,6 +114,13 @@ impl PermissionRules {
         Ok(rules)
     }
 
+    /// The same for a folder that is not trusted: git would do what its configuration says.
+    #[must_use]
+    pub fn for_untrusted(mut self) -> Self {
+        self.git = GitUse::Never;
+        self
+    }
+
     /// The same with one more rule.
     #[must_use]
     pub fn with(mut self, decision: Decision, rule: PermissionRule) -> Self {
@@ -93,10 +134,33 @@ impl PermissionRules {
             self.of(decision).iter().map(move |rule| {
                 let rule = rule.text();
                 let of_project = self.project.iter().any(|(by, text)| *by == decision && text == rule);
-                ActiveRule { decision, rule, of_project }
+                let origin = if of_project { RuleOrigin::Project } else { RuleOrigin::User };
+                ActiveRule { decision, rule, origin }
             })
         };
-        of(Decision::Deny).chain(of(Decision::Ask)).chain(of(Decision::Allow))
+        let built_in = self.reading().map(|reading| {
+            let (decision, origin) = (Decision::Allow, RuleOrigin::BuiltIn);
+            ActiveRule { decision, rule: reading.rule.text(), origin }
+        });
+        of(Decision::Deny).chain(of(Decision::Ask)).chain(of(Decision::Allow)).chain(built_in)
+    }
+
+    /// The built-in rules that hold.
+    pub(super) fn reading(&self) -> impl Iterator<Item = &'static ReadingRule> {
+        let rules: &[ReadingRule] = match self.reading {
+            ReadingCommands::None => &[],
+            ReadingCommands::All => reading_rules(),
+        };
+        let git = self.git;
+        rules.iter().filter(move |rule| git == GitUse::Trusted || !rule.runs_git())
+    }
+
+    /// The commands that commit and do nothing else.
+    pub(super) fn commits(&self) -> &'static [ReadingRule] {
+        match self.git {
+            GitUse::Trusted => commit_rules(),
+            GitUse::Never => &[],
+        }
     }
 
     pub(super) fn of(&self, decision: Decision) -> &[PermissionRule] {

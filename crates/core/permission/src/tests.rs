@@ -1,10 +1,12 @@
 mod advisories;
 mod commands;
+mod commits;
 mod files;
 mod hosts;
 mod modes;
 mod ordinary;
 mod properties;
+mod reading;
 mod rules;
 mod servers;
 

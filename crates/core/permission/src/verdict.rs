@@ -21,6 +21,9 @@ pub struct Verdict {
     /// The files outside the workspace it is about, links followed: reaching them is what is asked.
     #[serde(skip)]
     pub outside: Vec<PathBuf>,
+    /// Whether it is a command line that only reads and commits, and may write to the project's repository once it is allowed.
+    #[serde(skip)]
+    pub commits: bool,
     /// The rules that would allow exactly this from now on; none where no rule can.
     #[serde(skip)]
     pub remember: Vec<String>,
@@ -48,6 +51,7 @@ impl Verdict {
             rule: None,
             parts: Vec::new(),
             outside: Vec::new(),
+            commits: false,
             remember: Vec::new(),
         }
     }

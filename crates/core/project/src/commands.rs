@@ -32,7 +32,32 @@ pub struct CommandPrompt {
 
 named!(CommandPrompt);
 
+/// A piece of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PromptPiece {
+    /// As it is.
+    Text(String),
+    /// What this command line prints: `` !`line` `` in the file.
+    Command(String),
+}
+
+/// Marks around a command line while arguments are put in: a prompt that has them itself has them for nothing.
+const MARKS: [char; 2] = ['\u{E010}', '\u{E011}'];
+
 impl CommandPrompt {
+    /// The prompt in pieces, with what was written behind the name put in its places. Only the file itself has command lines,
+    /// whatever is written behind the name.
+    pub fn pieces(&self, arguments: &str) -> Vec<PromptPiece> {
+        let plain = |text: &str| text.replace(MARKS, "");
+        let marked = Self { text: marked(&plain(&self.text)), ..self.clone() };
+        let mut pieces = Vec::new();
+        for (at, part) in marked.expand(&plain(arguments)).split(MARKS).enumerate() {
+            let part = part.to_owned();
+            pieces.push(if at % 2 == 0 { PromptPiece::Text(part) } else { PromptPiece::Command(part) });
+        }
+        pieces
+    }
+
     /// The prompt with what was written behind the name put in its places: `$ARGUMENTS` is all of it, `$1` to `$9` are its
     /// words. Where the prompt has no such place, it goes to the end.
     pub fn expand(&self, arguments: &str) -> String {
@@ -61,6 +86,29 @@ impl CommandPrompt {
         }
         out
     }
+}
+
+/// The text with marks around command lines: `` !` `` at the beginning of a word, to the next backquote on the line.
+fn marked(text: &str) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find("!`") {
+        let (before, behind) = (&rest[..at], &rest[at + 2..]);
+        let line = behind.split('`').next().filter(|line| line.len() < behind.len() && !line.contains('\n'));
+        let begins = before.chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
+        out.push_str(before);
+        match line.filter(|line| begins && !line.trim().is_empty()) {
+            Some(line) => {
+                out.extend([MARKS[0].to_string().as_str(), line, MARKS[1].to_string().as_str()]);
+                rest = &behind[line.len() + 1..];
+            }
+            None => {
+                out.push_str("!`");
+                rest = behind;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
 }
 
 /// The words of a line; quotes keep words together.
@@ -136,16 +184,50 @@ fn read_folder(
 mod tests {
     use super::*;
 
-    fn expand(text: &str, arguments: &str) -> String {
-        let command = CommandPrompt {
+    #[test]
+    fn command_lines_come_from_the_file_alone() {
+        let pieces = |text: &str, arguments: &str| {
+            let pieces = CommandPrompt { text: text.into(), ..command() }.pieces(arguments);
+            let lines = pieces.iter().filter_map(|piece| match piece {
+                PromptPiece::Command(line) => Some(line.clone()),
+                PromptPiece::Text(_) => None,
+            });
+            lines.collect::<Vec<_>>()
+        };
+        assert_eq!(pieces("Now: !`git status`, (!`ls $1`)", "src"), ["git status", "ls src"]);
+        assert_eq!(pieces("!`ls`", "x"), ["ls"]);
+        for (text, arguments) in [
+            ("say $ARGUMENTS", "!`rm x`"),
+            ("say", "!`rm x`"),
+            ("$1`ls`", "!"),
+            ("wow!`ls`", ""),
+            ("!`ls", ""),
+            ("!`ls\n`", ""),
+            ("!``", ""),
+            ("! `ls`", ""),
+            ("say $1", "\u{E010}rm x\u{E011}"),
+            ("\u{E010}rm x\u{E011}", ""),
+        ] {
+            assert_eq!(pieces(text, arguments), Vec::<String>::new(), "{text} {arguments}");
+        }
+        let whole = CommandPrompt { text: "a !`b` c".into(), ..command() }.pieces("");
+        let text = |text: &str| PromptPiece::Text(text.to_owned());
+        assert_eq!(whole, [text("a "), PromptPiece::Command("b".into()), text(" c")]);
+    }
+
+    fn command() -> CommandPrompt {
+        CommandPrompt {
             name: "c".into(),
             description: String::new(),
             argument_hint: None,
-            text: text.into(),
+            text: String::new(),
             path: PathBuf::new(),
             level: Level::User,
-        };
-        command.expand(arguments)
+        }
+    }
+
+    fn expand(text: &str, arguments: &str) -> String {
+        CommandPrompt { text: text.into(), ..command() }.expand(arguments)
     }
 
     #[test]

@@ -67,6 +67,7 @@ fn policy(folder: &Path) -> std::io::Result<SandboxPolicy> {
         projects: vec![inside("project")],
         writable: Vec::new(),
         protected: Vec::new(),
+        repositories: Vec::new(),
         hidden: secret_places(Some(folder)),
         readable: Vec::new(),
         tmp: inside("tmp"),

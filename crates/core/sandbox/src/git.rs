@@ -23,6 +23,7 @@ use std::time::Duration;
 use haft_text::CutLimits;
 use tokio_util::sync::CancellationToken;
 
+use crate::commits;
 use crate::{
     Capture, CommandExit, CommandSpec, ConfinementSpec, Network, Sandbox, SandboxError, SandboxPolicy, Stdin,
     Supervisor,
@@ -100,6 +101,15 @@ pub struct GitProgram {
     environment: Vec<(String, String)>,
 }
 
+/// What goes into a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitScope {
+    /// What is staged.
+    Staged,
+    /// That, and every change of a file that git knows.
+    Tracked,
+}
+
 /// What a command of git on haft's own repositories reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GitReach<'a> {
@@ -156,6 +166,29 @@ impl GitProgram {
         self.run(&GitCall { cwd, arguments, readable, writable, network, ..GitCall::default() }).map(drop)
     }
 
+    /// Commits what is staged in the repository of a project, as the user, and gives what git says of it. What a configuration
+    /// would have git run for a commit is left out; where that cannot be, nothing is committed.
+    pub fn commit(&self, project: &Path, scope: CommitScope, message: &str) -> Result<String, GitError> {
+        let repository = project.join(".git");
+        if !commits::may_be_written(&repository) {
+            let why =
+                "it is not a plain repository, or its configuration has hooks, filters, drivers or includes".to_owned();
+            return Err(GitError::Refused { at: repository, why });
+        }
+        let confined = self.sandbox.for_commit(project).or_else(|| self.sandbox.confined());
+        let mut argv = vec![self.path.clone().into_os_string(), "commit".into(), "--file=-".into()];
+        match scope {
+            CommitScope::Staged => {}
+            CommitScope::Tracked => argv.push("--all".into()),
+        }
+        let mut env: Vec<_> =
+            self.environment.iter().filter(|(name, _)| PASSED.contains(&name.as_str())).cloned().collect();
+        env.extend([("PATH".to_owned(), self.search_path()), ("LC_ALL".to_owned(), "C".to_owned())]);
+        let (env, stdin) = (commits::commit_environment(&env), Stdin::Text(message.to_owned()));
+        let command = CommandSpec { argv, cwd: project.to_owned(), env, timeout: PATIENCE, stdin, confined };
+        self.output(&command).map(|printed| String::from_utf8_lossy(&printed).into_owned())
+    }
+
     /// Runs git, and gives what it printed. It blocks: from async code it is called on a thread that may.
     fn run(&self, call: &GitCall<'_>) -> Result<Vec<u8>, GitError> {
         let mut argv = vec![self.path.clone().into_os_string()];
@@ -166,11 +199,14 @@ impl GitProgram {
         argv.extend(call.arguments.iter().cloned());
         let stdin = call.input.clone().map_or(Stdin::Null, Stdin::Text);
         let (env, confined) = (self.environment_of(call), self.confinement(call).map(Arc::new));
-        let command = CommandSpec { argv, cwd: call.cwd.into(), env, timeout: PATIENCE, stdin, confined };
+        self.output(&CommandSpec { argv, cwd: call.cwd.into(), env, timeout: PATIENCE, stdin, confined })
+    }
+
+    fn output(&self, command: &CommandSpec) -> Result<Vec<u8>, GitError> {
         let capture = Capture { limits: CutLimits { lines: usize::MAX, bytes: MOST_OUTPUT }, ..Capture::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| GitError::Prepare { at: self.path.clone(), source })?;
-        let ran = runtime.block_on(self.supervisor.run(&command, &capture, &CancellationToken::new()))?;
+        let ran = runtime.block_on(self.supervisor.run(command, &capture, &CancellationToken::new()))?;
         if ran.stdout.bytes > MOST_OUTPUT as u64 {
             return Err(GitError::Failed("it printed too much".to_owned()));
         }
@@ -193,12 +229,17 @@ impl GitProgram {
         let set = SET.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let own = call.environment.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
         let mut all: Vec<_> = passed.cloned().chain(set).chain(own).collect();
-        let beside = self.path.parent().unwrap_or(Path::new("/usr/bin")).display();
-        all.push(("PATH".to_owned(), format!("{beside}:/usr/local/bin:/usr/bin:/bin")));
+        all.push(("PATH".to_owned(), self.search_path()));
         if !call.network {
             all.push(("GIT_CONFIG_GLOBAL".to_owned(), "/dev/null".to_owned()));
         }
         all
+    }
+
+    /// Where git finds programs of its own.
+    fn search_path(&self) -> String {
+        let beside = self.path.parent().unwrap_or(Path::new("/usr/bin")).display();
+        format!("{beside}:/usr/local/bin:/usr/bin:/bin")
     }
 
     /// What holds a command in: nothing of the project can be written but what it names. To fetch, git may see the user's

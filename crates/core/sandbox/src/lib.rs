@@ -43,6 +43,7 @@
 mod background;
 mod capture;
 mod command;
+mod commits;
 mod config;
 mod confine;
 mod environment;
@@ -64,13 +65,14 @@ mod wire;
 pub use background::{Background, Ending};
 pub use capture::{Capture, CapturedOutput, SpillFrom, SpillProblem};
 pub use command::{Aftermath, CommandExit, CommandSpec, FinishedCommand, PidNamespace, Reaper, Stdin};
+pub use commits::commit_environment;
 pub use config::{SandboxConfig, SandboxMode};
 pub use confine::{
     ConfinementMethod, ConfinementSpec, ConfinementStep, Network, SandboxPolicy, remove_left_covers, secret_places,
 };
 pub use environment::{child_environment, secret_values};
 pub use error::SandboxError;
-pub use git::{Git, GitError, GitProgram, GitReach};
+pub use git::{CommitScope, Git, GitError, GitProgram, GitReach};
 pub use helper::helper_entry;
 pub use live::LiveCommand;
 pub use network::{HostError, Hosts, Proxy, forward};

@@ -8,6 +8,7 @@ use std::time::Duration;
 use haft_types::{SandboxLayer, SandboxStatus};
 use tokio_util::sync::CancellationToken;
 
+use crate::commits;
 use crate::{
     Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, HELPER_ARG, Network, SandboxError,
     SandboxMode, SandboxPolicy, Supervisor,
@@ -80,6 +81,19 @@ impl Sandbox {
             })
         };
         Self { confined: self.confined.as_ref().map(moved), ..self.clone() }
+    }
+
+    /// What is put on a command that may commit to the repository of a project; nothing where it may not: without namespaces,
+    /// and where the repository's configuration names programs that are not known.
+    pub fn for_commit(&self, project: &Path) -> Option<Arc<ConfinementSpec>> {
+        let ConfinementSpec { method, policy } = self.confined.as_ref()?.as_ref();
+        let repository = project.join(".git");
+        let may = *method == ConfinementMethod::Namespace && policy.projects.iter().any(|own| own == project);
+        if !may || !commits::may_be_written(&repository) {
+            return None;
+        }
+        let policy = SandboxPolicy { repositories: vec![repository], ..policy.clone() };
+        Some(Arc::new(ConfinementSpec { method: *method, policy }))
     }
 
     /// What holds commands in, and why it is no more.

@@ -32,6 +32,7 @@ impl ToolContext {
             cancel,
             limits: OutputLimits::default(),
             environment: Arc::default(),
+            commits: false,
             progress: Arc::new(Nothing),
             todo: Arc::new(Nothing),
             reads: Arc::new(Nothing),

@@ -79,6 +79,8 @@ pub struct ToolContext {
     pub limits: OutputLimits,
     /// The environment a child process gets, already reduced to what it may see.
     pub environment: Arc<Vec<(String, String)>>,
+    /// Whether its command may write what `git add` and `git commit` write of the project's repository.
+    pub commits: bool,
     /// Where the call shows what it is doing.
     pub progress: Arc<dyn CallProgress>,
     /// The conversation's TODO list.

@@ -65,6 +65,7 @@ impl Bench {
             cancel: CancellationToken::new(),
             limits: OutputLimits::default(),
             environment: Arc::new(vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
+            commits: false,
             progress: Arc::<MemoryProgress>::clone(&progress),
             todo: Arc::<MemoryTodo>::clone(&todo),
             reads: Arc::new(MemoryLedger::default()),

@@ -9,6 +9,7 @@ use haft_project::KnowledgeKind;
 use crate::commands;
 use crate::commands::catalogue::CatalogueArgs;
 use crate::commands::changes::{ChangesArgs, RedoArgs, RewindArgs, UndoArgs};
+use crate::commands::commit::CommitArgs;
 use crate::commands::config::ConfigArgs;
 use crate::commands::context::ContextArgs;
 use crate::commands::conversations::ConversationsArgs;
@@ -162,6 +163,7 @@ impl Cli {
             Some(CliCommand::Run(args)) => commands::run::run(&args),
             Some(CliCommand::Chat(args)) => commands::chat::run(*args),
             Some(CliCommand::Review(args)) => commands::review::run(*args),
+            Some(CliCommand::Commit(args)) => commands::commit::run(*args),
             #[cfg(feature = "workflows")]
             Some(CliCommand::Workflows(args)) => commands::workflows::run(args.command),
             Some(CliCommand::Jobs(args)) => commands::jobs::run(args.command),
@@ -233,6 +235,10 @@ pub(crate) enum CliCommand {
     Chat(Box<RunArgs>),
     /// Review a change: uncommitted work, a branch or a commit.
     Review(Box<ReviewArgs>),
+    /// Write the message for what is staged, and commit.
+    ///
+    /// The model of the role `commit` words it (`[model_roles]`). It is shown with its cost, and you are asked before anything is committed. Hooks are not run.
+    Commit(Box<CommitArgs>),
     /// Run workflows of agent steps; list, show, add and remove them.
     ///
     /// Workflows lie in `.haft/workflows` of the project and in your own `workflows` folder, as YAML. `docs/workflows.md` describes them.

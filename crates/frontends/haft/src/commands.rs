@@ -3,6 +3,7 @@
 pub(crate) mod catalogue;
 pub(crate) mod changes;
 pub(crate) mod chat;
+pub(crate) mod commit;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod context;
@@ -13,6 +14,8 @@ pub(crate) mod doctor;
 pub(crate) mod drive;
 pub(crate) mod events;
 pub(crate) mod hooks;
+pub(crate) mod init;
+pub(crate) mod inline;
 pub(crate) mod interactive;
 pub(crate) mod jobs;
 pub(crate) mod lib;

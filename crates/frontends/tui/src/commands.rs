@@ -71,6 +71,7 @@ pub const COMMANDS: &[SlashCommand] = &[
     },
     SlashCommand { name: "undo", help: || text!("commands-undo"), by: CommandHandler::Session(SessionCommand::Undo) },
     SlashCommand { name: "redo", help: || text!("commands-redo"), by: CommandHandler::Session(SessionCommand::Redo) },
+    SlashCommand { name: "commit", help: || text!("commands-commit"), by: CommandHandler::Haft(&["commit", "--yes"]) },
     SlashCommand { name: "diff", help: || text!("commands-diff"), by: CommandHandler::Diff },
     SlashCommand {
         name: "model",

@@ -1,5 +1,10 @@
 //! What the word that is being typed could become.
 
+use std::cmp::Reverse;
+
+use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher};
+
 /// How many are offered.
 const OFFERED: usize = 6;
 
@@ -40,10 +45,25 @@ impl CompletionMenu {
     }
 }
 
-/// The names that fit what was typed, best first.
-pub(crate) fn matches<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+/// The commands that fit what was typed: the best first, and of those the ones that were used most.
+pub(crate) fn commands<'a>(
+    typed: &str,
+    names: impl Iterator<Item = &'a str>,
+    used: impl Fn(&str) -> usize,
+) -> Vec<&'a str> {
     let typed = typed.to_lowercase();
-    let mut found: Vec<_> = names.filter_map(|name| Some((rank(&typed, name)?, name.len(), name))).collect();
+    let ranked = names.filter_map(|name| Some((rank(&typed, name)?, Reverse(used(name)), name.len(), name)));
+    let mut found: Vec<_> = ranked.collect();
+    found.sort_unstable();
+    found.into_iter().take(OFFERED).map(|(_, _, _, name)| name).collect()
+}
+
+/// The paths that a few of their letters may mean, best first.
+pub(crate) fn paths<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
+    let pattern = Pattern::new(typed, CaseMatching::Ignore, Normalization::Smart, AtomKind::Fuzzy);
+    let scored = pattern.match_list(names, &mut matcher).into_iter();
+    let mut found: Vec<_> = scored.map(|(name, score)| (Reverse(score), name.len(), name)).collect();
     found.sort_unstable();
     found.into_iter().take(OFFERED).map(|(_, _, name)| name).collect()
 }
@@ -72,8 +92,26 @@ mod tests {
     #[test]
     fn the_best_comes_first() {
         let names = ["src/app/keys.rs", "keys.md", "src/monkeys.rs", "k/e/y/s.txt", "README.md"];
-        let found = matches("Keys", names.into_iter());
+        let found = paths("Keys", names.into_iter());
         assert_eq!(found, ["keys.md", "src/app/keys.rs", "src/monkeys.rs", "k/e/y/s.txt"]);
+        let found = paths("apkey", names.into_iter());
+        assert_eq!(found, ["src/app/keys.rs"], "letters may be left out, over folders too");
+        assert_eq!(paths("", names.into_iter()).first(), Some(&"keys.md"));
+        let found = commands("co", ["compact", "cost", "context", "commit", "docs"].into_iter(), |_| 0);
+        assert_eq!(found, ["cost", "commit", "compact", "context"]);
+    }
+
+    #[test]
+    fn commands_that_are_used_come_before_others() {
+        let names = || ["help", "compact", "context", "commit", "cost"].into_iter();
+        let used = |name: &str| match name {
+            "context" => 5,
+            "commit" => 2,
+            _ => 0,
+        };
+        assert_eq!(commands("", names(), used), ["context", "commit", "cost", "help", "compact"]);
+        assert_eq!(commands("com", names(), used), ["commit", "compact"]);
+        assert_eq!(commands("help", names(), used), ["help"]);
     }
 
     #[test]

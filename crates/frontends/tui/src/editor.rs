@@ -202,6 +202,13 @@ impl Editor {
         self.put(&cut);
     }
 
+    /// How often a slash command was called, as far as the history goes back.
+    pub(crate) fn uses(&self, command: &str) -> usize {
+        let called =
+            |text: &&String| text.strip_prefix('/').and_then(|text| text.split_whitespace().next()) == Some(command);
+        self.history.iter().filter(called).count()
+    }
+
     /// A row up, or back in the history from the first one.
     pub(crate) fn up(&mut self) {
         let start = self.line_start();

@@ -75,7 +75,7 @@ roles! {
     /// Designs.
     Designer, designer, false;
     /// Messages of commits.
-    Commit, commit, false;
+    Commit, commit, true;
 }
 
 /// A name, or a list of names.

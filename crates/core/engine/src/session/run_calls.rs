@@ -26,6 +26,8 @@ struct Permitted {
     admitted: Admitted,
     /// Files outside the workspace it may reach.
     outside: Vec<PathBuf>,
+    /// Whether it may write to the project's repository as a commit does.
+    commits: bool,
     /// Whether it runs with other arguments than the model gave.
     changed: bool,
 }
@@ -82,7 +84,7 @@ impl Session {
             decided = self.permit.decide(call.tool.as_ref(), &context, &call.arguments, opinion) => decided,
         };
         Some(match decided {
-            Ok(Granted { outside, changed: other, notice }) => {
+            Ok(Granted { outside, commits, changed: other, notice }) => {
                 if let Some(notice) = notice {
                     io.notice("permissions", notice);
                 }
@@ -93,7 +95,7 @@ impl Session {
                 }
                 changed |= other.is_some();
                 let arguments = other.unwrap_or(call.arguments);
-                Ok(Permitted { admitted: Admitted { arguments, ..call }, outside, changed })
+                Ok(Permitted { admitted: Admitted { arguments, ..call }, outside, commits, changed })
             }
             Err(Denied { envelope, wants_person }) => {
                 Err(Box::new(Refused { call: call.call, envelope, denied: wants_person }))
@@ -110,7 +112,7 @@ impl Session {
     ) -> Result<(), EngineError> {
         let mut started = Vec::with_capacity(group.len());
         let mut shown = ProgressRelay::new();
-        for Permitted { admitted: call, outside, changed } in group {
+        for Permitted { admitted: call, outside, commits, changed } in group {
             // Before it is noted as begun: should haft be killed while it scans, the call has certainly not run.
             let recorded = self.recorded.begin(self.name_of(&call.call), call.tool.access()).await;
             if calls::has_effects(call.tool.access()) {
@@ -118,6 +120,7 @@ impl Session {
             }
             let mut context = self.tool_context(&call.call, recorded.as_ref(), io.cancel, &shown);
             context.workspace.extra.extend(outside);
+            context.commits = commits;
             let ran = RanCall { arguments: self.kept_arguments(&call, changed), changed };
             let (call, task) = calls::start(call, self.prompt.registry().clone(), context);
             started.push((call, task, recorded, ran));
@@ -156,6 +159,7 @@ impl Session {
             cancel: cancel.clone(),
             limits: self.services.running.limits().output(),
             environment: Arc::clone(&self.config.tools.child_environment),
+            commits: false,
             progress: shown.of(call),
             todo: Arc::clone(self.prompt.todo()) as _,
             reads: Arc::clone(self.prompt.reads()) as _,

@@ -42,6 +42,9 @@ const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 const RUN_KEPT: &[&str] = &["/run/current-system", "/run/opengl-driver", "/run/wrappers"];
 /// Where the proxy's socket is found inside.
 pub(crate) const PROXY_SOCKET: &str = "/run/haft-proxy";
+/// What decides in a repository what git runs, or where it finds what does.
+const REPOSITORY_KEPT: &[&str] =
+    &["commondir", "config", "config.worktree", "gitdir", "hooks", "info", "modules", "worktrees"];
 /// An empty file to cover others with.
 const EMPTY: &str = "/dev/.empty";
 
@@ -54,7 +57,7 @@ pub(crate) fn build(policy: &SandboxPolicy, around: &HostState) -> Result<(), Co
     let root = Mount::at(Path::new("/")).at(ConfinementStep::Root)?;
     root.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All).at(ConfinementStep::Root)?;
     put_in_place(pieces).at(ConfinementStep::Places)?;
-    seal(around).at(ConfinementStep::Protected)?;
+    seal(policy, around).at(ConfinementStep::Protected)?;
     for project in &policy.projects {
         let further = policy.protected.iter().filter(|path| path.starts_with(project) && path.as_path() != project);
         for path in further {
@@ -262,9 +265,10 @@ fn make_room(piece: &MountPiece) -> io::Result<()> {
 }
 
 /// Makes the protected files of the projects unwritable. What leads to them becomes a mount of its own: that cannot be renamed.
-fn seal(around: &HostState) -> io::Result<()> {
+fn seal(policy: &SandboxPolicy, around: &HostState) -> io::Result<()> {
     for found in &around.protected {
         let sealed = match found {
+            ProtectedEntry::Protected(path) if policy.repositories.contains(path) => seal_repository(path),
             ProtectedEntry::Protected(path) => seal_one(path),
             ProtectedEntry::Anchor(path) if around.covers.contains(path) => seal_one(path),
             ProtectedEntry::Anchor(path) => Mount::copy_of(path).and_then(|copy| copy.attach(path)),
@@ -274,6 +278,18 @@ fn seal(around: &HostState) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             other => other?,
         }
+    }
+    Ok(())
+}
+
+/// Makes what decides what git runs unwritable in a repository that a commit may write.
+fn seal_repository(path: &Path) -> io::Result<()> {
+    if !is_real_folder(path) {
+        return seal_one(path);
+    }
+    Mount::copy_of(path)?.attach(path)?;
+    for name in REPOSITORY_KEPT.iter().map(|name| path.join(name)).filter(|name| name.symlink_metadata().is_ok()) {
+        seal_one(&name)?;
     }
     Ok(())
 }

@@ -15,6 +15,8 @@ pub struct SandboxPolicy {
     pub writable: Vec<PathBuf>,
     /// Files in the projects that cannot be written beside the protected ones; those that are not there are passed over.
     pub protected: Vec<PathBuf>,
+    /// Repositories (`.git`) in the projects that a commit may write: all of them but what decides what git runs.
+    pub repositories: Vec<PathBuf>,
     /// Folders and files that cannot be read.
     pub hidden: Vec<PathBuf>,
     /// Folders that can be read although they lie in a hidden one.
@@ -47,7 +49,7 @@ pub(crate) const PROXY_PORT: u16 = 3128;
 impl SandboxPolicy {
     /// Every path it names.
     fn paths(&self) -> impl Iterator<Item = &Path> {
-        let lists = [&self.projects, &self.writable, &self.protected, &self.hidden, &self.readable];
+        let lists = [&self.projects, &self.writable, &self.protected, &self.repositories, &self.hidden, &self.readable];
         let socket = match &self.network {
             Network::Through(socket) => Some(socket),
             Network::None | Network::All => None,
@@ -70,7 +72,8 @@ impl SandboxPolicy {
         };
         let home = self.home.as_ref().map(OsString::from).unwrap_or_default();
         let mut fields = vec![network.into(), socket, home, (&self.tmp).into(), (&self.notes).into()];
-        for list in [&self.projects, &self.writable, &self.protected, &self.hidden, &self.readable] {
+        for list in [&self.projects, &self.writable, &self.protected, &self.repositories, &self.hidden, &self.readable]
+        {
             fields.push(list.len().to_string().into());
             fields.extend(list.iter().map(OsString::from));
         }
@@ -94,8 +97,9 @@ impl SandboxPolicy {
             let list: Vec<_> = fields.by_ref().take(count).map(path).collect();
             (list.len() == count).then_some(list)
         };
-        let (projects, writable, protected, hidden, readable) = (list()?, list()?, list()?, list()?, list()?);
-        Some(Self { projects, writable, protected, hidden, readable, tmp, notes, home, network })
+        let (projects, writable, protected) = (list()?, list()?, list()?);
+        let (repositories, hidden, readable) = (list()?, list()?, list()?);
+        Some(Self { projects, writable, protected, repositories, hidden, readable, tmp, notes, home, network })
     }
 }
 
@@ -154,6 +158,7 @@ mod tests {
             projects: vec!["/p".into()],
             writable: Vec::new(),
             protected: Vec::new(),
+            repositories: Vec::new(),
             hidden: Vec::new(),
             readable: Vec::new(),
             tmp: "/private".into(),

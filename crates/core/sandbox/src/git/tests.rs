@@ -37,6 +37,7 @@ fn what_is_read_cannot_be_written() {
         projects: Vec::new(),
         writable: Vec::new(),
         protected: Vec::new(),
+        repositories: Vec::new(),
         hidden: vec![at.join("scratch")],
         readable: Vec::new(),
         tmp,

@@ -47,14 +47,25 @@ fn confined() -> impl Strategy<Value = Option<ConfinementSpec>> {
         bytes().prop_map(|socket| Network::Through(socket.into()))
     ];
     let method = prop_oneof![Just(ConfinementMethod::Namespace), Just(ConfinementMethod::Landlock)];
-    let parts = (method, [paths(), paths(), paths(), paths(), paths()], [bytes(), bytes(), bytes()], network);
+    let parts = (method, [paths(), paths(), paths(), paths(), paths(), paths()], [bytes(), bytes(), bytes()], network);
     prop::option::of(parts.prop_map(|(method, lists, single, network)| {
-        let [projects, writable, protected, hidden, readable] = lists;
+        let [projects, writable, protected, repositories, hidden, readable] = lists;
         let [tmp, notes, home] = single.map(PathBuf::from);
         let home = Some(home).filter(|home| !home.as_os_str().is_empty());
         ConfinementSpec {
             method,
-            policy: SandboxPolicy { projects, writable, protected, hidden, readable, tmp, notes, home, network },
+            policy: SandboxPolicy {
+                projects,
+                writable,
+                protected,
+                repositories,
+                hidden,
+                readable,
+                tmp,
+                notes,
+                home,
+                network,
+            },
         }
     }))
 }

@@ -68,6 +68,7 @@ impl World {
             projects: vec![self.path("project")],
             writable: Vec::new(),
             protected: Vec::new(),
+            repositories: Vec::new(),
             hidden: haft_sandbox::secret_places(Some(&self.path("home"))),
             readable: Vec::new(),
             tmp: self.path("tmp"),

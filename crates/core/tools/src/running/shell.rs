@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_sandbox::{CommandSpec, ConfinementSpec, SandboxError, Stdin};
+use haft_sandbox::{CommandSpec, ConfinementSpec, SandboxError, Stdin, commit_environment};
 use haft_tool::ToolContext;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -25,6 +25,8 @@ pub(crate) struct CommandLine {
     pub(crate) cwd: PathBuf,
     /// What holds it in.
     confined: Option<Arc<ConfinementSpec>>,
+    /// Whether it may write to the project's repository.
+    commits: bool,
 }
 
 /// Where a command runs.
@@ -83,11 +85,12 @@ impl CommandLine {
         if !cwd.is_dir() {
             return Err(LineError::Folder { name: paths::shown(&context.workspace, &cwd) }.into());
         }
-        let confined = match place.unwrap_or_default() {
-            RunLocation::Inside => running.sandbox().confined(),
-            RunLocation::Outside => None,
-        };
-        Ok(Self { text: command, cwd, confined })
+        let inside = place.unwrap_or_default() == RunLocation::Inside;
+        let for_commit =
+            if inside && context.commits { running.sandbox().for_commit(&context.workspace.root) } else { None };
+        let commits = for_commit.is_some();
+        let confined = if inside { for_commit.or_else(|| running.sandbox().confined()) } else { None };
+        Ok(Self { text: command, cwd, confined, commits })
     }
 
     /// The line as a command of the shell.
@@ -95,7 +98,11 @@ impl CommandLine {
         CommandSpec {
             argv: vec![shell().into(), "-c".into(), self.text.clone().into()],
             cwd: self.cwd.clone(),
-            env: context.environment.as_ref().clone(),
+            env: if self.commits {
+                commit_environment(&context.environment)
+            } else {
+                context.environment.as_ref().clone()
+            },
             timeout,
             stdin: Stdin::Null,
             confined: self.confined.clone(),

@@ -143,6 +143,7 @@ fn confined(root: &Path, method: ConfinementMethod) -> Option<(Vec<Finding>, Vec
         projects: vec![targets.project.clone()],
         writable: Vec::new(),
         protected: Vec::new(),
+        repositories: Vec::new(),
         hidden,
         readable: Vec::new(),
         tmp: own.join("tmp"),

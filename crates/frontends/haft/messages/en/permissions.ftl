@@ -16,6 +16,7 @@ permissions-added =
        *[other] Added { $count } { $decision } rules to `{ $file }`.
     }
 permissions-mode = The mode is `{ $mode }`.
+permissions-built-in = Built-in rules cover commands that only read, in the project, inside the namespace sandbox; `reading_commands = false` in `[permissions]` switches them off.
 permissions-removed =
     { $count ->
         [one] Removed 1 rule from `{ $file }`.

@@ -4,3 +4,5 @@ slash-none = there are none (`haft commands add` adds one)
 slash-untrusted = those of a project count once it is trusted (`haft trust`)
 slash-there-are = there are { $names }
 slash-unknown = there is no command `/{ $name }`; { $there }
+slash-command-refused = the command asks for the output of `{ $line }`, which may not run: { $reason }
+slash-command-failed = the command asks for the output of `{ $line }`, which failed: { $said }

@@ -31,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use super::permissions;
 use super::run::{lower, take_role, usage_errors};
 use crate::commands::demo::DemoArgs;
+use crate::commands::init;
 use crate::commands::options::{RunArgs, at_a_terminal};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output;
@@ -116,7 +117,9 @@ fn own_commands(ground: &KnowledgePaths, sources: &PromptSources) -> Vec<(String
     // Problems with a file are reported when it is called, and by `haft commands list`.
     let found = commands::load(ground, &mut Vec::new());
     let own = found.items.iter().map(|command| (command.name.clone(), command.description.clone()));
-    own.chain(sources.prompts().into_iter().map(|prompt| (prompt.name, prompt.description))).collect()
+    let init = (init::NAME.to_owned(), text!("init-help").to_owned());
+    let init = Some(init).filter(|_| found.get(init::NAME).is_none());
+    own.chain(init).chain(sources.prompts().into_iter().map(|prompt| (prompt.name, prompt.description))).collect()
 }
 
 /// A folder as people write it.

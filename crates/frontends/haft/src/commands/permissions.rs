@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use haft_agent::{Places, Project};
-use haft_permission::{Confinement, Permissions, PermissionsConfig};
+use haft_permission::{Confinement, Permissions, PermissionsConfig, RuleOrigin};
 use haft_types::Decision;
 use haft_types::PermissionMode;
 use serde_json::json;
@@ -130,11 +130,17 @@ pub(crate) fn add_for_run(config: &mut PermissionsConfig, args: &RunArgs) -> any
     Ok(())
 }
 
-/// The permissions with the rules of the project, where it is trusted.
-fn tightened(mut permissions: Permissions, places: &Places, project: &Project) -> anyhow::Result<Permissions> {
+/// The permissions with the rules of the project where it is trusted, and without those for git where it is not.
+pub(super) fn tightened(
+    mut permissions: Permissions,
+    places: &Places,
+    project: &Project,
+) -> anyhow::Result<Permissions> {
     if haft_agent::knowledge(places, project)?.1.is_trusted() {
         let policy = wiring::ProjectPolicy::of(&project.root);
         permissions.rules = permissions.rules.tightened_by(&policy.rules, wiring::environment().home().as_deref())?;
+    } else {
+        permissions.rules = permissions.rules.for_untrusted();
     }
     Ok(permissions)
 }
@@ -145,11 +151,10 @@ fn list(as_json: bool, common: &Common) -> anyhow::Result<()> {
     let permissions = haft_agent::permissions(wiring::environment(), &config, config.mode, Confinement::None)?;
     let permissions = tightened(permissions, &places, &wiring::project(None)?)?;
     let rules: Vec<_> = permissions.rules.iter().collect();
-    let source = |of_project: bool| if of_project { "project" } else { "user" };
     if as_json {
         let rules: Vec<_> = rules
             .iter()
-            .map(|rule| json!({ "decision": rule.decision, "rule": rule.rule, "source": source(rule.of_project) }))
+            .map(|rule| json!({ "decision": rule.decision, "rule": rule.rule, "source": rule.origin }))
             .collect();
         return output::print_json(&json!({ "mode": config.mode, "rules": rules }));
     }
@@ -158,7 +163,20 @@ fn list(as_json: bool, common: &Common) -> anyhow::Result<()> {
     }
     let mut table = TextTable::new(&[text!("table-decision"), text!("table-from"), text!("table-rule")]);
     for rule in &rules {
-        table.row(vec![rule.decision.to_string(), source(rule.of_project).to_owned(), rule.rule.to_owned()]);
+        table.row(vec![rule.decision.to_string(), source(rule.origin).to_owned(), rule.rule.to_owned()]);
     }
-    output::print(&format!("{}\n\n{table}", text!("permissions-mode", mode = config.mode)))
+    let mut shown = format!("{}\n\n{table}", text!("permissions-mode", mode = config.mode));
+    if rules.iter().any(|rule| rule.origin == RuleOrigin::BuiltIn) {
+        shown.extend(["\n", text!("permissions-built-in"), "\n"]);
+    }
+    output::print(&shown)
+}
+
+/// Who made a rule, as the table has it.
+fn source(origin: RuleOrigin) -> &'static str {
+    match origin {
+        RuleOrigin::User => "user",
+        RuleOrigin::Project => "project",
+        RuleOrigin::BuiltIn => "built-in",
+    }
 }

@@ -1,6 +1,6 @@
 //! `haft review`: has the model look at a change, and lets it do nothing but read.
 
-mod diff;
+pub(super) mod diff;
 
 use clap::Args;
 use haft_agent::{knowledge, set_up_sandbox};

@@ -15,8 +15,9 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 pub(super) use self::approve::TerminalApprover;
+use crate::commands::inline::InlineCommands;
 use crate::commands::options::{Compat, InputFormat, OutputFormat, RunArgs};
-use crate::commands::slash;
+use crate::commands::{init, slash};
 use crate::exit::{ProcessExit, usage_error};
 use crate::jobs::{self, JobFolder};
 use crate::output::claude::{ClaudeMessages, Introduction, PartialMessages};
@@ -196,10 +197,17 @@ fn task(args: &RunArgs, places: &Places, config: &Config, piped: Option<&str>) -
     if let Some(called) = prompt.take_if(|prompt| prompt.starts_with('/')) {
         let project = wiring::project(args.cwd.as_deref())?;
         let sources = PromptSources::open(places, config, &project)?;
+        let ground = knowledge(places, &project)?.0;
         prompt = Some(if sources.are_called(&called) {
             asked(&sources, sources.expand(&called))?
+        } else if let Some(wishes) = init::called(&called, &ground) {
+            let guide = init::prompt(config, args.model.as_deref(), &project, wishes);
+            output::tell(&format!("haft: {}", guide.quote));
+            guide.text
         } else {
-            slash::expand(called, &knowledge(places, &project)?.0)?
+            let mode = args.permission_mode.unwrap_or(config.permissions.mode);
+            let inline = InlineCommands { places, config, project: &project, mode, approver: None };
+            wiring::runtime()?.block_on(inline.fill(slash::expand(called, &ground)?))?
         });
     }
     if let Some(mentioning) = prompt.take_if(|prompt| prompt.contains('@')) {

@@ -2,24 +2,29 @@
 
 use std::path::Path;
 
-use haft_project::{KnowledgePaths, commands};
+use haft_project::KnowledgePaths;
+use haft_project::commands::{self, PromptPiece};
 use haft_text::NameRule;
 
 use crate::exit::usage_error;
 use crate::output;
 
-/// The prompt with a command in front put in its place. What only looks like one, as a path does, stays as it is.
-pub(crate) fn expand(prompt: String, ground: &KnowledgePaths) -> anyhow::Result<String> {
-    let (prompt, problems) = expand_and_tell(prompt, ground)?;
+/// The prompt with a command in front put in its place, in pieces: it may have command lines to run. What only looks like a
+/// command, as a path does, stays as it is.
+pub(crate) fn expand(prompt: String, ground: &KnowledgePaths) -> anyhow::Result<Vec<PromptPiece>> {
+    let (pieces, problems) = expand_and_tell(prompt, ground)?;
     for problem in problems {
         output::tell(&haft_text::sanitise(&format!("haft: {problem}")));
     }
-    Ok(prompt)
+    Ok(pieces)
 }
 
 /// The same, with what is wrong with the command's file, for callers that report it themselves.
-pub(crate) fn expand_and_tell(prompt: String, ground: &KnowledgePaths) -> anyhow::Result<(String, Vec<String>)> {
-    let untouched = |prompt| Ok((prompt, Vec::new()));
+pub(crate) fn expand_and_tell(
+    prompt: String,
+    ground: &KnowledgePaths,
+) -> anyhow::Result<(Vec<PromptPiece>, Vec<String>)> {
+    let untouched = |prompt| Ok((vec![PromptPiece::Text(prompt)], Vec::new()));
     let Some(called) = prompt.strip_prefix('/') else { return untouched(prompt) };
     let (name, arguments) = called.split_once(char::is_whitespace).unwrap_or((called, ""));
     if !NameRule::Command.allows(name) {
@@ -29,7 +34,7 @@ pub(crate) fn expand_and_tell(prompt: String, ground: &KnowledgePaths) -> anyhow
     let found = commands::load(ground, &mut problems);
     if let Some(command) = found.get(name) {
         let problems = problems.iter().filter(|problem| problem.path == command.path);
-        return Ok((command.expand(arguments), problems.map(ToString::to_string).collect()));
+        return Ok((command.pieces(arguments), problems.map(ToString::to_string).collect()));
     }
     if Path::new("/").join(name).exists() {
         return untouched(prompt);

@@ -9,10 +9,11 @@ macro_rules! files {
 }
 
 /// All of them; a file is parsed when one of its messages is first shown.
-pub(crate) static MESSAGES: [MessageFile; 35] = files! {
+pub(crate) static MESSAGES: [MessageFile; 37] = files! {
     "catalogue"
     "changes"
     "cli"
+    "commit"
     "config"
     "context"
     "conversations"
@@ -22,6 +23,7 @@ pub(crate) static MESSAGES: [MessageFile; 35] = files! {
     "edits"
     "hints"
     "hooks"
+    "init"
     "interactive"
     "jobs"
     "lib"

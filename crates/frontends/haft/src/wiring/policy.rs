@@ -41,7 +41,8 @@ enum PolicyDialect {
 pub(crate) struct ProjectPolicy {
     /// Rules that ask and deny.
     pub(crate) rules: PermissionsConfig,
-    hidden: Vec<PathBuf>,
+    /// What commands may not read.
+    pub(crate) hidden: Vec<PathBuf>,
     offer: Option<Vec<String>>,
     /// Each thing it says, with its place.
     pub(crate) shown: Vec<String>,

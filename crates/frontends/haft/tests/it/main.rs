@@ -14,6 +14,7 @@ mod budgets;
 mod catalogue;
 mod circles;
 mod command_line;
+mod commits;
 mod confined_starts;
 mod context;
 mod context_edit;
@@ -34,6 +35,8 @@ mod git;
 mod hooks;
 mod hostile;
 mod hot_reload;
+mod init;
+mod inline;
 mod jobs;
 mod knowledge;
 mod lib_docs;
@@ -59,6 +62,7 @@ mod purge;
 #[cfg(feature = "rag")]
 mod rag;
 #[cfg(feature = "lab")]
+mod reading;
 mod replay;
 mod rewind;
 mod rig;

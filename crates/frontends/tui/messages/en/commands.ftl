@@ -3,6 +3,7 @@
 commands-help = show keys and commands
 commands-context = show where the tokens went; /context edit
 commands-cost = show tokens and cost so far
+commands-commit = commit what is staged with a message of the model: /commit [-a] [--dry-run] [hint]
 commands-compact = archive older rounds now: /compact [what to keep]
 commands-clear = start a new conversation
 commands-resume = continue another conversation

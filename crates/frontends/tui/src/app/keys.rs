@@ -12,7 +12,7 @@ use haft_types::{Filled, PermissionMode};
 use super::{App, Effect, Hint, HistorySearch};
 use crate::approval::{ApprovalChoice, ApprovalStage};
 use crate::commands::COMMANDS;
-use crate::complete::{CompletionItem, CompletionMenu, MenuMove, matches};
+use crate::complete::{self, CompletionItem, CompletionMenu, MenuMove};
 use crate::form;
 use crate::line::TextStyle;
 use crate::link::{ListRequest, Operation};
@@ -357,7 +357,8 @@ impl App {
         let items: Vec<_> = if let Some(name) = word.strip_prefix('/').filter(|_| self.editor.text() == word) {
             let own = COMMANDS.iter().map(|command| (command.name, (command.help)()));
             let all: Vec<_> = own.chain(self.commands.iter().map(|(name, help)| (&**name, &**help))).collect();
-            let found = matches(name, all.iter().map(|command| command.0));
+            let used = |name: &str| self.editor.uses(name);
+            let found = complete::commands(name, all.iter().map(|command| command.0), used);
             let help = |name: &str| all.iter().find(|command| command.0 == name).map_or("", |command| command.1);
             found
                 .into_iter()
@@ -365,7 +366,7 @@ impl App {
                 .collect()
         } else if let Some(name) = word.strip_prefix('@') {
             let all = self.files.iter().chain(&self.resources).map(String::as_str);
-            let found = matches(name, all);
+            let found = complete::paths(name, all);
             let item = |path: &str| {
                 let resource = self.resources.iter().any(|one| one == path);
                 CompletionItem { text: if resource { format!("@{path}") } else { mention(path) }, help: String::new() }

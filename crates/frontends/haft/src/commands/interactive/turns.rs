@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use haft_agent::Approver;
 use haft_engine::hub::{AgentMessage, Hub, USER};
 use haft_engine::{Compacted, MAIN, ModeSwitch, Which};
 use haft_tui::{Operation, UiMessage};
@@ -11,8 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::side_actions::SideActions;
 use super::{Continuation, TuiSession};
+use crate::commands::inline::InlineCommands;
 use crate::commands::run::cancel_on_signals;
-use crate::commands::slash;
+use crate::commands::{init, slash};
 
 impl TuiSession<'_> {
     /// Runs one turn.
@@ -99,12 +101,21 @@ impl TuiSession<'_> {
     async fn in_full(&self, text: String) -> anyhow::Result<String> {
         let text = if self.sources.are_called(&text) {
             self.sources.expand(&text).await?
+        } else if let Some(wishes) = init::called(&text, &self.ground) {
+            let model = self.chosen.model.as_deref().or(self.args.model.as_deref());
+            let guide = init::prompt(&self.config, model, &self.project, wishes);
+            self.tell(&guide.quote);
+            guide.text
         } else {
-            let (text, problems) = slash::expand_and_tell(text, &self.ground)?;
+            let (pieces, problems) = slash::expand_and_tell(text, &self.ground)?;
             for text in problems {
                 self.ui.tell(UiMessage::Told { text });
             }
-            text
+            // A rule for one line of a file is not remembered: the file may change.
+            let approver = self.ui.approver(Box::new(|_| Ok(())));
+            let (places, config, project) = (&self.places, &self.config, &self.project);
+            let approver: Option<Arc<dyn Approver>> = Some(Arc::new(approver));
+            InlineCommands { places, config, project, mode: self.chosen.mode, approver }.fill(pieces).await?
         };
         self.sources.attach(text).await
     }

@@ -50,12 +50,9 @@ fn use_of(role: ModelRole) -> &'static str {
         ModelRole::SubAgent => text!("models-use-sub-agent"),
         ModelRole::Embedding => text!("models-use-embedding"),
         ModelRole::Vision => text!("models-use-vision"),
-        ModelRole::Commit if role.is_asked() => text!("models-use-commit"),
-        ModelRole::Commit
-        | ModelRole::Prune
-        | ModelRole::Title
-        | ModelRole::Index
-        | ModelRole::Planner
-        | ModelRole::Designer => text!("models-use-none"),
+        ModelRole::Commit => text!("models-use-commit"),
+        ModelRole::Prune | ModelRole::Title | ModelRole::Index | ModelRole::Planner | ModelRole::Designer => {
+            text!("models-use-none")
+        }
     }
 }

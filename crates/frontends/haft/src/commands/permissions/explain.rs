@@ -23,13 +23,14 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     let servers = mcp::gathered(&places, &loaded.config, &project.root, &standing).servers;
     let (config, of_sandbox) = (loaded.config.permissions, loaded.config.sandbox);
     let mode = args.permission_mode.unwrap_or(config.mode);
-    // Only there the sandbox makes a difference.
-    let confinement = if mode == PermissionMode::Auto {
-        let projects = vec![project.root.clone()];
-        let found = wiring::runtime()?.block_on(set_up_sandbox(&places, &of_sandbox, mode, projects))?;
-        confinement(&found)
-    } else {
-        Confinement::None
+    let confinement = match mode {
+        PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::Auto => {
+            let projects = vec![project.root.clone()];
+            let found = wiring::runtime()?.block_on(set_up_sandbox(&places, &of_sandbox, mode, projects))?;
+            confinement(&found)
+        }
+        // There the sandbox makes no difference.
+        PermissionMode::Plan | PermissionMode::Yolo => Confinement::None,
     };
     let permissions = haft_agent::permissions(wiring::environment(), &config, mode, confinement)?;
     let permissions = super::tightened(permissions, &places, &project)?;

@@ -8,9 +8,10 @@ use super::*;
 use crate::cli::Cli;
 
 /// Pages that say more about a command.
-const PAGES: [(&str, &str); 27] = [
+const PAGES: [(&str, &str); 28] = [
     ("run", "runs"),
     ("review", "runs"),
+    ("commit", "runs"),
     ("workflows", "workflows"),
     ("jobs", "runs"),
     ("conversations", "conversations"),

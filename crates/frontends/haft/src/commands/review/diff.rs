@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use haft_sandbox::Git;
+use haft_sandbox::{CommitScope, Git};
 
 use crate::commands::review::ReviewOf;
 use crate::exit::usage_error;
@@ -25,7 +25,7 @@ pub(super) fn change(git: &Git, project: &Path, of: &ReviewOf) -> anyhow::Result
     let (what, diff, new) = match (&of.base, &of.commit) {
         (Some(base), _) => {
             let from = run(git, ["merge-base", "--end-of-options", base, "HEAD"])?;
-            let diff = work_tree_diff(git, from.trim())?;
+            let diff = work_tree_diff(git, from.trim(), |_| false)?;
             (format!("everything since this branch left `{base}`, committed or not"), diff, untracked(git, project)?)
         }
         (None, Some(commit)) => {
@@ -36,7 +36,7 @@ pub(super) fn change(git: &Git, project: &Path, of: &ReviewOf) -> anyhow::Result
         (None, None) => {
             // Before the first commit there is no HEAD; what is staged is all there is.
             let born = git.run(["rev-parse", "--verify", "--quiet", "HEAD"]).is_ok();
-            let diff = work_tree_diff(git, if born { "HEAD" } else { "--cached" })?;
+            let diff = work_tree_diff(git, if born { "HEAD" } else { "--cached" }, |_| false)?;
             ("what is not committed yet".to_owned(), diff, untracked(git, project)?)
         }
     };
@@ -54,22 +54,46 @@ pub(super) fn change(git: &Git, project: &Path, of: &ReviewOf) -> anyhow::Result
     Ok(ReviewedChange { what, text })
 }
 
+/// What a commit would hold, as a diff; nothing where it would be empty. Of files that are not to be shown only the names.
+pub(in crate::commands) fn of_commit(
+    git: &Git,
+    scope: CommitScope,
+    is_hidden: impl Fn(&Path) -> bool,
+) -> anyhow::Result<Option<String>> {
+    let born = git.run(["rev-parse", "--verify", "--quiet", "HEAD"]).is_ok();
+    let from = match scope {
+        CommitScope::Tracked if born => "HEAD",
+        CommitScope::Tracked | CommitScope::Staged => "--cached",
+    };
+    let diff = work_tree_diff(git, from, is_hidden)?;
+    if diff.text.trim().is_empty() && diff.filtered.is_empty() {
+        return Ok(None);
+    }
+    let mut text = fenced(&diff.text);
+    if !diff.filtered.is_empty() {
+        let names: Vec<_> = diff.filtered.iter().map(|path| path.to_string_lossy()).collect();
+        text.extend(["\n\nAlso changed, and not shown:\n", &names.join("\n")]);
+    }
+    Ok(Some(text))
+}
+
 /// No program makes a diff nicer.
 const PLAIN: [&str; 3] = ["--no-ext-diff", "--no-textconv", "--no-color"];
 
 /// What is different in the files.
 struct WorkTreeDiff {
     text: String,
-    /// What is not compared: git would compare what a filter has not gone over.
+    /// What is not compared: git would compare what a filter has not gone over, or it is not to be shown.
     filtered: Vec<OsString>,
 }
 
-fn work_tree_diff(git: &Git, from: &str) -> anyhow::Result<WorkTreeDiff> {
+fn work_tree_diff(git: &Git, from: &str, is_hidden: impl Fn(&Path) -> bool) -> anyhow::Result<WorkTreeDiff> {
     let diff = ["diff", "--ignore-submodules=all"].iter().chain(&PLAIN).copied();
     let names = bytes(git, diff.clone().chain(["--name-only", "--no-renames", "-z", from]))?;
     let names: Vec<_> = names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).collect();
     let names: Vec<_> = names.into_iter().map(|name| OsStr::from_bytes(name).to_owned()).collect();
-    let filtered = git.filtered(&names).map_err(|error| usage_error(error.to_string()))?;
+    let mut filtered = git.filtered(&names).map_err(|error| usage_error(error.to_string()))?;
+    filtered.extend(names.into_iter().filter(|name| is_hidden(&git.top().join(name))));
     let mut arguments: Vec<OsString> = diff.chain(["--find-renames", from, "--", "."]).map(OsString::from).collect();
     for path in &filtered {
         let mut left_out = OsString::from(":(exclude,literal,top)");

@@ -160,6 +160,7 @@ fn policy(root: &Path, site: &ProbeSite, program: &Path) -> anyhow::Result<Sandb
         projects: vec![targets.project.clone()],
         writable: Vec::new(),
         protected: Vec::new(),
+        repositories: Vec::new(),
         hidden,
         // The program that makes the attempts must be found inside, and what they are made on.
         readable: program.parent().map(Path::to_owned).into_iter().chain([root.join("site")]).collect(),

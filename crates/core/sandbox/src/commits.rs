@@ -1,0 +1,154 @@
+//! A commit from inside the sandbox: which repositories may be written, and with what environment.
+//!
+//! `git add` and `git commit` write index, objects and refs. What they would run besides is switched off: hooks, monitor,
+//! editor, signatures, maintenance. A filter cannot be switched off by name, so a repository whose own configuration has one that
+//! is not known stays closed, as does one whose configuration includes other files: its program may be a file of the project.
+
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+/// More than this is no configuration that somebody wrote.
+const MOST_CONFIG: u64 = 1 << 20;
+
+/// Filters that are programs of the machine.
+const KNOWN_FILTERS: &[&str] = &["git-lfs ", "git lfs ", "git-crypt ", "\"git-crypt\" ", "\\\"git-crypt\\\" "];
+
+/// Keys that name programs: those of filters, and those of drivers for differences and merges.
+const FILTER_KEYS: &[&str] = &["clean", "smudge", "process"];
+const DRIVER_KEYS: &[&str] = &["textconv", "command", "external", "driver"];
+
+/// Settings that win over every configuration.
+const SETTINGS: &[(&str, &str)] = &[
+    ("core.hooksPath", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("core.pager", "cat"),
+    ("core.editor", ":"),
+    ("commit.gpgSign", "false"),
+    ("commit.verbose", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("status.submoduleSummary", "false"),
+    ("submodule.recurse", "false"),
+    ("protocol.allow", "never"),
+];
+
+/// The environment of a command that may commit, made from that of others.
+pub fn commit_environment(given: &[(String, String)]) -> Vec<(String, String)> {
+    let mut all: Vec<_> = given.iter().filter(|(name, _)| !name.starts_with("GIT_")).cloned().collect();
+    let mut set = |name: &str, value: &str| all.push((name.to_owned(), value.to_owned()));
+    for (name, value) in [("GIT_EDITOR", ":"), ("GIT_SEQUENCE_EDITOR", ":"), ("GIT_TERMINAL_PROMPT", "0")] {
+        set(name, value);
+    }
+    set("GIT_CONFIG_COUNT", &SETTINGS.len().to_string());
+    for (at, (name, value)) in SETTINGS.iter().enumerate() {
+        set(&format!("GIT_CONFIG_KEY_{at}"), name);
+        set(&format!("GIT_CONFIG_VALUE_{at}"), value);
+    }
+    all
+}
+
+/// Whether a commit may write this `.git`. What must be there to be closed is made where it is missing.
+pub(crate) fn may_be_written(repository: &Path) -> bool {
+    let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+    let config = repository.join("config");
+    let readable = config.symlink_metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() < MOST_CONFIG);
+    let elsewhere =
+        ["commondir", "config.worktree"].iter().any(|name| repository.join(name).symlink_metadata().is_ok());
+    if !is_folder(repository) || !readable || elsewhere {
+        return false;
+    }
+    let kept = ["hooks", "info"].iter().all(|name| {
+        let folder = repository.join(name);
+        is_folder(&folder) || DirBuilder::new().mode(0o755).create(&folder).is_ok()
+    });
+    kept && fs::read_to_string(config).is_ok_and(|text| names_no_programs(&text))
+}
+
+/// Whether a configuration has no hooks, no includes, no drivers, and no filters but those that are known.
+fn names_no_programs(config: &str) -> bool {
+    let text = config.to_ascii_lowercase();
+    if ["[include", "[hook"].iter().any(|section| text.contains(section)) {
+        return false;
+    }
+    let known = |value: &str| KNOWN_FILTERS.iter().any(|known| value.starts_with(known));
+    // A value on the line of its section is not read here, nor one over several lines.
+    !text.contains("\\\n")
+        && text.lines().map(str::trim).all(|line| match line.split_once('=') {
+            _ if line.starts_with('[') => line.find(']') == Some(line.len() - 1),
+            Some((name, value)) if FILTER_KEYS.contains(&name.trim()) => known(value.trim_start()),
+            Some((name, _)) if DRIVER_KEYS.contains(&name.trim()) => false,
+            Some(_) | None => true,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn configurations_that_name_programs() {
+        for config in [
+            "",
+            "[core]\n\tbare = false\n[user]\n\tname = x\n",
+            "[remote \"origin\"]\n\turl = git@x:y\n",
+            "[filter \"lfs\"]\n\tclean = git-lfs clean -- %f\n\tprocess = git-lfs filter-process\n\trequired = true\n",
+            "[filter \"git-crypt\"]\n\tsmudge = \"git-crypt\" smudge\n",
+        ] {
+            assert!(names_no_programs(config), "{config}");
+        }
+        for config in [
+            "[include]\n\tpath = ../more\n",
+            "[includeIf \"gitdir:**\"]\n\tpath = x\n",
+            "[INCLUDE]\npath=x\n",
+            "[hook \"x\"]\n\tcommand = evil\n",
+            "[filter \"x\"]\n\tclean = ./evil\n",
+            "[filter \"x\"]\n\tClean = evil\n",
+            "[Filter \"x\"]\n\tprocess=python filter.py\n",
+            "[filter \"x\"] clean = ./evil\n",
+            "[filter \"x\"] clean = evil]\n",
+            "[filter \"x\"]\n\tclean = \\\n./evil\n",
+            "[filter \"lfs\"]\n\tclean = git-lfs-evil\n",
+            "[filter \"x\"]\n\tsmudge = cat\n",
+            "[diff \"x\"]\n\ttextconv = ./evil\n",
+            "[diff]\n\texternal = evil\n",
+        ] {
+            assert!(!names_no_programs(config), "{config}");
+        }
+    }
+
+    #[test]
+    fn only_a_plain_repository_may_be_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let repository = folder.path().join(".git");
+        assert!(!may_be_written(&repository));
+        fs::write(&repository, "gitdir: elsewhere\n").unwrap();
+        assert!(!may_be_written(&repository), "a work tree of another");
+        fs::remove_file(&repository).unwrap();
+        fs::create_dir(&repository).unwrap();
+        assert!(!may_be_written(&repository), "no configuration");
+        fs::write(repository.join("config"), "[core]\n").unwrap();
+        assert!(may_be_written(&repository));
+        assert!(repository.join("hooks").is_dir() && repository.join("info").is_dir());
+        fs::write(repository.join("commondir"), "..\n").unwrap();
+        assert!(!may_be_written(&repository));
+    }
+
+    #[test]
+    fn the_environment_of_a_commit_is_haft_s_own() {
+        let given = [("PATH", "/bin"), ("GIT_DIR", "/x"), ("GIT_CONFIG_COUNT", "1"), ("GIT_EDITOR", "evil")];
+        let all = commit_environment(&given.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let value = |name: &str| {
+            let found: Vec<_> =
+                all.iter().filter(|(other, _)| other == name).map(|(_, value)| value.as_str()).collect();
+            assert!(found.len() < 2, "{name}");
+            found.first().copied()
+        };
+        assert_eq!((value("PATH"), value("GIT_DIR"), value("GIT_EDITOR")), (Some("/bin"), None, Some(":")));
+        assert_eq!(value("GIT_CONFIG_COUNT"), Some(SETTINGS.len().to_string().as_str()));
+        assert_eq!(
+            (value("GIT_CONFIG_KEY_0"), value("GIT_CONFIG_VALUE_0")),
+            (Some("core.hooksPath"), Some("/dev/null"))
+        );
+    }
+}

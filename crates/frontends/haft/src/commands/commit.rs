@@ -1,0 +1,236 @@
+//! `haft commit`: has the model of the role `commit` word a message for what is staged, and commits with it.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use haft_agent::config::{Config, ModelRole};
+use haft_agent::{Places, Project, RunStep, knowledge, set_up_sandbox};
+use haft_engine::SharedBudget;
+use haft_sandbox::{CommitScope, Git, GitProgram, configured_path, secret_places};
+use haft_text::{Masker, sanitise};
+use haft_tool::Workspace;
+use haft_types::{Event, Outcome, PermissionMode, TurnResult};
+use tokio_util::sync::CancellationToken;
+
+use super::review::diff;
+use super::{permissions, run};
+use crate::commands::options::{Common, RunArgs, positive};
+use crate::exit::{ProcessExit, usage_error};
+use crate::output;
+use crate::wiring;
+
+const PROMPT: &str = include_str!("commit/prompt.md");
+/// Messages before this one that show how they are written here.
+const EXAMPLES: &str = "-8";
+/// Files whose content is nobody's business, by how their names end or begin.
+const SECRET_ENDINGS: [&str; 6] = [".pem", ".key", ".p12", ".pfx", ".keystore", ".jks"];
+const SECRET_BEGINNINGS: [&str; 4] = [".env", "id_rsa", "id_ed25519", ".npmrc"];
+
+#[derive(Debug, Args)]
+pub(crate) struct CommitArgs {
+    /// What the message should say or stress.
+    #[arg(value_name = "HINT")]
+    pub(crate) words: Vec<String>,
+
+    /// The same as an option.
+    #[arg(short = 'm', long = "message", value_name = "HINT")]
+    pub(crate) hint: Option<String>,
+
+    /// Commit every change of files that git knows, as `git commit -a` does.
+    #[arg(short, long)]
+    pub(crate) all: bool,
+
+    /// Show the message, and commit nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Commit without asking.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+
+    /// The model, as `provider/model`, instead of that of the role `commit`.
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+
+    /// Stop when this much money is spent.
+    #[arg(long, value_name = "USD", value_parser = positive)]
+    pub(crate) max_budget_usd: Option<f64>,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+pub(crate) fn run(args: CommitArgs) -> anyhow::Result<ProcessExit> {
+    let (places, loaded) = super::configuration(&args.common)?;
+    let project = wiring::project(None)?;
+    // git runs what a repository configures, so it is not run in one that nobody trusts.
+    let (_, standing) = knowledge(&places, &project)?;
+    if !standing.is_trusted() {
+        return Err(usage_error(text!("review-untrusted", root = project.root.display())));
+    }
+    let (host, root) = (wiring::environment(), project.root.as_path());
+    let (mode, projects) = (PermissionMode::Ask, vec![root.to_owned()]);
+    let sandbox = wiring::runtime()?.block_on(set_up_sandbox(&places, &loaded.config.sandbox, mode, projects))?;
+    let program = GitProgram::find(&host.supervisor(), &sandbox, &host.child_environment(), &[root])
+        .map_err(|error| usage_error(error.to_string()))?;
+    let git = Git::open(program.clone(), root, &places.git()).map_err(|error| usage_error(error.to_string()))?;
+    let hidden = hidden(&places, &loaded.config, &project)?;
+    let scope = if args.all { CommitScope::Tracked } else { CommitScope::Staged };
+    let change = diff::of_commit(&git, scope, |path| is_secret(path, &hidden))?;
+    let Some(change) = change else {
+        return Err(usage_error(if args.all { text!("commit-nothing") } else { text!("commit-nothing-staged") }));
+    };
+    let masker = Masker::knowing(host.secret_values());
+    let task = masker.mask(&task(&args, &git, &change)).into_owned();
+    let result = worded(&args, &places, loaded.config, task)?;
+    let message = message(&result.text);
+    match result.outcome {
+        Outcome::Completed if !message.is_empty() => {}
+        Outcome::Completed => return Err(usage_error(text!("commit-no-message"))),
+        other => {
+            output::tell(&sanitise(&format!("haft: {}", result.message)));
+            return Ok(other.into());
+        }
+    }
+    output::print(&format!("{}\n", sanitise(&message)))?;
+    output::tell(&format!("haft: {}", spent(&result)));
+    if args.dry_run {
+        return Ok(ProcessExit::Completed);
+    }
+    if !args.yes && !agreed()? {
+        return Ok(ProcessExit::Waiting);
+    }
+    let said = program.commit(root, scope, &message).map_err(|error| anyhow::anyhow!("{error}"))?;
+    output::tell(&sanitise(&format!("haft: {}", said.lines().next().unwrap_or_default())));
+    Ok(ProcessExit::Completed)
+}
+
+/// What the model is asked.
+fn task(args: &CommitArgs, git: &Git, change: &str) -> String {
+    let before = git.line(["log", EXAMPLES, "--format=%s", "--no-show-signature"]).unwrap_or_default();
+    let before = if before.is_empty() { before } else { format!("\n\nThe messages before it:\n{before}") };
+    let words = args.words.iter().map(String::as_str).chain(args.hint.as_deref()).collect::<Vec<_>>().join(" ");
+    let hint = if words.trim().is_empty() { String::new() } else { format!("\n\nThe user says of it: {words}") };
+    format!("{}{hint}{before}\n\nThe change:\n\n{change}", PROMPT.trim_end())
+}
+
+/// Asks the model, in a conversation beside those of the project, without tools.
+fn worded(args: &CommitArgs, places: &Places, config: Config, task: String) -> anyhow::Result<TurnResult> {
+    let model = args.model.clone().or_else(|| config.models_of(ModelRole::Commit).into_iter().next());
+    let asked = RunArgs {
+        model,
+        permission_mode: Some(PermissionMode::Plan),
+        allowed_tools: Some(vec!["none".to_owned()]),
+        max_budget_usd: args.max_budget_usd,
+        ..RunArgs::default()
+    };
+    let mut plan = run::lower(&asked, &config, Some(text!("commit-title")))?;
+    plan.step = Some(RunStep { name: "commit".to_owned(), budget: SharedBudget::default() });
+    wiring::runtime()?.block_on(async {
+        let mut session = wiring::open_session(places, config, plan).await.map_err(run::usage_errors)?;
+        let report = session.run(Some(task), &mut |_: &Event| {}, &CancellationToken::new()).await;
+        run::close(&mut session).await;
+        Ok(report.result)
+    })
+}
+
+/// What is kept from commands, and so from the model: secrets of well-known programs, what the configuration hides, and what
+/// rules keep from being read.
+fn hidden(places: &Places, config: &Config, project: &Project) -> anyhow::Result<Vec<PathBuf>> {
+    let host = wiring::environment();
+    let home = host.home();
+    let rules = haft_agent::permissions(
+        host,
+        &config.permissions,
+        config.permissions.mode,
+        haft_permission::Confinement::None,
+    )?;
+    let rules = permissions::tightened(rules, places, project)?;
+    let workspace = Workspace {
+        root: project.root.clone(),
+        extra: Vec::new(),
+        cwd: project.cwd.clone(),
+        spill: places.spill(),
+        journal: places.journal(),
+    };
+    let mut hidden = secret_places(home.as_deref());
+    hidden.extend(config.sandbox.hidden.iter().filter_map(|path| configured_path(path, home.as_deref())));
+    hidden.extend(wiring::ProjectPolicy::of(&project.root).hidden);
+    hidden.extend(rules.unreadable(&workspace));
+    Ok(hidden)
+}
+
+fn is_secret(path: &Path, hidden: &[PathBuf]) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    hidden.iter().any(|hidden| path.starts_with(hidden))
+        || SECRET_ENDINGS.iter().any(|ending| name.ends_with(ending))
+        || SECRET_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+}
+
+/// The message in a reply: small models fence or quote it all the same.
+fn message(reply: &str) -> String {
+    let reply = reply.trim();
+    let inside = reply.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    let inside = inside.and_then(|inside| inside.split_once('\n')).map_or(reply, |(_, inside)| inside);
+    let lines: Vec<_> = inside.trim().lines().map(str::trim_end).collect();
+    lines.join("\n")
+}
+
+/// What wording the message cost.
+fn spent(result: &TurnResult) -> String {
+    let tokens = result.usage.all_input() + result.usage.output;
+    match result.cost {
+        Some(cost) => text!("commit-cost", tokens, money = format!("{:.4}", cost.total)),
+        None => text!("commit-cost-unknown", tokens),
+    }
+}
+
+/// Whether the user says yes. Without a terminal nobody can.
+fn agreed() -> anyhow::Result<bool> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() || !std::io::stderr().is_terminal() {
+        output::tell(&format!("haft: {}", text!("commit-needs-yes")));
+        return Ok(false);
+    }
+    let mut stderr = std::io::stderr();
+    write!(stderr, "{} ", text!("commit-ask"))?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    stdin.lock().read_line(&mut answer)?;
+    let agreed = matches!(answer.trim(), "y" | "Y" | "yes");
+    if !agreed {
+        output::tell(&format!("haft: {}", text!("commit-not-done")));
+    }
+    Ok(agreed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_taken_out_of_its_fence() {
+        for reply in [
+            "Fix it\n\nBecause.",
+            " Fix it  \n\nBecause.\n",
+            "```\nFix it\n\nBecause.\n```",
+            "```text\nFix it\n\nBecause.\n```",
+        ] {
+            assert_eq!(message(reply), "Fix it\n\nBecause.", "{reply:?}");
+        }
+        assert_eq!(message("``` "), "```");
+        assert_eq!(message("  "), "");
+    }
+
+    #[test]
+    fn secrets_are_known_by_place_and_name() {
+        let hidden = [PathBuf::from("/p/private")];
+        for path in ["/p/private/a", "/p/.env", "/p/sub/.env.local", "/p/x.PEM", "/p/id_rsa.pub"] {
+            assert!(is_secret(Path::new(path), &hidden), "{path}");
+        }
+        for path in ["/p/src/a.rs", "/p/privately", "/p/env.rs", "/p/keys.md"] {
+            assert!(!is_secret(Path::new(path), &hidden), "{path}");
+        }
+    }
+}

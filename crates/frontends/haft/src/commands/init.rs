@@ -1,0 +1,154 @@
+//! `/init`: the prompt that has the model write an AGENTS.md from what it finds, and what that will cost.
+//!
+//! Only names of files are put into the prompt: the model reads them with its tools, as far as rules let it.
+
+use std::path::Path;
+
+use haft_agent::config::Config;
+use haft_agent::{Project, configured_model, declared_model};
+use haft_model::O200k;
+use haft_project::{KnowledgePaths, commands};
+use haft_types::{Price, TokenCounter};
+
+use crate::wiring;
+
+const PROMPT: &str = include_str!("init/prompt.md");
+/// The command's name, unless the user has one of that name.
+pub(crate) const NAME: &str = "init";
+const GUIDE: &str = "AGENTS.md";
+
+/// Files that say most about a project, by their names in any folder near its root.
+const TELLING: [&str; 22] = [
+    "README.md", "README", "README.rst", "CONTRIBUTING.md", "CLAUDE.md", "GEMINI.md", "Cargo.toml", "package.json",
+    "pyproject.toml", "setup.py", "tox.ini", "go.mod", "pom.xml", "build.gradle", "build.gradle.kts", "CMakeLists.txt",
+    "Makefile", "justfile", "Gemfile", "mix.exs", "composer.json", "deno.json",
+];
+/// How deep such files are looked for.
+const TELLING_DEPTH: usize = 2;
+const MOST_TELLING: usize = 12;
+/// Names of files that the prompt shows.
+const MOST_FILES: usize = 200;
+
+/// Tokens of a request beside the prompt: the system message, tools and documents, roughly.
+const FIXED: u64 = 9_000;
+/// Requests such a task takes, and what the replies hold together, roughly.
+const REQUESTS: u64 = 5;
+const OUTPUT: u64 = 3_000;
+/// Bytes of a token, roughly.
+const BYTES: u64 = 4;
+
+/// What is sent for `/init`, and what is said before it.
+pub(crate) struct GuidePrompt {
+    pub(crate) text: String,
+    pub(crate) quote: String,
+}
+
+/// What stands behind `/init` in a prompt that calls it.
+pub(crate) fn called<'a>(prompt: &'a str, ground: &KnowledgePaths) -> Option<&'a str> {
+    let called = prompt.trim().strip_prefix('/')?;
+    let (name, wishes) = called.split_once(char::is_whitespace).unwrap_or((called, ""));
+    let own = || commands::load(ground, &mut Vec::new()).get(NAME).is_none();
+    (name == NAME && own()).then_some(wishes.trim())
+}
+
+/// The prompt for a project, with what the model will cost that answers it.
+pub(crate) fn prompt(config: &Config, model: Option<&str>, project: &Project, wishes: &str) -> GuidePrompt {
+    let found = ProjectFiles::of(&project.root);
+    let mut text = PROMPT.trim_end().to_owned();
+    if project.root.join(GUIDE).symlink_metadata().is_ok() {
+        text.push_str("\n\nThere is an `AGENTS.md` already. Read it first. Keep what is right, correct what is not, add what is missing, and change it with edits: do not write it anew.");
+    }
+    if !wishes.is_empty() {
+        text.extend(["\n\nThe user says of it: ", wishes]);
+    }
+    if !found.telling.is_empty() {
+        text.extend(["\n\nFiles to read:\n", &found.telling.join("\n")]);
+    }
+    text.extend([
+        "\n\nFiles of the project",
+        if found.all_shown { ":\n" } else { ", the first of them:\n" },
+        &found.names.join("\n"),
+    ]);
+    let model = model.map(str::to_owned).or_else(|| configured_model(config));
+    let price = model.and_then(|model| declared_model(wiring::environment(), config, &model).ok()?.spec.price);
+    let quote = quote(u64::from(O200k.text(&text)) + found.telling_bytes / BYTES, price);
+    GuidePrompt { text, quote }
+}
+
+/// The estimate, as it is told before anything is sent: files are read at the first request and sent with each that follows.
+fn quote(read: u64, price: Option<Price>) -> String {
+    let first = FIXED + read;
+    let (again, tokens) = (first * (REQUESTS - 1), first * REQUESTS + OUTPUT);
+    match price {
+        Some(price) => {
+            let again = again as f64 * price.cached_input.unwrap_or(price.input);
+            let fresh = first as f64 * price.cache_write.unwrap_or(price.input);
+            let money = (fresh + again + OUTPUT as f64 * price.output) / 1e6;
+            text!("init-quote", tokens = haft_text::grouped(tokens), money = format!("{money:.2}"))
+        }
+        None => text!("init-quote-unknown", tokens = haft_text::grouped(tokens)),
+    }
+}
+
+/// What lies in a project, without what git ignores.
+struct ProjectFiles {
+    names: Vec<String>,
+    all_shown: bool,
+    telling: Vec<String>,
+    telling_bytes: u64,
+}
+
+impl ProjectFiles {
+    fn of(root: &Path) -> Self {
+        let mut found = Self { names: Vec::new(), all_shown: true, telling: Vec::new(), telling_bytes: 0 };
+        let walk =
+            ignore::WalkBuilder::new(root).require_git(false).sort_by_file_name(|one, other| one.cmp(other)).build();
+        for entry in walk.filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file())) {
+            let Some(name) = entry.path().strip_prefix(root).ok().and_then(Path::to_str) else { continue };
+            let tells = entry.depth() <= TELLING_DEPTH
+                && entry.file_name().to_str().is_some_and(|name| TELLING.contains(&name));
+            if tells && found.telling.len() < MOST_TELLING {
+                found.telling.push(name.to_owned());
+                found.telling_bytes += entry.metadata().map_or(0, |metadata| metadata.len());
+            }
+            if found.names.len() == MOST_FILES {
+                found.all_shown = false;
+                break;
+            }
+            found.names.push(name.to_owned());
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_estimate_grows_with_what_is_read() {
+        let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0, long: None };
+        assert!(quote(1_000, Some(price)).contains("$0.09"), "{}", quote(1_000, Some(price)));
+        assert!(quote(100_000, Some(price)).contains("$0.58"), "{}", quote(100_000, Some(price)));
+        assert!(quote(1_000, None).contains("53,000"), "{}", quote(1_000, None));
+    }
+
+    #[test]
+    fn names_are_listed_and_contents_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("README.md", "the secret"),
+            ("src/main.rs", "fn main"),
+            ("a/b/c/Cargo.toml", ""),
+            (".gitignore", "out\n"),
+            ("out/x", ""),
+        ] {
+            let at = folder.path().join(name);
+            std::fs::create_dir_all(at.parent().unwrap()).unwrap();
+            std::fs::write(at, text).unwrap();
+        }
+        let found = ProjectFiles::of(folder.path());
+        assert_eq!(found.names, ["README.md", "a/b/c/Cargo.toml", "src/main.rs"]);
+        assert_eq!((found.telling, found.telling_bytes, found.all_shown), (vec!["README.md".to_owned()], 10, true));
+    }
+}
