@@ -119,7 +119,7 @@ fn no_key_is_given_twice() {
     keys.sort_unstable();
     keys.dedup();
     assert_eq!(keys.len(), CONVERSATION_KEYS.len());
-    assert_eq!(keys.len(), 16);
+    assert_eq!(keys.len(), 17);
 }
 
 #[tokio::test]
