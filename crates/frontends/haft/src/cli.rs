@@ -82,10 +82,7 @@ fn with_id_names(command: clap::Command, noun: &str) -> clap::Command {
     let makes_one = command.get_name() == "new";
     let command = command.mut_args(|arg| match (noun, arg.get_id().as_str()) {
         ("conversations", "id" | "ids") if !makes_one => arg.value_name("CONVERSATION"),
-        (_, "conversation" | "resume") => match arg.get_action().takes_values() {
-            true => arg.value_name("CONVERSATION"),
-            false => arg,
-        },
+        (_, "conversation" | "resume") if arg.get_action().takes_values() => arg.value_name("CONVERSATION"),
         ("jobs", "id" | "ids") => arg.value_name("JOB"),
         (_, "message" | "at") => arg.value_name("MESSAGE"),
         (_, "call") => arg.value_name("CALL"),

@@ -82,8 +82,7 @@ fn candidates(path: &str, arg: &str) -> Option<Offer> {
         }
         ("models", "name") if !path.ends_with(" add") => models,
         (_, "model") => models,
-        (_, "agent") => agents,
-        ("agents", "name") => agents,
+        (_, "agent") | ("agents", "name") => agents,
         ("rules", "name") => rules,
         ("skills", "name") => skills,
         ("commands", "name") => slash_commands,

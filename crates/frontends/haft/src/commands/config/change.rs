@@ -224,7 +224,7 @@ mod tests {
         );
         let list = "[permissions]\nallow = [\n  \"read_file\", # a\n]\nmode = \"ask\"\n";
         assert_eq!(unset(list, "permissions.allow").unwrap(), "[permissions]\nmode = \"ask\"\n");
-        assert_eq!(unset(FILE, "retry").unwrap().contains("attempts"), false);
+        assert!(!unset(FILE, "retry").unwrap().contains("attempts"));
         for missing in ["retry.base_delay_ms", "sandbox", "model.x"] {
             assert!(unset(FILE, missing).unwrap_err().contains("is not set"), "{missing}");
         }

@@ -49,9 +49,8 @@ pub(super) async fn run(args: ReviseArgs) -> anyhow::Result<()> {
 fn with_text(content: &[Part], text: &str) -> Option<Vec<Part>> {
     let is_text = |part: &Part| matches!(part, Part::Text { .. });
     let first = content.iter().position(is_text)?;
-    let part = |(at, part): (usize, &Part)| match at == first {
-        true => Some(Part::text(text)),
-        false => Some(part.clone()).filter(|part| !is_text(part)),
+    let part = |(at, part): (usize, &Part)| {
+        if at == first { Some(Part::text(text)) } else { Some(part.clone()).filter(|part| !is_text(part)) }
     };
     Some(content.iter().enumerate().filter_map(part).collect())
 }
