@@ -105,7 +105,10 @@ pub enum FolderError {
 impl FolderError {
     /// Whether the user can mend it in how the program was called.
     pub fn is_usage(&self) -> bool {
-        !matches!(self, Self::Relative(_))
+        match self {
+            Self::NoHome(_) | Self::Project { .. } => true,
+            Self::Relative(_) => false,
+        }
     }
 }
 
@@ -139,7 +142,10 @@ pub enum SandboxSetupError {
 impl SandboxSetupError {
     /// Whether the user can mend it in the configuration.
     pub fn is_usage(&self) -> bool {
-        !matches!(self, Self::Io(_))
+        match self {
+            Self::Relative { .. } | Self::Missing { .. } | Self::Hosts(_) => true,
+            Self::Io(_) => false,
+        }
     }
 }
 
@@ -241,15 +247,31 @@ impl SetupError {
 
     /// Whether the conversation, the tools or the policy that were chosen are not there.
     pub fn is_choice(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Self::Open(
                 OpenError::NothingToContinue
-                    | OpenError::Unknown(_)
-                    | OpenError::Ambiguous { .. }
-                    | OpenError::UnknownTool(_)
-                    | OpenError::Context(ContextError::SafeZone(_)),
-            )
-        )
+                | OpenError::Unknown(_)
+                | OpenError::Ambiguous { .. }
+                | OpenError::UnknownTool(_)
+                | OpenError::Context(ContextError::SafeZone(_)),
+            ) => true,
+            Self::Open(OpenError::Context(_) | OpenError::Store(_))
+            | Self::Config(_)
+            | Self::Folder(_)
+            | Self::Key(_)
+            | Self::Model(_)
+            | Self::Client(_)
+            | Self::NoModel
+            | Self::Policy(_)
+            | Self::Trust(_)
+            | Self::Prompt { .. }
+            | Self::UnknownAgent { .. }
+            | Self::NoRole { .. }
+            | Self::NoServer
+            | Self::Schema(_)
+            | Self::Sandbox(_)
+            | Self::Store(_)
+            | Self::Io(_) => false,
+        }
     }
 }

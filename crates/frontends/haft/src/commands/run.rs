@@ -1,6 +1,6 @@
 //! `haft run`.
 
-mod approve;
+pub(super) mod approve;
 
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use haft_types::PermissionMode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-pub(super) use self::approve::TerminalApprover;
+use self::approve::TerminalApprover;
 use crate::commands::inline::InlineCommands;
 use crate::commands::options::{Compat, InputFormat, OutputFormat, RunArgs};
 use crate::commands::{init, slash};

@@ -19,7 +19,8 @@ use report::StepPrinter;
 use tokio_util::sync::CancellationToken;
 
 use super::catalogue;
-use super::run::{TerminalApprover, cancel_on_signals};
+use super::run::approve::TerminalApprover;
+use super::run::cancel_on_signals;
 use crate::commands::catalogue::CatalogueCommand;
 use crate::commands::options::{Common, OutputFormat, positive, seconds};
 use crate::exit::{ProcessExit, usage_error};
