@@ -6,7 +6,7 @@
 #   HAFT            the haft binary
 #   SCRIPTED_MODEL  the scripted-model binary
 #   TOKENS          the `tokens` example of crates/core/model
-#   NAME            aimock, claude, litellm, llama, tokenizer, mcp, conformance: all when none is named
+#   NAME            aimock, agent_sdk, agent_sdk_node, claude, litellm, llama, tokenizer, mcp, conformance: all when none is named
 set -uo pipefail
 
 if [ $# -lt 4 ]; then
@@ -17,7 +17,7 @@ mkdir -p "$1"
 folder=$(cd "$1" && pwd) haft=$(realpath "$2") model=$(realpath "$3") tokens=$(realpath "$4")
 shift 4
 here=$(cd "$(dirname "$0")" && pwd)
-names=${*:-aimock claude litellm llama tokenizer mcp conformance}
+names=${*:-aimock agent_sdk agent_sdk_node claude litellm llama tokenizer mcp conformance}
 failed=0
 
 # npm_has PACKAGE [VERSION]: the package is installed, or was before.
@@ -51,6 +51,32 @@ aimock() {
 claude() {
     venv_has claude claude_code_sdk claude-code-sdk==0.0.25 || return 0
     timeout 180 "$folder/claude/bin/python" "$here/claude_sdk.py" "$haft" "$model"
+}
+
+# Claude's Agent SDK for Python: from its sdist, which has the examples and carries no program of its own.
+agent_sdk() {
+    command -v python3 >/dev/null || { echo "skipped: no python3 here"; return 0; }
+    local sources=$folder/agent_sdk_sources archive
+    if ! ls "$sources"/*/examples/quick_start.py >/dev/null 2>&1; then
+        mkdir -p "$sources"
+        timeout 120 python3 -m pip download --quiet --disable-pip-version-check --no-deps --no-binary :all: \
+            --dest "$sources" claude-agent-sdk >/dev/null 2>&1 || { echo "skipped: pip cannot download claude-agent-sdk here"; return 0; }
+        archive=$(ls "$sources"/*.tar.gz) && tar -xzf "$archive" -C "$sources" || return 1
+    fi
+    venv_has agent_sdk claude_agent_sdk "$(ls "$sources"/*.tar.gz)" trio || return 0
+    timeout 240 "$folder/agent_sdk/bin/python" "$here/agent_sdk.py" "$haft" "$model" "$(dirname "$(ls -d "$sources"/*/examples)")"
+}
+
+# The same for TypeScript, without the program it would bring.
+agent_sdk_node() {
+    command -v node >/dev/null && command -v npm >/dev/null || { echo "skipped: no node and npm here"; return 0; }
+    local packages=$folder/agent_sdk_node
+    if [ ! -d "$packages/node_modules/@anthropic-ai/claude-agent-sdk" ]; then
+        mkdir -p "$packages"
+        timeout 180 npm install --prefix "$packages" --silent --no-audit --no-fund --omit=optional @anthropic-ai/claude-agent-sdk zod >/dev/null 2>&1 ||
+            { echo "skipped: npm cannot install @anthropic-ai/claude-agent-sdk here"; return 0; }
+    fi
+    timeout 180 node "$here/agent_sdk.mjs" "$packages" "$haft" "$model"
 }
 
 litellm() {
@@ -111,7 +137,7 @@ conformance() {
 for name in $names; do
     echo "-- $name"
     case $name in
-    aimock | claude | litellm | llama | tokenizer | mcp | conformance) "$name" || failed=1 ;;
+    aimock | agent_sdk | agent_sdk_node | claude | litellm | llama | tokenizer | mcp | conformance) "$name" || failed=1 ;;
     *)
         echo "there is no \`$name\`"
         exit 2

@@ -251,6 +251,7 @@ impl SetupError {
             Self::Open(
                 OpenError::NothingToContinue
                 | OpenError::Unknown(_)
+                | OpenError::Taken(_)
                 | OpenError::Ambiguous { .. }
                 | OpenError::UnknownTool(_)
                 | OpenError::Context(ContextError::SafeZone(_)),

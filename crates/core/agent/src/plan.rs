@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use haft_engine::turn::TurnLimits;
 use haft_engine::{AnswerSchema, Approver, Leftovers, Roles, SharedBudget, Which};
+use haft_project::agents::AgentDefinition;
 use haft_types::PermissionMode;
 
 use crate::config::{Config, RolesConfig};
@@ -49,6 +50,10 @@ pub struct RunPlan {
     pub answer: Option<AnswerSchema>,
     /// The conversation.
     pub which: Which,
+    /// Whether the project's own files are left alone although it is trusted. What they forbid still holds.
+    pub ignores_project: bool,
+    /// Agents for this run alone; a file of the same name is not used.
+    pub agents: Vec<AgentDefinition>,
     /// Which step of several it is.
     pub step: Option<RunStep>,
 }
@@ -84,6 +89,8 @@ impl RunPlan {
             leftovers: Leftovers::End,
             answer: None,
             which,
+            ignores_project: false,
+            agents: Vec::new(),
             step: None,
         }
     }

@@ -12,9 +12,9 @@ use haft_engine::{
 };
 use haft_model::{Client, Declared, O200k, Secret};
 use haft_permission::{Confinement, PermissionRule, PermissionRules, Permissions, PermissionsConfig};
-use haft_project::TrustList;
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
+use haft_project::{TrustList, TrustState};
 use haft_sandbox::{Sandbox, SandboxConfig};
 use haft_store::Store;
 use haft_text::Masker;
@@ -48,7 +48,10 @@ pub(crate) fn prepare(
     let host = &places.environment;
     let model = declared.spec.clone();
     let own = key.as_ref().map(|key| key.expose().to_owned());
-    let (ground, standing) = knowledge(places, &plan.project)?;
+    let (mut ground, mut standing) = knowledge(places, &plan.project)?;
+    if plan.ignores_project {
+        (ground.trusted, standing) = (false, TrustState::Untrusted);
+    }
     let supervisor = Arc::new(host.supervisor());
     let child_environment = Arc::new(host.child_environment());
     let counter: Arc<dyn TokenCounter> = Arc::new(O200k);
@@ -116,7 +119,7 @@ pub(crate) fn prepare(
         ids: Arc::clone(&agent.ids),
     };
     let callbacks = hooks::callbacks(found, hook_host);
-    let untrusted = knowledge::untrusted(&standing, &plan.project.root);
+    let untrusted = knowledge::untrusted(&standing, &plan.project.root).filter(|_| !plan.ignores_project);
     let focus_files = if plan.focus_files.is_empty() {
         haft_project::memory::load(&ground, &mut Vec::new()).focus_files
     } else {
@@ -148,6 +151,7 @@ pub(crate) fn prepare(
             libraries: Libraries::at(places.libraries()),
             tool_help: ToolHelp::new(HelpCache::at(places.tool_help()), None),
             notes: namespace,
+            agents: plan.agents,
         },
         tools: ToolSettings {
             further: given.tools,

@@ -20,6 +20,7 @@ use haft_types::{Decision, HookPoint, PermissionMode};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+pub use answer::reaction as hook_reaction;
 pub use command::{CommandHook, HookHost};
 pub use guard::{StartGuard, StartRefusal, StartRequest};
 pub use moment::{Moment, ToolName, ToolResponse};

@@ -41,7 +41,7 @@ pub use approval::{Approval, ApprovalReply, Approver};
 pub use base::BaseLoop;
 pub use callbacks::{
     Callback, CommandHook, HookHost, Moment, Occasion, Reaction, StartGuard, StartRefusal, StartRequest, ToolName,
-    ToolResponse, on,
+    ToolResponse, hook_reaction, on,
 };
 pub use external::{Asking, HelpCell, ToolHelp};
 pub use names::MAIN;

@@ -38,7 +38,7 @@ use haft_context::ContextError;
 use haft_model::Client;
 use haft_store::{Conversation, StoreError};
 use haft_tool::{ChangeWatch, StartedAgent};
-use haft_types::{Entry, ModelSpec};
+use haft_types::{Entry, Image, ModelSpec};
 
 use crate::hub::Mailbox;
 use crate::meter::Meter;
@@ -102,6 +102,8 @@ pub struct Session {
     mailbox: Option<Mailbox>,
     /// The number of the last event.
     seq: u64,
+    /// Images that go with the user's next input.
+    attached: Vec<Image>,
     /// The model that writes summaries, once it was needed.
     summariser: Option<Box<Client>>,
     /// What pictures show, as it is stored.

@@ -28,6 +28,7 @@ use haft_tool::{AgentReport, Assignment, CaseDocument, StartedAgent, SubAgents, 
 use haft_types::{ConversationId, Hasher, MessageId};
 
 use crate::hub;
+use crate::session::KnowledgeSettings;
 
 use background::BackgroundAgents;
 use child::ChildStart;
@@ -44,6 +45,8 @@ type PreparedAgents = (Arc<ParentSession>, Vec<ChildStart>);
 /// The agents a session can start.
 pub(crate) struct SubagentRoster {
     ground: KnowledgePaths,
+    /// Those that come from no file.
+    given: Vec<AgentDefinition>,
     masker: Masker,
     found: NamedItems<AgentDefinition>,
     parent: OnceLock<Arc<ParentSession>>,
@@ -67,15 +70,17 @@ pub(crate) struct ParentProgress {
 
 impl SubagentRoster {
     /// Looks for agents; none when there are none.
-    pub(crate) fn look(ground: &KnowledgePaths, masker: &Masker) -> Option<Arc<Self>> {
+    pub(crate) fn look(knowledge: &KnowledgeSettings, masker: &Masker) -> Option<Arc<Self>> {
+        let KnowledgeSettings { ground, agents: given, .. } = knowledge;
         // What is wrong with one is shown by `haft agents list`.
-        let found = agents::load(ground, &mut Vec::new());
+        let found = agents::load_after(given, ground, &mut Vec::new());
         if found.items.is_empty() {
             return None;
         }
-        let (ground, masker) = (ground.clone(), masker.clone());
+        let (ground, given, masker) = (ground.clone(), given.clone(), masker.clone());
         Some(Arc::new(Self {
             ground,
+            given,
             masker,
             found,
             parent: OnceLock::new(),
@@ -102,7 +107,7 @@ impl SubagentRoster {
 
     /// The agent as its file says now.
     fn find(&self, name: &str) -> Option<AgentDefinition> {
-        agents::load(&self.ground, &mut Vec::new()).get(name).cloned()
+        agents::load_after(&self.given, &self.ground, &mut Vec::new()).get(name).cloned()
     }
 
     /// Everything a call starts; none where no turn runs. With more than one at a time, all are there before the first one speaks.

@@ -62,7 +62,17 @@ struct AgentFrontMatter {
 
 /// Reads the agents; a file that cannot be used is named and skipped.
 pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> NamedItems<AgentDefinition> {
+    load_after(&[], knowledge, problems)
+}
+
+/// The same, after those that whoever opens a session brings: a file of the same name is not used.
+pub fn load_after(
+    given: &[AgentDefinition],
+    knowledge: &KnowledgePaths,
+    problems: &mut Vec<FileProblem>,
+) -> NamedItems<AgentDefinition> {
     let mut found = NamedItems::default();
+    given.iter().cloned().for_each(|agent| found.add(agent));
     for folder in knowledge.folders(KnowledgeKind::Agents) {
         for path in file::markdown(&folder.path) {
             let Some(read) = file::read(knowledge, &path, problems) else { continue };

@@ -110,7 +110,8 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    fn new(text: &str) -> Result<Self, String> {
+    /// The subjects whose whole names fit this regular expression; all for `*` and the empty one.
+    pub fn new(text: &str) -> Result<Self, String> {
         let pattern = match text {
             "" | "*" => None,
             text => Some(Regex::new(&format!("^(?:{text})$")).map_err(|error| error.to_string())?),

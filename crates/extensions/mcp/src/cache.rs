@@ -38,6 +38,9 @@ impl Cache {
 
     /// What the server offered when it was last asked.
     pub fn load(&self, server: &ServerDefinition) -> Option<ServerListing> {
+        if is_linked(server) {
+            return None;
+        }
         let path = self.file(server);
         let small = fs::metadata(&path).is_ok_and(|metadata| metadata.len() <= LARGEST);
         let kept: CachedListing = serde_json::from_slice(&fs::read(path).ok().filter(|_| small)?).ok()?;
@@ -46,6 +49,9 @@ impl Cache {
 
     /// Keeps what the server offers.
     pub fn keep(&self, server: &ServerDefinition, listing: &ServerListing) {
+        if is_linked(server) {
+            return;
+        }
         if let Err(error) = self.write(server, listing) {
             tracing::warn!(server = server.name, %error, "the list of an MCP server could not be kept");
         }
@@ -66,6 +72,11 @@ impl Cache {
     fn file(&self, server: &ServerDefinition) -> PathBuf {
         self.folder.join(format!("{}-{}.json", haft_types::file_name(&server.name), &declaration(server)[..32]))
     }
+}
+
+/// Whether nothing but a name is known of a server: another one of that name may offer anything else.
+fn is_linked(server: &ServerDefinition) -> bool {
+    matches!(server.reach, ServerEndpoint::Linked(_))
 }
 
 /// A hash of everything that decides what a server may offer. Who declared it, its permission, its times and which of its
@@ -89,6 +100,7 @@ fn declaration(server: &ServerDefinition) -> String {
             env.iter().flat_map(|(name, value)| [name, value]).for_each(|text| field(text));
         }
         // A token changes by itself; what is declared is where it comes from.
+        ServerEndpoint::Linked(_) => field("linked"),
         ServerEndpoint::Http { url, headers, bearer: _ } => {
             field("http");
             field(url);

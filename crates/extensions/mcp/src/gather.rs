@@ -4,13 +4,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use haft_text::NameRule;
 
 use crate::config::{ServerConfig, ServerReach, ServerSandbox};
 use crate::project;
-use crate::server::{Oauth, ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin, ServerProblem};
+use crate::server::{
+    Oauth, ServerConfinement, ServerDefinition, ServerEndpoint, ServerLink, ServerOrigin, ServerProblem,
+};
 
 /// The `.mcp.json` of a project that is trusted.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +73,50 @@ pub fn gather(
     gathered.servers.sort_by(|one, other| one.name.cmp(&other.name));
     gathered.disabled.sort();
     gathered
+}
+
+/// Adds the servers that a command line declares in the shape of `.mcp.json`, in place of those of the same name; `link` speaks
+/// with those of the type `sdk`. What is wrong with one is a problem of its own.
+pub fn gather_given(
+    gathered: &mut Gathered,
+    given: ProjectFile<'_>,
+    link: Option<&Arc<dyn ServerLink>>,
+    root: &Path,
+    variable: &dyn Fn(&str) -> Option<String>,
+) {
+    let place = |section: String| DeclarationPlace { file: given.path, section };
+    let (ours, linked) = match project::read_given(given.text, variable) {
+        Ok(read) => read,
+        Err((key, reason)) => {
+            let place = place(String::new()).key(&key);
+            gathered.problems.push(ServerProblem { server: "*".into(), place, reason });
+            return;
+        }
+    };
+    for name in linked {
+        gathered.servers.retain(|server| server.name != name);
+        match link {
+            Some(link) if NameRule::Server.allows(&name) => {
+                gathered.servers.push(ServerDefinition::linked(&name, Arc::clone(link)));
+            }
+            _ => gathered.problems.push(ServerProblem {
+                place: place(format!("mcpServers.{name}")).key("type"),
+                server: name,
+                reason: "nobody speaks with it, or its name cannot be used".to_owned(),
+            }),
+        }
+    }
+    for (name, entry) in ours {
+        gathered.servers.retain(|server| server.name != name);
+        let place = place(format!("mcpServers.{name}"));
+        match entry {
+            Ok(config) => gathered.add(&name, &config, ServerOrigin::User, &place, root, variable),
+            Err((key, reason)) => {
+                gathered.problems.push(ServerProblem { server: name, place: place.key(&key), reason });
+            }
+        }
+    }
+    gathered.servers.sort_by(|one, other| one.name.cmp(&other.name));
 }
 
 /// Where a server is declared.

@@ -45,11 +45,13 @@ pub use catalogue::ServerCatalogue;
 pub use config::{OauthConfig, Protocol, ServerConfig, ServerReach, ServerSandbox, ToolFilter};
 pub use document::ServerDocument;
 pub use error::McpError;
-pub use gather::{Gathered, ProjectFile, gather};
+pub use gather::{Gathered, ProjectFile, gather, gather_given};
 pub use listing::{PromptArgument, PromptInfo, ResourceInfo, ServerListing, ToolInfo};
 pub use login::{Login, login};
 pub use output::{AnswerContent, ServerAnswer};
 pub use sdk::Elicitor;
-pub use server::{Oauth, ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin, ServerProblem};
+pub use server::{
+    LinkedServer, Oauth, ServerConfinement, ServerDefinition, ServerEndpoint, ServerLink, ServerOrigin, ServerProblem,
+};
 pub use servers::{Confines, ServerHost, ServerState, Servers};
 pub use use_mcp_tool::UseMcpTool;

@@ -11,6 +11,9 @@ use crate::expand::{Unset, expand};
 /// One entry that could be read, or what is wrong with it: the key within the entry and the reason.
 pub(crate) type Entry = Result<ServerConfig, (String, String)>;
 
+/// Entries in the order of their file.
+pub(crate) type NamedEntries = Vec<(String, Entry)>;
+
 #[derive(Deserialize)]
 struct Fields {
     #[serde(rename = "type")]
@@ -42,6 +45,17 @@ pub(crate) fn read(
         None => Map::new(),
     };
     Ok(servers.into_iter().map(|(name, entry)| (name, read_entry(entry, variable))).collect())
+}
+
+/// The same of what a command line declares, and the names of those that its writer brings (type `sdk`).
+pub(crate) fn read_given(
+    text: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<(NamedEntries, Vec<String>), (String, String)> {
+    let whole: Value = serde_json::from_str(text).unwrap_or_default();
+    let is_linked = |name: &str| whole["mcpServers"][name]["type"] == "sdk";
+    let (linked, ours): (Vec<_>, Vec<_>) = read(text, variable)?.into_iter().partition(|(name, _)| is_linked(name));
+    Ok((ours, linked.into_iter().map(|(name, _)| name).collect()))
 }
 
 fn read_entry(entry: Value, variable: &dyn Fn(&str) -> Option<String>) -> Entry {

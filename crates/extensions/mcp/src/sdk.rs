@@ -89,6 +89,12 @@ impl Connection {
                     }
                 }
             }
+            ServerEndpoint::Linked(link) => {
+                let (hear, say) = tokio::io::split(link.0.connect(&server.name));
+                let transport = AsyncRwTransport::new_client(hear, say).with_max_line_length(LARGEST);
+                let served = serve_client_with_lifecycle(handler, transport, lifecycle(server.protocol)).await;
+                (served.map_err(|error| failed_start(server, &error, ""))?, None)
+            }
             ServerEndpoint::Http { .. } => (reach(server, launch, handler).await?, None),
         };
         let unconfined = process.is_some() && launch.confined.is_none();
@@ -244,7 +250,7 @@ pub(crate) async fn confinement(
     sandbox: Option<&dyn Confines>,
 ) -> Result<Option<Arc<ConfinementSpec>>, McpError> {
     let failed = |reason: String| McpError::Start { server: server.name.clone(), reason };
-    if matches!(server.reach, ServerEndpoint::Http { .. }) {
+    if matches!(server.reach, ServerEndpoint::Http { .. } | ServerEndpoint::Linked(_)) {
         return Ok(None);
     }
     match (sandbox, server.confinement, server.origin) {

@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use haft_types::Decision;
+use tokio::io::DuplexStream;
 
 use crate::config::{Protocol, ServerReach, ToolFilter};
 
@@ -78,6 +80,30 @@ pub enum ServerConfinement {
     Never,
 }
 
+impl ServerDefinition {
+    /// The server of this name that the opener of the session brings.
+    pub fn linked(name: &str, link: Arc<dyn ServerLink>) -> Self {
+        Self {
+            name: name.to_owned(),
+            origin: ServerOrigin::User,
+            reach: ServerEndpoint::Linked(LinkedServer(link)),
+            confinement: ServerConfinement::Default,
+            asks: ServerReach::default(),
+            timeout: LINK_TIMEOUT,
+            startup: LINK_STARTUP,
+            protocol: Protocol::Previous,
+            filter: ToolFilter::default(),
+            permission: None,
+            oauth: Oauth::default(),
+        }
+    }
+}
+
+/// How long a call of a linked server may be silent: what it does may wait for a person.
+const LINK_TIMEOUT: Duration = Duration::from_hours(1);
+/// How long it may take to answer at all.
+const LINK_STARTUP: Duration = Duration::from_secs(30);
+
 /// How a server is reached.
 #[derive(Clone, PartialEq, Eq)]
 pub enum ServerEndpoint {
@@ -101,7 +127,27 @@ pub enum ServerEndpoint {
         /// Its bearer token.
         bearer: Option<String>,
     },
+    /// Whoever opens the session speaks with it.
+    Linked(LinkedServer),
 }
+
+/// Speaks with servers that only the opener of the session can reach.
+pub trait ServerLink: Send + Sync {
+    /// A connection to the server of this name: JSON-RPC messages, one a line. Dropping it ends it.
+    fn connect(&self, server: &str) -> DuplexStream;
+}
+
+/// A server that is reached by a link.
+#[derive(Clone)]
+pub struct LinkedServer(pub Arc<dyn ServerLink>);
+
+impl PartialEq for LinkedServer {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for LinkedServer {}
 
 /// Never the environment, the headers or the token: they hold keys.
 impl fmt::Display for ServerEndpoint {
@@ -112,6 +158,7 @@ impl fmt::Display for ServerEndpoint {
                 args.iter().try_for_each(|arg| write!(f, " {arg}"))
             }
             Self::Http { url, .. } => f.write_str(url),
+            Self::Linked(_) => f.write_str("linked"),
         }
     }
 }

@@ -126,6 +126,13 @@ impl Servers {
         self.slot(name).ok()?.known()
     }
 
+    /// Takes over what a server offers from who has asked it; without this a model is told only that there is one.
+    pub fn note_listing(&self, name: &str, listing: Arc<ServerListing>) {
+        if let Ok(slot) = self.slot(name) {
+            *slot.listing.write().unwrap_or_else(PoisonError::into_inner) = Some(listing);
+        }
+    }
+
     /// How a server is.
     pub fn state(&self, name: &str) -> ServerState {
         let running = self.slot(name).is_ok_and(|slot| {

@@ -9,6 +9,7 @@ use haft_project::KnowledgeKind;
 use crate::commands;
 use crate::commands::catalogue::CatalogueArgs;
 use crate::commands::changes::{ChangesArgs, RedoArgs, RewindArgs, UndoArgs};
+use crate::commands::claude::{self, ClaudeOptions, CommandLine};
 use crate::commands::commit::CommitArgs;
 use crate::commands::config::ConfigArgs;
 use crate::commands::context::ContextArgs;
@@ -137,11 +138,29 @@ impl Cli {
     pub(crate) fn from_process() -> Result<Self, clap::Error> {
         // Without a terminal there is nobody to talk to.
         let mut definition = Self::definition().arg_required_else_help(!at_a_terminal());
-        let args: Vec<_> = std::env::args_os().collect();
+        let mut args: Vec<_> = std::env::args_os().collect();
+        let claude = match claude::lower(&args, &definition) {
+            None => None,
+            Some(CommandLine::Refused(why)) => return Err(definition.error(ErrorKind::UnknownArgument, why)),
+            Some(CommandLine::Lowered { args: lowered, options }) => {
+                args = lowered;
+                Some(*options)
+            }
+        };
         if let Some(absent) = absent_command(args.get(1..).unwrap_or_default()) {
             return Err(definition.error(ErrorKind::InvalidSubcommand, absent));
         }
-        Self::parse_with(&mut definition, args)
+        let cli = Self::parse_with(&mut definition, args)?;
+        Ok(cli.with_claude(claude.unwrap_or_default()))
+    }
+
+    /// The same with what a command line of Claude Code said beside arguments.
+    fn with_claude(mut self, options: ClaudeOptions) -> Self {
+        match &mut self.command {
+            Some(CliCommand::Run(args)) => args.claude = options,
+            _ => self.run.claude = options,
+        }
+        self
     }
 
     fn parse_with(definition: &mut clap::Command, args: Vec<OsString>) -> Result<Self, clap::Error> {

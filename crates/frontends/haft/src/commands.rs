@@ -3,6 +3,7 @@
 pub(crate) mod catalogue;
 pub(crate) mod changes;
 pub(crate) mod chat;
+pub(crate) mod claude;
 pub(crate) mod commit;
 pub(crate) mod completions;
 pub(crate) mod config;

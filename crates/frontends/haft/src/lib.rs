@@ -37,6 +37,9 @@ pub fn run() -> ExitCode {
         return code;
     }
     exit::mask_panics();
+    if let Some(version) = commands::claude::version(&std::env::args_os().collect::<Vec<_>>()) {
+        return output::print_exact(&version).map_or(ProcessExit::Failed, |()| ProcessExit::Completed).into();
+    }
     // A shell that completes a command line asks in its own way.
     if let Some(code) = commands::completions::answer(std::env::args_os()) {
         return code;

@@ -5,8 +5,12 @@
 //! its turn is cancelled, the answer is no.
 
 mod claude;
+mod client;
 mod control;
 mod dialect;
 
-pub(crate) use control::{StreamApprover, StreamControl};
-pub(crate) use dialect::Dialect;
+#[cfg(feature = "mcp")]
+pub(crate) use client::ClientServers;
+pub(crate) use client::hooks_of;
+pub(crate) use control::{ClientTerms, StreamApprover, StreamControl};
+pub(crate) use dialect::{Dialect, UserPrompt};

@@ -22,12 +22,12 @@ use std::sync::{Arc, LazyLock};
 use haft_agent::AbsentExtension;
 use haft_agent::config::{Config, Section};
 use haft_agent::{
-    Agent, ConfigError, Extension, FolderError, HostEnvironment, KeyError, KeyState, Places, Project, RunPlan,
-    SetupError, WallClock,
+    Agent, ConfigError, Contribution, Extension, ExtensionContext, FolderError, HostEnvironment, KeyError, KeyState,
+    Places, Project, RunPlan, SetupError, WallClock,
 };
 use haft_changes::versions::{FileVersions, SqliteVersions};
 use haft_changes::{FileChanges, GitWorktrees};
-use haft_engine::Session;
+use haft_engine::{Callback, Session};
 use haft_model::{Declared, ProviderConfig, Secret};
 use haft_store::Store;
 use haft_tool::Tool;
@@ -37,7 +37,7 @@ use log::LogLevel;
 
 #[cfg(feature = "mcp")]
 pub(crate) use mcp::asked as asked_by_servers;
-pub(crate) use policy::ProjectPolicy;
+pub(crate) use policy::{ProjectPolicy, wider as wider_rule};
 pub(crate) use prompts::{OfferedPrompt, PromptSources};
 pub(crate) use readers::readers;
 
@@ -112,11 +112,16 @@ pub(crate) fn key_state(provider: &ProviderConfig) -> KeyState {
 
 /// The extensions of this build, in the order their tools are offered.
 pub(crate) fn extensions() -> Vec<Arc<dyn Extension>> {
+    extensions_with(ClientParts::default())
+}
+
+/// The same with what the client of a session brings.
+fn extensions_with(client: ClientParts) -> Vec<Arc<dyn Extension>> {
     vec![
         Arc::new(policy::PolicyExtension),
         Arc::new(readers::ReaderExtension),
         #[cfg(feature = "mcp")]
-        Arc::new(mcp::McpExtension),
+        Arc::new(mcp::McpExtension { given: client.servers }),
         #[cfg(not(feature = "mcp"))]
         Arc::new(AbsentExtension::new("mcp_servers", "mcp_server", "mcp")),
         #[cfg(feature = "rag")]
@@ -129,6 +134,7 @@ pub(crate) fn extensions() -> Vec<Arc<dyn Extension>> {
         Arc::new(AbsentExtension::new("web", "web", "web")),
         #[cfg(feature = "postgres")]
         Arc::new(postgres::PostgresExtension),
+        Arc::new(ClientExtension(client.callbacks)),
     ]
 }
 
@@ -179,11 +185,15 @@ pub(crate) fn lower_config(table: toml::Table) -> Result<Config, ConfigError> {
 
 /// The agent of these folders and this configuration, with everything this build has.
 pub(crate) fn agent(places: &Places, config: Config) -> Agent {
+    agent_with(places, config, extensions())
+}
+
+fn agent_with(places: &Places, config: Config, extensions: Vec<Arc<dyn Extension>>) -> Agent {
     let changes = FileChanges::new(versions(places, &config));
     Agent::new(places.clone(), config)
         .with_change_records(Arc::new(changes))
         .with_project_copies(Arc::new(GitWorktrees))
-        .with_extensions(extensions())
+        .with_extensions(extensions)
         .on_masker(|masker| log::mask_with(masker.clone()))
 }
 
@@ -197,10 +207,39 @@ pub(crate) fn open_store(places: &Places, config: &Config) -> Result<Arc<dyn Sto
     haft_agent::open_store(places, config, &extensions())
 }
 
+/// What the program that drives a session brings to it.
+#[derive(Clone, Default)]
+pub(crate) struct ClientParts {
+    /// Called at the points of the run.
+    pub(crate) callbacks: Vec<Arc<dyn Callback>>,
+    /// MCP servers for this session alone.
+    #[cfg(feature = "mcp")]
+    pub(crate) servers: mcp::GivenServers,
+}
+
+/// Gives a session the callbacks of its client.
+struct ClientExtension(Vec<Arc<dyn Callback>>);
+
+impl Extension for ClientExtension {
+    fn contribute(&self, _: &ExtensionContext<'_>) -> Contribution {
+        Contribution { callbacks: self.0.clone(), ..Contribution::default() }
+    }
+}
+
+/// Opens the session a run works in, with what its client brings.
+pub(crate) async fn open_driven_session(
+    places: &Places,
+    config: Config,
+    plan: RunPlan,
+    client: ClientParts,
+) -> Result<Session, SetupError> {
+    haft_changes::sweep_merges(&places.worktrees());
+    Box::pin(agent_with(places, config, extensions_with(client)).open(plan)).await
+}
+
 /// Opens the session a run works in.
 pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan) -> Result<Session, SetupError> {
-    haft_changes::sweep_merges(&places.worktrees());
-    Box::pin(agent(places, config).open(plan)).await
+    open_driven_session(places, config, plan, ClientParts::default()).await
 }
 
 #[cfg(test)]

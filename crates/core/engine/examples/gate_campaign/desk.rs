@@ -101,6 +101,7 @@ impl Desk {
                 libraries: Libraries::at(at("libraries")),
                 tool_help: ToolHelp::new(HelpCache::at(at("help")), None),
                 notes: "p".into(),
+                agents: Vec::new(),
             },
             tools: ToolSettings { offered: vec!["read_file".into(), "recall".into()], ..ToolSettings::default() },
             safety: SafetySettings {

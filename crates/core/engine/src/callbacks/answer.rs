@@ -66,8 +66,8 @@ fn objected(point: HookPoint, why: Option<&str>) -> Reaction {
     }
 }
 
-/// What the output of a hook that exits with 0 asks for.
-pub(super) fn reaction(point: HookPoint, output: &str) -> Result<Reaction, String> {
+/// What the output of a hook that succeeded asks for: JSON as Claude Code documents it, or text.
+pub fn reaction(point: HookPoint, output: &str) -> Result<Reaction, String> {
     let output = output.trim();
     if !output.starts_with('{') {
         // Words are context where Claude Code takes them so; elsewhere they are nobody's.

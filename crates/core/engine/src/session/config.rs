@@ -8,6 +8,7 @@ use haft_context::Policy;
 use haft_model::Client;
 use haft_permission::Permissions;
 use haft_project::KnowledgePaths;
+use haft_project::agents::AgentDefinition;
 use haft_project::library::Libraries;
 use haft_store::Store;
 use haft_text::Masker;
@@ -157,6 +158,8 @@ pub struct KnowledgeSettings {
     pub tool_help: ToolHelp,
     /// The namespace of the project's notes, usually that of its conversations.
     pub notes: String,
+    /// Agents that come from no file.
+    pub agents: Vec<AgentDefinition>,
 }
 
 /// What the model can call.

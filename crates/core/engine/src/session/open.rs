@@ -34,6 +34,13 @@ pub enum Which {
         /// Usually the task.
         title: String,
     },
+    /// The same with an id that whoever opens it has chosen.
+    NewAs {
+        /// Usually the task.
+        title: String,
+        /// Must be free.
+        id: ConversationId,
+    },
     /// The current one of the namespace, or a new one with this title when there is none.
     Current {
         /// The title of a new one; without it a missing conversation is an error.
@@ -54,6 +61,9 @@ pub enum OpenError {
     /// No conversation has this id or name.
     #[error("there is no conversation `{0}`")]
     Unknown(String),
+    /// The id of a new conversation is another one's.
+    #[error("there is a conversation `{0}` already")]
+    Taken(ConversationId),
     /// Several conversations fit.
     #[error("`{name}` could be any of {candidates}; give more of the id")]
     Ambiguous {
@@ -78,7 +88,7 @@ impl Session {
     pub async fn open(mut config: SessionConfig, services: Services, which: Which) -> Result<Self, OpenError> {
         let (hooked, cancel) = (Hooked::new(&config), CancellationToken::new());
         hooked.call(Moment::PreToolsLoaded {}, &cancel).await;
-        let roster = SubagentRoster::look(&config.knowledge.ground, &config.safety.masker);
+        let roster = SubagentRoster::look(&config.knowledge, &config.safety.masker);
         let registry = offered(&mut config, &services, Peers::SubagentRoster(roster.as_ref()))?;
         let tools = registry.offered().map(|tool| tool.spec().name.clone()).collect();
         hooked.call(Moment::PostToolsLoaded { tools }, &cancel).await;
@@ -111,7 +121,7 @@ impl Session {
         conversation: Conversation,
         messages: Vec<Message>,
     ) -> Result<Self, OpenError> {
-        let roster = SubagentRoster::look(&config.knowledge.ground, &config.safety.masker);
+        let roster = SubagentRoster::look(&config.knowledge, &config.safety.masker);
         let registry = offered(&mut config, &services, Peers::SubagentRoster(roster.as_ref()))?;
         let descent = Lineage { roster, mailbox: None, parent: None };
         let hooked = Hooked::silent(&config);
@@ -209,6 +219,7 @@ impl Session {
             left_agents,
             mailbox,
             seq: 0,
+            attached: Vec::new(),
             summariser: None,
             image_descriptions,
         };
@@ -409,7 +420,7 @@ async fn find_or_plan(
     which: Which,
 ) -> Result<(Conversation, bool), OpenError> {
     let store = &services.store;
-    let title = match which {
+    let (title, id) = match which {
         Which::Fork(which) => {
             let (conversation, resumed) = Box::pin(find_or_plan(config, services, *which)).await?;
             if !resumed {
@@ -418,7 +429,13 @@ async fn find_or_plan(
             let fork = NewFork::new(ConversationId::from(services.ids.uuid()));
             return Ok((store.fork(&conversation.id, fork).await?, true));
         }
-        Which::New { title } => title,
+        Which::New { title } => (title, ConversationId::from(services.ids.uuid())),
+        Which::NewAs { title, id } => {
+            if store.get(&id).await?.is_some() {
+                return Err(OpenError::Taken(id));
+            }
+            (title, id)
+        }
         Which::Current { or_new } => {
             if let Some(id) = store.current(&config.namespace).await?
                 && let Some(conversation) = store.get(&id).await?
@@ -426,7 +443,7 @@ async fn find_or_plan(
             {
                 return Ok((conversation, true));
             }
-            or_new.ok_or(OpenError::NothingToContinue)?
+            (or_new.ok_or(OpenError::NothingToContinue)?, ConversationId::from(services.ids.uuid()))
         }
         Which::Named(name) => {
             return match store.find(&name, ConversationScope::Everywhere).await? {
@@ -439,7 +456,6 @@ async fn find_or_plan(
             };
         }
     };
-    let id = ConversationId::from(services.ids.uuid());
     let now = services.clock.now();
     let title = config.safety.masker.mask(&title_of(&title)).into_owned();
     Ok((

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use haft_context::{MentionKind, treat_input};
-use haft_types::{Envelope, EventBody, Origin, Outcome, PermissionMode, ToolCall, TurnResult};
+use haft_types::{Envelope, EventBody, Image, Origin, Outcome, PermissionMode, ToolCall, TurnResult};
 use tokio_util::sync::CancellationToken;
 
 use super::run_calls::{Interruption, interrupted};
@@ -153,7 +153,13 @@ impl Session {
         self.compact_if_due(&treated, io).await?;
         let sets_goal = self.pursues_goal() && origin == Origin::User;
         let input = if sets_goal { format!("{treated}\n\n{}", GOAL.trim_ascii_end()) } else { treated };
-        self.transcript.append_user(input, origin).await
+        let images = std::mem::take(&mut self.attached);
+        self.transcript.append_user_with(input, images, origin).await
+    }
+
+    /// Sends these images with the user's next input.
+    pub fn attach(&mut self, images: Vec<Image>) {
+        self.attached.extend(images);
     }
 
     /// Whether only the model's own report ends a turn.

@@ -178,6 +178,18 @@ impl Transcript {
         self.append(message).await
     }
 
+    /// The same with images after the text.
+    pub(super) async fn append_user_with(
+        &mut self,
+        text: String,
+        images: Vec<Image>,
+        origin: Origin,
+    ) -> Result<(), EngineError> {
+        let mut message = self.draft_text(Role::User, text).from(origin);
+        message.content.extend(images.into_iter().map(Part::Image));
+        self.append(message).await
+    }
+
     /// Appends a message that haft writes by itself in the user's place, in the tag that says so.
     pub(super) async fn append_note(&mut self, text: &str) -> Result<(), EngineError> {
         self.append_user(tagged(text), Origin::Engine).await

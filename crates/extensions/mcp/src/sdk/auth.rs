@@ -61,7 +61,7 @@ impl TokenStore {
     fn file(&self, server: &ServerDefinition) -> PathBuf {
         let url = match &server.reach {
             ServerEndpoint::Http { url, .. } => url.as_str(),
-            ServerEndpoint::Command { .. } => "",
+            ServerEndpoint::Command { .. } | ServerEndpoint::Linked(_) => "",
         };
         let hash = blake3::hash(url.as_bytes()).to_hex();
         self.folder.join(format!("{}-{}.json", haft_types::file_name(&server.name), &hash.as_str()[..16]))

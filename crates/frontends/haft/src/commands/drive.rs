@@ -1,35 +1,41 @@
 //! `haft run --input-format stream-json`: several turns in one process, driven by lines of standard input.
 
+use std::collections::VecDeque;
 use std::io::BufReader;
 use std::sync::Arc;
 
-use haft_engine::EventSink;
+use haft_agent::Places;
+use haft_agent::config::Config;
+use haft_engine::{EventSink, Session};
 use haft_types::Event;
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use super::run::{cancel_on_signals, close, lower, printer, take_role, usage_errors};
+use super::run::{cancel_on_signals, close, configured, exit_of, lower, printer, take_role, usage_errors};
+use crate::commands::claude::model_name;
 use crate::commands::options::{Compat, OutputFormat, RunArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, Printer};
-use crate::stream::{Dialect, StreamApprover, StreamControl};
-use crate::wiring;
+use crate::stream::{ClientTerms, Dialect, StreamApprover, StreamControl, UserPrompt, hooks_of};
+use crate::wiring::{self, ClientParts};
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     if args.output_format != OutputFormat::StreamJson {
         return Err(usage_error(text!("run-stream-formats")));
     }
-    let (places, loaded) = super::run_configuration(args)?;
+    let (mut args, places, config) = configured(args)?;
     let dialect = match args.compat {
         None => Dialect::Haft,
         Some(Compat::Claude) => Dialect::Claude,
     };
     wiring::runtime()?.block_on(async {
-        let (control, mut prompts) = StreamControl::open(dialect, BufReader::new(std::io::stdin()));
+        let terms = terms(&args, &config)?;
+        let (control, mut prompts) = StreamControl::open(dialect, terms, BufReader::new(std::io::stdin()));
         let stop = CancellationToken::new();
         cancel_on_signals(&stop);
         // The conversation is named after its first prompt.
-        let mut first = args.prompt.clone();
+        let mut first = args.prompt.clone().map(UserPrompt::from);
         if first.is_none() {
             tokio::select! {
                 heard = prompts.recv() => first = heard,
@@ -39,37 +45,93 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
         let Some(first) = first else {
             return Err(usage_error(text!("run-stream-no-message")));
         };
-        let mut plan = lower(args, &loaded.config, Some(&first))?;
-        take_role(&mut plan, args, &places)?;
-        let mode = plan.mode;
-        if args.ask {
-            plan.approver = Some(Arc::new(StreamApprover::new(Arc::clone(&control), places.config_file())));
-        }
-        let mut session = wiring::open_session(&places, loaded.config, plan).await.map_err(usage_errors)?;
-        control.reach(Arc::clone(session.hub()));
-        let mut watch = DrivenTurn { printer: printer(args, &session, mode), prompts: &mut prompts, dialect };
-        let mut next = Some(first);
-        let mut exit = ProcessExit::Completed;
-        while let Some(text) = next {
-            let turn = stop.child_token();
-            control.begin(turn.clone());
-            let report = session.run(Some(text), &mut watch, &turn).await;
-            control.end();
-            exit = if report.never_valid { ProcessExit::Usage } else { report.result.outcome.into() };
-            if stop.is_cancelled() {
-                break;
-            }
-            next = tokio::select! { next = watch.prompts.recv() => next, () = stop.cancelled() => None };
-        }
+        let (mut session, printer) = open(&mut args, &places, config, &first.text, &control).await?;
+        let input = DrivenInput { prompts: &mut prompts, later: VecDeque::from([first]) };
+        let mut watch = DrivenTurn { printer, input, dialect };
+        let exit = turns(&args, &mut session, &mut watch, &control, &stop).await;
         close(&mut session).await;
         Ok(exit)
     })
 }
 
+/// Opens the session with everything its client has said so far.
+async fn open(
+    args: &mut RunArgs,
+    places: &Places,
+    config: Config,
+    title: &str,
+    control: &Arc<StreamControl>,
+) -> anyhow::Result<(Session, Printer)> {
+    let setup = control.take_setup();
+    take_request(args, &setup.request);
+    args.permission_mode = setup.mode.or(args.permission_mode);
+    let mut plan = lower(args, &config, Some(title))?;
+    take_role(&mut plan, args, places)?;
+    let mode = plan.mode;
+    if args.ask {
+        plan.approver = Some(Arc::new(StreamApprover::new(Arc::clone(control), places.config_file())));
+    }
+    let client = client_parts(args, &setup.request, control).await?;
+    let session = wiring::open_driven_session(places, config, plan, client).await.map_err(usage_errors)?;
+    control.reach(Arc::clone(session.hub()));
+    control.switch_mode_with(session.mode_switch());
+    let printer = printer(args, &session, mode);
+    Ok((session, printer))
+}
+
+/// One turn after another until nothing more is said.
+async fn turns(
+    args: &RunArgs,
+    session: &mut Session,
+    watch: &mut DrivenTurn<'_>,
+    control: &StreamControl,
+    stop: &CancellationToken,
+) -> ProcessExit {
+    let first_model = session.model().full_name();
+    let mut exit = ProcessExit::Completed;
+    loop {
+        let next = tokio::select! { next = watch.input.next() => next, () = stop.cancelled() => None };
+        let Some(UserPrompt { text, images }) = next else { return exit };
+        switch_model(session, control, &first_model);
+        session.attach(images);
+        let turn = stop.child_token();
+        control.begin(turn.clone());
+        let report = session.run(Some(text), watch, &turn).await;
+        control.end();
+        exit = exit_of(args, &report);
+        if stop.is_cancelled() {
+            return exit;
+        }
+    }
+}
+
+/// What the user has said that no turn holds yet.
+struct DrivenInput<'a> {
+    prompts: &'a mut UnboundedReceiver<UserPrompt>,
+    /// Prompts that were heard and wait for a turn of their own.
+    later: VecDeque<UserPrompt>,
+}
+
+impl DrivenInput<'_> {
+    async fn next(&mut self) -> Option<UserPrompt> {
+        match self.later.pop_front() {
+            Some(prompt) => Some(prompt),
+            None => self.prompts.recv().await,
+        }
+    }
+
+    /// What can become part of the turn that runs: text, up to the first prompt with an image.
+    fn joining(&mut self) -> Vec<String> {
+        self.later.extend(std::iter::from_fn(|| self.prompts.try_recv().ok()));
+        let texts = self.later.iter().take_while(|prompt| prompt.images.is_empty()).count();
+        self.later.drain(..texts).map(|prompt| prompt.text).collect()
+    }
+}
+
 /// Prints what happens in a turn, and hands it what the user writes meanwhile.
 struct DrivenTurn<'a> {
     printer: Printer,
-    prompts: &'a mut UnboundedReceiver<String>,
+    input: DrivenInput<'a>,
     dialect: Dialect,
 }
 
@@ -83,6 +145,67 @@ impl EventSink for DrivenTurn<'_> {
     }
 
     fn take_input(&mut self) -> Vec<String> {
-        std::iter::from_fn(|| self.prompts.try_recv().ok()).collect()
+        self.input.joining()
+    }
+}
+
+/// What holds for whoever writes the input.
+fn terms(args: &RunArgs, config: &Config) -> anyhow::Result<ClientTerms> {
+    let config = config.clone();
+    Ok(ClientTerms {
+        naming: args.claude.naming(),
+        cwd: wiring::project(args.cwd.as_deref())?.cwd,
+        bypass_allowed: args.claude.bypass_allowed,
+        find_model: Box::new(move |name| {
+            let name = model_name(&config, name);
+            let declared = wiring::declared(&config, &name).map_err(|error| error.to_string())?;
+            wiring::key_of(&declared).map_err(|error| error.to_string())?;
+            Ok(name)
+        }),
+    })
+}
+
+/// Takes what a client says of the run before its first prompt.
+fn take_request(args: &mut RunArgs, request: &Value) {
+    let text = |key: &str| match &request[key] {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) => Some(parts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n\n")),
+        _ => None,
+    };
+    args.system_prompt = text("systemPrompt").or(args.system_prompt.take());
+    args.append_system_prompt = text("appendSystemPrompt").or(args.append_system_prompt.take());
+    if request["jsonSchema"].is_object() && args.json_schema.is_none() {
+        args.json_schema = Some(request["jsonSchema"].to_string());
+    }
+    if request["agents"].is_object() {
+        args.claude.agents = Some(request["agents"].to_string());
+    }
+    let servers = request["sdkMcpServers"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let linked: Map<_, _> = servers.map(|name| (name.to_owned(), json!({"type": "sdk"}))).collect();
+    if !linked.is_empty() {
+        args.claude.mcp_config.push(json!({ "mcpServers": linked }).to_string());
+    }
+}
+
+/// What the client brings: hooks, and MCP servers of its own.
+async fn client_parts(args: &RunArgs, request: &Value, control: &Arc<StreamControl>) -> anyhow::Result<ClientParts> {
+    let callbacks = hooks_of(&request["hooks"], args.claude.naming(), control).map_err(usage_error)?;
+    #[cfg(feature = "mcp")]
+    {
+        use crate::stream::ClientServers;
+        let mut servers = super::run::given_servers(args)?;
+        servers.link = Some(Arc::new(ClientServers(Arc::clone(control))));
+        servers.ask().await;
+        Ok(ClientParts { callbacks, servers })
+    }
+    #[cfg(not(feature = "mcp"))]
+    Ok(ClientParts { callbacks })
+}
+
+/// Goes over to the model the client wants from now on. One that cannot be used is said, and the one before goes on.
+fn switch_model(session: &mut Session, control: &StreamControl, first: &str) {
+    let Some(wanted) = control.take_model() else { return };
+    if let Err(error) = session.use_model(wanted.as_deref().unwrap_or(first)) {
+        output::tell(&format!("haft: {error}"));
     }
 }

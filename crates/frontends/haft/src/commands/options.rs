@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use haft_types::PermissionMode;
 
+use crate::commands::claude::ClaudeOptions;
+
 /// What every command takes.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Common {
@@ -140,6 +142,10 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) common: Common,
+
+    /// What a command line of Claude Code says beside these.
+    #[arg(skip)]
+    pub(crate) claude: ClaudeOptions,
 }
 
 /// What `haft run` prints.

@@ -6,15 +6,19 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_agent::config::{Config, RolesConfig};
+use haft_agent::config::{Config, LoadedConfig, RolesConfig};
 use haft_agent::{OwnChoice, Places, RandomIds, RunPlan, SetupError, knowledge, prompt_file};
 use haft_engine::turn::TurnLimits;
-use haft_engine::{AnswerSchema, Roles, Session, Which};
+use haft_engine::{AnswerSchema, Roles, RunReport, Session, Which};
+use haft_project::agents;
 use haft_types::PermissionMode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use self::approve::TerminalApprover;
+#[cfg(feature = "mcp")]
+use crate::commands::claude::ClaudeOptions;
+use crate::commands::claude::model_name;
 use crate::commands::inline::InlineCommands;
 use crate::commands::options::{Compat, InputFormat, OutputFormat, RunArgs};
 use crate::commands::{init, slash};
@@ -22,18 +26,20 @@ use crate::exit::{ProcessExit, usage_error};
 use crate::jobs::{self, JobFolder};
 use crate::output::claude::{ClaudeMessages, Introduction, PartialMessages};
 use crate::output::{self, Printer};
-use crate::wiring::{self, PromptSources};
+#[cfg(feature = "mcp")]
+use crate::wiring::mcp::GivenServers;
+use crate::wiring::{self, ClientParts, PromptSources};
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     match args.input_format {
         InputFormat::Text => {}
         InputFormat::StreamJson => return super::drive::run(args),
     }
-    let (places, loaded) = super::run_configuration(args)?;
+    let (args, places, config) = &configured(args)?;
     let piped = piped_input()?;
-    let task = task(args, &places, &loaded.config, piped.as_deref())?;
-    let mut plan = lower(args, &loaded.config, task.as_deref())?;
-    take_role(&mut plan, args, &places)?;
+    let task = task(args, places, config, piped.as_deref())?;
+    let mut plan = lower(args, config, task.as_deref())?;
+    take_role(&mut plan, args, places)?;
     let mode = plan.mode;
     if args.bg {
         return in_background(args, &JobFolder::at(places.jobs()), task.as_deref(), piped.as_deref());
@@ -43,14 +49,51 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
         plan.approver = Some(Arc::new(TerminalApprover::open(places.config_file())?));
     }
     wiring::runtime()?.block_on(async {
-        let mut session = wiring::open_session(&places, loaded.config, plan).await.map_err(usage_errors)?;
+        let opened = wiring::open_driven_session(places, config.clone(), plan, client_parts(args)?).await;
+        let mut session = opened.map_err(usage_errors)?;
         let cancel = CancellationToken::new();
         cancel_on_signals(&cancel);
         let mut printer = printer(args, &session, mode);
         let report = session.run(task, &mut printer, &cancel).await;
         close(&mut session).await;
-        Ok(if report.never_valid { ProcessExit::Usage } else { report.result.outcome.into() })
+        Ok(exit_of(args, &report))
     })
+}
+
+/// The arguments and the configuration of a run, with what a command line of another program says beside arguments.
+pub(super) fn configured(args: &RunArgs) -> anyhow::Result<(RunArgs, Places, Config)> {
+    let (places, LoadedConfig { mut config, .. }) = super::run_configuration(args)?;
+    let mut args = args.clone();
+    args.claude.clone().apply(&mut args, &mut config)?;
+    Ok((args, places, config))
+}
+
+/// The MCP servers that the command line declares.
+#[cfg(feature = "mcp")]
+pub(super) fn given_servers(args: &RunArgs) -> anyhow::Result<GivenServers> {
+    let ClaudeOptions { strict_mcp_config: alone, .. } = args.claude;
+    Ok(GivenServers { declared: args.claude.servers()?, alone, ..GivenServers::default() })
+}
+
+#[cfg(feature = "mcp")]
+fn client_parts(args: &RunArgs) -> anyhow::Result<ClientParts> {
+    Ok(ClientParts { servers: given_servers(args)?, ..ClientParts::default() })
+}
+
+/// Without MCP in this build there is nothing to bring.
+#[cfg(not(feature = "mcp"))]
+fn client_parts(_: &RunArgs) -> anyhow::Result<ClientParts> {
+    Ok(ClientParts::default())
+}
+
+/// The exit code of a run that came to its end. Programs that drive Claude Code take any other than 0 for a crash: how it ended is
+/// in the result.
+pub(super) fn exit_of(args: &RunArgs, report: &RunReport) -> ProcessExit {
+    match (args.compat, args.output_format) {
+        (Some(Compat::Claude), OutputFormat::Json | OutputFormat::StreamJson) => ProcessExit::Completed,
+        _ if report.never_valid => ProcessExit::Usage,
+        _ => report.result.outcome.into(),
+    }
 }
 
 /// Starts the run as a job, and says how to look after it. The id alone goes to stdout.
@@ -92,35 +135,62 @@ pub(super) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -
         None => printer,
         Some(Compat::Claude) => {
             let pieces = if args.include_partial_messages { PartialMessages::Tell } else { PartialMessages::Withhold };
-            let introduction = Introduction { tools: session.offered_tools(), mode };
+            let introduction = introduction(args, session, mode);
             printer.with_messages(ClaudeMessages::new(Box::new(RandomIds), introduction, pieces))
         }
+    }
+}
+
+/// What a client is told of a session before anything else. What of it cannot be found out is left out.
+fn introduction(args: &RunArgs, session: &Session, mode: PermissionMode) -> Introduction {
+    let told = Introduction {
+        tools: session.offered_tools(),
+        mode,
+        naming: args.claude.naming(),
+        servers: args.claude.server_names(),
+        ..Introduction::default()
+    };
+    let found = || {
+        let project = wiring::project(args.cwd.as_deref()).ok()?;
+        Some(knowledge(&wiring::places().ok()?, &project).ok()?.0)
+    };
+    let Some(mut ground) = found() else { return told };
+    ground.trusted &= !args.claude.ignores_project();
+    let agents = agents::load_after(&args.claude.agents().unwrap_or_default(), &ground, &mut Vec::new());
+    let commands = haft_project::commands::load(&ground, &mut Vec::new());
+    let skills = haft_project::skills::load(&ground, &mut Vec::new());
+    Introduction {
+        agents: agents.items.into_iter().map(|agent| agent.name).collect(),
+        commands: commands.items.into_iter().map(|command| command.name).collect(),
+        skills: skills.items.into_iter().map(|skill| skill.name).collect(),
+        ..told
     }
 }
 
 /// Lowers flags and configuration into what the run needs to know.
 pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyhow::Result<RunPlan> {
     let project = wiring::project(args.cwd.as_deref())?;
-    let which = match (&args.resume, args.resume_current) {
-        (Some(id), _) if id.is_empty() => {
-            return Err(usage_error(text!("run-which-conversation")));
-        }
-        (Some(id), _) => Which::Named(id.clone()),
-        (None, true) => Which::Current { or_new: task.map(str::to_owned) },
-        (None, false) if args.fork_session => {
-            return Err(usage_error(text!("run-fork-which")));
-        }
-        (None, false) => Which::New { title: task.ok_or_else(|| usage_error(text!("run-no-prompt")))?.to_owned() },
-    };
+    let which = which(args, task)?;
     let which = if args.fork_session { Which::Fork(Box::new(which)) } else { which };
     let model = main_model(args, config)?;
     let added_folders = args.add_dir.iter().map(|folder| added_folder(folder)).collect::<Result<_, _>>()?;
     let configured = RunPlan::of_config(config, model, project, which);
+    // Programs name models of Claude's that may not be here.
+    let otherwise = args.compat.and(args.model.as_ref()).and_then(|_| haft_agent::configured_model(config));
     Ok(RunPlan {
+        otherwise,
+        agents: args.claude.agents()?,
+        ignores_project: args.claude.ignores_project(),
         added_folders,
         roles: roles(args, &config.roles)?,
         mode: args.permission_mode.unwrap_or(configured.mode),
-        offered_tools: args.allowed_tools.clone().unwrap_or(configured.offered_tools),
+        offered_tools: args
+            .allowed_tools
+            .clone()
+            .or_else(|| args.claude.offered_tools())
+            .unwrap_or(configured.offered_tools),
+        // Names of tools that are not here cost nothing more than those.
+        tools_of_agent_file: args.claude.tools.is_some(),
         focus_files: args.file.clone(),
         goal: goal(args)?,
         answer: args.json_schema.as_deref().map(answer_schema).transpose()?,
@@ -131,6 +201,27 @@ pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyh
             wall_time: args.max_wall_time,
         },
         ..configured
+    })
+}
+
+/// The conversation that the arguments mean.
+fn which(args: &RunArgs, task: Option<&str>) -> anyhow::Result<Which> {
+    Ok(match (&args.resume, args.resume_current) {
+        (Some(id), _) if id.is_empty() => {
+            return Err(usage_error(text!("run-which-conversation")));
+        }
+        (Some(id), _) => Which::Named(id.clone()),
+        (None, true) => Which::Current { or_new: task.map(str::to_owned) },
+        (None, false) if args.fork_session => {
+            return Err(usage_error(text!("run-fork-which")));
+        }
+        (None, false) => {
+            let title = task.ok_or_else(|| usage_error(text!("run-no-prompt")))?.to_owned();
+            match args.claude.conversation()? {
+                Some(id) => Which::NewAs { title, id },
+                None => Which::New { title },
+            }
+        }
     })
 }
 
@@ -168,10 +259,11 @@ fn answer_schema(given: &str) -> anyhow::Result<AnswerSchema> {
 }
 
 fn main_model(args: &RunArgs, config: &Config) -> anyhow::Result<String> {
-    args.model
-        .clone()
-        .or_else(|| haft_agent::configured_model(config))
-        .ok_or_else(|| usage_error(text!("run-no-model")))
+    let named = args.model.as_ref().map(|name| match args.compat {
+        Some(Compat::Claude) => model_name(config, name),
+        None => name.clone(),
+    });
+    named.or_else(|| haft_agent::configured_model(config)).ok_or_else(|| usage_error(text!("run-no-model")))
 }
 
 fn added_folder(folder: &Path) -> anyhow::Result<PathBuf> {

@@ -8,6 +8,7 @@ mod partial;
 mod tests;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use haft_types::{
@@ -16,6 +17,7 @@ use haft_types::{
 };
 use serde_json::{Value, json};
 
+use crate::commands::claude::{NamedCall, ToolNaming};
 use partial::PartialReply;
 
 /// What the first message says of a session, in addition to its event.
@@ -25,6 +27,16 @@ pub(crate) struct Introduction {
     pub(crate) tools: Vec<String>,
     /// How much may happen without asking.
     pub(crate) mode: PermissionMode,
+    /// By which names tools are known.
+    pub(crate) naming: ToolNaming,
+    /// The slash commands.
+    pub(crate) commands: Vec<String>,
+    /// The agents that can be started.
+    pub(crate) agents: Vec<String>,
+    /// The skills.
+    pub(crate) skills: Vec<String>,
+    /// The MCP servers that the client brings, and whether they answered.
+    pub(crate) servers: Vec<(String, bool)>,
 }
 
 /// Whether text is printed while it arrives.
@@ -40,6 +52,8 @@ pub(crate) struct ClaudeMessages {
     introduction: Introduction,
     session: String,
     model: String,
+    /// Where relative paths of calls begin.
+    cwd: PathBuf,
     /// The reply that is arriving.
     draft: Vec<ReplyBlock>,
     partial: Option<PartialReply>,
@@ -91,6 +105,7 @@ impl ClaudeMessages {
             introduction,
             session: String::new(),
             model: String::new(),
+            cwd: PathBuf::new(),
             draft: Vec::new(),
             partial,
             calls: HashMap::new(),
@@ -108,7 +123,10 @@ impl ClaudeMessages {
             return Vec::new();
         }
         event.conversation_id.as_str().clone_into(&mut self.session);
-        let pieces = self.partial.as_mut().map_or_else(Vec::new, |partial| partial.take(&event.body, &self.model));
+        let pieces = self
+            .partial
+            .as_mut()
+            .map_or_else(Vec::new, |partial| partial.take(&event.body, &self.model, self.introduction.naming));
         let mut lines: Vec<_> =
             pieces.into_iter().map(|piece| self.line("stream_event", json!({"event": piece}))).collect();
         lines.extend(self.message(&event.body));
@@ -119,6 +137,7 @@ impl ClaudeMessages {
         match body {
             EventBody::Conversation { model, cwd, .. } => {
                 self.model.clone_from(model);
+                self.cwd = cwd.into();
                 Some(self.introduce(cwd))
             }
             EventBody::Text { text } => {
@@ -138,7 +157,8 @@ impl ClaudeMessages {
             EventBody::ToolCall { id, name, phase: CallPhase::Finished, arguments, raw } => {
                 let unreadable = || json!({"raw": raw.clone().unwrap_or_default()});
                 let input = arguments.clone().unwrap_or_else(unreadable);
-                let call = ToolUse { id: id.clone(), name: name.clone(), input };
+                let NamedCall { name, input } = self.introduction.naming.call(name, &input, &self.cwd);
+                let call = ToolUse { id: id.clone(), name, input };
                 self.calls.insert(id.clone(), call.clone());
                 self.draft.push(ReplyBlock::Call(call));
                 None
@@ -190,14 +210,24 @@ impl ClaudeMessages {
     }
 
     fn introduce(&self, cwd: &str) -> Value {
+        let naming = self.introduction.naming;
+        let mut tools: Vec<_> = self.introduction.tools.iter().map(|name| naming.tool(name)).collect();
+        tools.dedup();
+        let status = |connected: bool| if connected { "connected" } else { "pending" };
+        let server = |(name, connected): &(String, bool)| json!({"name": name, "status": status(*connected)});
+        let servers: Vec<_> = self.introduction.servers.iter().map(server).collect();
         let facts = json!({
             "subtype": "init",
+            "claude_code_version": crate::commands::claude::VERSION,
             "cwd": cwd,
-            "tools": self.introduction.tools,
-            "mcp_servers": [],
+            "tools": tools,
+            "mcp_servers": servers,
             "model": self.model,
             "permissionMode": mode_name(self.introduction.mode),
-            "slash_commands": [],
+            "slash_commands": self.introduction.commands,
+            "agents": self.introduction.agents,
+            "skills": self.introduction.skills,
+            "plugins": [],
             "apiKeySource": "user",
             "output_style": "default",
         });
@@ -247,13 +277,18 @@ impl ClaudeMessages {
             "duration_api_ms": u64::try_from(self.api_time.as_millis()).unwrap_or(u64::MAX),
             "num_turns": result.turns,
             "result": text,
-            "total_cost_usd": result.cost.map(|cost| cost.total),
+            // Readers count on a number.
+            "total_cost_usd": result.cost.map_or(0.0, |cost| cost.total),
+            "cost_known": result.cost.is_some(),
             "usage": tokens(&result.usage),
             "permission_denials": std::mem::take(&mut self.denials),
             "outcome": result.outcome,
             "code": result.code,
             "message": result.message,
         });
+        if failed {
+            facts["errors"] = json!([result.message]);
+        }
         if let Some(output) = &result.structured_output {
             facts["structured_output"] = output.clone();
         }
@@ -294,7 +329,7 @@ fn tokens(usage: &Usage) -> Value {
 }
 
 /// A permission mode by the name that shape knows.
-fn mode_name(mode: PermissionMode) -> &'static str {
+pub(crate) fn mode_name(mode: PermissionMode) -> &'static str {
     match mode {
         PermissionMode::Plan => "plan",
         PermissionMode::Ask => "default",

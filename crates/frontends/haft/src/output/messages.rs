@@ -9,9 +9,10 @@ macro_rules! files {
 }
 
 /// All of them; a file is parsed when one of its messages is first shown.
-pub(crate) static MESSAGES: [MessageFile; 37] = files! {
+pub(crate) static MESSAGES: [MessageFile; 38] = files! {
     "catalogue"
     "changes"
+    "claude"
     "cli"
     "commit"
     "config"

@@ -3,10 +3,12 @@
 //! Two generations of that SDK answer a permission request differently (`allow`, `behavior`); both are understood.
 
 use haft_engine::{Approval, ApprovalReply};
+use haft_types::Image;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::dialect::StreamInput;
+use super::dialect::{StreamInput, UserPrompt};
+use crate::commands::claude::NamedCall;
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -43,9 +45,11 @@ struct ClaudeResponse {
 
 pub(super) fn read(line: &str) -> Result<StreamInput, String> {
     Ok(match serde_json::from_str(line).map_err(|error| error.to_string())? {
-        ClaudeLine::User { message: ClaudeMessage { content: ClaudeContent::Text(text) } } => StreamInput::Prompt(text),
+        ClaudeLine::User { message: ClaudeMessage { content: ClaudeContent::Text(text) } } => {
+            StreamInput::Prompt(text.into())
+        }
         ClaudeLine::User { message: ClaudeMessage { content: ClaudeContent::Blocks(blocks) } } => {
-            StreamInput::Prompt(text_of(&blocks)?)
+            StreamInput::Prompt(prompt_of(&blocks)?)
         }
         ClaudeLine::ControlRequest { request_id, request } => requested(&request_id, &request),
         ClaudeLine::ControlResponse { response } => {
@@ -55,25 +59,64 @@ pub(super) fn read(line: &str) -> Result<StreamInput, String> {
     })
 }
 
-/// The text of a message; anything else in it cannot be taken.
-fn text_of(blocks: &[Value]) -> Result<String, String> {
-    let texts = blocks.iter().map(|block| match block["type"].as_str() {
-        Some("text") => Ok(block["text"].as_str().unwrap_or_default()),
-        kind => Err(format!("a user message holds a `{}` block; only `text` is taken", kind.unwrap_or("?"))),
-    });
-    texts.collect::<Result<Vec<_>, _>>().map(|texts| texts.join("\n\n"))
+/// The kinds of images that models read.
+const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// The text and the images of a message; anything else in it cannot be taken.
+fn prompt_of(blocks: &[Value]) -> Result<UserPrompt, String> {
+    let (mut texts, mut images) = (Vec::new(), Vec::new());
+    for block in blocks {
+        match block["type"].as_str() {
+            Some("text") => texts.push(block["text"].as_str().unwrap_or_default()),
+            Some("image") => images.push(image_of(&block["source"])?),
+            kind => {
+                let kind = kind.unwrap_or("?");
+                return Err(format!("a user message holds a `{kind}` block; only `text` and `image` are taken"));
+            }
+        }
+    }
+    Ok(UserPrompt { text: texts.join("\n\n"), images })
+}
+
+/// An image that is in the message itself: nothing is fetched.
+fn image_of(source: &Value) -> Result<Image, String> {
+    let is_base64 = |data: &str| data.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte));
+    match (source["type"].as_str(), source["media_type"].as_str(), source["data"].as_str()) {
+        (Some("base64"), Some(media_type), Some(data)) if IMAGES.contains(&media_type) && is_base64(data) => {
+            Ok(Image { media_type: media_type.to_owned(), data: data.to_owned() })
+        }
+        _ => Err("a user message holds an `image` block that is not base64 of a PNG, JPEG, GIF or WebP".to_owned()),
+    }
 }
 
 fn requested(id: &str, request: &Value) -> StreamInput {
+    let id = id.to_owned();
     match request["subtype"].as_str().unwrap_or_default() {
-        "interrupt" => StreamInput::Interrupt { heard: Some(success(id, &json!({}))) },
-        "initialize" if request["hooks"].is_object() => StreamInput::Reply(failure(
+        "interrupt" => StreamInput::Interrupt { heard: Some(success(&id, &json!({}))) },
+        "initialize" => StreamInput::Initialize { id, request: request.clone() },
+        // No model named is the one the run began with.
+        "set_model" => StreamInput::UseModel {
             id,
-            "hooks of the SDK are not called; `[hooks]` in the configuration runs commands",
-        )),
-        "initialize" => StreamInput::Reply(success(id, &json!({"commands": [], "output_style": "default"}))),
-        other => StreamInput::Reply(failure(id, &format!("`{other}` is not supported"))),
+            model: request["model"].as_str().filter(|name| *name != "default").map(str::to_owned),
+        },
+        "set_permission_mode" => {
+            StreamInput::UseMode { id, mode: request["mode"].as_str().unwrap_or_default().to_owned() }
+        }
+        other => StreamInput::Reply(failure(&id, &format!("`{other}` is not supported"))),
     }
+}
+
+/// The id and the content of a line that answers a request of ours, if it is one.
+pub(super) fn response(line: &str) -> Option<(String, Result<Value, String>)> {
+    let Ok(ClaudeLine::ControlResponse { response }) = serde_json::from_str(line) else { return None };
+    let ClaudeResponse { subtype, request_id, said, error } = response;
+    let succeeded = error.is_none() && subtype.as_deref().is_none_or(|subtype| subtype == "success");
+    Some((request_id, if succeeded { Ok(said) } else { Err(error.unwrap_or_default()) }))
+}
+
+/// The line that asks the client for something.
+pub(super) fn request(id: &str, request: &Value) -> Value {
+    json!({"type": "control_request", "request_id": id, "request": request})
 }
 
 fn answer(ClaudeResponse { subtype, said: response, error, .. }: &ClaudeResponse) -> ApprovalReply {
@@ -96,15 +139,16 @@ fn answer(ClaudeResponse { subtype, said: response, error, .. }: &ClaudeResponse
     }
 }
 
-pub(super) fn ask(id: &str, approval: &Approval) -> Value {
-    json!({"type": "control_request", "request_id": id, "request": {
+pub(super) fn ask(id: &str, approval: &Approval, call: &NamedCall) -> Value {
+    let asked = json!({
         "subtype": "can_use_tool",
-        "tool_name": approval.tool,
-        "input": approval.arguments,
+        "tool_name": call.name,
+        "input": call.input,
         "permission_suggestions": null,
         "blocked_path": null,
         "decision_reason": approval.reason,
-    }})
+    });
+    request(id, &asked)
 }
 
 pub(super) fn take_back(id: &str) -> Value {
@@ -115,11 +159,11 @@ pub(super) fn unreadable(message: &str) -> Value {
     json!({"type": "system", "subtype": "error", "code": "input", "message": message})
 }
 
-fn success(id: &str, response: &Value) -> Value {
+pub(super) fn success(id: &str, response: &Value) -> Value {
     json!({"type": "control_response", "response": {"subtype": "success", "request_id": id, "response": response}})
 }
 
-fn failure(id: &str, error: &str) -> Value {
+pub(super) fn failure(id: &str, error: &str) -> Value {
     json!({"type": "control_response", "response": {"subtype": "error", "request_id": id, "error": error}})
 }
 
@@ -128,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_text_alone() {
+    fn prompts_are_text_and_images() {
         let one =
             r#"{"type":"user","message":{"role":"user","content":"hi"},"parent_tool_use_id":null,"session_id":"x"}"#;
         assert_eq!(read(one), Ok(StreamInput::Prompt("hi".into())));
@@ -136,6 +180,18 @@ mod tests {
         assert_eq!(read(two), Ok(StreamInput::Prompt("a\n\nb".into())));
         let picture = r#"{"type":"user","message":{"content":[{"type":"image","source":{}}]}}"#;
         assert!(read(picture).unwrap_err().contains("`image`"));
+        for (source, taken) in [
+            (json!({"type": "base64", "media_type": "image/png", "data": "aGFmdA=="}), true),
+            (json!({"type": "base64", "media_type": "image/svg+xml", "data": "aGFmdA=="}), false),
+            (json!({"type": "base64", "media_type": "image/png", "data": "../../etc/passwd\u{0}"}), false),
+            (json!({"type": "url", "url": "https://a.example/x.png"}), false),
+            (json!({"type": "file", "file_id": "f"}), false),
+        ] {
+            let line = json!({"type": "user", "message": {"content": [{"type": "text", "text": "a"}, {"type": "image", "source": source}]}});
+            let image = Image { media_type: "image/png".into(), data: "aGFmdA==".into() };
+            let expected = UserPrompt { text: "a".into(), images: vec![image] };
+            assert_eq!(read(&line.to_string()).ok(), taken.then_some(StreamInput::Prompt(expected)), "{source}");
+        }
     }
 
     #[test]
@@ -177,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_request_that_is_not_supported_is_answered() {
-        let line = json!({"type": "control_request", "request_id": "9", "request": {"subtype": "set_model"}});
+        let line = json!({"type": "control_request", "request_id": "9", "request": {"subtype": "rewind_files"}});
         let Ok(StreamInput::Reply(reply)) = read(&line.to_string()) else { panic!("no reply") };
         assert_eq!((&reply["response"]["subtype"], &reply["response"]["request_id"]), (&json!("error"), &json!("9")));
     }

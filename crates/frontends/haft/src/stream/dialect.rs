@@ -1,10 +1,11 @@
 //! What lines mean: in haft's own shape, or in that of another program.
 
 use haft_engine::{Approval, ApprovalReply};
-use haft_types::{ApprovalDecision, ControlLine, Filled, Form, FormDecision, InputLine};
+use haft_types::{ApprovalDecision, ControlLine, Filled, Form, FormDecision, Image, InputLine};
 use serde_json::Value;
 
 use super::claude;
+use crate::commands::claude::NamedCall;
 
 /// In whose shape lines are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,11 +16,26 @@ pub(crate) enum Dialect {
     Claude,
 }
 
+/// What a user says, with the images that go with it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct UserPrompt {
+    /// The text.
+    pub(crate) text: String,
+    /// The images.
+    pub(crate) images: Vec<Image>,
+}
+
+impl<T: Into<String>> From<T> for UserPrompt {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), images: Vec::new() }
+    }
+}
+
 /// What a line of the input is for.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum StreamInput {
     /// A prompt of the user.
-    Prompt(String),
+    Prompt(UserPrompt),
     /// A prompt of the user to a sub-agent.
     ToAgent {
         /// Its name.
@@ -46,6 +62,27 @@ pub(super) enum StreamInput {
         /// What came of it.
         filled: Filled,
     },
+    /// Somebody says who they are and what they bring: hooks, servers, agents.
+    Initialize {
+        /// The id to answer.
+        id: String,
+        /// What they say.
+        request: Value,
+    },
+    /// Another model is to be asked from the next turn on.
+    UseModel {
+        /// The id to answer.
+        id: String,
+        /// The model; the first one when absent.
+        model: Option<String>,
+    },
+    /// Another permission mode is to hold.
+    UseMode {
+        /// The id to answer.
+        id: String,
+        /// Its name.
+        mode: String,
+    },
     /// Nothing is to be done but to say this.
     Reply(Value),
     /// Nothing is to be done.
@@ -61,8 +98,16 @@ impl Dialect {
         }
     }
 
+    /// The id and the content of a line that answers a request of ours; none where that has a line of its own.
+    pub(super) fn response(self, line: &str) -> Option<(String, Result<Value, String>)> {
+        match self {
+            Self::Haft => None,
+            Self::Claude => claude::response(line),
+        }
+    }
+
     /// The line that asks.
-    pub(super) fn ask(self, id: &str, approval: &Approval) -> Value {
+    pub(super) fn ask(self, id: &str, approval: &Approval, call: &NamedCall) -> Value {
         match self {
             Self::Haft => to_value(&ControlLine::ApprovalRequest {
                 id: id.to_owned(),
@@ -73,7 +118,7 @@ impl Dialect {
                 reason: approval.reason.clone(),
                 remember: approval.remember.clone(),
             }),
-            Self::Claude => claude::ask(id, approval),
+            Self::Claude => claude::ask(id, approval, call),
         }
     }
 
@@ -121,7 +166,7 @@ fn to_value(line: &ControlLine) -> Value {
 
 fn read(line: &str) -> Result<StreamInput, String> {
     Ok(match serde_json::from_str(line).map_err(|error| error.to_string())? {
-        InputLine::User { text, agent: None } => StreamInput::Prompt(text),
+        InputLine::User { text, agent: None } => StreamInput::Prompt(text.into()),
         InputLine::User { text, agent: Some(agent) } => StreamInput::ToAgent { agent, text },
         InputLine::Interrupt {} => StreamInput::Interrupt { heard: None },
         InputLine::Approval { id, decision, message } => {

@@ -16,7 +16,7 @@ use haft_agent::{Contribution, Extension, ExtensionContext, Places, Project, kno
 use haft_engine::{Approver, Callback, DecisionState, Notice};
 use haft_mcp::{
     Cache, Gathered, ProjectFile, ServerCatalogue, ServerConfig, ServerDefinition, ServerEndpoint, ServerHost,
-    ServerProblem, ServerReach, Servers, UseMcpTool, gather,
+    ServerLink, ServerListing, ServerProblem, ServerReach, Servers, UseMcpTool, gather, gather_given,
 };
 use haft_model::O200k;
 use haft_permission::PermissionRule;
@@ -25,6 +25,7 @@ use haft_sandbox::Supervisor;
 use haft_tool::{Tool, ToolCatalogue};
 use haft_types::{Decision, ModelSpec, PermissionMode, TokenCounter};
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 use crate::exit::usage_error;
 use crate::wiring::OfferedPrompt;
@@ -49,7 +50,54 @@ const NOTICE: &str = "mcp_server";
 const SECTION: &str = "mcp_servers";
 
 /// Gives a session the tools through which a model reaches servers.
-pub(crate) struct McpExtension;
+#[derive(Default)]
+pub(crate) struct McpExtension {
+    /// Servers for this session alone.
+    pub(crate) given: GivenServers,
+}
+
+/// Servers that whoever opens a session declares for it.
+#[derive(Clone, Default)]
+pub(crate) struct GivenServers {
+    /// Each as JSON in the shape of `.mcp.json`.
+    pub(crate) declared: Vec<String>,
+    /// Whether there are to be no others.
+    pub(crate) alone: bool,
+    /// Speaks with those of the type `sdk`.
+    pub(crate) link: Option<Arc<dyn ServerLink>>,
+    /// What those offer, as far as they were asked.
+    pub(crate) listings: Vec<(String, Arc<ServerListing>)>,
+}
+
+impl GivenServers {
+    /// Adds the servers to those that were found.
+    fn join(&self, gathered: &mut Gathered, root: &Path, variable: &dyn Fn(&str) -> Option<String>) {
+        if self.alone {
+            *gathered = Gathered::default();
+        }
+        for text in &self.declared {
+            let given = ProjectFile { path: Path::new("--mcp-config"), text };
+            gather_given(gathered, given, self.link.as_ref(), root, variable);
+        }
+    }
+
+    /// Asks the servers of the type `sdk` what they offer. One that does not answer says so when it is used.
+    pub(crate) async fn ask(&mut self) {
+        let mut gathered = Gathered::default();
+        for text in &self.declared {
+            let given = ProjectFile { path: Path::new("--mcp-config"), text };
+            gather_given(&mut gathered, given, self.link.as_ref(), Path::new("/"), &|_| None);
+        }
+        gathered.servers.retain(|server| matches!(server.reach, ServerEndpoint::Linked(_)));
+        let names: Vec<_> = gathered.servers.iter().map(|server| server.name.clone()).collect();
+        let servers = Servers::new(gathered.servers, bare_host());
+        for name in names {
+            if let Ok(listing) = servers.listing(&name, &CancellationToken::new()).await {
+                self.listings.push((name, listing));
+            }
+        }
+    }
+}
 
 impl Extension for McpExtension {
     fn sections(&self) -> Vec<Section> {
@@ -58,7 +106,8 @@ impl Extension for McpExtension {
 
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
         let ExtensionContext { places, config, project, standing, supervisor, child_environment, .. } = *context;
-        let gathered = gathered(places, config, &project.root, standing);
+        let mut gathered = gathered(places, config, &project.root, standing);
+        self.given.join(&mut gathered, &project.root, &|name| places.environment.variable(name));
         let (secrets, rules) = (secrets(&gathered.servers), rules(&gathered.servers));
         let told = Arc::new(StartNotices::default());
         let sandboxes = ServerSandboxes {
@@ -74,6 +123,9 @@ impl Extension for McpExtension {
         };
         let host = host(sandboxes, Arc::clone(supervisor), Arc::clone(child_environment), context.approver.cloned());
         let mcp = Mcp::new(gathered, host);
+        for (name, listing) in &self.given.listings {
+            mcp.servers.note_listing(name, Arc::clone(listing));
+        }
         let notices = mcp.notices();
         if mcp.servers.iter().next().is_none() {
             return Contribution { rules, secrets, notices, ..Contribution::default() };
@@ -235,15 +287,19 @@ fn host(
 
 /// The tool through which a model reaches servers, as it would read of it without any.
 pub(super) fn described() -> Arc<dyn Tool> {
-    let host = ServerHost {
+    Arc::new(UseMcpTool::new(Arc::new(Servers::new(Vec::new(), bare_host())), 0, Arc::new(O200k)))
+}
+
+/// What servers are given that are no programs and need nothing of this machine.
+fn bare_host() -> ServerHost {
+    ServerHost {
         supervisor: Arc::new(super::environment().supervisor()),
         environment: Arc::default(),
         cache: Cache::at(""),
         tokens: "".into(),
         elicitor: None,
         sandbox: None,
-    };
-    Arc::new(UseMcpTool::new(Arc::new(Servers::new(Vec::new(), host)), 0, Arc::new(O200k)))
+    }
 }
 
 /// What the servers of a project ask to reach beside the project, whether or not it is trusted.
@@ -269,6 +325,7 @@ pub(crate) fn rules(servers: &[ServerDefinition]) -> Vec<(Decision, PermissionRu
 fn secrets(servers: &[ServerDefinition]) -> Vec<String> {
     let of = |server: &ServerDefinition| match &server.reach {
         ServerEndpoint::Command { env, .. } => haft_sandbox::secret_values(env.iter().cloned()),
+        ServerEndpoint::Linked(_) => Vec::new(),
         ServerEndpoint::Http { headers, bearer, .. } => {
             // Of `Bearer …` only the second word is secret.
             let last = |value: &str| value.split_whitespace().next_back().unwrap_or_default().to_owned();

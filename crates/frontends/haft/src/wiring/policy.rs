@@ -249,7 +249,7 @@ fn text(root: &Path, name: &str) -> Result<Option<String>, String> {
 
 /// A rule for at least as much as one that says what haft's rules cannot, as rules of other agents may: the command's words before
 /// the first that is not literal, or the whole tool. Only what tightens may be widened.
-fn wider(rule: &str) -> Option<String> {
+pub(crate) fn wider(rule: &str) -> Option<String> {
     let (tool, inside) = rule.split_once('(')?;
     let words: Vec<_> = inside.strip_suffix(')')?.split_whitespace().collect();
     let of_words = (1..words.len()).rev().map(|some| format!("{tool}({}:*)", words[..some].join(" ")));

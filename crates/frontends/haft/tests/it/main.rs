@@ -13,6 +13,7 @@ mod broken;
 mod budgets;
 mod catalogue;
 mod circles;
+mod claude_client;
 mod command_line;
 mod commits;
 mod confined_starts;

@@ -1,7 +1,7 @@
 //! What programs read and write: events over a pipe, sessions driven over standard input, and the shape others know.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use haft_testkit::test::{McpServer, Revision, SHELL_MCP_SERVER};
 use haft_testkit::{Recorded, Reply, Script, SeenPart, SeenRole};
@@ -12,7 +12,7 @@ use crate::rig::Rig;
 use crate::sandbox::has_namespaces;
 
 /// A run that is driven line by line.
-struct Driven {
+pub(crate) struct Driven {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
@@ -23,18 +23,21 @@ impl Driven {
     fn start(rig: &Rig, arguments: &[&str]) -> Self {
         let mut all = vec!["run", "--output-format", "stream-json", "--input-format", "stream-json"];
         all.extend(arguments);
-        let mut command = rig.command(&all);
+        Self::spawn(rig.command(&all))
+    }
+
+    pub(crate) fn spawn(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
         Self { child, input, output, seen: Vec::new() }
     }
 
-    fn say(&mut self, line: &Value) {
+    pub(crate) fn say(&mut self, line: &Value) {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
     }
 
     /// Reads until a line fits, and gives it.
-    fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let mut line = String::new();
             assert!(self.output.read_line(&mut line).unwrap() > 0, "the output ended: {:#?}", self.seen);
@@ -46,12 +49,12 @@ impl Driven {
         }
     }
 
-    fn until_type(&mut self, kind: &str) -> Value {
+    pub(crate) fn until_type(&mut self, kind: &str) -> Value {
         self.until(|line| line["type"] == kind)
     }
 
     /// Ends the input; gives the exit code and every line there was.
-    fn end(mut self) -> (i32, Vec<Value>) {
+    pub(crate) fn end(mut self) -> (i32, Vec<Value>) {
         drop(self.input.take());
         let mut line = String::new();
         while self.output.read_line(&mut line).unwrap() > 0 {

@@ -56,6 +56,7 @@ fn config(folder: &Path) -> SessionConfig {
             libraries: Libraries::at(at("libraries")),
             tool_help: ToolHelp::new(HelpCache::at(at("help")), None),
             notes: "p".into(),
+            agents: Vec::new(),
         },
         tools: ToolSettings { offered: vec!["read_file".into()], ..ToolSettings::default() },
         safety: SafetySettings::default(),

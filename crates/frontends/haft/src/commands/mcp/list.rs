@@ -92,6 +92,8 @@ pub(super) fn as_json(mcp: &Mcp, server: &ServerDefinition) -> Value {
             shown["args"] = json!(args);
             shown["cwd"] = json!(cwd.display().to_string());
         }
+        // Commands of the user know none of these.
+        ServerEndpoint::Linked(_) => {}
         ServerEndpoint::Http { url, .. } => {
             shown["url"] = json!(url);
             shown["logged_in"] = json!(mcp.servers.has_login(&server.name));

@@ -3,6 +3,8 @@
 use haft_types::{CallPhase, EventBody};
 use serde_json::{Value, json};
 
+use crate::commands::claude::ToolNaming;
+
 /// A reply that is printed in pieces.
 #[derive(Debug, Default)]
 pub(super) struct PartialReply {
@@ -22,7 +24,7 @@ enum PartialBlock {
 
 impl PartialReply {
     /// The stream's events that an event of ours makes.
-    pub(super) fn take(&mut self, body: &EventBody, model: &str) -> Vec<Value> {
+    pub(super) fn take(&mut self, body: &EventBody, model: &str, naming: ToolNaming) -> Vec<Value> {
         let mut told = Vec::new();
         match body {
             EventBody::Text { text } => {
@@ -35,7 +37,7 @@ impl PartialReply {
                 told.push(self.delta(&json!({"type": "thinking_delta", "thinking": text})));
             }
             EventBody::ToolCall { id, name, phase: CallPhase::Started, .. } => {
-                let empty = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
+                let empty = json!({"type": "tool_use", "id": id, "name": naming.tool(name), "input": {}});
                 self.enter(PartialBlock::Call(id.clone()), &empty, model, &mut told);
                 self.calls = true;
             }

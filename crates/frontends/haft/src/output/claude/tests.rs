@@ -12,7 +12,8 @@ impl IdSource for SameId {
 }
 
 fn told(bodies: Vec<EventBody>, pieces: PartialMessages) -> Vec<Value> {
-    let introduction = Introduction { tools: vec!["read_file".into()], mode: PermissionMode::Yolo };
+    let introduction =
+        Introduction { tools: vec!["read_file".into()], mode: PermissionMode::Yolo, ..Introduction::default() };
     let mut messages = ClaudeMessages::new(Box::new(SameId), introduction, pieces);
     let event = |(index, body)| Event {
         body,

@@ -1,0 +1,165 @@
+//! What the program that drives a run does for it: its hooks are called, and its MCP servers are spoken with, by requests over
+//! standard output.
+//!
+//! Invariant: a hook before a call that fails or does not answer keeps the call from running, unless its owner said otherwise.
+
+#[cfg(feature = "mcp")]
+mod servers;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use haft_engine::{Callback, Moment, Occasion, Reaction, hook_reaction};
+use haft_project::hooks::Matcher;
+use haft_types::HookPoint;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::StreamControl;
+use crate::commands::claude::{NamedCall, ToolNaming};
+use crate::output::claude::mode_name;
+#[cfg(feature = "mcp")]
+pub(crate) use servers::ClientServers;
+
+/// How long a hook may take whose owner set no limit.
+const PATIENCE: f64 = 60.0;
+/// The longest limit that is waited for, in seconds.
+const LONGEST: f64 = 24.0 * 3600.0;
+
+/// Hooks for the same subjects, as a client declares them.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct HookDeclaration {
+    #[serde(default)]
+    matcher: Option<String>,
+    hook_callback_ids: Vec<String>,
+    #[serde(default)]
+    timeout: Option<f64>,
+    #[serde(default)]
+    on_failure: Option<String>,
+}
+
+/// The hooks that `initialize` declares. Points haft does not have are never reached; a matcher that cannot be read is the error.
+pub(crate) fn hooks_of(
+    declared: &Value,
+    naming: ToolNaming,
+    control: &Arc<StreamControl>,
+) -> Result<Vec<Arc<dyn Callback>>, String> {
+    let mut hooks: Vec<Arc<dyn Callback>> = Vec::new();
+    for (name, groups) in declared.as_object().into_iter().flatten() {
+        let Some(point) = HookPoint::by_name(name) else { continue };
+        let groups: Vec<HookDeclaration> =
+            Deserialize::deserialize(groups).map_err(|error| format!("the hooks of {name} cannot be read: {error}"))?;
+        for HookDeclaration { matcher, hook_callback_ids, timeout, on_failure } in groups {
+            let matcher = Matcher::new(matcher.as_deref().unwrap_or_default())?;
+            let seconds = timeout.filter(|seconds| *seconds > 0.0).unwrap_or(PATIENCE).min(LONGEST);
+            hooks.extend(hook_callback_ids.into_iter().map(|id| {
+                Arc::new(ClientHook {
+                    id,
+                    point,
+                    matcher: matcher.clone(),
+                    limit: Duration::from_secs_f64(seconds),
+                    blocks: blocks(point, on_failure.as_deref()),
+                    naming,
+                    control: Arc::clone(control),
+                }) as Arc<dyn Callback>
+            }));
+        }
+    }
+    Ok(hooks)
+}
+
+/// Whether a hook that fails at this point keeps what is about to happen from happening: a call unless its owner said otherwise, a
+/// prompt if they said so.
+fn blocks(point: HookPoint, on_failure: Option<&str>) -> bool {
+    match on_failure {
+        Some("continue") => false,
+        Some(_) => matches!(point, HookPoint::PreToolCall | HookPoint::UserPromptSubmit),
+        None => point == HookPoint::PreToolCall,
+    }
+}
+
+/// A function of the client that is called at a point.
+struct ClientHook {
+    id: String,
+    point: HookPoint,
+    matcher: Matcher,
+    limit: Duration,
+    /// Whether nothing happens where it failed.
+    blocks: bool,
+    naming: ToolNaming,
+    control: Arc<StreamControl>,
+}
+
+#[async_trait]
+impl Callback for ClientHook {
+    fn name(&self) -> &str {
+        &self.id
+    }
+
+    fn listens_to(&self, point: HookPoint) -> bool {
+        point == self.point
+    }
+
+    fn wants(&self, moment: &Moment) -> bool {
+        self.matcher.fits(&moment.names())
+    }
+
+    async fn call(&self, occasion: &Occasion<'_>) -> Result<Reaction, String> {
+        let (input, shown) = self.input(occasion);
+        let request = json!({
+            "subtype": "hook_callback", "callback_id": self.id, "input": input, "tool_use_id": input["tool_use_id"],
+        });
+        let answer = tokio::select! {
+            answer = self.control.call(&request, Some(self.limit)) => answer,
+            () = occasion.cancel.cancelled() => return Ok(Reaction::default()),
+        };
+        let reaction = answer.and_then(|answer| hook_reaction(self.point, &answer.to_string()));
+        match reaction {
+            Ok(reaction) => Ok(self.meant(reaction, occasion.moment, shown.as_ref())),
+            Err(why) if self.blocks => Ok(Reaction { block: Some(format!("it failed: {why}")), ..Reaction::default() }),
+            Err(why) => Err(why),
+        }
+    }
+}
+
+impl ClientHook {
+    /// What the hook reads, and the call in it as it is shown.
+    fn input(&self, occasion: &Occasion<'_>) -> (Value, Option<NamedCall>) {
+        let mut input = json!({
+            "session_id": occasion.conversation_id,
+            "transcript_path": "",
+            "cwd": occasion.cwd,
+            "permission_mode": mode_name(occasion.mode),
+            "hook_event_name": self.point.claude_name(),
+        });
+        if let (Value::Object(input), Ok(Value::Object(moment))) = (&mut input, serde_json::to_value(occasion.moment)) {
+            input.extend(moment);
+        }
+        let call = called(occasion.moment).map(|(tool, arguments)| self.naming.call(tool, arguments, occasion.cwd));
+        if let Some(call) = &call {
+            input["tool_name"] = call.name.as_str().into();
+            input["tool_input"] = call.input.clone();
+        }
+        (input, call)
+    }
+
+    /// The reaction with the arguments of haft's tool.
+    fn meant(&self, mut reaction: Reaction, moment: &Moment, shown: Option<&NamedCall>) -> Reaction {
+        if let (Some(input), Some(shown), Some((tool, arguments))) = (&reaction.input, shown, called(moment)) {
+            let meant = self.naming.arguments(tool, arguments, &shown.input, input);
+            reaction.input = Some(meant);
+        }
+        reaction
+    }
+}
+
+fn called(moment: &Moment) -> Option<(&str, &Value)> {
+    match moment {
+        Moment::PreToolCall { tool, tool_input, .. } | Moment::PostToolCall { tool, tool_input, .. } => {
+            Some((&tool.name, tool_input))
+        }
+        _ => None,
+    }
+}

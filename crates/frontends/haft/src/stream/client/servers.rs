@@ -1,0 +1,60 @@
+//! MCP servers that live in the program that drives the run: every message to them is a request to that program.
+
+use std::sync::Arc;
+
+use haft_mcp::ServerLink;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::sync::mpsc::unbounded_channel;
+
+use crate::stream::StreamControl;
+
+/// How much may be on its way at once.
+const BUFFER: usize = 64 * 1024;
+/// What JSON-RPC calls a fault within the server.
+const INTERNAL: i32 = -32603;
+
+/// Speaks with the servers of the client.
+pub(crate) struct ClientServers(pub(crate) Arc<StreamControl>);
+
+impl ServerLink for ClientServers {
+    fn connect(&self, server: &str) -> DuplexStream {
+        let (here, there) = tokio::io::duplex(BUFFER);
+        tokio::spawn(carry(Arc::clone(&self.0), server.to_owned(), here));
+        there
+    }
+}
+
+/// Carries messages, one a line, until whoever sends them is gone.
+async fn carry(control: Arc<StreamControl>, server: String, pipe: DuplexStream) {
+    let (read, mut write) = tokio::io::split(pipe);
+    let (answers, mut ready) = unbounded_channel::<Value>();
+    tokio::spawn(async move {
+        while let Some(answer) = ready.recv().await {
+            if write.write_all(format!("{answer}\n").as_bytes()).await.is_err() {
+                break;
+            }
+        }
+    });
+    let mut lines = BufReader::new(read).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+        let (control, answers, server) = (Arc::clone(&control), answers.clone(), server.clone());
+        let id = message.get("id").cloned();
+        let request = json!({"subtype": "mcp_message", "server_name": server, "message": message});
+        let Some(id) = id else {
+            // What follows a notification may count on it.
+            drop(control.call(&request, None).await);
+            continue;
+        };
+        tokio::spawn(async move {
+            let answer = control.call(&request, None).await.and_then(|mut answer| {
+                Some(answer["mcp_response"].take())
+                    .filter(Value::is_object)
+                    .ok_or_else(|| "the client gave no answer of the server".to_owned())
+            });
+            let failed = |why: String| json!({"jsonrpc": "2.0", "id": id, "error": {"code": INTERNAL, "message": why}});
+            drop(answers.send(answer.unwrap_or_else(failed)));
+        });
+    }
+}
