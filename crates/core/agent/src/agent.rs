@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_engine::turn::TurnLimits;
-use haft_engine::{Approver, Callback, Notice, Roles, Session, ToolHelp, Which};
+use haft_engine::{Approver, Callback, Notice, Roles, Services, Session, SessionConfig, ToolHelp, Which};
 use haft_model::{Declared, ModelError, Secret};
 use haft_project::external::HelpCache;
 use haft_sandbox::Sandbox;
@@ -125,7 +125,13 @@ impl Agent {
     }
 
     /// Opens the session a run works in.
-    pub async fn open(&self, mut plan: RunPlan) -> Result<Session, SetupError> {
+    pub async fn open(&self, plan: RunPlan) -> Result<Session, SetupError> {
+        let (session, services, which) = Box::pin(self.prepare(plan)).await?;
+        Ok(Box::pin(Session::open(session, services, which)).await?)
+    }
+
+    /// What the session a run works in is opened with, for whoever has something to change before.
+    pub async fn prepare(&self, mut plan: RunPlan) -> Result<(SessionConfig, Services, Which), SetupError> {
         let agent = self.tightened(&mut plan, false)?;
         let Self { places, config, .. } = &*agent;
         spill::sweep(&places.spill(), WallClock.now().into(), config.limits.spill_days);
@@ -149,7 +155,7 @@ impl Agent {
         }));
         session.notices.extend(replaced.into_iter().chain(defaults_notice::take(places, config)));
         session.notices.splice(0..0, wiring::recovered(&session.folders.workspace.journal));
-        Ok(Box::pin(Session::open(session, services, which)).await?)
+        Ok((session, services, which))
     }
 
     /// The model of a plan with its key, or the one in its place and a notice that says why.

@@ -76,6 +76,8 @@ pub struct ExtensionContext<'a> {
     pub model: &'a ModelSpec,
     /// Counts tokens.
     pub counter: &'a Arc<dyn TokenCounter>,
+    /// Whether nothing may be asked that costs money nobody counts: the run has a limit of money.
+    pub money_limited: bool,
 }
 
 /// What a session has of an extension.

@@ -77,5 +77,7 @@ pub(crate) fn models(environment: &HostEnvironment, config: &Config) -> ModelOpe
         let declared = declared_model(&environment, &known, name).map_err(|error| error.to_string())?;
         client(&environment, declared, known.retry.clone())
     };
-    ModelOpener::new(open).for_sub_agents(config.model_roles.own(ModelRole::SubAgent).first().cloned())
+    ModelOpener::new(open)
+        .for_sub_agents(config.model_roles.own(ModelRole::SubAgent).first().cloned())
+        .for_vision(config.model_roles.own(ModelRole::Vision).to_vec())
 }

@@ -74,6 +74,7 @@ pub(crate) fn prepare(
             approver: plan.approver.as_ref(),
             model: &model,
             counter: &counter,
+            money_limited: plan.limits.needs_price(),
         },
     );
     let masker = Masker::knowing(host.secret_values().into_iter().chain(own).chain(given.secrets));

@@ -19,3 +19,4 @@ pub(crate) mod rounds;
 pub(crate) mod system;
 pub(crate) mod transcript;
 pub(crate) mod view;
+pub(crate) mod vision;

@@ -134,6 +134,7 @@ pub use build::reminders::{
 };
 pub use build::system::{Environment, RoleText, SystemInput, render_system, system_entry};
 pub use build::transcript::{Labels, transcript};
+pub use build::vision::vision_request;
 pub use cache::prefix::{Break, Cause, Prefix, Sent, SentSegment};
 pub use cache::pricing::compare_logged;
 pub use cache::quote::{ContextChange, PrefixCache, Quote};

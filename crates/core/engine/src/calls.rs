@@ -62,10 +62,7 @@ fn fingerprint(call: &ToolCall, envelope: &Envelope) -> ContentHash {
 
 /// Whether a call may run beside others, and again after a crash.
 pub(crate) fn is_harmless(access: Access) -> bool {
-    match access {
-        Access::Read => true,
-        Access::State | Access::Write | Access::Execute => false,
-    }
+    access == Access::Read
 }
 
 /// Whether a call changes the world, so that it must be noted before it begins.
@@ -78,8 +75,5 @@ pub(crate) fn has_effects(access: Access) -> bool {
 
 /// Whether the result comes from the user later.
 pub(crate) fn waits_for_user(flow: &TurnFlow) -> bool {
-    match flow {
-        TurnFlow::Ask { .. } | TurnFlow::Plan { .. } => true,
-        TurnFlow::Continue | TurnFlow::Complete { .. } => false,
-    }
+    matches!(flow, TurnFlow::Ask { .. } | TurnFlow::Plan { .. })
 }

@@ -30,6 +30,7 @@ mod sent_state;
 mod tasks;
 mod transcript;
 mod turn_host;
+mod vision;
 
 use std::sync::Arc;
 
@@ -42,6 +43,7 @@ use haft_types::{Entry, Image, ModelSpec};
 use crate::hub::Mailbox;
 use crate::meter::Meter;
 use crate::permit::Permit;
+use crate::stored_state::ImageDescriptions;
 use crate::subagents::{Rank, Relayed, SubagentRoster};
 
 use hooked::Hooked;
@@ -104,6 +106,8 @@ pub struct Session {
     attached: Vec<Image>,
     /// The model that writes summaries, once it was needed.
     summariser: Option<Box<Client>>,
+    /// What pictures show, as it is stored.
+    image_descriptions: ImageDescriptions,
 }
 
 impl Session {

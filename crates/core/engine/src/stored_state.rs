@@ -49,6 +49,8 @@ conversation_documents! {
     // What became of summaries.
     FailedSummaries => "failed_summaries",
     SummaryStandIn => "stand_in",
+    // What pictures show.
+    ImageDescriptions => "image_descriptions",
     // What people and the model note.
     Edits => "edits",
     Marks => "marks",
@@ -110,6 +112,11 @@ pub(crate) struct FailedSummaries(pub(crate) u32);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct SummaryStandIn(pub(crate) Option<Message>);
+
+/// What pictures show, by the hash of their data, for a model that takes none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct ImageDescriptions(pub(crate) BTreeMap<String, String>);
 
 /// The TODO list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

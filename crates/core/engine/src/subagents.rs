@@ -39,6 +39,9 @@ pub(crate) use relay::Relayed;
 pub use shared_budget::SharedBudget;
 pub(crate) use shared_budget::{RequestQuote, Reservation};
 
+/// Agents that are about to start, and who starts them.
+type PreparedAgents = (Arc<ParentSession>, Vec<ChildStart>);
+
 /// The agents a session can start.
 pub(crate) struct SubagentRoster {
     ground: KnowledgePaths,
@@ -113,7 +116,7 @@ impl SubagentRoster {
         context: &ToolContext,
         order: WorkOrder,
         work: &[Assignment],
-    ) -> Result<Option<(Arc<ParentSession>, Vec<ChildStart>)>, UnknownAgent> {
+    ) -> Result<Option<PreparedAgents>, UnknownAgent> {
         let mut found = Vec::with_capacity(work.len());
         for one in work {
             let unknown = || UnknownAgent { name: one.name.clone(), names: self.names() };
@@ -124,11 +127,8 @@ impl SubagentRoster {
         let longest = Duration::from_secs(parent.running.limits().agent_seconds);
         let names = running_names(work, &parent.hub.names());
         let starts = work.iter().zip(found).zip(names).enumerate().map(|(index, ((assignment, agent), running_as))| {
-            let (mailbox, waiting) = match order {
-                WorkOrder::Parallel => (Some(parent.hub.register(&running_as, &agent.role)), true),
-                WorkOrder::Background => (Some(parent.hub.register(&running_as, &agent.role)), false),
-                WorkOrder::Serial => (None, true),
-            };
+            let mailbox = (order != WorkOrder::Serial).then(|| parent.hub.register(&running_as, &agent.role));
+            let waiting = (order != WorkOrder::Background).then(|| parent.config.agent.clone());
             ChildStart {
                 agent,
                 assignment: assignment.clone(),
@@ -136,7 +136,7 @@ impl SubagentRoster {
                 mailbox,
                 conversation: child_id(&parent.conversation, reply, &context.call_id, index),
                 call_id: context.call_id.clone(),
-                waiting: waiting.then(|| parent.config.agent.clone()),
+                waiting,
                 model: now.model.clone(),
                 turns: now.turns,
                 time: now.time.map_or(longest, |left| left.min(longest)),
@@ -184,10 +184,7 @@ impl SubAgents for SubagentRoster {
             let why = "sub-agents can only be started by a running turn";
             return Ok(work.iter().map(|one| child::refused(&one.name, "not_running", why)).collect());
         };
-        let at_once = match order {
-            WorkOrder::Parallel | WorkOrder::Background => hub::at_once(),
-            WorkOrder::Serial => 1,
-        };
+        let at_once = if order == WorkOrder::Serial { 1 } else { hub::at_once() };
         let children = starts.into_iter().map(|start| child::run(Arc::clone(&parent), start));
         Ok(futures::stream::iter(children).buffered(at_once).collect().await)
     }

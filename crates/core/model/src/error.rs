@@ -203,21 +203,10 @@ impl ModelError {
 
     /// Whether the failure leaves open that there is no such API at that address, or none for this key.
     pub(crate) fn doubts_the_server(&self) -> bool {
-        match self {
-            Self::Unreachable { .. } | Self::NotAnApi { .. } | Self::Unauthorized { .. } | Self::BadReply { .. } => {
-                true
-            }
-            Self::Config { .. }
-            | Self::SpendLimit { .. }
-            | Self::Status { .. }
-            | Self::Dropped { .. }
-            | Self::Timeout { .. }
-            | Self::Cancelled
-            | Self::OverBudget(_)
-            | Self::NoPrice(_)
-            | Self::Exhausted { .. }
-            | Self::NeverValid { .. } => false,
-        }
+        matches!(
+            self,
+            Self::Unreachable { .. } | Self::NotAnApi { .. } | Self::Unauthorized { .. } | Self::BadReply { .. }
+        )
     }
 
     /// Whether a server answered with an error of its own.

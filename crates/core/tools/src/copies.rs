@@ -1,6 +1,7 @@
 //! Copies of the project in which sub-agents work, a port: what makes and merges them is registered.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use haft_tool::{FileChange, FileHistory, Workspace};
 use haft_types::{ConversationId, Outcome};
@@ -21,6 +22,8 @@ pub struct CopyRequest<'a> {
     pub environment: &'a [(String, String)],
     /// How the session that starts it runs programs.
     pub running: &'a Running,
+    /// The time: copies nobody came back to for long are removed.
+    pub now: SystemTime,
 }
 
 /// Makes copies of projects. Everything here blocks on the disk.
@@ -33,6 +36,11 @@ pub trait ProjectCopies: Send + Sync {
 pub trait ProjectCopy: Send + Sync {
     /// The folders of somebody who works in it: those of the project, but for the project itself.
     fn workspace(&self, of: &Workspace) -> Workspace;
+
+    /// What became of copies that nobody came back to, where that is more than nothing: a sentence for each.
+    fn swept(&self) -> &[String] {
+        &[]
+    }
 
     /// Merges what was changed, if whoever worked in it is done, noted as the doing of `call`, and removes the copy if nothing of it
     /// would be lost.

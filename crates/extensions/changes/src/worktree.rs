@@ -1,7 +1,10 @@
 //! A copy of the project for one sub-agent: a git worktree that begins with everything the project holds, committed or not, and
 //! is merged back when the agent is done.
 //!
-//! Invariant: the user's branches, index and stash are never touched. The copy is removed only when nothing in it would be lost.
+//! Invariant: the user's branches, index and stash are never touched. The copy is removed only when nothing in it would be lost; one
+//! that nobody came back to for long is removed once what it holds beside the project is written to a file.
+
+mod sweep;
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -40,6 +43,8 @@ struct Worktree {
     base: String,
     /// The file that says so, beside the copy.
     note: PathBuf,
+    /// What became of copies nobody came back to.
+    swept: Vec<String>,
 }
 
 /// What a work tree holds, for git.
@@ -85,7 +90,9 @@ impl Worktree {
         let name = request.conversation.file_name();
         let (at, note) = (within.join(&name), within.join(format!("{name}.base")));
         let known = fs::read_to_string(&note).ok().filter(|_| at.is_dir());
-        let mut worktree = Self { git, root: root.clone(), at, within, prefix, base: String::new(), note };
+        let (base, swept) = (String::new(), Vec::new());
+        let mut worktree = Self { git, root: root.clone(), at, within, prefix, base, note, swept };
+        worktree.swept = worktree.sweep(request.now);
         worktree.base = match known {
             Some(base) => base,
             None => worktree.make().map_err(|why| format!("its git worktree cannot be made: {why}"))?,
@@ -205,6 +212,10 @@ impl Worktree {
 }
 
 impl ProjectCopy for Worktree {
+    fn swept(&self) -> &[String] {
+        &self.swept
+    }
+
     fn workspace(&self, of: &Workspace) -> Workspace {
         let root = self.at.join(&self.prefix);
         let cwd = of.cwd.strip_prefix(&of.root).map_or_else(|_| root.clone(), |below| root.join(below));
@@ -329,7 +340,8 @@ mod tests {
         let program = GitProgram::find(&supervisor, &sandbox, &[], &[]).unwrap();
         let opened = Git::open(program, &root, &within.join("git")).unwrap();
         let (prefix, base) = (PathBuf::new(), String::new());
-        let worktree = Worktree { git: opened, root: root.clone(), at: at.clone(), within, prefix, base, note };
+        let worktree =
+            Worktree { git: opened, root: root.clone(), at: at.clone(), within, prefix, base, note, swept: Vec::new() };
         let text = worktree.remove();
         assert!(text.contains(at.to_str().unwrap()) && text.contains("could not be removed (git: "), "{text}");
         assert!(!worktree.note.exists());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::local::{Local, Passage};
 use crate::remote::{Remote, RemoteError};
-use crate::{PassageResults, RagError};
+use crate::{PassageResults, RagError, hybrid};
 
 /// A collection the model can ask.
 #[derive(Clone, Debug)]
@@ -59,6 +59,10 @@ impl Collection {
     pub async fn ask(&self, question: &str, top: usize) -> Result<CollectionAnswer, AskError> {
         match &self.kind {
             CollectionKind::Local(local) => {
+                if let Some(embedder) = &local.embedder {
+                    let found = hybrid::query(local, embedder, question, top).await?;
+                    return Ok(CollectionAnswer::Passages(found));
+                }
                 let (local, question) = (Arc::clone(local), question.to_owned());
                 // The index reads files and waits for locks.
                 let found = tokio::task::spawn_blocking(move || local.query(&question, top)).await;

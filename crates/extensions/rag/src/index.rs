@@ -5,6 +5,7 @@
 
 mod search;
 mod update;
+mod vectors;
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -16,19 +17,23 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 pub(crate) use search::IndexHit;
 pub use update::Update;
+pub(crate) use vectors::{PendingVector, fused};
 
 use crate::error::RagError;
 
 /// "haft", in the header of the file.
 const APPLICATION: i32 = 0x6861_6674;
 /// Another number here makes every index again.
-const FORMAT: i32 = 1;
+const FORMAT: i32 = 2;
 /// How long one process waits for another, which holds the database only for some files at a time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const SCHEMA: &str = "
     CREATE TABLE file (id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, stamp TEXT NOT NULL, hash BLOB NOT NULL);
-    CREATE TABLE chunk (id INTEGER PRIMARY KEY, file INTEGER NOT NULL, start INTEGER NOT NULL, \"end\" INTEGER NOT NULL);
+    CREATE TABLE chunk (id INTEGER PRIMARY KEY, file INTEGER NOT NULL, start INTEGER NOT NULL, \"end\" INTEGER NOT NULL,
+        hash BLOB NOT NULL);
+    CREATE TABLE vector (hash BLOB NOT NULL, model TEXT NOT NULL, dimension INTEGER NOT NULL, parts BLOB NOT NULL,
+        PRIMARY KEY (hash, model)) WITHOUT ROWID;
     CREATE INDEX chunk_of_file ON chunk (file);
     CREATE VIRTUAL TABLE passage USING fts5(path, names, comments, text, content = '', contentless_delete = 1,
         tokenize = \"porter unicode61 remove_diacritics 2 tokenchars '_'\");

@@ -13,6 +13,7 @@ mod collection;
 mod config;
 mod error;
 mod files;
+mod hybrid;
 mod index;
 mod local;
 mod remote;

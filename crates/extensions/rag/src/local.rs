@@ -4,21 +4,27 @@
 //! from the files.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use haft_text::Masker;
 
 use crate::error::RagError;
 use crate::files;
-use crate::index::{self, IndexCondition, IndexHit, PassageIndex, Update};
+use crate::index::{self, IndexCondition, IndexHit, PassageIndex, PendingVector, Update, fused};
+use crate::remote::Remote;
 
 /// No more passages of one file than this answer a question.
 const OF_A_FILE: usize = 2;
+/// So many of each ranking are looked at where there are two.
+const FUSED: usize = 50;
 
 /// A collection over folders.
 #[derive(Clone, Debug)]
 pub struct Local {
     folders: Vec<PathBuf>,
     index: PathBuf,
+    /// Makes vectors, where the collection has them.
+    pub(crate) embedder: Option<Arc<Remote>>,
 }
 
 /// A passage that answers a question.
@@ -59,7 +65,13 @@ pub struct CollectionStatus {
 impl Local {
     /// The collection over these folders, with its index in this file.
     pub fn new(folders: Vec<PathBuf>, index: PathBuf) -> Self {
-        Self { folders, index }
+        Self { folders, index, embedder: None }
+    }
+
+    /// The same, asked by meaning as well as by words: this server makes the vectors.
+    #[must_use]
+    pub fn with_embedder(self, embedder: Arc<Remote>) -> Self {
+        Self { embedder: Some(embedder), ..self }
     }
 
     /// Its folders.
@@ -91,6 +103,31 @@ impl Local {
         };
         let passages = hits.into_iter().filter_map(passage).collect();
         Ok(PassageResults { passages, notes })
+    }
+
+    /// Passages without a vector of this model, at most so many, and how many there are in all.
+    pub(crate) fn pending(&self, model: &str, most: usize) -> Result<(Vec<PendingVector>, usize), RagError> {
+        Ok(self.with_index(|index| index.pending(model, most))?.0)
+    }
+
+    pub(crate) fn keep_vectors(&self, model: &str, made: &[([u8; 32], Vec<f32>)]) -> Result<(), RagError> {
+        self.with_index(|index| index.keep_vectors(model, made)).map(drop)
+    }
+
+    /// The passages that answer a question best, by its words and by its vector.
+    pub(crate) fn query_both(
+        &self,
+        question: &str,
+        vector: &[f32],
+        model: &str,
+        top: usize,
+    ) -> Result<Vec<Passage>, RagError> {
+        let (hits, _) = self.with_index(|index| {
+            let words = index.search(question, top.max(FUSED), OF_A_FILE)?;
+            let meaning = index.nearest(model, vector, top.max(FUSED), OF_A_FILE)?;
+            Ok(fused([words, meaning], top, OF_A_FILE))
+        })?;
+        Ok(hits.into_iter().filter_map(passage).collect())
     }
 
     /// How large it is, as far as it is indexed; nothing is indexed for it.

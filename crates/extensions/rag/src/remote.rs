@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 
 /// An answer longer than this is cut off: no model could read it.
-const LARGEST: usize = 4 * 1024 * 1024;
+const LARGEST: usize = 16 * 1024 * 1024;
 /// A server that searches and writes needs some time, but not more than this.
 const PATIENCE: Duration = Duration::from_mins(2);
 
@@ -41,6 +42,14 @@ pub enum RemoteError {
         status: u16,
         /// The beginning of what it said.
         said: String,
+    },
+    /// It said something else than vectors.
+    #[error("the server `{host}` gave no vectors: {why}")]
+    NoVectors {
+        /// The server.
+        host: String,
+        /// What is wrong.
+        why: String,
     },
     /// It said something else than an answer.
     #[error("the server `{host}` did not answer as a chat server does: {why}; `url` should end in `/v1`")]
@@ -101,15 +110,32 @@ impl Remote {
 
     /// Asks it.
     pub async fn ask(&self, question: &str) -> Result<RemoteAnswer, RemoteError> {
-        let host = self.host();
-        let unreachable =
-            |error: reqwest::Error| RemoteError::Unreachable { host: host.clone(), why: in_words(&error) };
-        let address = format!("{}/chat/completions", self.url.as_str().trim_end_matches('/'));
         let body = json!({
             "model": self.model,
             "messages": [{"role": "user", "content": question}],
             "stream": false,
         });
+        let bytes = self.post("chat/completions", &body).await?;
+        told(&bytes).map_err(|why| RemoteError::Strange { host: self.host(), why })
+    }
+
+    /// The model it is asked for.
+    pub(crate) fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// A vector for each text, in order, all of one length.
+    pub(crate) async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, RemoteError> {
+        let body = json!({ "model": self.model, "input": texts, "encoding_format": "float" });
+        let bytes = self.post("embeddings", &body).await?;
+        vectors(&bytes, texts.len()).map_err(|why| RemoteError::NoVectors { host: self.host(), why })
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Result<Vec<u8>, RemoteError> {
+        let host = self.host();
+        let unreachable =
+            |error: reqwest::Error| RemoteError::Unreachable { host: host.clone(), why: in_words(&error) };
+        let address = format!("{}/{path}", self.url.as_str().trim_end_matches('/'));
         let mut request = self.client.post(address).header("content-type", "application/json").body(body.to_string());
         if let Some(key) = &self.key {
             request = request.bearer_auth(key);
@@ -128,8 +154,30 @@ impl Remote {
             let said = String::from_utf8_lossy(&bytes).chars().take(300).collect();
             return Err(RemoteError::Refused { host, status: status.as_u16(), said });
         }
-        told(&bytes).map_err(|why| RemoteError::Strange { host, why })
+        Ok(bytes)
     }
+}
+
+/// The vectors of a reply, in the order of the texts.
+fn vectors(bytes: &[u8], wanted: usize) -> Result<Vec<Vec<f32>>, String> {
+    #[derive(Deserialize)]
+    struct EmbeddingReply {
+        data: Vec<EmbeddedText>,
+    }
+    #[derive(Deserialize)]
+    struct EmbeddedText {
+        index: usize,
+        embedding: Vec<f32>,
+    }
+    let mut reply: EmbeddingReply = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    reply.data.sort_by_key(|one| one.index);
+    let in_order = reply.data.iter().map(|one| one.index).eq(0..wanted);
+    let length = reply.data.first().map_or(0, |one| one.embedding.len());
+    let fits = |one: &EmbeddedText| one.embedding.len() == length && one.embedding.iter().all(|part| part.is_finite());
+    if !in_order || length == 0 || !reply.data.iter().all(fits) {
+        return Err(format!("{wanted} vectors of one length were wanted"));
+    }
+    Ok(reply.data.into_iter().map(|one| one.embedding).collect())
 }
 
 fn host(url: &Url) -> String {
@@ -181,6 +229,23 @@ mod tests {
         assert_eq!(told(reply), Ok(RemoteAnswer { text: "so".into(), sources: vec!["a.md:1-2".into(), "u".into()] }));
         assert!(told(b"<html>").unwrap_err().contains("not JSON"));
         assert!(told(b"{}").unwrap_err().contains("choices"));
+    }
+
+    #[test]
+    fn vectors_stand_in_the_order_of_the_texts_or_there_are_none() {
+        let reply = br#"{"data":[{"index":1,"embedding":[0,1]},{"index":0,"embedding":[1,0.5]}],"usage":{}}"#;
+        assert_eq!(vectors(reply, 2), Ok(vec![vec![1.0, 0.5], vec![0.0, 1.0]]));
+        for wrong in [
+            r#"{"data":[{"index":0,"embedding":[1,2]}]}"#,
+            r#"{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[1,2]}]}"#,
+            r#"{"data":[{"index":0,"embedding":[]},{"index":1,"embedding":[]}]}"#,
+            r#"{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}"#,
+            r#"{"data":[{"index":0,"embedding":"AACAPw=="},{"index":1,"embedding":"AACAPw=="}]}"#,
+            r#"{"error":"no such model"}"#,
+            "<html>",
+        ] {
+            assert!(vectors(wrong.as_bytes(), 2).is_err(), "{wrong}");
+        }
     }
 
     #[test]

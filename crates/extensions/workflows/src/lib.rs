@@ -7,6 +7,7 @@
 //! Read first: [`Workflow`] (a file), [`WorkflowRun`] (what runs its steps), [`WorkflowRuns`] (what is kept of runs),
 //! [`WorkflowObserver`] (who is shown what happens).
 
+mod asking;
 mod check;
 mod error;
 mod observer;
@@ -14,6 +15,7 @@ mod record;
 mod schedule;
 mod step;
 mod template;
+mod work_copy;
 mod workflow;
 
 pub use error::WorkflowError;

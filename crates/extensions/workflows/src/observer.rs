@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haft_engine::EventSink;
+use haft_tools::MergeReport;
 use haft_types::{ConversationId, Event, EventBody, SubagentPhase};
 
 /// Who is shown what happens in a run.
@@ -54,6 +55,17 @@ pub(crate) struct StepEvents {
     /// Known from its first event on.
     pub(crate) model: String,
     pub(crate) task: String,
+}
+
+impl StepEvents {
+    /// Tells which files of the project were changed by merging the work of a step.
+    pub(crate) fn merged(&self, merged: &MergeReport, conversation: &ConversationId) {
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        for change in &merged.changes {
+            let body = EventBody::FileChanged { path: change.path.display().to_string(), change: change.kind };
+            stream.event(Event { body, conversation_id: conversation.clone(), seq: 0, agent: self.step.clone() });
+        }
+    }
 }
 
 impl EventSink for StepEvents {

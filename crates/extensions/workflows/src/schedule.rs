@@ -7,11 +7,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::rc::Rc;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use haft_agent::config::Config;
-use haft_agent::{Agent, Places, Project};
+use haft_agent::{Agent, Approver, Places, Project};
 use haft_engine::turn::TurnLimits;
 use haft_engine::{RunReport, SharedBudget};
 use haft_project::NamedItems;
@@ -20,6 +20,7 @@ use haft_types::{ConversationId, CostSum, Outcome, PermissionMode, TurnResult, U
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::asking::QueuedApprover;
 use crate::error::WorkflowError;
 use crate::observer::{EventStream, SharedStream, WorkflowObserver};
 use crate::record::{HeldRun, RunRecord, StepRecord};
@@ -49,6 +50,8 @@ pub struct WorkflowRun {
     pub mode: Option<PermissionMode>,
     /// Replies are limited for each step; money and time for all of them together.
     pub limits: TurnLimits,
+    /// Who is asked, one question at a time; without one, asking means no.
+    pub approver: Option<Arc<dyn Approver>>,
     /// Ends the run.
     pub cancel: CancellationToken,
 }
@@ -73,6 +76,8 @@ pub(crate) struct SharedRun {
     /// What all steps have used.
     pub(crate) budget: SharedBudget,
     pub(crate) stream: SharedStream,
+    /// Held while a copy of the project is made or merged.
+    pub(crate) merging: tokio::sync::Mutex<()>,
     held: RefCell<HeldRun>,
 }
 
@@ -103,12 +108,14 @@ impl SharedRun {
 impl WorkflowRun {
     /// Runs what is not done yet. It must be called in a [`tokio::task::LocalSet`]: steps are not moved between threads.
     pub async fn run(
-        self,
+        mut self,
         held: HeldRun,
         observer: Box<dyn WorkflowObserver>,
     ) -> Result<WorkflowReport, WorkflowError> {
         let (stream, held) = (EventStream::shared(observer), RefCell::new(held));
-        let shared = Rc::new(SharedRun { run: self, budget: SharedBudget::default(), stream, held });
+        self.approver = self.approver.map(|approver| Arc::new(QueuedApprover::new(approver)) as _);
+        let (budget, merging) = (SharedBudget::default(), tokio::sync::Mutex::default());
+        let shared = Rc::new(SharedRun { run: self, budget, stream, merging, held });
         let mut progress = RunProgress::new(Instant::now());
         let mut running = JoinSet::new();
         loop {

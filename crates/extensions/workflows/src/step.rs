@@ -10,12 +10,14 @@ use haft_engine::turn::TurnLimits;
 use haft_engine::{OpenError, Roles, RunReport, Session, Which};
 use haft_project::NamedItems;
 use haft_project::agents::AgentDefinition;
-use haft_types::{ConversationId, Cost, Outcome, TurnResult, Usage};
+use haft_tools::MergeReport;
+use haft_types::{ConversationId, Cost, CostSum, Field, FieldKind, Filled, Form, Outcome, TurnResult, Usage};
 
 use crate::error::WorkflowError;
 use crate::observer::StepEvents;
 use crate::record::StepRecord;
 use crate::schedule::SharedRun;
+use crate::work_copy::WorkCopy;
 use crate::workflow::WorkflowStep;
 
 /// What a step begins with.
@@ -29,10 +31,13 @@ pub(crate) struct StepStart {
 
 /// Why a step did not begin.
 #[derive(Debug, thiserror::Error)]
-#[error(transparent)]
 enum StepError {
+    #[error(transparent)]
     Setup(#[from] SetupError),
+    #[error(transparent)]
     Record(#[from] WorkflowError),
+    #[error("{0}")]
+    Copy(String),
 }
 
 /// Runs a step. What keeps it from beginning is its failure and nobody else's.
@@ -65,7 +70,7 @@ fn with_causes(error: &dyn Error) -> String {
 
 async fn open_and_run(shared: &SharedRun, start: StepStart) -> Result<RunReport, StepError> {
     let StepStart { step, prompt, before, time } = start;
-    let (mut session, input) = open(shared, &step, &prompt, before.conversation.as_ref(), time).await?;
+    let (mut session, copy, input) = open(shared, &step, &prompt, before.conversation.as_ref(), time).await?;
     let conversation = session.conversation().id.clone();
     shared.note(|record| {
         let kept = record.steps.entry(step.name.clone()).or_default();
@@ -78,11 +83,86 @@ async fn open_and_run(shared: &SharedRun, start: StepStart) -> Result<RunReport,
         model: String::new(),
         task: prompt,
     };
-    let report = session.run(input, &mut events, &shared.cancel.child_token()).await;
+    let mut report = run_and_ask(shared, &step, &mut session, input, &mut events).await;
+    if let Some(copy) = copy {
+        let _alone = shared.merging.lock().await;
+        let merged = copy.settle(&session, report.result.outcome).await;
+        events.merged(&merged, &session.conversation().id);
+        take_merge(&mut report.result, merged);
+    }
     for message in session.close().await {
         shared.stream.lock().unwrap_or_else(PoisonError::into_inner).closing_message(&message);
     }
     Ok(report)
+}
+
+/// Runs the session, and goes on with the answers to its questions as long as somebody gives them.
+async fn run_and_ask(
+    shared: &SharedRun,
+    step: &WorkflowStep,
+    session: &mut Session,
+    mut input: Option<String>,
+    events: &mut StepEvents,
+) -> RunReport {
+    let mut before: Option<RunReport> = None;
+    loop {
+        let report = session.run(input.take(), events, &shared.cancel.child_token()).await;
+        let report = match before.take() {
+            Some(before) => added(&before.result, report),
+            None => report,
+        };
+        let asks = report.result.outcome == Outcome::Waiting && report.result.code == "question";
+        let Some(approver) = shared.approver.as_ref().filter(|_| asks) else { return report };
+        let form = question(&step.name, &report.result.text);
+        let answered = tokio::select! {
+            () = shared.cancel.cancelled() => Filled::Cancelled,
+            answered = approver.fill(&form) => answered,
+        };
+        let Filled::Accepted(mut values) = answered else { return report };
+        let Some(serde_json::Value::String(answer)) = values.remove(ANSWER) else { return report };
+        input = Some(answer);
+        before = Some(report);
+    }
+}
+
+/// The name of the field a question is answered in.
+const ANSWER: &str = "answer";
+
+fn question(step: &str, text: &str) -> Form {
+    let field = Field {
+        name: ANSWER.to_owned(),
+        title: String::new(),
+        description: String::new(),
+        kind: FieldKind::Text,
+        required: true,
+        default: None,
+    };
+    Form { from: format!("the step `{step}`"), message: text.to_owned(), fields: vec![field] }
+}
+
+/// A later run of the same step, with what those before it used.
+fn added(before: &TurnResult, mut report: RunReport) -> RunReport {
+    let result = &mut report.result;
+    result.turns += before.turns;
+    result.duration_ms += before.duration_ms;
+    result.usage += before.usage;
+    let mut cost = CostSum::zero();
+    cost.add(before.cost);
+    cost.add(result.cost);
+    result.cost = cost.total();
+    report
+}
+
+/// What became of the work of a step in its copy is part of its answer; where it is not in the project, the step has failed.
+fn take_merge(result: &mut TurnResult, merged: MergeReport) {
+    if merged.conflict {
+        (result.outcome, result.code) = (Outcome::Failed, "not_merged".to_owned());
+        result.message = merged.text;
+    } else if result.outcome == Outcome::Completed {
+        result.text = format!("{}\n\n{}", result.text.trim_end(), merged.text);
+    } else {
+        result.message = format!("{} {}", result.message.trim_end(), merged.text);
+    }
 }
 
 /// Opens the conversation the step has, or a new one, and says what its input is.
@@ -92,19 +172,38 @@ async fn open(
     prompt: &str,
     known: Option<&ConversationId>,
     time: Option<Duration>,
-) -> Result<(Session, Option<String>), SetupError> {
+) -> Result<(Session, Option<WorkCopy>, Option<String>), StepError> {
     if let Some(known) = known {
         let plan = plan(shared, step, Which::Named(known.as_str().to_owned()), time)?;
-        match Box::pin(shared.agent.open(plan)).await {
-            Ok(session) => return Ok((session, None)),
+        match open_plan(shared, step, plan).await {
+            Ok((session, copy)) => return Ok((session, copy, None)),
             // It was killed before its first message was stored.
-            Err(SetupError::Open(OpenError::Unknown(_))) => {}
+            Err(StepError::Setup(SetupError::Open(OpenError::Unknown(_)))) => {}
             Err(error) => return Err(error),
         }
     }
     let title = format!("{}: {}", shared.workflow.name, step.name);
-    let session = Box::pin(shared.agent.open(plan(shared, step, Which::New { title }, time)?)).await?;
-    Ok((session, Some(prompt.to_owned())))
+    let (session, copy) = open_plan(shared, step, plan(shared, step, Which::New { title }, time)?).await?;
+    Ok((session, copy, Some(prompt.to_owned())))
+}
+
+/// Opens a session in the project, or in the copy of it that the step has.
+async fn open_plan(
+    shared: &SharedRun,
+    step: &WorkflowStep,
+    plan: RunPlan,
+) -> Result<(Session, Option<WorkCopy>), StepError> {
+    let of_agent = || shared.agents.get(step.agent.as_deref()?).map(|agent| agent.worktree);
+    if !step.worktree.or_else(of_agent).unwrap_or(false) {
+        return Ok((Box::pin(shared.agent.open(plan)).await?, None));
+    }
+    let copy = ConversationId::new(format!("{}-{}", shared.run_id(), step.name));
+    // git takes locks of its own, and gives up where another holds them.
+    let _alone = shared.merging.lock().await;
+    let (mut config, mut services, which) = Box::pin(shared.agent.prepare(plan)).await?;
+    let copy = WorkCopy::open(&copy, &mut config, &mut services).await.map_err(StepError::Copy)?;
+    let session = Box::pin(Session::open(config, services, which)).await.map_err(SetupError::from)?;
+    Ok((session, Some(copy)))
 }
 
 impl WorkflowStep {
@@ -127,6 +226,7 @@ fn plan(shared: &SharedRun, step: &WorkflowStep, which: Which, time: Option<Dura
     let mut plan = RunPlan {
         roles,
         mode: shared.mode.unwrap_or(configured.mode),
+        approver: shared.approver.clone(),
         limits: TurnLimits { wall_time: time, ..shared.limits },
         step: Some(RunStep { name: step.name.clone(), budget: shared.budget.clone() }),
         ..configured

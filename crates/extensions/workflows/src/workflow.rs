@@ -65,6 +65,8 @@ pub struct WorkflowStep {
     pub prompt: String,
     /// The steps that must be done first.
     pub needs: Vec<String>,
+    /// Whether it works in a copy of the project; as its agent's file says when absent.
+    pub worktree: Option<bool>,
     /// Where its agent is named, and where its prompt begins.
     lines: StepLines,
 }
@@ -94,6 +96,7 @@ pub(crate) struct StepEntry {
     pub(crate) prompt: Spanned<String>,
     #[serde(default)]
     pub(crate) needs: Vec<Spanned<String>>,
+    pub(crate) worktree: Option<bool>,
 }
 
 /// Reads the workflows; a file that cannot be used is named, with everything that is wrong with it, and skipped.
@@ -125,6 +128,7 @@ fn workflow(path: &Path, level: Level, text: String) -> Result<Workflow, Vec<Fil
         model: step.model,
         prompt: step.prompt.value,
         needs: step.needs.into_iter().map(|need| need.value).collect(),
+        worktree: step.worktree,
     };
     Ok(Workflow {
         name: path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default(),

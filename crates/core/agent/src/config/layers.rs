@@ -91,7 +91,7 @@ pub fn load(sources: &Sources) -> Result<LoadedConfig, ConfigError> {
     let mut config = merge.check().map_err(ConfigError::Value)?;
     // A model chosen for this run is the one that works, whatever the file gives the coding agent.
     if matches!(merge.origins.get("model"), Some(ValueOrigin::Variable(_) | ValueOrigin::Flag)) {
-        config.model_roles.clear_code();
+        config.model_roles.code.clear();
     }
     let home = sources.environment.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
     PermissionRules::load(&config.permissions, home).map_err(ConfigError::Rules)?;

@@ -13,7 +13,7 @@ use haft_context::{
     ArchiveWish, CompactionPlan, ContextError, Due, LedgerItem, OpenWork, SummaryRefusal, SummaryWish, accept,
     compaction_due, fallback, is_too_early, ledger, plan_compaction, summary_message, summary_request,
 };
-use haft_model::{Delta, Reply};
+use haft_model::{Client, Delta, ModelError, Reply};
 use haft_tool::TodoState;
 use haft_types::{
     CompactionPhase, Cost, EventBody, LlmMetadata, ModelSpec, Part, Request, Role, StopReason, TokenCounter,
@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{EngineError, Session};
 use crate::callbacks::Moment;
+use crate::meter::Meter;
 use crate::spending::PaidRequest;
 use crate::subagents::Rank;
 use crate::turn_io::{EventSink, TurnIo};
@@ -256,17 +257,7 @@ impl Session {
             let client = self.summariser.as_deref_mut().unwrap_or(&mut self.services.models.client);
             let by = client.spec().clone();
             let request = request(&by, self.services.counter.as_ref()).map_err(|error| error.to_string())?;
-            let cancel = io.cancel;
-            let mut tell = |delta: Delta| {
-                if matches!(delta, Delta::Retry { .. }) {
-                    io.delta(delta);
-                }
-            };
-            let meter = &mut self.meter;
-            let sent = async {
-                let paid = PaidRequest::reserve(Arc::new(request), client, meter, cancel).await?;
-                paid.send(client, meter, cancel, &mut tell).await
-            };
+            let sent = ask_aside(client, &mut self.meter, request, io);
             let answer = tokio::time::timeout(limit, sent).await;
             match answer.map_err(|_| format!("no summary within {} s", limit.as_secs()))? {
                 Ok(reply) => return Ok(Summary { reply, by, cost: self.meter.take_cost() }),
@@ -297,6 +288,23 @@ impl Session {
             }
         }
     }
+}
+
+/// Sends a request beside the conversation, within its limits; only retries are told of.
+pub(super) async fn ask_aside(
+    client: &mut Client,
+    meter: &mut Meter,
+    request: Request,
+    io: &mut TurnIo<'_>,
+) -> Result<Reply, ModelError> {
+    let cancel = io.cancel;
+    let mut tell = |delta: Delta| {
+        if matches!(delta, Delta::Retry { .. }) {
+            io.delta(delta);
+        }
+    };
+    let paid = PaidRequest::reserve(Arc::new(request), client, meter, cancel).await?;
+    paid.send(client, meter, cancel, &mut tell).await
 }
 
 /// A summary as a model wrote it.

@@ -187,7 +187,8 @@ impl Session {
             let (permissions, approver) =
                 (config.safety.permissions.clone(), hooked.notifying(services.approver.clone()));
             let permit = Permit::new(permissions, approver, config.folders.workspace.clone());
-            let permit = Arc::new(permit.sharing(Arc::clone(&config.safety.shared)));
+            let permit = permit.sharing(Arc::clone(&config.safety.shared));
+            let permit = Arc::new(permit.for_agent(&config.agent, config.folders.workspace.clone()));
             (Arc::new(todo), permit, recorded(), services.delegation.budget.clone(), mailbox)
         };
         registry.set_guard(Arc::clone(&permit) as _);
@@ -198,6 +199,7 @@ impl Session {
         let last = if resumed { last_sent(store, &transcript, &config, counter, &mut state).await? } else { None };
         let sent = SentState::restore(last, history, counter, &mut state);
         let meter = Meter::new(config.task.limits, budget, state.take().unwrap_or_default());
+        let image_descriptions = state.take().unwrap_or_default();
         config.notices.extend(state.take_notices());
         let (events, relayed) = Relayed::new();
         let mut session = Self {
@@ -219,6 +221,7 @@ impl Session {
             seq: 0,
             attached: Vec::new(),
             summariser: None,
+            image_descriptions,
         };
         session.remember_factor();
         session.quote_resumption();

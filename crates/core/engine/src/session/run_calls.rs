@@ -181,6 +181,9 @@ impl Session {
         io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
         let ToolOutput { mut envelope, images, changes, flow: _, health: _ } = output;
+        if let Some(described) = Box::pin(self.described(&images, io)).await? {
+            envelope.text = format!("{}\n\n{described}", envelope.text.trim_end());
+        }
         secrets::mask_envelope(&self.config.safety.masker, &mut envelope);
         self.refer_to_earlier(&call.name, &mut envelope);
         let event = call_result(call, &envelope);

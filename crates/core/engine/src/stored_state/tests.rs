@@ -34,6 +34,8 @@ fn what_requests_decide_for_later_ones() {
     pinned(&SentDescriptions(None), "active_context", "null");
     pinned(&TokenizerFactors([("p/m".to_owned(), 1.25)].into()), "tokenizer_factors", r#"{"p/m":1.25}"#);
     pinned(&PlanModeNotice(true), "plan_told", "true");
+    let shown = ImageDescriptions([("ab12".to_owned(), "A button.".to_owned())].into());
+    pinned(&shown, "image_descriptions", r#"{"ab12":"A button."}"#);
     let described = ToolDescription { declared_by: "d".into(), description: "Looks.".into() };
     pinned(
         &ToolDescriptions([("look".to_owned(), described)].into()),
@@ -117,7 +119,7 @@ fn no_key_is_given_twice() {
     keys.sort_unstable();
     keys.dedup();
     assert_eq!(keys.len(), CONVERSATION_KEYS.len());
-    assert_eq!(keys.len(), 16);
+    assert_eq!(keys.len(), 17);
 }
 
 #[tokio::test]

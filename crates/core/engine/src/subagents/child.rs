@@ -224,6 +224,8 @@ async fn open(
     };
     let mut services = services(parent, client);
     if let Some(worktree) = &worktree {
+        let swept = worktree.swept().iter().cloned();
+        config.notices.extend(swept.map(|message| Notice { code: "worktree_removed", message, failed: false }));
         config.folders.workspace = worktree.workspace(&parent.config.folders.workspace);
         config.prompt.environment.cwd = config.folders.workspace.cwd.display().to_string();
         let folders =
@@ -289,6 +291,7 @@ async fn copy(parent: &Arc<ParentSession>, conversation: &ConversationId) -> Res
     // git takes locks of its own, and gives up where another holds them.
     let _alone = parent.merging.lock().await;
     let (config, running) = (parent.config.clone(), Arc::clone(&parent.running));
+    let now = parent.clock.now().into();
     let made = spawn_blocking(move || {
         copies.open(&CopyRequest {
             conversation: &conversation,
@@ -297,6 +300,7 @@ async fn copy(parent: &Arc<ParentSession>, conversation: &ConversationId) -> Res
             folder: &config.folders.worktrees,
             environment: &config.tools.child_environment,
             running: &running,
+            now,
         })
     });
     made.await.unwrap_or_else(|error| Err(format!("its git worktree cannot be made ({error}); this is a bug in haft")))

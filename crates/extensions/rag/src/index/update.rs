@@ -132,10 +132,11 @@ fn insert(writing: &Transaction<'_>, file: i64, bytes: &[u8], path: &str) -> rus
     let text = files::text(bytes).unwrap_or_default();
     let mut all = [String::new(), String::new(), String::new()];
     for TextChunk { start, end, names, comments, text } in chunks(&text) {
+        let hash = chunk_hash(&text);
         let [names, comments, text] = [names, comments, text].map(|part| words::terms(&part));
         writing
-            .prepare_cached("INSERT INTO chunk (file, start, \"end\") VALUES (?1, ?2, ?3)")?
-            .execute(params![file, start as u32, end as u32])?;
+            .prepare_cached("INSERT INTO chunk (file, start, \"end\", hash) VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![file, start as u32, end as u32, hash])?;
         writing
             .prepare_cached("INSERT INTO passage (rowid, path, names, comments, text) VALUES (?1, ?2, ?3, ?4, ?5)")?
             .execute(params![writing.last_insert_rowid(), path, names, comments, text])?;
@@ -150,6 +151,11 @@ fn insert(writing: &Transaction<'_>, file: i64, bytes: &[u8], path: &str) -> rus
             .execute(params![file, path, names, comments, text])?;
     }
     Ok(())
+}
+
+/// By which the vector of a passage is found, in whichever file it stands.
+pub(super) fn chunk_hash(text: &str) -> [u8; 32] {
+    *blake3::hash(text.as_bytes()).as_bytes()
 }
 
 /// Takes what is found of a file away.

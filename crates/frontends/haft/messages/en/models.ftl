@@ -28,3 +28,12 @@ models-none =
     { $models }
     `haft models list --all` shows windows and prices.
 models-no-key-needed = nothing: a local server
+models-use-main = the work, and every role that is not set
+models-use-code = the coding agent; the rest of the list while the first has too much to do
+models-use-chat = `haft chat`
+models-use-summary = summaries of archived rounds, descriptions of folders
+models-use-sub-agent = agents whose file names no model
+models-use-embedding = vectors for collections; words alone where it is not set
+models-use-vision = descriptions of pictures for a main model that takes none; not described where it is not set
+models-use-commit = messages of commits
+models-use-none = nothing in this build

@@ -81,3 +81,4 @@ table-window = WINDOW
 table-written = WRITTEN
 table-set = SET
 table-models = MODELS
+table-for = FOR

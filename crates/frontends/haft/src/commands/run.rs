@@ -1,6 +1,6 @@
 //! `haft run`.
 
-mod approve;
+pub(super) mod approve;
 
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};

@@ -4,6 +4,7 @@ mod report;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -18,6 +19,7 @@ use report::StepPrinter;
 use tokio_util::sync::CancellationToken;
 
 use super::catalogue;
+use super::run::approve::TerminalApprover;
 use super::run::cancel_on_signals;
 use crate::commands::catalogue::CatalogueCommand;
 use crate::commands::options::{Common, OutputFormat, positive, seconds};
@@ -65,6 +67,10 @@ pub(crate) struct WorkflowRunArgs {
     /// The permission mode: plan, ask, accept-edits, auto or yolo.
     #[arg(long, value_name = "MODE")]
     pub(crate) permission_mode: Option<PermissionMode>,
+
+    /// Ask on the terminal for permission and for answers to questions, instead of denying; one step at a time.
+    #[arg(long)]
+    pub(crate) ask: bool,
 
     /// Stop each step after this many replies of its model.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -119,6 +125,7 @@ fn run_one(args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
         runs.begin(&workflow, &namespace, inputs, &WallClock, &RandomIds)
     };
     let held = held.map_err(|error| run_error(error, &args.name))?;
+    let approver = args.ask.then(|| TerminalApprover::open(places.config_file())).transpose()?;
     let run = WorkflowRun {
         agent: wiring::agent(&places, loaded.config.clone()),
         places,
@@ -134,6 +141,7 @@ fn run_one(args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
             budget_usd: args.max_budget_usd,
             wall_time: args.max_wall_time,
         },
+        approver: approver.map(|approver| Arc::new(approver) as _),
         cancel: CancellationToken::new(),
     };
     let printer = Box::new(StepPrinter::new(args.output_format, args.verbose));

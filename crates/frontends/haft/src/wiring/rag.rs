@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_agent::config::{Config, Section};
+use haft_agent::config::{Config, ModelRole, Section};
 use haft_agent::{Contribution, Extension, ExtensionContext, HostEnvironment, Places};
 use haft_engine::Notice;
 use haft_rag::{Collection, CollectionConfig, CollectionKind, CollectionSource, Local, Remote, use_rag_tool};
 use haft_tool::Tool;
+use haft_types::Api;
 
 use crate::exit::usage_error;
 
@@ -24,7 +25,11 @@ impl Extension for RagExtension {
     }
 
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
-        let rag = Rag::of(context.places, context.config);
+        let rag = if context.money_limited {
+            Rag::without_vectors(context.places, context.config)
+        } else {
+            Rag::of(context.places, context.config)
+        };
         Contribution {
             tools: rag.tools().into_iter().collect(),
             notices: rag.notices().collect(),
@@ -46,12 +51,53 @@ pub(crate) struct Rag {
     pub(crate) problems: Vec<String>,
     /// Keys of servers, which must not be kept anywhere.
     keys: Vec<String>,
+    /// Makes vectors for collections over folders.
+    embedder: Option<Arc<Remote>>,
+    /// What the user should know and is no failure.
+    remarks: Vec<String>,
 }
 
 impl Rag {
     /// What is configured, in order of the names.
     pub(crate) fn of(places: &Places, config: &Config) -> Self {
         let mut rag = Self::default();
+        if let Some(name) = config.model_roles.own(ModelRole::Embedding).first() {
+            match rag.embedder(places, config, name) {
+                Ok(embedder) => rag.embedder = Some(Arc::new(embedder)),
+                Err(error) => rag.problems.push(text!("rag-no-embedding", name, error)),
+            }
+        }
+        rag.with_sections(places, config)
+    }
+
+    /// The same asked by words alone, for a run with a limit of money: nobody counts what vectors cost.
+    fn without_vectors(places: &Places, config: &Config) -> Self {
+        let mut rag = Self::default();
+        if !config.model_roles.own(ModelRole::Embedding).is_empty() {
+            rag.remarks.push(text!("rag-embedding-not-counted").to_owned());
+        }
+        rag.with_sections(places, config)
+    }
+
+    /// The server that makes vectors: the provider of the model of the role.
+    fn embedder(&mut self, places: &Places, config: &Config, name: &str) -> anyhow::Result<Remote> {
+        let declared = haft_agent::declared_model(&places.environment, config, name)?;
+        match declared.provider.api {
+            Api::OpenaiChat | Api::OpenaiResponses => {}
+            Api::Anthropic | Api::Gemini => return Err(usage_error(text!("rag-embedding-api"))),
+        }
+        let key = haft_agent::key_of(&places.environment, &declared.spec.provider, &declared.provider)?;
+        let key = key.map(|key| key.expose().to_owned());
+        self.keys.extend(key.clone());
+        let remote = Remote::new(declared.provider.base_url.parse()?, declared.spec.name.clone(), key)?;
+        Ok(match declared.provider.proxy.as_deref().filter(|proxy| !proxy.is_empty()) {
+            Some(proxy) => remote.through(proxy, declared.provider.no_proxy.as_deref())?,
+            None => remote,
+        })
+    }
+
+    fn with_sections(self, places: &Places, config: &Config) -> Self {
+        let mut rag = self;
         let sections = sections(config).unwrap_or_else(|error| {
             rag.problems.push(error.to_string());
             BTreeMap::new()
@@ -67,7 +113,14 @@ impl Rag {
 
     fn collection(&mut self, places: &Places, name: &str, section: &CollectionConfig) -> anyhow::Result<Collection> {
         let kind = match source(&places.environment, name, section)? {
-            CollectionSource::Folders(folders) => CollectionKind::Local(Arc::new(local(places, name, folders))),
+            CollectionSource::Folders(folders) => {
+                let local = local(places, name, folders);
+                let embedder = self.embedder.clone();
+                CollectionKind::Local(Arc::new(match embedder {
+                    Some(embedder) => local.with_embedder(embedder),
+                    None => local,
+                }))
+            }
             CollectionSource::Url(url) => {
                 let key = section
                     .api_key_env
@@ -96,7 +149,8 @@ impl Rag {
 
     /// A line for each section that makes no collection.
     fn notices(&self) -> impl Iterator<Item = Notice> {
-        self.problems.iter().map(|problem| Notice { code: NAME, message: problem.clone(), failed: true })
+        let notice = |failed| move |message: &String| Notice { code: NAME, message: message.clone(), failed };
+        self.problems.iter().map(notice(true)).chain(self.remarks.iter().map(notice(false)))
     }
 }
 

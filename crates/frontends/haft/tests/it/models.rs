@@ -1,10 +1,11 @@
 //! Models: what is built in, what the commands say of it, who is asked when one cannot answer, and what it all costs.
 
-use haft_testkit::{Reply, Script, ScriptedServer};
+use base64::Engine as _;
+use haft_testkit::{Reply, Script, ScriptedServer, Seen, SeenPart, When};
 use haft_types::{Api, Usage};
 use serde_json::{Value, json};
 
-use crate::rig::{MODEL, Rig};
+use crate::rig::{MODEL, Ran, Rig};
 
 fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::OpenaiChat, Script::turns(replies).unwrap())
@@ -137,8 +138,13 @@ fn every_role_is_played_by_someone() {
     let roles = shown.json();
     assert_eq!(roles.as_array().unwrap().len(), 13);
     let of = |name: &str| roles.as_array().unwrap().iter().find(|role| role["role"] == name).unwrap().clone();
-    assert_eq!(of("title"), json!({"role": "title", "models": ["mock/small", "mock/other"], "set": true}));
-    assert_eq!(of("vision"), json!({"role": "vision", "models": [format!("mock/{MODEL}")], "set": false}));
+    assert_eq!(
+        of("title"),
+        json!({"role": "title", "models": ["mock/small", "mock/other"], "set": true, "asked": false, "for": "nothing in this build"})
+    );
+    let vision = of("vision");
+    assert_eq!((&vision["models"], &vision["set"]), (&json!([format!("mock/{MODEL}")]), &json!(false)));
+    assert!(vision["asked"] == true && vision["for"].as_str().unwrap().contains("pictures"), "{vision}");
     let unknown = rig.run(&["models", "roles", "--set", "model_roles.title=\"mok/small\""]);
     assert_eq!(unknown.code(), 2);
     assert!(unknown.stderr().contains("did you mean `mock`"), "{}", unknown.stderr());
@@ -384,4 +390,136 @@ fn the_page_of_built_in_models_is_up_to_date() {
     let page = rig([Reply::text("Hello.")]).run(&["models", "list", "--markdown"]).stdout();
     let committed = include_str!("../../../../../docs/models.md");
     assert!(page == committed, "run `cargo run -p haft -- models list --markdown > docs/models.md`");
+}
+
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg==";
+
+/// A main model that takes no pictures, and what else is configured.
+fn blind(replies: impl IntoIterator<Item = Reply>, more: &str) -> Rig {
+    let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
+    let base_url = rig.server.base_url(Api::OpenaiChat);
+    let model = |name: &str, images: bool| {
+        format!(
+            "[models.\"mock/{name}\"]\ncontext_window = 200000\nmax_output_tokens = 1000\n\
+             capabilities = {{ images = {images} }}\nprice = {{ input = 1.0, output = 1.0 }}\n"
+        )
+    };
+    let models = [model("main", false), model("eyes", true), model("spare", true)].concat();
+    rig.configure(&format!(
+        "model = \"mock/main\"\n{more}[retry]\nattempts = 1\nbase_delay_ms = 10\n\
+         [providers.mock]\napi = \"openai-chat\"\nbase_url = \"{base_url}\"\n{models}"
+    ));
+    let bytes = base64::engine::general_purpose::STANDARD.decode(PIXEL).unwrap();
+    for name in ["shot.png", "same.png"] {
+        rig.write(name, &bytes);
+    }
+    rig
+}
+
+fn of_model(model: &str, results: usize, reply: Reply) -> Reply {
+    reply.when(When { model: Some(model.into()), tool_results: Some(results), ..When::default() })
+}
+
+fn look_at(name: &str) -> Reply {
+    Reply::call("read_file", json!({ "path": name }))
+}
+
+fn asked_of(rig: &Rig, model: &str) -> Vec<Seen> {
+    let all = rig.server.generations();
+    all.iter().map(|request| request.seen().unwrap()).filter(|seen| seen.model == model).collect()
+}
+
+#[test]
+fn a_picture_is_described_once_for_a_main_model_that_takes_none() {
+    let usage = Usage { input: 1_000_000, ..Usage::default() };
+    let rig = blind(
+        [
+            of_model("main", 0, look_at("shot.png")),
+            of_model("main", 1, look_at("same.png")),
+            of_model("main", 2, Reply::text("A red button.")),
+            of_model("main", 3, Reply::text("Still red.")),
+            of_model("eyes", 0, Reply::text("A button that says OK.").with_usage(usage)).times(1),
+        ],
+        "[model_roles]\nvision = \"mock/eyes\"\n",
+    );
+    let ran = rig.task(&["what is in shot.png?"]);
+    assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
+    let eyes = asked_of(&rig, "eyes");
+    assert_eq!(eyes.len(), 1, "the same picture is not described again");
+    let pictures = |seen: &Seen| {
+        let parts = seen.messages.iter().flat_map(|message| &message.parts);
+        parts.filter(|part| matches!(part, SeenPart::Image { .. })).count()
+    };
+    assert_eq!((pictures(&eyes[0]), eyes[0].tools.len()), (1, 0));
+    let last = asked_of(&rig, "main").pop().unwrap();
+    assert_eq!((pictures(&last), format!("{last}").matches("A button that says OK.").count()), (0, 2));
+    assert!(ran.result()["cost"]["total"].as_f64().unwrap() > 1.0, "what it cost is counted");
+    let paid = ran.events().into_iter().find(|event| event["type"] == "usage" && event["model"] == "mock/eyes");
+    assert!(paid.is_some());
+    // Neither in a later process.
+    let script = [of_model("main", 2, look_at("shot.png")), of_model("main", 3, Reply::text("Still red."))];
+    let rig = blind_again(rig, script);
+    assert_eq!(rig.task(&["-c", "look again"]).code(), 0);
+    assert!(asked_of(&rig, "eyes").is_empty());
+    assert!(asked_of(&rig, "main").pop().unwrap().to_string().contains("A button that says OK."));
+}
+
+/// The same home and project with another script behind the same configuration.
+fn blind_again(rig: Rig, replies: impl IntoIterator<Item = Reply>) -> Rig {
+    let before = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    let old = rig.server.base_url(Api::OpenaiChat);
+    let rig = rig.with_script(Script::replies(replies).unwrap(), Api::OpenaiChat);
+    rig.configure(&before.replace(&old, &rig.server.base_url(Api::OpenaiChat)));
+    rig
+}
+
+#[test]
+fn without_a_model_that_describes_it_a_picture_is_not_dropped_silently() {
+    let say = || [of_model("main", 0, look_at("shot.png")), of_model("main", 1, Reply::text("I cannot see it."))];
+    let told = |ran: &Ran, code: &str| -> Vec<Value> {
+        ran.events().into_iter().filter(|event| event["code"] == code).collect()
+    };
+    let rig = blind(say(), "");
+    let ran = rig.task(&["look"]);
+    let notices = told(&ran, "image_left_out");
+    assert_eq!((ran.code(), notices.len(), &notices[0]["type"]), (0, 1, &json!("notice")), "{}", ran.stdout());
+    assert!(notices[0]["message"].as_str().unwrap().contains("`mock/main` takes none"));
+    assert!(asked_of(&rig, "main").pop().unwrap().last_contains("picture left out"));
+    // One that cannot is an error, and the next in line is asked.
+    let failing = Reply::error(529, "overloaded").when(When { model: Some("eyes".into()), ..When::default() });
+    let both = "[model_roles]\nvision = [\"mock/eyes\", \"mock/spare\"]\n";
+    let spare = of_model("spare", 0, Reply::text("A button."));
+    let rig = blind(say().into_iter().chain([failing.clone(), spare]), both);
+    let ran = rig.task(&["look"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert!(asked_of(&rig, "main").pop().unwrap().to_string().contains("A button."));
+    let rig = blind(say().into_iter().chain([failing]), "[model_roles]\nvision = \"mock/eyes\"\n");
+    let ran = rig.task(&["look"]);
+    assert_eq!((ran.code(), told(&ran, "vision").len()), (0, 1), "{}", ran.stdout());
+    // A model that takes pictures gets them.
+    let script = [of_model("eyes", 0, look_at("shot.png")), of_model("eyes", 1, Reply::text("A button."))];
+    let rig = blind(script, "[model_roles]\nvision = \"mock/spare\"\n");
+    assert_eq!(rig.task(&["-m", "mock/eyes", "look"]).code(), 0);
+    assert!(asked_of(&rig, "spare").is_empty() && asked_of(&rig, "eyes").len() == 2);
+}
+
+#[test]
+fn a_description_is_within_the_limit_of_money() {
+    let rig = blind(
+        [
+            of_model("main", 0, look_at("shot.png")),
+            of_model("main", 1, Reply::text("I cannot see it.")),
+            of_model("eyes", 0, Reply::text("A button.")),
+        ],
+        "[model_roles]\nvision = \"mock/eyes\"\n",
+    );
+    let file = rig.home().join("config.toml");
+    let config = std::fs::read_to_string(&file).unwrap();
+    let priced = |usd: &str| format!("images = true }}\nprice = {{ input = {usd}, output = {usd} }}");
+    let dear = config.replace(&priced("1.0"), &priced("9000.0"));
+    assert_ne!(config, dear);
+    rig.configure(&dear);
+    let ran = rig.task(&["--max-budget-usd", "1", "look"]);
+    assert!(asked_of(&rig, "eyes").is_empty(), "{}", ran.stdout());
+    assert!(ran.result()["cost"]["total"].as_f64().unwrap() <= 1.0);
 }

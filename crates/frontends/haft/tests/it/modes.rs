@@ -177,10 +177,10 @@ fn a_chat_has_no_tools_and_a_model_of_its_own() {
 #[test]
 fn a_role_that_nothing_asks_is_told_of() {
     let rig = Rig::new(Api::OpenaiChat, Script::replies([Reply::text("Hello.").times(2)]).unwrap());
-    let ran = rig.task(&["--set", "model_roles.vision=\"mock/eyes\"", "hello"]);
+    let ran = rig.task(&["--set", "model_roles.designer=\"mock/eyes\"", "hello"]);
     let told: Vec<_> = ran.events().into_iter().filter(|event| event["code"] == "model_role").collect();
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0]["type"] == "notice" && told[0]["message"].as_str().unwrap().contains("model_roles.vision"));
+    assert!(told[0]["type"] == "notice" && told[0]["message"].as_str().unwrap().contains("model_roles.designer"));
     let ran = rig.task(&["--set", "model_roles.summary=\"mock/sums\"", "hello"]);
     assert!(ran.events().iter().all(|event| event["code"] != "model_role"));
 }

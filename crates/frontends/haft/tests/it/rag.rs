@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -232,4 +233,137 @@ fn lists_stand_behind_the_tools_in_their_order() {
         let places: Vec<_> = headings.iter().map(|heading| system.find(heading)).collect();
         assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} in\n{system}");
     }
+}
+
+/// A server of vectors: one part for each of these meanings a text has a word of. It counts the texts it is sent.
+struct VectorServer {
+    address: SocketAddr,
+    texts: Arc<Mutex<Vec<String>>>,
+}
+
+const MEANINGS: [&[&str]; 3] = [&["car", "automobile", "vehicle"], &["fruit", "apple"], &["river"]];
+
+impl VectorServer {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let texts: Arc<Mutex<Vec<String>>> = Arc::default();
+        let kept = Arc::clone(&texts);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                Self::answer(&mut stream.unwrap(), &kept);
+            }
+        });
+        Self { address, texts }
+    }
+
+    /// One request of one connection.
+    fn answer(stream: &mut TcpStream, kept: &Mutex<Vec<String>>) {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let (mut line, mut length) = (String::new(), 0);
+        let mut first = String::new();
+        while reader.read_line(&mut line).unwrap_or(0) > 2 {
+            if first.is_empty() {
+                first.clone_from(&line);
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+            line.clear();
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        assert!(first.starts_with("POST /v1/embeddings "), "{first}");
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["model"], "tiny");
+        let texts: Vec<String> = serde_json::from_value(body["input"].clone()).unwrap();
+        let part = |text: &str, words: &[&str]| words.iter().filter(|word| text.contains(*word)).count() as f64 + 0.01;
+        let vector = |text: &String| MEANINGS.map(|words| part(&text.to_lowercase(), words));
+        let data: Vec<_> =
+            texts.iter().enumerate().map(|(index, text)| json!({"index": index, "embedding": vector(text)})).collect();
+        kept.lock().unwrap().extend(texts);
+        let reply = json!({"object": "list", "data": data, "model": "tiny"}).to_string();
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+            reply.len()
+        );
+        stream.write_all((head + &reply).as_bytes()).unwrap();
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.texts.lock().unwrap())
+    }
+}
+
+/// A collection of three files, asked by words and by what this server says of their meaning.
+fn hybrid(address: SocketAddr) -> Rig {
+    let rig = Rig::new(Api::Anthropic, Script::turns([]).unwrap());
+    let docs = rig.project().join("docs").display().to_string();
+    for (name, text) in [
+        ("garage.md", "# Garage\n\nThe automobile is parked here.\n"),
+        ("kitchen.md", "# Kitchen\n\nAn apple lies on the table.\n"),
+        ("map.md", "# Map\n\nThe river flows south.\n"),
+    ] {
+        rig.write(&format!("docs/{name}"), text);
+    }
+    let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    rig.configure(&format!(
+        "{config}[providers.vectors]\napi = \"openai-chat\"\nbase_url = \"http://{address}/v1\"\n\
+         [model_roles]\nembedding = \"vectors/tiny\"\n[rag.docs]\nfolders = [\"{docs}\"]\n"
+    ));
+    rig
+}
+
+fn found(ran: &Ran) -> Vec<String> {
+    let json = ran.json();
+    let name = |passage: &Value| passage["path"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    json["passages"].as_array().unwrap().iter().map(name).collect()
+}
+
+#[test]
+fn a_collection_with_an_embedding_model_is_asked_by_meaning_too() {
+    let server = VectorServer::start();
+    let rig = hybrid(server.address);
+    let ask = |question: &str| rig.run(&["rag", "query", "docs", question, "--json"]);
+    // No file has the word.
+    let ran = ask("car");
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert_eq!(found(&ran)[0], "garage.md", "{}", ran.stdout());
+    assert_eq!(server.take().len(), 4, "three passages and the question");
+    ask("fruit");
+    assert_eq!(server.take(), ["fruit"], "a vector is made once");
+    assert_eq!(found(&ask("river south"))[0], "map.md", "words count as before");
+    server.take();
+    rig.write("docs/map.md", "# Map\n\nThe vehicle crosses the river.\n");
+    let sent = ask("automobile").json();
+    assert!(sent["notes"].as_array().unwrap().is_empty(), "{sent}");
+    assert_eq!(server.take().len(), 2, "the passage that changed, and the question");
+}
+
+#[test]
+fn without_its_embedding_model_a_collection_is_asked_by_words_and_says_so() {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let rig = hybrid(closed);
+    let ran = rig.run(&["rag", "query", "docs", "automobile", "--json"]);
+    assert_eq!((ran.code(), found(&ran)), (0, vec!["garage.md".to_owned()]), "{}", ran.stderr());
+    assert!(ran.json()["notes"][0].as_str().unwrap().contains("found by words alone"), "{}", ran.stdout());
+    // A provider that has none is named when the session begins, and the collection still answers.
+    let ran =
+        rig.run(&["rag", "query", "docs", "automobile", "--json", "--set", "providers.vectors.api=\"anthropic\""]);
+    assert_eq!(found(&ran), ["garage.md"]);
+}
+
+#[test]
+fn under_a_limit_of_money_no_vectors_are_asked_for() {
+    let server = VectorServer::start();
+    let rig = hybrid(server.address);
+    let call = Reply::call("use_rag_tool", json!({"server_name": "docs", "query": "automobile"}));
+    let old = fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    let before = rig.server.base_url(Api::Anthropic);
+    let rig = rig.with_script(Script::turns([call, Reply::text("Parked.")]).unwrap(), Api::Anthropic);
+    rig.configure(&old.replace(&before, &rig.server.base_url(Api::Anthropic)));
+    let ran = rig.task(&["--max-budget-usd", "5", "where is it?"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert!(server.take().is_empty());
+    assert!(ran.stdout().contains("garage.md") && ran.stdout().contains("limit of money"), "{}", ran.stdout());
 }

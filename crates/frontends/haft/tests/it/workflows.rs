@@ -1,14 +1,18 @@
 //! Workflows from the outside: order, failure, resumption and what is told.
 
 use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use haft_testkit::{Reply, Script, Seen, When};
 use haft_types::Api;
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 
-use crate::rig::{Ran, Rig};
+use crate::rig::{Ran, Rig, haft};
+use crate::worktrees;
 
 fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap())
@@ -352,4 +356,139 @@ fn a_broken_file_is_shown_with_what_is_wrong() {
         shown.stderr()
     );
     assert!(rig.run(&["workflows", "show", "absent"]).stderr().contains("no `absent`"));
+}
+
+/// Two steps that work in copies of the project at the same time, and one that reads what became of them.
+fn copying(first: &str, second: &str) -> Rig {
+    let rig = worktrees::rig([
+        on("DO-A", worktrees::run_command(first)),
+        on("DID-A", Reply::text("A is done.")),
+        on("DO-B", worktrees::run_command(second)),
+        on("DID-B", Reply::text("B is done.")),
+        on("BOTH", Reply::text("Both are there.")),
+    ]);
+    let step = |name: &str, task: &str| format!("  - {{name: {name}, worktree: true, prompt: {task}}}\n");
+    let last = "  - name: both\n    needs: [a, b]\n    prompt: \"BOTH: {{ steps.a.output }} {{ steps.b.output }}\"\n";
+    workflow(&rig, "copies", &format!("steps:\n{}{}{last}", step("a", "DO-A"), step("b", "DO-B")));
+    rig
+}
+
+#[test]
+fn steps_work_in_copies_of_the_project_and_what_they_changed_is_merged() {
+    let rig = copying("test ! -e b.txt; echo a > a.txt; echo DID-A", "test ! -e a.txt && echo b > b.txt; echo DID-B");
+    let ran = run(&rig, &["copies"]);
+    assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
+    assert_eq!(worktrees::read(&rig, "a.txt").as_deref(), Some("a\n"));
+    assert_eq!(worktrees::read(&rig, "b.txt").as_deref(), Some("b\n"));
+    assert!(worktrees::copies(&rig).is_empty());
+    let last = asked(&rig).pop().unwrap();
+    for said in ["A is done.\n\nMerged into the project: `a.txt`.", "Merged into the project: `b.txt`."] {
+        assert!(last.last_contains(said), "{said}: {last}");
+    }
+    let changed: Vec<_> = ran.events().into_iter().filter(|event| event["type"] == "file_changed").collect();
+    assert!(changed.iter().any(|event| event["path"].as_str().unwrap().ends_with("a.txt") && event["agent"] == "a"));
+    let id = step(&ran.result(), "a")["conversation_id"].as_str().unwrap().to_owned();
+    assert_eq!(rig.run(&["undo", &id]).code(), 0);
+    assert_eq!((worktrees::read(&rig, "a.txt"), worktrees::read(&rig, "b.txt").is_some()), (None, true));
+}
+
+#[test]
+fn a_step_whose_work_cannot_be_merged_has_failed_and_nothing_of_it_is_lost() {
+    let change = |word: &str, did: &str| format!("sed -i s/one/{word}/ lines.txt; echo {did}");
+    let rig = copying(&change("A", "DID-A"), &change("B", "DID-B"));
+    let before = worktrees::read(&rig, "lines.txt").unwrap();
+    let ran = run(&rig, &["copies"]);
+    assert_eq!(ran.code(), 1, "{}{}", ran.stdout(), ran.stderr());
+    let result = ran.result();
+    let steps = ["a", "b"].map(|name| step(&result, name));
+    let failed = steps.iter().find(|step| step["code"] == "not_merged").unwrap();
+    assert!(failed["message"].as_str().unwrap().contains("`lines.txt` changed in the project too"), "{failed}");
+    assert_eq!(steps.iter().filter(|step| step["outcome"] == "completed").count(), 1);
+    assert_eq!(step(&result, "both")["outcome"], Value::Null);
+    assert_eq!(worktrees::copies(&rig).len(), 1);
+    // Once the place is free again, the merge is done without asking the model again.
+    let requests = asked(&rig).len();
+    rig.write("lines.txt", before);
+    let ran = run(&rig, &["copies", "--continue"]);
+    assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
+    assert_eq!(asked(&rig).len(), requests + 1, "only the last step asks");
+    assert!(worktrees::copies(&rig).is_empty());
+}
+
+#[test]
+fn a_copy_needs_a_repository() {
+    let rig = rig([]);
+    workflow(&rig, "copy", "steps: [{name: a, worktree: true, prompt: X}]\n");
+    let ran = run(&rig, &["copy"]);
+    let failed = step(&ran.result(), "a");
+    assert_eq!((ran.code(), &failed["code"]), (1, &json!("not_begun")), "{}", ran.stdout());
+    assert!(failed["message"].as_str().unwrap().contains("is not in a git repository"), "{failed}");
+}
+
+/// Runs a workflow with `--ask` at a terminal of its own on which these lines are typed.
+#[expect(clippy::print_stdout, reason = "a test says why it skips")]
+fn at_terminal(rig: &Rig, name: &str, typed: &str) -> Option<(Ran, String)> {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let device = ptsname(&master, Vec::new()).unwrap();
+    let terminal = File::options().read(true).write(true).open(device.to_str().unwrap()).unwrap();
+    let mut master = File::from(master);
+    master.write_all(typed.as_bytes()).unwrap();
+    let told = rig.command(&[]);
+    let mut command = Command::new("setsid");
+    command.args(["--ctty", "--wait"]).arg(haft()).args(["workflow", "run", "--ask", "--output-format", "json", name]);
+    command.stdin(terminal).current_dir(rig.project()).env_clear();
+    command.envs(told.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let Ok(output) = command.output() else {
+        println!("skipped: `setsid` cannot be run here");
+        return None;
+    };
+    let mut shown = vec![0; 64 * 1024];
+    let length = master.read(&mut shown).unwrap();
+    Some((Ran(output), String::from_utf8_lossy(&shown[..length]).into_owned()))
+}
+
+#[test]
+fn steps_ask_on_the_terminal_one_after_another_and_headless_it_is_no() {
+    let make = || {
+        let rig = rig([
+            on("DO-A", worktrees::run_command("touch a && echo DID-A")),
+            on("DO-B", worktrees::run_command("touch b && echo DID-B")),
+            on("DID-A", Reply::text("A.")),
+            on("DID-B", Reply::text("B.")),
+            on("", Reply::text("I may not.")),
+        ]);
+        workflow(&rig, "two", "steps: [{name: first, prompt: DO-A}, {name: second, prompt: DO-B}]\n");
+        rig
+    };
+    let rig = make();
+    let Some((ran, shown)) = at_terminal(&rig, "two", "y\ny\n") else { return };
+    assert_eq!(ran.code(), 0, "{}{shown}", ran.stderr());
+    assert!(rig.project().join("a").exists() && rig.project().join("b").exists());
+    for name in ["first", "second"] {
+        assert!(shown.contains(&format!("execute_command of the sub-agent {name} needs your permission")), "{shown}");
+    }
+    // A question is answered before the next one is shown.
+    let second = shown.rfind("needs your permission").unwrap();
+    let first_choice = shown.find("y = ").unwrap();
+    assert!(first_choice < second, "{shown}");
+    let rig = make();
+    let ran = rig.run(&["workflow", "run", "two", "--output-format", "json"]);
+    assert_eq!(ran.code(), 3, "{}", ran.stderr());
+    assert!(!rig.project().join("a").exists() && !rig.project().join("b").exists());
+}
+
+#[test]
+fn the_question_of_a_step_is_answered_on_the_terminal() {
+    let rig = rig([
+        on("DO-A", Reply::call("ask_followup_question", json!({"question": "Left or right?"}))),
+        on("The user answered: left", Reply::text("Left it is.")),
+    ]);
+    workflow(&rig, "one", "steps: [{name: way, prompt: DO-A}]\n");
+    let Some((ran, shown)) = at_terminal(&rig, "one", "left\n") else { return };
+    assert_eq!(ran.code(), 0, "{}{shown}", ran.stderr());
+    assert!(shown.contains("the step `way`") && shown.contains("Left or right?"), "{shown}");
+    let result: Value = serde_json::from_str(ran.stdout().trim()).unwrap();
+    assert_eq!((&result["text"], &result["turns"]), (&json!("Left it is."), &json!(2)));
 }

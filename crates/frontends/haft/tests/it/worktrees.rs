@@ -1,7 +1,9 @@
 //! Sub-agents that work in a copy of the project: what they see, what is merged, and what is kept.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use haft_testkit::{Reply, Script, Seen, When};
 use haft_types::Api;
@@ -227,4 +229,48 @@ fn one_that_is_interrupted_keeps_its_copy_and_goes_on_in_it() {
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
     assert!(result(&ran).contains("Merged into the project: `made.txt`."), "{}", result(&ran));
     assert_eq!((read(&rig, "made.txt").as_deref(), copies(&rig).len()), (Some("half\nwhole\n"), 0));
+}
+
+/// Sets the time of everything at the top of a copy back by so many days.
+fn age(copy: &Path, days: u64) {
+    let time = SystemTime::now() - Duration::from_hours(24 * days);
+    for path in [copy.to_owned(), copy.with_extension("base")] {
+        File::open(path).unwrap().set_modified(time).unwrap();
+    }
+}
+
+#[test]
+fn a_copy_nobody_came_back_to_is_removed_and_its_changes_are_kept_as_a_patch() {
+    let rig = rig([
+        start("subagents: [{name: alpha, task: DO-A, worktree: true}]"),
+        on("DO-A", run_command("printf 'ALPHA\\ntwo\\nthree\\nfour\\nfive\\n' > lines.txt; echo DID-A")),
+        on("DID-A", Reply::error(400, "no more")),
+        on("not merged", Reply::text("Kept.")),
+        on(
+            "again",
+            Reply::call("run_named_subagents", json!({"subagents": "[{name: beta, task: DO-B, worktree: true}]"})),
+        ),
+        on("DO-B", Reply::text("Nothing.")),
+        on("beta: completed", Reply::text("Done.")),
+    ]);
+    agent(&rig, "alpha", "");
+    agent(&rig, "beta", "");
+    let ran = rig.task(&["begin"]);
+    let copy = copies(&rig).pop().unwrap_or_else(|| panic!("{}{}", ran.stdout(), ran.stderr()));
+    let notices = |ran: &Ran| -> Vec<Value> {
+        ran.events().into_iter().filter(|event| event["code"] == "worktree_removed").collect()
+    };
+    // Young enough to stay.
+    age(&copy, 29);
+    let ran = rig.task(&["again"]);
+    assert_eq!((ran.code(), notices(&ran).len(), copies(&rig).len()), (0, 0, 1), "{}", ran.stdout());
+    age(&copy, 31);
+    let ran = rig.task(&["again"]);
+    assert_eq!((ran.code(), notices(&ran).len(), copies(&rig).len()), (0, 1, 0), "{}", ran.stdout());
+    let told = notices(&ran)[0]["message"].as_str().unwrap().to_owned();
+    assert!(told.contains("`lines.txt`") && told.contains(".patch`"), "{told}");
+    assert!(!git(&rig, &["worktree", "list"]).contains("worktrees"), "git has forgotten it");
+    let patch = copy.with_extension("patch");
+    git(&rig, &["apply", patch.to_str().unwrap()]);
+    assert!(read(&rig, "lines.txt").unwrap().starts_with("ALPHA\n"));
 }

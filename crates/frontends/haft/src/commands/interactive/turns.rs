@@ -50,7 +50,7 @@ impl TuiSession<'_> {
         };
         let cancel = quit.child_token();
         let mut sink = self.ui.clone();
-        let next = control.attend(session.run(Some(prompt), &mut sink, &cancel), &cancel).await.1;
+        let next = control.attend(Box::pin(session.run(Some(prompt), &mut sink, &cancel)), &cancel).await.1;
         // The interface still has what was not taken in.
         session.drop_unread().await;
         next

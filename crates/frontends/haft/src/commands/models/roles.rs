@@ -18,18 +18,41 @@ pub(super) fn run(args: &RolesArgs) -> anyhow::Result<ProcessExit> {
     }
     if args.json {
         let rows: Vec<_> = ModelRole::ALL
-            .map(|role| json!({"role": role.name(), "models": config.models_of(role), "set": config.is_set(role)}))
+            .map(|role| {
+                let (models, set, asked) = (config.models_of(role), config.is_set(role), role.is_asked());
+                json!({"role": role.name(), "models": models, "set": set, "asked": asked, "for": use_of(role)})
+            })
             .into();
         output::print_json(&rows.into())?;
         return Ok(ProcessExit::Completed);
     }
-    let mut table = TextTable::new(&[text!("table-role"), text!("table-model"), text!("table-then")]);
+    let mut table =
+        TextTable::new(&[text!("table-role"), text!("table-model"), text!("table-then"), text!("table-for")]);
     for role in ModelRole::ALL {
         let models = config.models_of(role);
         let (first, rest) = models.split_first().map_or(("-", &[][..]), |(first, rest)| (first.as_str(), rest));
         let first = if config.is_set(role) { first.to_owned() } else { text!("models-role-main", first) };
-        table.row(vec![role.name().to_owned(), first, rest.join(", ")]);
+        let use_of = use_of(role).to_owned();
+        let first = if role.is_asked() { first } else { "-".to_owned() };
+        table.row(vec![role.name().to_owned(), first, rest.join(", "), use_of]);
     }
     output::print(&table.to_string())?;
     Ok(ProcessExit::Completed)
+}
+
+/// What a role is asked for; of one that nothing asks, that.
+fn use_of(role: ModelRole) -> &'static str {
+    match role {
+        ModelRole::Main => text!("models-use-main"),
+        ModelRole::Code => text!("models-use-code"),
+        ModelRole::Chat => text!("models-use-chat"),
+        ModelRole::Summary => text!("models-use-summary"),
+        ModelRole::SubAgent => text!("models-use-sub-agent"),
+        ModelRole::Embedding => text!("models-use-embedding"),
+        ModelRole::Vision => text!("models-use-vision"),
+        ModelRole::Commit => text!("models-use-commit"),
+        ModelRole::Prune | ModelRole::Title | ModelRole::Index | ModelRole::Planner | ModelRole::Designer => {
+            text!("models-use-none")
+        }
+    }
 }

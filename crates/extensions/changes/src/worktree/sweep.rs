@@ -1,0 +1,109 @@
+//! Removes copies of a project that nobody came back to.
+//!
+//! Invariant: what such a copy holds and the project does not is in a patch beside it before it is removed, and that is said. A copy
+//! somebody may still work in is left alone, as is one that git cannot read.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use haft_sandbox::GitError;
+use haft_text::sanitise;
+
+use super::{INDEX, Worktree, snapshot};
+
+const DAY: Duration = Duration::from_hours(24);
+/// So long a copy is kept,
+const KEPT_DAYS: u32 = 30;
+/// and so many of a project.
+const KEPT_COPIES: usize = 20;
+
+impl Worktree {
+    /// Removes the copies of this project that are kept for too long or are too many, and says what became of their changes.
+    pub(super) fn sweep(&self, now: SystemTime) -> Vec<String> {
+        let mut kept: Vec<(Duration, PathBuf)> = copies(&self.within)
+            .filter(|at| *at != self.at && self.is_of_repository(at))
+            .filter_map(|at| Some((now.duration_since(used(&at)?).ok()?, at)))
+            .collect();
+        kept.sort();
+        let too_many = |index: usize| index >= KEPT_COPIES;
+        // Whoever works in one has changed something in it today.
+        let is_old = |index: usize, age: Duration| age > DAY * KEPT_DAYS || (too_many(index) && age > DAY);
+        let old = kept.into_iter().enumerate().filter(|(index, (age, _))| is_old(*index, *age));
+        let told = old.filter_map(|(_, (age, at))| self.retire(at, age)).collect();
+        self.forget_index();
+        told
+    }
+
+    /// The index of one copy is no beginning for another.
+    fn forget_index(&self) {
+        drop(fs::remove_file(self.git.own_folder().join(INDEX)));
+    }
+
+    /// Whether a copy was made of this project's repository.
+    fn is_of_repository(&self, at: &Path) -> bool {
+        let link = fs::read_to_string(at.join(".git")).unwrap_or_default();
+        let place = link.trim().strip_prefix("gitdir: ").map(Path::new);
+        let worktrees = self.git.top().join(".git").join("worktrees");
+        place.is_some_and(|place| place.starts_with(worktrees))
+    }
+
+    /// Removes one copy. Gives the sentence to say where it held changes.
+    fn retire(&self, at: PathBuf, age: Duration) -> Option<String> {
+        let note = at.with_extension("base");
+        let base = fs::read_to_string(&note).ok()?;
+        self.forget_index();
+        let git = self.git.writing(self.git.top(), INDEX).ok()?;
+        let (root, within, prefix) = (self.root.clone(), self.within.clone(), self.prefix.clone());
+        let old = Self { git, root, at, within, prefix, base, note, swept: Vec::new() };
+        let (changes, left_out) = old.changes().ok()?;
+        // What a filter should go over is in no patch.
+        if !left_out.made.is_empty() {
+            return None;
+        }
+        let days = age.as_secs() / DAY.as_secs();
+        let text = if changes.is_empty() {
+            String::new()
+        } else {
+            let patch = old.at.with_extension("patch");
+            write_private(&patch, &old.patch().ok()?).ok()?;
+            let names = old.names(changes.iter().map(|change| &change.path));
+            let patch = patch.display();
+            let text = format!(
+                "a copy of the project was not used for {days} days and is removed; its changes to {names}, which were not merged, are in `{patch}`."
+            );
+            sanitise(&text).into_owned()
+        };
+        let left = old.remove();
+        (!text.is_empty()).then(|| text + &left)
+    }
+
+    /// What is different from what it began with, for `git apply`.
+    fn patch(&self) -> Result<Vec<u8>, GitError> {
+        let copy = self.git.writing(&self.at, INDEX)?;
+        let tree = snapshot(&copy)?.tree;
+        let how =
+            ["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv"];
+        copy.run(how.into_iter().chain([self.base.as_str(), tree.as_str()]))
+    }
+}
+
+/// The copies in a folder that a note says the beginning of.
+fn copies(within: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(within).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.filter(|at| at.is_dir() && at.with_extension("base").is_file())
+}
+
+/// When a copy was last used: made, or something at its top changed.
+fn used(at: &Path) -> Option<SystemTime> {
+    let of = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).ok();
+    of(at).max(of(&at.with_extension("base")))
+}
+
+fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}

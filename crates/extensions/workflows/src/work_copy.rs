@@ -1,0 +1,82 @@
+//! A session that works in a copy of the project, and the merge of what it changed.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use haft_engine::{Notice, Services, Session, SessionConfig};
+use haft_tool::{Access, CallName, ChangeRecords, Workspace};
+use haft_tools::{CopyRequest, MergeReport, ProjectCopy};
+use haft_types::{ConversationId, Envelope, Outcome};
+use tokio::task::spawn_blocking;
+
+/// By this name undo knows the merge.
+const MERGE: &str = "worktree";
+
+/// The copy of the project a session works in.
+pub(crate) struct WorkCopy {
+    copy: Box<dyn ProjectCopy>,
+    /// The folders of the project itself.
+    project: Workspace,
+    private: Vec<PathBuf>,
+    changes: Arc<dyn ChangeRecords>,
+}
+
+impl WorkCopy {
+    /// Makes the copy of this name, or takes the one there is, and moves the session that is about to open into it.
+    pub(crate) async fn open(
+        name: &ConversationId,
+        config: &mut SessionConfig,
+        services: &mut Services,
+    ) -> Result<Self, String> {
+        let Some(copies) = services.copies.clone() else {
+            return Err("it works in a copy of the project, and this agent makes none".to_owned());
+        };
+        let project = config.folders.workspace.clone();
+        let (conversation, running, environment) =
+            (name.clone(), Arc::clone(&services.running), Arc::clone(&config.tools.child_environment));
+        let (workspace, folder) = (project.clone(), config.folders.worktrees.clone());
+        let (trusted, now) = (config.knowledge.ground.trusted, services.clock.now().into());
+        let made = spawn_blocking(move || {
+            copies.open(&CopyRequest {
+                conversation: &conversation,
+                workspace: &workspace,
+                trusted,
+                folder: &folder,
+                environment: &environment,
+                running: &running,
+                now,
+            })
+        });
+        let copy = made.await.map_err(|error| error.to_string()).and_then(|made| made)?;
+        let swept = copy.swept().iter().cloned();
+        config.notices.extend(swept.map(|message| Notice { code: "worktree_removed", message, failed: false }));
+        let workspace = copy.workspace(&project);
+        let folders = std::iter::once(&workspace.root).chain(&workspace.extra).cloned().collect();
+        config.prompt.environment.cwd = workspace.cwd.display().to_string();
+        config.folders.workspace = workspace;
+        services.running = Arc::new(services.running.anew_in(folders));
+        let (private, changes) = (config.folders.private.clone(), Arc::clone(&services.changes));
+        Ok(Self { copy, project, private, changes })
+    }
+
+    /// Merges what was changed into the project if the work is completed, as something undo can take back in the session's
+    /// conversation. The copy is removed where nothing of it would be lost.
+    pub(crate) async fn settle(self, session: &Session, outcome: Outcome) -> MergeReport {
+        let conversation = session.conversation().id.clone();
+        let Some(message_id) = session.history().last().map(|entry| entry.message.message_id) else {
+            return MergeReport::default();
+        };
+        let watch = self.changes.open(&conversation, &self.project, &self.private);
+        let call = CallName { message_id, call_id: MERGE.to_owned(), tool: MERGE.to_owned() };
+        let recorded = watch.begin(call, Access::Write).await;
+        let (history, copy) = (recorded.history(), self.copy);
+        let merged = spawn_blocking(move || copy.settle(outcome, history.as_ref(), MERGE)).await;
+        let merged = merged.unwrap_or_else(|error| MergeReport {
+            text: format!("Its work could not be merged ({error}); this is a bug in haft."),
+            conflict: true,
+            ..MergeReport::default()
+        });
+        drop(recorded.end(Envelope::success(merged.text.clone()).into()).await);
+        merged
+    }
+}
