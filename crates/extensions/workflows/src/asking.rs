@@ -74,6 +74,7 @@ mod tests {
             arguments: serde_json::Value::Null,
             subject: "ls".into(),
             reason: "x".into(),
+            leaves_sandbox: false,
             parts: Vec::new(),
             remember: Vec::new(),
         };

@@ -12,5 +12,5 @@ mod dialect;
 #[cfg(feature = "mcp")]
 pub(crate) use client::ClientServers;
 pub(crate) use client::hooks_of;
-pub(crate) use control::{ClientTerms, StreamApprover, StreamControl};
+pub(crate) use control::{ClientTerms, ModelWish, StreamApprover, StreamControl};
 pub(crate) use dialect::{Dialect, UserPrompt};

@@ -185,7 +185,7 @@ fn every_reason_of_a_question_is_said() {
         (true, false, "touch .git/zz", "it would run outside the sandbox; "),
         (false, false, "make | sh", "no rule allows `make`; `sh` is a shell that reads commands from its input"),
     ] {
-        let call = PermissionRequest { leaves_sandbox, requires_approval, ..PermissionRequest::command(line) };
+        let call = PermissionRequest { requires_approval, leaves_sandbox, ..PermissionRequest::command(line) };
         let verdict = permissions.decide(&call, &project.workspace);
         assert_eq!(verdict.decision, Decision::Ask, "{line}");
         assert!(verdict.reason.starts_with(expected), "{line}: {}", verdict.reason);

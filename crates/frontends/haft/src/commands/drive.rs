@@ -17,7 +17,7 @@ use crate::commands::claude::model_name;
 use crate::commands::options::{Compat, OutputFormat, RunArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, Printer};
-use crate::stream::{ClientTerms, Dialect, StreamApprover, StreamControl, UserPrompt, hooks_of};
+use crate::stream::{ClientTerms, Dialect, ModelWish, StreamApprover, StreamControl, UserPrompt, hooks_of};
 use crate::wiring::{self, ClientParts};
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
@@ -204,8 +204,12 @@ async fn client_parts(args: &RunArgs, request: &Value, control: &Arc<StreamContr
 
 /// Goes over to the model the client wants from now on. One that cannot be used is said, and the one before goes on.
 fn switch_model(session: &mut Session, control: &StreamControl, first: &str) {
-    let Some(wanted) = control.take_model() else { return };
-    if let Err(error) = session.use_model(wanted.as_deref().unwrap_or(first)) {
+    let wanted = match control.take_model() {
+        None => return,
+        Some(ModelWish::First) => first.to_owned(),
+        Some(ModelWish::Named(name)) => name,
+    };
+    if let Err(error) = session.use_model(&wanted) {
         output::tell(&format!("haft: {error}"));
     }
 }

@@ -107,6 +107,7 @@ impl InlineCommands<'_> {
                     arguments: json!({ "command": line }),
                     subject: line.to_owned(),
                     reason: verdict.reason.clone(),
+                    leaves_sandbox: false,
                     parts: verdict.parts.clone(),
                     remember: Vec::new(),
                 };

@@ -25,6 +25,18 @@ use crate::output;
 /// The longest line that is read.
 const LONGEST: u64 = 16 << 20;
 
+/// The name of a model that can be used; the error is for the client.
+pub(crate) type FindModel = dyn Fn(&str) -> Result<String, String> + Send + Sync;
+
+/// The model that is asked from the next turn on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ModelWish {
+    /// The one the run began with.
+    First,
+    /// This one.
+    Named(String),
+}
+
 /// What holds for the program that writes the input.
 pub(crate) struct ClientTerms {
     /// By which names it knows tools.
@@ -33,8 +45,8 @@ pub(crate) struct ClientTerms {
     pub(crate) cwd: PathBuf,
     /// Whether it may go over to the mode in which nothing is asked.
     pub(crate) bypass_allowed: bool,
-    /// The name of a model that can be used; the error is for the client.
-    pub(crate) find_model: Box<dyn Fn(&str) -> Result<String, String> + Send + Sync>,
+    /// Finds models by the names it uses.
+    pub(crate) find_model: Box<FindModel>,
 }
 
 /// What a client has said before its first prompt.
@@ -72,8 +84,8 @@ struct ControlState {
     switch: Option<ModeSwitch>,
     /// Whether what a client brings is taken already.
     begun: bool,
-    /// The model that is asked from the next turn on, where another one is wanted: the first one when it has no name.
-    model: Option<Option<String>>,
+    /// The model that is asked from the next turn on, where another one is wanted.
+    model: Option<ModelWish>,
     /// Whether nothing more will be said.
     over: bool,
 }
@@ -128,7 +140,7 @@ impl StreamControl {
     }
 
     /// The model that the next turn is to ask, where another one is wanted.
-    pub(crate) fn take_model(&self) -> Option<Option<String>> {
+    pub(crate) fn take_model(&self) -> Option<ModelWish> {
         self.state().model.take()
     }
 
@@ -174,11 +186,11 @@ impl StreamControl {
         claude::success(id, &about)
     }
 
-    fn use_model(&self, id: &str, model: Option<String>) -> Value {
-        match model.as_deref().map(&self.terms.find_model).transpose() {
+    fn use_model(&self, id: &str, model: Option<&str>) -> Value {
+        match model.map(&self.terms.find_model).transpose() {
             Err(why) => claude::failure(id, &why),
             Ok(found) => {
-                self.state().model = Some(found);
+                self.state().model = Some(found.map_or(ModelWish::First, ModelWish::Named));
                 claude::success(id, &json!({}))
             }
         }
@@ -256,7 +268,7 @@ impl StreamControl {
                 None => self.complain(&format!("no form was sent with the id `{id}`")),
             },
             Ok(StreamInput::Initialize { id, request }) => output::print_line(&self.initialize(&id, request)),
-            Ok(StreamInput::UseModel { id, model }) => output::print_line(&self.use_model(&id, model)),
+            Ok(StreamInput::UseModel { id, model }) => output::print_line(&self.use_model(&id, model.as_deref())),
             Ok(StreamInput::UseMode { id, mode }) => output::print_line(&self.use_mode(&id, &mode)),
             Ok(StreamInput::Reply(reply)) => output::print_line(&reply),
             Ok(StreamInput::Nothing) => {}

@@ -136,7 +136,7 @@ fn few_packages_are_built() {
 }
 
 /// The limits. Whoever needs more looks first for what can go.
-const CORE_LINES: usize = 51_000;
+const CORE_LINES: usize = 52_000;
 const LARGEST_FILE: usize = 700;
 const DOUBLE_NAMES: usize = 10;
 const OLD_MODULES: usize = 0;

@@ -9,7 +9,9 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::{Map, Value};
 
 /// haft's name, Claude Code's, and the arguments that have another name there.
-const NAMES: [(&str, &str, &[(&str, &str)]); 13] = [
+type ToolNames = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const NAMES: [ToolNames; 13] = [
     ("execute_command", "Bash", &[]),
     ("write_to_file", "Write", &[("path", "file_path")]),
     ("edit_file", "Edit", &[("path", "file_path"), ("old_text", "old_string"), ("new_text", "new_string")]),
