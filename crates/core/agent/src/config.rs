@@ -12,7 +12,7 @@ mod section;
 
 use std::collections::BTreeMap;
 
-use haft_context::Policy;
+use haft_context::{Policy, SystemSection};
 use haft_engine::hub::GroupConfig;
 use haft_model::{ModelConfig, ProviderConfig, RetryConfig};
 use haft_permission::PermissionsConfig;
@@ -51,6 +51,8 @@ pub struct Config {
     pub context: Policy,
     /// The role of the model.
     pub roles: RolesConfig,
+    /// What stands in the place of sections of the system prompt.
+    pub prompt: PromptConfig,
     /// What may happen without asking.
     pub permissions: PermissionsConfig,
     /// Which tools are offered.
@@ -74,9 +76,9 @@ pub struct Config {
 
 impl Config {
     /// The keys of the core, beside which there are the sections of extensions.
-    pub(crate) const KEYS: [&'static str; 15] = [
-        "model", "providers", "models", "model_aliases", "model_roles", "context", "roles", "permissions", "tools",
-        "store", "retry", "sandbox", "hooks", "limits", "groups",
+    pub(crate) const KEYS: [&'static str; 16] = [
+        "model", "providers", "models", "model_aliases", "model_roles", "context", "roles", "prompt", "permissions",
+        "tools", "store", "retry", "sandbox", "hooks", "limits", "groups",
     ];
 
     /// The section of this name, as the crate reads it that owns it; its default when nothing is configured.
@@ -120,6 +122,16 @@ pub struct RolesConfig {
     /// A file that holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt_file: Option<String>,
+}
+
+/// The `[prompt]` section.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PromptConfig {
+    /// The files that hold sections in place of the built-in ones; a relative path begins at the folder of config.toml.
+    pub sections: BTreeMap<SystemSection, String>,
+    /// The sections that come first; the others follow in their own order.
+    pub order: Vec<SystemSection>,
 }
 
 /// The `[tools]` section.

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use haft_context::{PromptSections, SystemSection};
 use haft_engine::turn::TurnLimits;
 use haft_engine::{AnswerSchema, Approver, Leftovers, Roles, SharedBudget, Which};
 use haft_project::agents::AgentDefinition;
 use haft_types::PermissionMode;
 
-use crate::config::{Config, RolesConfig};
+use crate::config::{Config, PromptConfig, RolesConfig};
 use crate::error::SetupError;
 use crate::project::Project;
 
@@ -105,6 +106,21 @@ impl RolesConfig {
     /// The system prompt, from its file where it names one.
     pub fn read_system_prompt(&self) -> Result<Option<String>, SetupError> {
         text_or_file(&self.system_prompt, self.system_prompt_file.as_deref())
+    }
+}
+
+impl PromptConfig {
+    /// The sections with their files read, which may be named from this folder or from `~`.
+    pub fn read(&self, folder: &Path, home: Option<&Path>) -> Result<PromptSections, SetupError> {
+        let read = |(section, file): (&SystemSection, &String)| {
+            let below_home = home.zip(file.strip_prefix("~/")).map(|(home, below)| home.join(below));
+            let text = prompt_file(&below_home.unwrap_or_else(|| folder.join(file)))?;
+            Ok((*section, text))
+        };
+        Ok(PromptSections {
+            replaced: self.sections.iter().map(read).collect::<Result<_, SetupError>>()?,
+            order: self.order.clone(),
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haft_engine::hub::Hub;
 use haft_engine::{
-    DecisionState, Delegation, HookHost, KnowledgeSettings, ModelServices, Notice, ProjectRules, PromptSettings,
+    DecisionState, Delegation, HookHost, KnowledgeSettings, ModelServices, Notice, ProjectRules, PromptSettings, Roles,
     SafetySettings, Services, SessionConfig, SessionFolders, SharedBudget, StartGuard, TaskSettings, ToolHelp,
     ToolSettings,
 };
@@ -130,7 +130,7 @@ pub(crate) fn prepare(
         model,
         policy: config.context,
         prompt: PromptSettings {
-            roles: plan.roles,
+            roles: Roles { sections: config.prompt.read(&places.config, host.home().as_deref())?, ..plan.roles },
             environment: machine::described(host, &plan.project),
             rules: ProjectRules::Told,
             focus_files,

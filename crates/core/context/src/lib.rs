@@ -132,7 +132,9 @@ pub use build::reminders::{
     FolderNotes, ListOwner, MissingRole, Reminders, RoleParts, Todo, TodoProgress, UsefulRange, check_subagent_role,
     folder_notes_text, tagged, todo_text, untagged, useful_text,
 };
-pub use build::system::{Environment, RoleText, SystemInput, render_system, system_entry};
+pub use build::system::{
+    Environment, PromptSections, RoleText, SystemInput, SystemSection, render_system, system_entry,
+};
 pub use build::transcript::{Labels, transcript};
 pub use build::vision::vision_request;
 pub use cache::prefix::{Break, Cause, Prefix, Sent, SentSegment};

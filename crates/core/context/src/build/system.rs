@@ -3,13 +3,15 @@
 //! The text depends on nothing but the input: no clock, no machine state, no order of a map. A section that renders to
 //! nothing is left out with its heading and separator.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haft_types::{Entry, Role, TokenCounter, ToolProtocol, ToolSpec};
 use minijinja::UndefinedBehavior;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::ContextError;
 use crate::memo::EntryMaker;
@@ -72,6 +74,8 @@ pub struct SystemInput<'a> {
     pub focus_files: &'a [String],
     /// A last section of the user's own.
     pub append: Option<&'a str>,
+    /// What stands in the place of built-in sections.
+    pub sections: &'a PromptSections,
 }
 
 impl Default for SystemInput<'_> {
@@ -98,24 +102,66 @@ impl Default for SystemInput<'_> {
             environment: &NOWHERE,
             focus_files: &[],
             append: None,
+            sections: &BUILT_IN,
         }
     }
 }
 
 /// The sections of the system layer, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SystemSection {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SystemSection {
+    /// Who the model is.
     Role,
+    /// How tools are called, and what they reach.
     ToolUse,
+    /// What the project's packages say about themselves.
     PackageContext,
+    /// What can be done with the tools.
     Capabilities,
+    /// Norms for commands, file changes and tools.
     Rules,
+    /// What haft puts among the messages.
     HaftAdds,
+    /// The machine and the place of work.
     SystemInformation,
+    /// How a task is gone about.
     Objective,
+    /// What is read first.
     DefaultWorkflow,
+    /// The focus files.
     FocusFiles,
+    /// The user's own last section.
     Append,
+}
+
+/// What stands in the place of built-in sections, and in which order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PromptSections {
+    /// Templates in place of the built-in ones. They see what those see.
+    pub replaced: BTreeMap<SystemSection, String>,
+    /// The sections that come first; the others follow in their own order.
+    pub order: Vec<SystemSection>,
+}
+
+static BUILT_IN: PromptSections = PromptSections { replaced: BTreeMap::new(), order: Vec::new() };
+
+impl PromptSections {
+    fn ordered(&self) -> impl Iterator<Item = SystemSection> {
+        let rest = SystemSection::ALL.into_iter().filter(|section| !self.order.contains(section));
+        self.order.iter().copied().chain(rest)
+    }
+
+    /// The template of a section under its heading, which the requests of a conversation are checked for.
+    fn template(&self, section: SystemSection, role: RoleText<'_>) -> Cow<'_, str> {
+        // A system prompt of this run goes before what is configured for all.
+        let is_given = section == SystemSection::Role && matches!(role, RoleText::Custom(_));
+        match self.replaced.get(&section).filter(|_| !is_given) {
+            None => section.template().into(),
+            Some(text) if text.trim_start().lines().next().unwrap_or_default() == section.heading() => text.into(),
+            Some(text) => format!("{}\n\n{text}", section.heading()).into(),
+        }
+    }
 }
 
 /// Sections without which no request is sent.
@@ -269,8 +315,8 @@ pub(crate) fn render_detail(input: &SystemInput<'_>, detail: SystemDetail) -> Re
     view.guidelines = general.chain(input.guidelines.iter().cloned()).collect();
 
     let mut text = String::new();
-    for section in SystemSection::ALL.into_iter().filter(|section| section.belongs(detail)) {
-        let rendered = render(&engine, section.name(), section.template(), &view)?;
+    for section in input.sections.ordered().filter(|section| section.belongs(detail)) {
+        let rendered = render(&engine, section.name(), &input.sections.template(section, input.role), &view)?;
         let rendered = rendered.trim();
         if rendered.is_empty() {
             continue;

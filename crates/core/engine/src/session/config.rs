@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use haft_context::Policy;
+use haft_context::{Policy, PromptSections};
 use haft_model::Client;
 use haft_permission::Permissions;
 use haft_project::KnowledgePaths;
@@ -124,6 +124,8 @@ pub struct Roles {
     pub append: Option<String>,
     /// How to finish, for a sub-agent.
     pub completion: Option<String>,
+    /// What stands in the place of built-in sections: the `[prompt]` section, with the files it names already read.
+    pub sections: PromptSections,
 }
 
 /// Whether the project's rules are in the prompt.

@@ -418,6 +418,7 @@ fn system_input<'a>(
         environment: &config.prompt.environment,
         focus_files: &config.prompt.focus_files,
         package_context: descriptions,
+        sections: &config.prompt.roles.sections,
     }
 }
 

@@ -328,6 +328,7 @@ fn configuration(
                 system_prompt: agent.system_prompt.clone(),
                 completion: Some(COMPLETION.trim_end().to_owned()),
                 append: parent.prompt.roles.append.clone(),
+                sections: parent.prompt.roles.sections.clone(),
             },
             environment: parent.prompt.environment.clone(),
             rules: if agent.include_rules { ProjectRules::Told } else { ProjectRules::LeftOut },

@@ -94,4 +94,5 @@ context-tools = { $number ->
    *[other] { $number } tools
  }
 context-why-sum = { $breaks } in { $requests }: { $tokens } tokens were sent again{ $cost }.
+context-replaced-section = section `{ $section }` of the system prompt is replaced by { $file }
 context-show-heading = { $request }: { $model } in { $api }, { $tokens } tokens, { $tools } with { $tool_tokens } tokens

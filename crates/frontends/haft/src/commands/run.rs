@@ -277,7 +277,12 @@ fn roles(args: &RunArgs, config: &RolesConfig) -> anyhow::Result<Roles> {
         (None, Some(path)) => Some(prompt_file(path)?),
         (None, None) => config.read_system_prompt()?,
     };
-    Ok(Roles { main: config.read_main()?, system_prompt, append: args.append_system_prompt.clone(), completion: None })
+    Ok(Roles {
+        main: config.read_main()?,
+        system_prompt,
+        append: args.append_system_prompt.clone(),
+        ..Roles::default()
+    })
 }
 
 /// The prompt, with piped standard input as the task itself or attached to it.

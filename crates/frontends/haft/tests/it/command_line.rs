@@ -248,3 +248,29 @@ fn the_script_for_bash_works_in_bash() {
     let Ok(output) = bash.output() else { return eprintln!("skipped: there is no bash here") };
     assert!(String::from_utf8_lossy(&output.stdout).lines().any(|line| line == id), "{output:?}");
 }
+
+#[test]
+fn sections_of_the_system_prompt_come_from_files() {
+    let rig = rig();
+    let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    let section =
+        "\n[prompt]\norder = [\"role\", \"objective\"]\n[prompt.sections]\nobjective = \"prompts/objective.md\"\n";
+    rig.configure(&format!("{config}{section}"));
+    let missing = rig.run(&["run", "hello there"]);
+    assert_eq!(missing.code(), 2, "{}", missing.stderr());
+    assert!(missing.stderr().contains("prompts/objective.md"), "{}", missing.stderr());
+    std::fs::create_dir(rig.home().join("prompts")).unwrap();
+    std::fs::write(rig.home().join("prompts/objective.md"), "Plant {{ environment.os }} trees.\n").unwrap();
+    assert_eq!(rig.run(&["run", "hello there"]).code(), 0);
+    let sent = format!("{:?}", rig.server.generations()[0].body);
+    assert!(sent.contains("OBJECTIVE") && sent.contains(" trees."), "{sent}");
+    let shown = rig.run(&["context"]).stdout();
+    assert!(shown.contains("`objective`") && shown.contains("prompts/objective.md"), "{shown}");
+    for wrong in ["sections.nothing=\"x\"", "order=[\"nothing\"]"] {
+        let ran = rig.run(&["run", "--set", &format!("prompt.{wrong}"), "hello there"]);
+        assert!(ran.code() == 2 && ran.stderr().contains("nothing"), "{}", ran.stderr());
+    }
+    // A project says nothing about it.
+    rig.write(".haft/config.toml", "[prompt.sections]\nrules = \"rules.md\"\n");
+    assert!(!rig.run(&["context", "--next", "--input", "x"]).stdout().contains("`rules`"));
+}

@@ -97,3 +97,33 @@ fn an_unchanged_layer_is_the_same_message() {
     assert_eq!(entry(), entry());
     assert_ne!(entry().message.message_id, system_entry("other", &Quarter).message.message_id);
 }
+
+#[test]
+fn sections_are_replaced_and_reordered() {
+    let sections = PromptSections {
+        replaced: [
+            (SystemSection::Capabilities, "You work in {{ environment.cwd }}.".to_owned()),
+            (SystemSection::Objective, "OBJECTIVE\n\nBe brief.".to_owned()),
+            (SystemSection::Role, "You are {{ role or 'a helper' }}.".to_owned()),
+        ]
+        .into(),
+        order: vec![SystemSection::Objective, SystemSection::Role],
+    };
+    let environment = Environment { cwd: "/work".into(), ..Environment::default() };
+    let input = SystemInput { sections: &sections, environment: &environment, ..SystemInput::default() };
+    let text = render_system(&input).unwrap();
+    assert!(text.starts_with("OBJECTIVE\n\nBe brief.\n\n====\n\nYou are a helper.\n\n====\n\n"), "{text}");
+    assert!(text.contains("\n\n====\n\nCAPABILITIES\n\nYou work in /work.\n\n====\n\n"), "{text}");
+    assert!(REQUIRED.iter().all(|section| section.stands_in(&text)));
+    let given = SystemInput { role: RoleText::Custom("Only this."), ..input };
+    assert!(
+        render_system(&given).unwrap().contains("Only this.")
+            && !render_system(&given).unwrap().contains("You are Only")
+    );
+    let wrong = PromptSections {
+        replaced: [(SystemSection::Rules, "{{ nothing }}".to_owned())].into(),
+        ..PromptSections::default()
+    };
+    let error = render_system(&SystemInput { sections: &wrong, ..SystemInput::default() }).unwrap_err();
+    assert!(error.to_string().contains("rules"), "{error}");
+}

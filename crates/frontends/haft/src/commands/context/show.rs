@@ -9,6 +9,7 @@ use super::logged::RequestLogReader;
 use super::segments::{RequestView, TextExtent};
 use super::text::{Countable, count, opening, whole_text};
 use super::{next, render};
+use crate::commands::configuration;
 use crate::commands::context::ShowArgs;
 use crate::output::{self, TextTable};
 
@@ -29,6 +30,8 @@ pub(super) async fn run(args: &ShowArgs) -> anyhow::Result<()> {
 }
 
 fn print(shown: &RequestView<'_>, log: Option<&RequestLogReader>, args: &ShowArgs) -> anyhow::Result<()> {
+    let (_, loaded) = configuration(&args.look.common)?;
+    let replaced = &loaded.config.prompt.sections;
     if args.json {
         let extent = if args.full { TextExtent::All } else { TextExtent::First };
         return output::print_json(&json!({
@@ -37,6 +40,7 @@ fn print(shown: &RequestView<'_>, log: Option<&RequestLogReader>, args: &ShowArg
             "model": shown.model,
             "api": shown.api,
             "tokens": shown.tokens,
+            "replaced_sections": replaced,
             "tools": shown.tools.iter().map(|tool| &tool.name).collect::<Vec<_>>(),
             "tool_tokens": shown.tool_tokens(),
             "segments": shown.segments.iter().map(|segment| segment.json(extent)).collect::<Vec<_>>(),
@@ -55,6 +59,12 @@ fn print(shown: &RequestView<'_>, log: Option<&RequestLogReader>, args: &ShowArg
         tool_tokens = grouped(shown.tool_tokens()),
     );
     let mut text = format!("{heading}\n\n");
+    for (section, file) in replaced {
+        let section = json!(section);
+        let line = text!("context-replaced-section", section = section.as_str().unwrap_or_default(), file);
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{line}");
+    }
     if args.full {
         whole(shown, &mut text);
     } else {
