@@ -167,7 +167,8 @@ impl Cli {
         let args = with_default_command(definition, args);
         let matches = definition.try_get_matches_from_mut(&args).map_err(|error| {
             let mistyped = lone_word::mistyped(definition, args.get(1..).unwrap_or_default());
-            let mistyped = mistyped.filter(|_| error.kind() == ErrorKind::UnknownArgument);
+            let mistyped =
+                mistyped.filter(|_| matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict));
             mistyped.map_or(error, |text| definition.error(ErrorKind::InvalidSubcommand, text))
         })?;
         Self::from_arg_matches(&matches)
