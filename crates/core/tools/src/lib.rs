@@ -83,6 +83,7 @@ pub use copies::{CopyRequest, MergeReport, ProjectCopies, ProjectCopy};
 pub use dialogue::plan_mode_respond::tool as plan_mode_respond;
 pub use files::change::{OpenFolder, Recovery, RecoveryOutcome, recover};
 pub use files::excerpt::{ExcerptError, excerpt};
+pub use files::read_file::picture::picture;
 pub use knowledge::use_skill::tool as use_skill;
 pub use limits::LimitsConfig;
 pub use readers::Readers;

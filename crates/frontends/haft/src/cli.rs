@@ -24,6 +24,7 @@ use crate::commands::jobs::JobsArgs;
 use crate::commands::lib::LibArgs;
 use crate::commands::logs::LogArgs;
 use crate::commands::lone_word::{self, LoneWord};
+#[cfg(feature = "man")]
 use crate::commands::man::ManArgs;
 #[cfg(feature = "mcp")]
 use crate::commands::mcp::McpArgs;
@@ -44,9 +45,10 @@ use crate::commands::workflows::WorkflowsArgs;
 use crate::exit::{ProcessExit, usage_error};
 
 /// The commands of extensions, each with the feature that brings it, and whether this build has it.
-const EXTENSION_COMMANDS: [(&[&str], &str, bool); 6] = [
+const EXTENSION_COMMANDS: [(&[&str], &str, bool); 7] = [
     (&["conversations", "import"], "imports", cfg!(feature = "imports")),
     (&["context", "replay"], "lab", cfg!(feature = "lab")),
+    (&["man"], "man", cfg!(feature = "man")),
     (&["mcp"], "mcp", cfg!(feature = "mcp")),
     (&["rag"], "rag", cfg!(feature = "rag")),
     (&["workflow"], "workflows", cfg!(feature = "workflows")),
@@ -213,6 +215,7 @@ impl Cli {
             Some(CliCommand::Doctor(args)) => commands::doctor::run(&args),
             Some(CliCommand::Logs(args)) => commands::logs::run(&args),
             Some(CliCommand::Events(args)) => commands::events::run(&args),
+            #[cfg(feature = "man")]
             Some(CliCommand::Man(args)) => commands::man::run(&args),
             Some(CliCommand::Completions { shell }) => commands::completions::run(shell),
             None if self.print => commands::run::run(&self.run),
@@ -362,6 +365,7 @@ pub(crate) enum CliCommand {
     #[command(alias = "event")]
     Events(EventsArgs),
     /// Show man pages, or write them to a folder.
+    #[cfg(feature = "man")]
     Man(ManArgs),
     /// Print shell completions.
     ///

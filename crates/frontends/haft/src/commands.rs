@@ -22,6 +22,7 @@ pub(crate) mod jobs;
 pub(crate) mod lib;
 pub(crate) mod logs;
 pub(crate) mod lone_word;
+#[cfg(feature = "man")]
 pub(crate) mod man;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;

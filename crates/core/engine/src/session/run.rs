@@ -154,6 +154,10 @@ impl Session {
         let sets_goal = self.pursues_goal() && origin == Origin::User;
         let input = if sets_goal { format!("{treated}\n\n{}", GOAL.trim_ascii_end()) } else { treated };
         let images = std::mem::take(&mut self.attached);
+        let input = match self.described(&images, io).await? {
+            Some(shown) => format!("{input}\n\n{shown}"),
+            None => input,
+        };
         self.transcript.append_user_with(input, images, origin).await
     }
 

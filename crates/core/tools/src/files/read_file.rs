@@ -7,7 +7,7 @@ mod document;
 mod module;
 mod notes;
 mod page;
-mod picture;
+pub(crate) mod picture;
 mod stream;
 
 use std::path::Path;

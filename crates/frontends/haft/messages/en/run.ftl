@@ -22,3 +22,5 @@ run-form-note = An empty line takes the default or leaves the field out, `-` dec
 run-permission-keys = y = yes, n = no, or a reason for the model:
 run-permission-keys-always = y = yes, a = always ({ $rules }), n = no, or a reason for the model:
 run-goal-limit = `--goal` needs a limit: `--max-budget-usd`, `--max-total-tokens`, `--max-turns` or `--max-wall-time`
+run-image-unreadable = `--image { $path }`: the file cannot be read: { $error }
+run-image-none = `--image { $path }`: this is no picture that models take: use PNG, JPEG, GIF or WebP below 3.7 MB

@@ -21,7 +21,7 @@ use haft_engine::{Leftovers, Session, Which};
 use haft_project::{KnowledgePaths, commands};
 use haft_text::Masker;
 use haft_tui::{Ended, HostActions, ListRequest, Operation, Palette, Setup, UiHandle, UiMessage};
-use haft_types::{Decision, PermissionMode, Role};
+use haft_types::{Decision, Image, PermissionMode, Role};
 use history::History;
 use setup::SetupOutcome;
 use side_actions::SideActions;
@@ -29,7 +29,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use super::permissions;
-use super::run::{lower, take_role, usage_errors};
+use super::run::{images, lower, take_role, usage_errors};
 use crate::commands::demo::DemoArgs;
 use crate::commands::init;
 use crate::commands::options::{RunArgs, at_a_terminal};
@@ -62,6 +62,7 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
     let tui = wiring::tui_config(&config)?;
     // Problems with flags and configuration are reported before the terminal is taken.
     let plan = lower(&without_choice(args), &config, Some(""))?;
+    let images = images::read(args)?;
     trusting::settle(&places, &plan.project, &mut std::io::stdin().lock())?;
     let (ground, _) = knowledge(&places, &plan.project)?;
     let masker = Masker::knowing(wiring::environment().secret_values());
@@ -85,7 +86,7 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
     let chosen = SessionChoices { mode: plan.mode, model: None, focus: plan.focus_files };
     let project = plan.project;
     let mut session =
-        TuiSession { args, places, config, project, ground, sources, ui, side_actions, chosen, session: None };
+        TuiSession { args, places, config, project, ground, sources, ui, side_actions, chosen, images, session: None };
     wiring::runtime()?.block_on(async {
         session.look_back().await?;
         let terminal = std::thread::spawn(move || {
@@ -166,6 +167,8 @@ struct TuiSession<'a> {
     ui: UiHandle,
     side_actions: SideActions,
     chosen: SessionChoices,
+    /// Pictures for the first prompt.
+    images: Vec<Image>,
     /// None until the first prompt: a conversation is named after it.
     session: Option<Session>,
 }
@@ -290,7 +293,8 @@ impl TuiSession<'_> {
         };
         plan.approver = Some(Arc::new(self.ui.approver(Box::new(remember))));
         let opened = wiring::open_session(&self.places, self.config.clone(), plan).await;
-        self.session = Some(opened.map_err(usage_errors)?);
+        let session = self.session.insert(opened.map_err(usage_errors)?);
+        session.attach(std::mem::take(&mut self.images));
         Ok(())
     }
 

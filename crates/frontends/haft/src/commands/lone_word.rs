@@ -96,9 +96,9 @@ fn swaps(word: &str) -> impl Iterator<Item = String> {
 }
 
 /// The words [`elsewhere`] knows.
-const ELSEWHERE: [&str; 22] = [
-    "login", "logout", "auth", "signin", "init", "setup", "update", "upgrade", "install", "version", "exec", "ask",
-    "resume", "continue", "session", "sessions", "history", "exit", "quit", "status", "usage", "cost",
+const ELSEWHERE: [&str; 21] = [
+    "login", "logout", "auth", "signin", "init", "setup", "update", "upgrade", "install", "version", "ask", "resume",
+    "continue", "session", "sessions", "history", "exit", "quit", "status", "usage", "cost",
 ];
 
 /// What a user of another agent expects by this word, and how it is done here.
@@ -108,7 +108,7 @@ fn elsewhere(word: &str) -> Option<&'static str> {
         "init" | "setup" => text!("cli-word-init"),
         "update" | "upgrade" | "install" => text!("cli-word-update"),
         "version" => text!("cli-word-version"),
-        "exec" | "ask" => text!("cli-word-exec"),
+        "ask" => text!("cli-word-exec"),
         "resume" | "continue" => text!("cli-word-resume"),
         "session" | "sessions" | "history" => text!("cli-word-sessions"),
         "exit" | "quit" => text!("cli-word-exit"),

@@ -136,6 +136,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) file: Vec<String>,
 
+    /// Send this picture with the prompt: PNG, JPEG, GIF or WebP; may be repeated.
+    #[arg(short = 'i', long, value_name = "PATH")]
+    pub(crate) image: Vec<PathBuf>,
+
     /// Show reasoning and whole tool results.
     #[arg(long)]
     pub(crate) verbose: bool,

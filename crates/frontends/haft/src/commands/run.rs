@@ -1,6 +1,7 @@
 //! `haft run`.
 
 pub(super) mod approve;
+pub(super) mod images;
 
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     let task = task(args, places, config, piped.as_deref())?;
     let mut plan = lower(args, config, task.as_deref())?;
     take_role(&mut plan, args, places)?;
-    let mode = plan.mode;
+    let (mode, images) = (plan.mode, images::read(args)?);
     if args.bg {
         return in_background(args, &JobFolder::at(places.jobs()), task.as_deref(), piped.as_deref());
     }
@@ -54,6 +55,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
         let cancel = CancellationToken::new();
         cancel_on_signals(&cancel);
         let mut printer = printer(args, &session, mode);
+        session.attach(images);
         let report = session.run(task, &mut printer, &cancel).await;
         close(&mut session).await;
         Ok(exit_of(args, &report))

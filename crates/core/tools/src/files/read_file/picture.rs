@@ -31,6 +31,12 @@ pub(super) fn media_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// A picture of a kind and a size that providers take; none if it is something else, or larger.
+pub fn picture(bytes: &[u8]) -> Option<Image> {
+    let media_type = media_type(bytes).filter(|_| bytes.len() <= MAX_PICTURE)?;
+    Some(Image { media_type: media_type.to_owned(), data: STANDARD.encode(bytes) })
+}
+
 /// The picture itself, with one line about it.
 pub(super) fn show(
     scope: &FileScope,

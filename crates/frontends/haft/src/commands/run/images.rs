@@ -1,0 +1,19 @@
+//! Pictures that are sent with a prompt.
+
+use std::path::Path;
+
+use haft_types::Image;
+
+use crate::commands::options::RunArgs;
+use crate::exit::usage_error;
+
+/// The pictures of the command line, read.
+pub(crate) fn read(args: &RunArgs) -> anyhow::Result<Vec<Image>> {
+    args.image.iter().map(|path| read_one(path)).collect()
+}
+
+fn read_one(path: &Path) -> anyhow::Result<Image> {
+    let shown = path.display();
+    let bytes = std::fs::read(path).map_err(|error| usage_error(text!("run-image-unreadable", path = shown, error)))?;
+    haft_tools::picture(&bytes).ok_or_else(|| usage_error(text!("run-image-none", path = shown)))
+}
