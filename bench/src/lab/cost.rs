@@ -45,7 +45,7 @@ const OTHERS: [(&str, &str); 7] = [
     (FORMER, "haft's former default"),
 ];
 const PLACES: [&str; 5] = [NONE, "front", "tail", "after-tool-result:3", "cache-aware"];
-const REDUCTIONS: [&str; 11] = [
+const REDUCTIONS: [&str; 16] = [
     DEFAULT,
     NEVER,
     "default+compress:round-end",
@@ -57,6 +57,11 @@ const REDUCTIONS: [&str; 11] = [
     "default+prune:64k:0.5+compress:never",
     "default+prune:48k:0.5",
     "default+prune:32k:0.5",
+    "default+prune:128k:0.1:3",
+    "default+prune:100k:0.1:3",
+    "default+prune:80k:0.1:3",
+    "default+prune:64k:0.1:3",
+    "default+prune:48k:0.1:3",
 ];
 
 /// The policies that are replayed, and the models they are replayed with.
