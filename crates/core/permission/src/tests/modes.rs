@@ -179,7 +179,7 @@ fn every_reason_of_a_question_is_said() {
         (
             true,
             true,
-            "true",
+            "make",
             "it would run outside the sandbox; the model itself asks for the user's approval; no rule",
         ),
         (true, false, "touch .git/zz", "it would run outside the sandbox; "),

@@ -176,9 +176,9 @@ fn in_rig(rig: &Rig, mut command: Command) -> Option<Ran> {
     }
 }
 
-/// Runs `haft run --ask` at a terminal of its own on which something is typed before there is a question and something once it can
-/// be answered, and gives back what was shown on it.
-fn at_terminal(rig: &Rig, ahead: &str, typed: &str) -> Option<(Ran, String)> {
+/// Runs haft at a terminal of its own on which something is typed before there is a question, and each of the answers once a prompt
+/// waits for it; gives back what was shown there.
+pub(crate) fn at_terminal(rig: &Rig, arguments: &[&str], ahead: &str, answers: &[&str]) -> Option<(Ran, String)> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
@@ -187,16 +187,15 @@ fn at_terminal(rig: &Rig, ahead: &str, typed: &str) -> Option<(Ran, String)> {
     let mut master = File::from(master);
     master.write_all(ahead.as_bytes()).unwrap();
     let mut command = Command::new("setsid");
-    command.args(["--ctty", "--wait"]).arg(haft()).args(["run", "--ask", "do it"]).stdin(terminal);
-    let typed = typed.to_owned();
+    command.args(["--ctty", "--wait"]).arg(haft()).args(arguments).stdin(terminal);
+    let answers: Vec<_> = answers.iter().map(|answer| format!("{answer}\n")).collect();
     let typist = std::thread::spawn(move || {
-        let (mut shown, mut answered, mut piece) = (String::new(), false, [0; 4096]);
+        let (mut shown, mut answers, mut piece) = (String::new(), answers.into_iter(), [0; 4096]);
         // The other side is closed when haft has ended.
         while let Ok(length @ 1..) = master.read(&mut piece) {
             shown.push_str(&String::from_utf8_lossy(&piece[..length]));
-            if !answered && shown.contains("or a reason for the model:") {
-                master.write_all(typed.as_bytes()).unwrap();
-                answered = true;
+            if let Some(answer) = shown.ends_with(": ").then(|| answers.next()).flatten() {
+                master.write_all(answer.as_bytes()).unwrap();
             }
         }
         shown
@@ -205,11 +204,16 @@ fn at_terminal(rig: &Rig, ahead: &str, typed: &str) -> Option<(Ran, String)> {
     Some((ran, typist.join().unwrap()))
 }
 
+/// `haft run --ask` whose one question gets this answer.
+fn asked(rig: &Rig, ahead: &str, answer: &str) -> Option<(Ran, String)> {
+    at_terminal(rig, &["run", "--ask", "do it"], ahead, &[answer])
+}
+
 /// A yes that was typed before the question was shown is none.
 #[test]
 fn nothing_typed_ahead_answers_a_question() {
     let rig = rig([run_command("touch made"), Reply::text("Done.")], "");
-    let Some((ran, shown)) = at_terminal(&rig, "y\nyes\na\n", "n\n") else { return };
+    let Some((ran, shown)) = asked(&rig, "y\nyes\na\n", "n") else { return };
     assert!(!rig.project().join("made").exists(), "{shown}");
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
 }
@@ -217,7 +221,7 @@ fn nothing_typed_ahead_answers_a_question() {
 #[test]
 fn a_person_says_yes_once() {
     let rig = rig([run_command("touch made"), Reply::text("Done.")], "");
-    let Some((ran, shown)) = at_terminal(&rig, "", "y\n") else { return };
+    let Some((ran, shown)) = asked(&rig, "", "y") else { return };
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(rig.project().join("made").exists());
     assert!(shown.contains("execute_command needs your permission: no rule allows `touch made`"), "{shown}");
@@ -227,7 +231,7 @@ fn a_person_says_yes_once() {
 fn a_person_says_always_and_the_rule_is_in_the_file() {
     let calls = [run_command("touch made"), run_command("touch made"), Reply::text("Done.")];
     let rig = rig(calls, "mode = \"ask\" # my rules");
-    let Some((ran, shown)) = at_terminal(&rig, "", "a\n") else { return };
+    let Some((ran, shown)) = asked(&rig, "", "a") else { return };
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert_eq!(shown.matches("needs your permission").count(), 1, "the second call is not asked: {shown}");
     let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
@@ -237,7 +241,7 @@ fn a_person_says_always_and_the_rule_is_in_the_file() {
 #[test]
 fn a_person_says_no_with_words_for_the_model() {
     let rig = rig([run_command("touch made"), Reply::text("Then not.")], "");
-    let Some((ran, _)) = at_terminal(&rig, "", "call it built\n") else { return };
+    let Some((ran, _)) = asked(&rig, "", "call it built") else { return };
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(!rig.project().join("made").exists());
     assert!(rig.server.generations()[1].seen().unwrap().last_contains("They said: call it built"));
@@ -251,7 +255,7 @@ fn a_file_outside_is_read_only_when_a_person_agrees() {
     assert_eq!(refused.code(), 0, "{}", refused.stderr());
     assert!(rig.server.generations()[1].seen().unwrap().last_contains("outside the project"));
     let rig = rig.with_script(Script::replies([read(), Reply::text("Read.")]).unwrap(), Api::OpenaiChat);
-    let Some((ran, shown)) = at_terminal(&rig, "", "y\n") else { return };
+    let Some((ran, shown)) = asked(&rig, "", "y") else { return };
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(shown.contains("/etc/hostname"), "{shown}");
     let seen = rig.server.generations();

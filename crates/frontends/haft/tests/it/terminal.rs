@@ -379,7 +379,7 @@ fn nothing_typed_ahead_trusts_a_folder() {
     for ahead in ["y\r", "y\ry\ryes\r", "yes\n", "yy"] {
         let rig = Rig::untrusted(Api::Anthropic, Script::replies([Reply::text("Hello.")]).unwrap());
         rig.write("AGENTS.md", "Always say Moo.");
-        let mut terminal = Terminal::start(&rig, &["hi"], (80, 24));
+        let mut terminal = Terminal::start(&rig, &["--", "hi"], (80, 24));
         terminal.press(ahead);
         terminal.until_text("Trust the folder?");
         assert!(rig.server.requests().is_empty(), "{ahead:?}");

@@ -1,18 +1,15 @@
 //! Workflows from the outside: order, failure, resumption and what is told.
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use haft_testkit::{Reply, Script, Seen, When};
 use haft_types::Api;
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 
-use crate::rig::{Ran, Rig, haft};
-use crate::worktrees;
+use crate::rig::{Ran, Rig};
+use crate::{permissions, worktrees};
 
 fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap())
@@ -425,28 +422,9 @@ fn a_copy_needs_a_repository() {
     assert!(failed["message"].as_str().unwrap().contains("is not in a git repository"), "{failed}");
 }
 
-/// Runs a workflow with `--ask` at a terminal of its own on which these lines are typed.
-#[expect(clippy::print_stdout, reason = "a test says why it skips")]
-fn at_terminal(rig: &Rig, name: &str, typed: &str) -> Option<(Ran, String)> {
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&master).unwrap();
-    unlockpt(&master).unwrap();
-    let device = ptsname(&master, Vec::new()).unwrap();
-    let terminal = File::options().read(true).write(true).open(device.to_str().unwrap()).unwrap();
-    let mut master = File::from(master);
-    master.write_all(typed.as_bytes()).unwrap();
-    let told = rig.command(&[]);
-    let mut command = Command::new("setsid");
-    command.args(["--ctty", "--wait"]).arg(haft()).args(["workflow", "run", "--ask", "--output-format", "json", name]);
-    command.stdin(terminal).current_dir(rig.project()).env_clear();
-    command.envs(told.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let Ok(output) = command.output() else {
-        println!("skipped: `setsid` cannot be run here");
-        return None;
-    };
-    let mut shown = vec![0; 64 * 1024];
-    let length = master.read(&mut shown).unwrap();
-    Some((Ran(output), String::from_utf8_lossy(&shown[..length]).into_owned()))
+/// Runs a workflow with `--ask` at a terminal on which these answers are given.
+fn at_terminal(rig: &Rig, name: &str, answers: &[&str]) -> Option<(Ran, String)> {
+    permissions::at_terminal(rig, &["workflow", "run", "--ask", "--output-format", "json", name], "", answers)
 }
 
 #[test]
@@ -463,7 +441,7 @@ fn steps_ask_on_the_terminal_one_after_another_and_headless_it_is_no() {
         rig
     };
     let rig = make();
-    let Some((ran, shown)) = at_terminal(&rig, "two", "y\ny\n") else { return };
+    let Some((ran, shown)) = at_terminal(&rig, "two", &["y", "y"]) else { return };
     assert_eq!(ran.code(), 0, "{}{shown}", ran.stderr());
     assert!(rig.project().join("a").exists() && rig.project().join("b").exists());
     for name in ["first", "second"] {
@@ -486,7 +464,7 @@ fn the_question_of_a_step_is_answered_on_the_terminal() {
         on("The user answered: left", Reply::text("Left it is.")),
     ]);
     workflow(&rig, "one", "steps: [{name: way, prompt: DO-A}]\n");
-    let Some((ran, shown)) = at_terminal(&rig, "one", "left\n") else { return };
+    let Some((ran, shown)) = at_terminal(&rig, "one", &["left"]) else { return };
     assert_eq!(ran.code(), 0, "{}{shown}", ran.stderr());
     assert!(shown.contains("the step `way`") && shown.contains("Left or right?"), "{shown}");
     let result: Value = serde_json::from_str(ran.stdout().trim()).unwrap();

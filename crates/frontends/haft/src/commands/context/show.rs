@@ -34,17 +34,20 @@ fn print(shown: &RequestView<'_>, log: Option<&RequestLogReader>, args: &ShowArg
     let replaced = &loaded.config.prompt.sections;
     if args.json {
         let extent = if args.full { TextExtent::All } else { TextExtent::First };
-        return output::print_json(&json!({
+        let mut json = json!({
             "conversation_id": log.map(|log| &log.conversation.id),
             "request": shown.number,
             "model": shown.model,
             "api": shown.api,
             "tokens": shown.tokens,
-            "replaced_sections": replaced,
             "tools": shown.tools.iter().map(|tool| &tool.name).collect::<Vec<_>>(),
             "tool_tokens": shown.tool_tokens(),
             "segments": shown.segments.iter().map(|segment| segment.json(extent)).collect::<Vec<_>>(),
-        }));
+        });
+        if !replaced.is_empty() {
+            json["replaced_sections"] = json!(replaced);
+        }
+        return output::print_json(&json);
     }
     let of = log.map_or_else(String::new, |log| {
         format!(" {}", text!("context-request-place", requests = log.requests, conversation = log.conversation.id))
