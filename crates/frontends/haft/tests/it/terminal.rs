@@ -40,7 +40,7 @@ impl Terminal {
 
     /// A terminal with this command in it.
     pub(crate) fn around(plain: &Command, (columns, rows): (u16, u16)) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap();
@@ -134,6 +134,13 @@ impl Terminal {
         // What it wrote last may not have been read yet.
         self.until("a terminal as it was", |screen| !screen.bracketed_paste() && !screen.hide_cursor());
         (code, self.text())
+    }
+}
+
+/// Nobody is left behind by a test that has seen enough.
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        drop((self.child.kill(), self.child.wait()));
     }
 }
 
