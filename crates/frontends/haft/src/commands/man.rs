@@ -45,6 +45,9 @@ pub(crate) fn run(args: &ManArgs) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
+/// The date in the pages, without which they are not well formed: that of this version's command line.
+const DATE: &str = "2026-11-16";
+
 /// A page for `man`.
 pub(crate) struct ManPage {
     /// Its name without the section: `haft-conversations-fork`.
@@ -64,8 +67,11 @@ pub(crate) fn pages() -> anyhow::Result<Vec<ManPage>> {
     fn add(command: &Command, name: &str, pages: &mut Vec<ManPage>) -> anyhow::Result<()> {
         let shown = command.clone().display_name(name.to_owned());
         let mut text = Vec::new();
-        Man::new(shown).section("1").source(concat!("haft ", env!("CARGO_PKG_VERSION"))).render(&mut text)?;
-        pages.push(ManPage { name: name.to_owned(), text: String::from_utf8(text)? });
+        let source = concat!("haft ", env!("CARGO_PKG_VERSION"));
+        Man::new(shown).section("1").date(DATE).source(source).render(&mut text)?;
+        // An empty line is a paragraph; what breaks lines around it does nothing.
+        let text = String::from_utf8(text)?.replace(".br\n\n.br\n", "\n");
+        pages.push(ManPage { name: name.to_owned(), text });
         for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
             add(inner, &format!("{name}-{}", inner.get_name()), pages)?;
         }
