@@ -58,14 +58,16 @@ pub(crate) fn commands<'a>(
     found.into_iter().take(OFFERED).map(|(_, _, _, name)| name).collect()
 }
 
-/// The paths that a few of their letters may mean, best first.
+/// The paths that a few of their letters may mean, best first; those that have the letters in one piece before the others.
 pub(crate) fn paths<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
     let pattern = Pattern::new(typed, CaseMatching::Ignore, Normalization::Smart, AtomKind::Fuzzy);
     let scored = pattern.match_list(names, &mut matcher).into_iter();
-    let mut found: Vec<_> = scored.map(|(name, score)| (Reverse(score), name.len(), name)).collect();
+    let typed = typed.to_lowercase();
+    let in_pieces = |name: &str| !name.to_lowercase().contains(&typed);
+    let mut found: Vec<_> = scored.map(|(name, score)| (in_pieces(name), Reverse(score), name.len(), name)).collect();
     found.sort_unstable();
-    found.into_iter().take(OFFERED).map(|(_, _, name)| name).collect()
+    found.into_iter().take(OFFERED).map(|(.., name)| name).collect()
 }
 
 /// How well a name fits: 0 is best.
