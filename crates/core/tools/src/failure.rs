@@ -1,6 +1,6 @@
 //! How an error becomes the envelope the model reads.
 
-use std::fmt::Display;
+use std::fmt::{self, Display, Formatter};
 
 use haft_tool::ToolOutput;
 use haft_types::Envelope;
@@ -13,9 +13,15 @@ pub(crate) trait Coded: Display {
 
 /// Why a call failed, ready to be shown.
 #[derive(Debug)]
-pub(crate) struct ToolFailure {
+pub struct ToolFailure {
     code: &'static str,
     message: String,
+}
+
+impl Display for ToolFailure {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
 }
 
 impl<E: Coded> From<E> for ToolFailure {
@@ -26,7 +32,7 @@ impl<E: Coded> From<E> for ToolFailure {
 
 impl ToolFailure {
     /// A failure with no error type of its own.
-    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 }

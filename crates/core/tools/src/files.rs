@@ -13,7 +13,6 @@ pub(crate) mod excerpt;
 pub(crate) mod extract_to_text;
 pub(crate) mod glob;
 pub(crate) mod guard;
-pub(crate) mod list_code_definition_names;
 pub(crate) mod list_files;
 pub(crate) mod multi_edit;
 pub(crate) mod pattern;

@@ -81,6 +81,7 @@ pub use agents::talk_to_group::tool as talk_to_group;
 pub use cases::cases;
 pub use copies::{CopyRequest, MergeReport, ProjectCopies, ProjectCopy};
 pub use dialogue::plan_mode_respond::tool as plan_mode_respond;
+pub use failure::ToolFailure;
 pub use files::change::{OpenFolder, Recovery, RecoveryOutcome, recover};
 pub use files::excerpt::{ExcerptError, excerpt};
 pub use files::read_file::picture::picture;
@@ -88,6 +89,8 @@ pub use knowledge::use_skill::tool as use_skill;
 pub use limits::LimitsConfig;
 pub use readers::Readers;
 pub use running::{Running, TaskReport, announcement, shell};
+pub use scope::{FileScope, OnFiles};
+pub use visible::line as visible_line;
 
 use std::sync::Arc;
 
@@ -128,7 +131,7 @@ pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
         Arc::new(knowledge::recall::tool()),
     ];
     if let Some(outline) = outline {
-        tools.push(Arc::new(files::list_code_definition_names::tool(Arc::clone(outline))));
+        tools.push(Arc::clone(outline));
     }
     if documents.is_some() {
         tools.push(Arc::new(files::extract_to_text::tool()));

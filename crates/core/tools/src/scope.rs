@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,10 +13,14 @@ use serde_json::{Value, json};
 
 use crate::failure::ToolFailure;
 use crate::files::change::seen;
+use crate::files::disk;
+use crate::files::encoding::decode;
+use crate::files::walk::{self, GitFolder};
+use crate::paths;
 use crate::prelude::CallResult;
 
-/// The context of a call on files.
-pub(crate) struct FileScope {
+/// The context of a call on files, with the ways to them.
+pub struct FileScope {
     context: ToolContext,
     /// How much was left out on walks because a rule keeps it from being read.
     pub(crate) left_out: Arc<AtomicUsize>,
@@ -44,6 +48,35 @@ impl FileScope {
         output
     }
 
+    /// The file or folder a model means with a path, and the name it is shown by. It lies in the workspace.
+    pub fn resolve(&self, given: &str) -> Result<(PathBuf, String), ToolFailure> {
+        let path = paths::resolve(&self.workspace, given)?;
+        let name = paths::shown(&self.workspace, &path);
+        Ok((path, name))
+    }
+
+    /// The files of a folder that may be read and are not ignored, in order of their names, each with the name it is shown by.
+    pub fn files_of(&self, folder: &Path) -> Result<Vec<(PathBuf, String)>, ToolFailure> {
+        let mut builder = walk::builder(self, folder, GitFolder::Entered);
+        let mut files = Vec::new();
+        for found in builder.max_depth(Some(1)).sort_by_file_name(Ord::cmp).build() {
+            let entry = found.map_err(|error| {
+                let name = paths::shown(&self.workspace, folder);
+                ToolFailure::new("io", format!("cannot list `{name}`: {error}"))
+            })?;
+            if entry.file_type().is_some_and(|kind| kind.is_file()) {
+                let name = paths::shown(&self.workspace, entry.path());
+                files.push((entry.into_path(), name));
+            }
+        }
+        Ok(files)
+    }
+
+    /// The text of a resolved file; none if it is no text.
+    pub fn text_of(&self, path: &Path, name: &str) -> Result<Option<String>, ToolFailure> {
+        Ok(decode(&disk::load(path, name)?.bytes).map(|decoded| decoded.text))
+    }
+
     /// Notes how a file looks now, here and in the result: the ledger is rebuilt from results when a conversation is
     /// resumed.
     pub(crate) fn saw(&self, path: &Path, state: FileState) -> Value {
@@ -53,7 +86,7 @@ impl FileScope {
 }
 
 /// Makes a tool of a function over files, which runs on a thread that may block.
-pub(crate) trait OnFiles {
+pub trait OnFiles {
     /// The tool whose calls this function carries out.
     fn on_files<P>(self, work: impl Fn(&FileScope, &P) -> CallResult + Send + Sync + 'static) -> FunctionTool<P>
     where

@@ -26,7 +26,7 @@ pub(crate) fn readers(supervisor: &Arc<Supervisor>) -> Readers {
         #[cfg(not(feature = "documents"))]
         documents: None,
         #[cfg(feature = "outline")]
-        outline: Some(Arc::new(haft_outline::TreeSitter)),
+        outline: Some(Arc::new(haft_outline::tool())),
         #[cfg(not(feature = "outline"))]
         outline: None,
     }
