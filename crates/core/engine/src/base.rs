@@ -207,7 +207,7 @@ impl TurnHost for BaseLoop {
             if io.cancel.is_cancelled() {
                 return Ok(Input::Cancelled);
             }
-            let (call, output) = match checked {
+            let (call, mut output) = match checked {
                 Ok(Admitted { call, tool, arguments }) => {
                     let context = ToolContext::bare(&self.folder, &call.id, io.cancel.clone());
                     let output = self.registry.call(tool.as_ref(), &context, arguments).await;
@@ -215,7 +215,7 @@ impl TurnHost for BaseLoop {
                 }
                 Err(refused) => (refused.call, refused.envelope.into()),
             };
-            calls::note_output(&call, &output, &mut done, io);
+            calls::note_output(&call, &mut output, &mut done, &self.registry, io);
             self.answer(&call, output.envelope, io);
         }
         done.spent = self.meter.spent();

@@ -221,7 +221,7 @@ pub enum Nudge {
     Cut,
     /// The reply was empty.
     Empty,
-    /// The same call had the same result again and again.
+    /// The same call, or the same few calls in turn, had the same results again and again.
     Repeated,
 }
 
@@ -273,6 +273,8 @@ impl End {
 const NUDGES_IN_A_ROW: u32 = 3;
 /// So often in a row a call has the same result before the model is warned.
 const SAME_RESULTS: u32 = 3;
+/// The most calls that are taken for a cycle when they come again and again in the same order.
+const LONGEST_CYCLE: usize = 4;
 /// How often the model is corrected before the turn gives up on it.
 const CORRECTIONS: u32 = 3;
 
@@ -286,6 +288,8 @@ pub struct Turn {
     denied: Option<String>,
     /// How often in a row each call of the last reply has had the same result.
     streaks: HashMap<ContentHash, u32>,
+    /// The newest calls with their results, oldest first: as many as the longest cycle takes to show.
+    recent: Vec<ContentHash>,
     /// How often in a row the model was warned that it repeats itself.
     repeats: u32,
     /// How often somebody objected to the end.
@@ -306,6 +310,7 @@ impl Turn {
             nudges: 0,
             denied: None,
             streaks: HashMap::new(),
+            recent: Vec::new(),
             repeats: 0,
             objections: 0,
             concluding: None,
@@ -419,17 +424,24 @@ impl Turn {
         self.exhausted().unwrap_or_else(|| self.build())
     }
 
-    /// Whether a call of this reply has had the same result too often in a row.
+    /// Whether a call of this reply, or a few calls in turn, have had the same results too often in a row.
     fn repeats_itself(&mut self, seen: &[ContentHash]) -> bool {
         let before = std::mem::take(&mut self.streaks);
         let streak = |hash: &ContentHash| (*hash, before.get(hash).copied().unwrap_or(0) + 1);
         self.streaks = seen.iter().map(streak).collect();
-        self.streaks.values().any(|streak| *streak >= SAME_RESULTS)
+        self.recent.extend(seen);
+        let rounds = SAME_RESULTS as usize;
+        self.recent.drain(..self.recent.len().saturating_sub(rounds * LONGEST_CYCLE));
+        let goes_round = |period: usize| {
+            let newest = self.recent.len().checked_sub(rounds * period).and_then(|start| self.recent.get(start..));
+            newest.is_some_and(|newest| newest.iter().zip(newest.iter().skip(period)).all(|(one, next)| one == next))
+        };
+        self.streaks.values().any(|streak| *streak >= SAME_RESULTS) || (2..=LONGEST_CYCLE).any(goes_round)
     }
 
     fn repeated(&mut self) -> Vec<Action> {
         if self.repeats == CORRECTIONS {
-            let message = "The model made the same call with the same result again and again, whatever it was told. Rephrase the task or choose another model.";
+            let message = "The model made the same calls with the same results again and again, whatever it was told. Rephrase the task or choose another model.";
             return self.end(Outcome::Failed, Reason::new("loop", message));
         }
         if let Some(end) = self.exhausted() {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use haft_model::{Delta, ModelError};
 use haft_text::Masker;
-use haft_types::{CallPhase, ConversationId, Envelope, Event, EventBody, ToolCall};
+use haft_types::{CallPhase, ContentHash, ConversationId, Envelope, Event, EventBody, ToolCall};
 use tokio_util::sync::CancellationToken;
 
 use crate::secrets::mask_text;
@@ -43,6 +43,8 @@ pub(crate) struct TurnIo<'a> {
     seq: u64,
     /// The tools that calls of the reply now arriving name, by the calls' ids.
     calls: HashMap<String, String>,
+    /// How often each call has failed in the same way.
+    failures: HashMap<ContentHash, u32>,
 }
 
 impl<'a> TurnIo<'a> {
@@ -53,7 +55,7 @@ impl<'a> TurnIo<'a> {
         masker: Masker,
         agent: String,
     ) -> Self {
-        Self { sink, cancel, conversation_id, masker, agent, seq: 0, calls: HashMap::new() }
+        Self { sink, cancel, conversation_id, masker, agent, seq: 0, calls: HashMap::new(), failures: HashMap::new() }
     }
 
     /// The same, going on after the event of this number.
@@ -113,6 +115,13 @@ impl<'a> TurnIo<'a> {
             }
         };
         self.emit(body);
+    }
+
+    /// Notes that a call failed, and says how often it has failed so.
+    pub(crate) fn note_failure(&mut self, failure: ContentHash) -> u32 {
+        let times = self.failures.entry(failure).or_default();
+        *times += 1;
+        *times
     }
 
     pub(crate) fn error(&mut self, code: &str, message: impl Into<String>) {

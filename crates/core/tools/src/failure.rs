@@ -9,6 +9,11 @@ use haft_types::Envelope;
 pub(crate) trait Coded: Display {
     /// The stable name, such as `not_found`.
     fn code(&self) -> &'static str;
+
+    /// The path that leads nowhere, where that is the reason.
+    fn missing(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// Why a call failed, ready to be shown.
@@ -16,6 +21,8 @@ pub(crate) trait Coded: Display {
 pub struct ToolFailure {
     code: &'static str,
     message: String,
+    /// The path that leads nowhere.
+    missing: Option<String>,
 }
 
 impl Display for ToolFailure {
@@ -26,14 +33,22 @@ impl Display for ToolFailure {
 
 impl<E: Coded> From<E> for ToolFailure {
     fn from(error: E) -> Self {
-        Self { code: error.code(), message: error.to_string() }
+        Self { code: error.code(), message: error.to_string(), missing: error.missing().map(str::to_owned) }
     }
 }
 
 impl ToolFailure {
     /// A failure with no error type of its own.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self { code, message: message.into(), missing: None }
+    }
+
+    /// The same with what `hint` has to say of a path that leads nowhere.
+    pub(crate) fn with_hint(mut self, hint: impl FnOnce(&str) -> String) -> Self {
+        if let Some(missing) = self.missing.take() {
+            self.message.push_str(&hint(&missing));
+        }
+        self
     }
 }
 

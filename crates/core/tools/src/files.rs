@@ -15,6 +15,7 @@ pub(crate) mod glob;
 pub(crate) mod guard;
 pub(crate) mod list_files;
 pub(crate) mod multi_edit;
+pub(crate) mod nearest_path;
 pub(crate) mod pattern;
 pub(crate) mod read_file;
 pub(crate) mod replace_in_file;

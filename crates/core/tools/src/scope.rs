@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use crate::failure::ToolFailure;
 use crate::files::change::seen;
-use crate::files::disk;
 use crate::files::encoding::decode;
 use crate::files::walk::{self, GitFolder};
+use crate::files::{disk, nearest_path};
 use crate::paths;
 use crate::prelude::CallResult;
 
@@ -146,7 +146,10 @@ pub(crate) async fn off_thread<T: Send + 'static>(
     work: impl FnOnce(&FileScope) -> Result<T, ToolFailure> + Send + 'static,
 ) -> Result<T, ToolFailure> {
     let scope = FileScope { context: context.clone(), left_out: Arc::default() };
-    let result = tokio::task::spawn_blocking(move || work(&scope)).await;
+    let result = tokio::task::spawn_blocking(move || {
+        work(&scope).map_err(|failure| failure.with_hint(|missing| nearest_path::hint(&scope, missing)))
+    })
+    .await;
     result.unwrap_or_else(|error| {
         Err(ToolFailure::new(
             "internal",

@@ -5,6 +5,7 @@ mod matrix;
 mod outline;
 mod permission;
 mod previews;
+mod small_models;
 
 use std::fmt::Write as _;
 

@@ -56,8 +56,8 @@ impl Session {
                     if refused.denied {
                         done.denied = Some(refused.envelope.text.clone());
                     }
-                    let output = refused.envelope.into();
-                    calls::note_output(&refused.call, &output, &mut done, io);
+                    let mut output = refused.envelope.into();
+                    calls::note_output(&refused.call, &mut output, &mut done, self.prompt.registry(), io);
                     self.answer(&refused.call, output, io).await?;
                 }
             }
@@ -130,7 +130,7 @@ impl Session {
             self.take_relayed_usage();
             let mut output = recorded.end(output).await;
             self.after_call(&call, &ran, &mut output, io).await;
-            calls::note_output(&call, &output, done, io);
+            calls::note_output(&call, &mut output, done, self.prompt.registry(), io);
             if !calls::waits_for_user(&output.flow) {
                 self.answer(&call, output, io).await?;
             }

@@ -237,22 +237,61 @@ fn a_call_with_the_same_result_three_times_in_a_row_gets_a_note_and_in_the_end_a
 #[test]
 fn what_happens_between_makes_a_call_no_repetition() {
     let mut turn = begun(TurnLimits::default());
-    for _ in 0..9 {
+    for round in 0..9 {
         assert_eq!(called(&mut turn, &["x"]), [Action::BuildRequest]);
         assert_eq!(called(&mut turn, &["x"]), [Action::BuildRequest]);
-        assert_eq!(called(&mut turn, &["z"]), [Action::BuildRequest]);
+        assert_eq!(called(&mut turn, &[&format!("z{round}")]), [Action::BuildRequest]);
+    }
+}
+
+#[test]
+fn calls_that_go_round_are_noticed_in_the_third_round() {
+    for cycle in [
+        &["read", "edit"][..],
+        &["list", "read", "edit"],
+        &["read", "read", "edit"],
+        &["list", "read", "search", "edit"],
+        &["read", "edit", "read", "command"],
+    ] {
+        let mut turn = begun(TurnLimits::default());
+        // What came before is no part of it.
+        called(&mut turn, &["first"]);
+        let mut calls = cycle.iter().cycle();
+        let mut next = || called(&mut turn, &[calls.next().unwrap()]);
+        for _ in 1..3 * cycle.len() {
+            assert_eq!(next(), [Action::BuildRequest], "{cycle:?}");
+        }
+        for _ in 0..3 {
+            assert_eq!(next(), [Action::Nudge(Nudge::Repeated), Action::BuildRequest], "{cycle:?}");
+        }
+        let actions = next();
+        assert_eq!((end(&actions).outcome, end(&actions).reason.code.as_str()), (Outcome::Failed, "loop"));
+    }
+}
+
+#[test]
+fn other_results_or_longer_ways_are_no_cycle() {
+    let mut turn = begun(TurnLimits::default());
+    for round in 0..9 {
+        for step in ["read".to_owned(), format!("edit {round}"), "test".to_owned()] {
+            assert_eq!(called(&mut turn, &[&step]), [Action::BuildRequest]);
+        }
+    }
+    let mut turn = begun(TurnLimits::default());
+    for step in ["a", "b", "c", "d", "e"].iter().cycle().take(20) {
+        assert_eq!(called(&mut turn, &[step]), [Action::BuildRequest]);
     }
 }
 
 #[test]
 fn a_model_that_takes_the_note_to_heart_starts_from_nought() {
     let mut turn = begun(TurnLimits::default());
-    for _ in 0..5 {
+    for round in 0..5 {
         for _ in 0..2 {
             called(&mut turn, &["x"]);
         }
         assert_eq!(called(&mut turn, &["x"]), [Action::Nudge(Nudge::Repeated), Action::BuildRequest]);
-        assert_eq!(called(&mut turn, &["z"]), [Action::BuildRequest]);
+        assert_eq!(called(&mut turn, &[&format!("z{round}")]), [Action::BuildRequest]);
     }
 }
 

@@ -69,11 +69,15 @@ fn misfit(BlockMisfit { block, why }: BlockMisfit) -> ToolFailure {
 }
 
 fn replace(scope: &FileScope, parameters: &ReplaceInFileParameters) -> CallResult {
-    Ok(drafts::carry_out(scope, &[draft(scope, parameters)?])?.into_single())
+    let mut output = drafts::carry_out(scope, &[draft(scope, parameters)?])?.into_single();
+    if parse::parse(&parameters.diff)?.1 {
+        output.envelope.text.push_str("\n[The labels of the markers were read as `SEARCH` and `REPLACE`.]");
+    }
+    Ok(output)
 }
 
 fn draft(scope: &FileScope, parameters: &ReplaceInFileParameters) -> Result<FileDraft, ToolFailure> {
-    let blocks = parse::parse(&parameters.diff)?;
+    let (blocks, _) = parse::parse(&parameters.diff)?;
     let old = EditSource::load(scope, &parameters.path)?.text(scope)?;
     let applied = apply(old.as_str(), &blocks, parameters.r#match.unwrap_or_default())?;
     Ok(FileDraft::Edit {
