@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use crate::call_check::Admitted;
 use crate::names;
-use crate::turn::{About, Question, ToolsDone};
+use crate::turn::{About, EffectCount, Question, ToolsDone};
 use crate::turn_io::TurnIo;
 
 /// Starts one call in a task of its own, so that a tool that panics is an error result and nothing more.
@@ -43,6 +43,16 @@ pub(crate) fn note_output(
 ) {
     let seen = fingerprint(call, &output.envelope);
     done.seen.push(seen);
+    if registry.resolve(&call.name).is_some_and(|found| has_effects(found.tool.access())) {
+        let EffectCount { took_effect, failed, denied } = &mut done.effects;
+        let count = match output.envelope.error.as_ref().map(|error| error.code.as_str()) {
+            None => took_effect,
+            Some(_) if !output.changes.is_empty() => took_effect,
+            Some("permission_denied" | "outside_workspace" | "hook_blocked") => denied,
+            Some(_) => failed,
+        };
+        *count += 1;
+    }
     if let Some(error) = &output.envelope.error
         && io.note_failure(seen) > 1
     {

@@ -124,8 +124,28 @@ pub struct ToolsDone {
     pub denied: Option<String>,
     /// What tells each call with its result from others.
     pub seen: Vec<ContentHash>,
+    /// What came of the calls that write or run something.
+    pub effects: EffectCount,
     /// What the run has used up so far.
     pub spent: Spent,
+}
+
+/// How many calls that write or run something took effect, and how many failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EffectCount {
+    /// Those that succeeded, or changed a file and then failed.
+    pub took_effect: u32,
+    /// Those that were tried and failed.
+    pub failed: u32,
+    /// Those that were not permitted.
+    pub denied: u32,
+}
+
+impl EffectCount {
+    /// Whether something was tried, and all of it failed.
+    fn nothing_changed(self) -> bool {
+        self.took_effect == 0 && self.failed + self.denied > 0
+    }
 }
 
 /// Whether a turn may end as it would.
@@ -221,6 +241,8 @@ pub enum Nudge {
     Cut,
     /// The reply was empty.
     Empty,
+    /// The model is done, but every write and command of the turn failed.
+    NothingChanged,
     /// The same call, or the same few calls in turn, had the same results again and again.
     Repeated,
 }
@@ -235,13 +257,14 @@ impl Nudge {
             Self::Cut => include_str!("../prompts/nudge_cut.md").trim_ascii_end(),
             Self::Repeated => include_str!("../prompts/nudge_repeated.md").trim_ascii_end(),
             Self::Empty => include_str!("../prompts/nudge_empty.md").trim_ascii_end(),
+            Self::NothingChanged => include_str!("../prompts/nudge_nothing_changed.md").trim_ascii_end(),
         }
     }
 
     /// What is added where the model can ask the user; nothing where it has no use for that.
     pub(crate) fn ask_text(self) -> &'static str {
         match self {
-            Self::OpenTodos | Self::NoCompletion | Self::Goal | Self::Repeated => {
+            Self::OpenTodos | Self::NoCompletion | Self::Goal | Self::Repeated | Self::NothingChanged => {
                 include_str!("../prompts/nudge_ask.md").trim_ascii_end()
             }
             Self::Cut | Self::Empty => "",
@@ -260,12 +283,14 @@ pub struct End {
     pub text: String,
     /// The answer as data, where data was asked for.
     pub output: Option<Value>,
+    /// Whether every write and command of the turn failed, and the model ended it as done nevertheless.
+    pub nothing_changed: bool,
 }
 
 impl End {
     /// An end without text of the model.
     pub(crate) fn new(outcome: Outcome, reason: Reason) -> Self {
-        Self { outcome, reason, text: String::new(), output: None }
+        Self { outcome, reason, text: String::new(), output: None, nothing_changed: false }
     }
 }
 
@@ -294,6 +319,10 @@ pub struct Turn {
     repeats: u32,
     /// How often somebody objected to the end.
     objections: u32,
+    /// What came of the writes and commands so far.
+    effects: EffectCount,
+    /// Whether the model was told that all of them failed.
+    told_of_failure: bool,
     /// How it would end.
     concluding: Option<End>,
     text: String,
@@ -313,6 +342,8 @@ impl Turn {
             recent: Vec::new(),
             repeats: 0,
             objections: 0,
+            effects: EffectCount::default(),
+            told_of_failure: false,
             concluding: None,
             text: String::new(),
             spent: Spent::default(),
@@ -410,6 +441,9 @@ impl Turn {
 
     fn tools_done(&mut self, done: ToolsDone) -> Vec<Action> {
         self.denied = done.denied;
+        self.effects.took_effect += done.effects.took_effect;
+        self.effects.failed += done.effects.failed;
+        self.effects.denied += done.effects.denied;
         if let Some(report) = done.completed {
             return self.complete(report);
         }
@@ -490,8 +524,17 @@ impl Turn {
 
     /// Ends the turn as completed unless somebody objects. What was completed before this run is beyond objection.
     fn conclude(&mut self, reason: Reason) -> Vec<Action> {
+        let nothing_changed = self.effects.nothing_changed();
+        // What was denied is no reason to try it in another way.
+        let tried = nothing_changed && self.effects.failed > 0;
+        if tried && !self.told_of_failure && self.limits.exceeded(self.replies, &self.spent).is_none() {
+            self.told_of_failure = true;
+            let mut actions = vec![Action::Nudge(Nudge::NothingChanged)];
+            actions.extend(self.build());
+            return actions;
+        }
         let text = std::mem::take(&mut self.text);
-        let end = End { text, ..End::new(Outcome::Completed, reason) };
+        let end = End { text, nothing_changed, ..End::new(Outcome::Completed, reason) };
         if self.replies == 0 {
             return self.end_as(end);
         }
@@ -537,7 +580,9 @@ impl Turn {
                     Outcome::Waiting,
                     Reason::new("goal_not_reached", "The model stopped working without reporting the goal as reached."),
                 ),
-                Nudge::OpenTodos | Nudge::NoCompletion | Nudge::Cut | Nudge::Repeated => self.answered(),
+                Nudge::OpenTodos | Nudge::NoCompletion | Nudge::Cut | Nudge::Repeated | Nudge::NothingChanged => {
+                    self.answered()
+                }
             };
         }
         if let Some(end) = self.exhausted() {

@@ -1,10 +1,12 @@
 //! How a turn is watched and stopped: numbers events and hands them to whoever listens, who may cancel.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use haft_model::{Delta, ModelError};
 use haft_text::Masker;
 use haft_types::{CallPhase, ContentHash, ConversationId, Envelope, Event, EventBody, ToolCall};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::secrets::mask_text;
@@ -29,6 +31,35 @@ pub trait EventSink: Send {
 impl<F: FnMut(&Event) + Send> EventSink for F {
     fn event(&mut self, event: &Event) {
         self(event);
+    }
+}
+
+/// A cancellation that also comes when the time of a turn is over.
+pub(crate) struct TimedCancel {
+    pub(crate) token: CancellationToken,
+    timer: Option<JoinHandle<()>>,
+}
+
+impl TimedCancel {
+    /// Cancelled with the other, or once so much time has passed.
+    pub(crate) fn new(cancel: &CancellationToken, time: Option<Duration>) -> Self {
+        let token = cancel.child_token();
+        let timer = time.map(|time| {
+            let token = token.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(time).await;
+                token.cancel();
+            })
+        });
+        Self { token, timer }
+    }
+}
+
+impl Drop for TimedCancel {
+    fn drop(&mut self) {
+        if let Some(timer) = &self.timer {
+            timer.abort();
+        }
     }
 }
 
@@ -133,6 +164,11 @@ impl<'a> TurnIo<'a> {
         self.emit(EventBody::Notice { code: code.into(), message: message.into() });
     }
 
+    /// Says that a turn ended as done in which every write and command failed.
+    pub(crate) fn tell_nothing_changed(&mut self) {
+        self.notice("nothing_changed", "Every write and command of this run failed: nothing was changed.");
+    }
+
     /// Says what was found before the turn began, or what a callback has to say.
     pub(crate) fn tell(&mut self, Notice { code, message, failed }: Notice) {
         if failed { self.error(code, message) } else { self.notice(code, message) }
@@ -224,6 +260,7 @@ mod tests {
             usage: Usage::default(),
             cost: None::<Cost>,
             structured_output: None,
+            nothing_changed: false,
         }
     }
 

@@ -352,3 +352,55 @@ fn what_was_not_read_is_read_before_the_end_but_not_beyond_a_limit() {
     let actions = turn.step(unread());
     assert_eq!((end(&actions).outcome, end(&actions).text.as_str()), (Outcome::Completed, "All done."));
 }
+
+fn tried(turn: &mut Turn, effects: EffectCount) -> Vec<Action> {
+    turn.step(Input::Replied(reply("", vec![call("a")])));
+    let actions = turn.step(Input::ToolsDone(ToolsDone { effects, ..ToolsDone::default() }));
+    turn.step(Input::Built);
+    actions
+}
+
+const FAILED: EffectCount = EffectCount { took_effect: 0, failed: 1, denied: 0 };
+
+#[test]
+fn who_is_done_after_nothing_but_failures_is_told_once_and_then_marked() {
+    let mut turn = begun(TurnLimits::default());
+    tried(&mut turn, FAILED);
+    tried(&mut turn, FAILED);
+    let told = turn.step(Input::Replied(reply("Done.", vec![])));
+    assert_eq!(told, [Action::Nudge(Nudge::NothingChanged), Action::BuildRequest]);
+    turn.step(Input::Built);
+    turn.step(Input::Replied(reply("Done.", vec![])));
+    let actions = turn.step(Input::Concluded(Conclusion::Accepted { output: None }));
+    assert!(matches!(&actions[..], [Action::End(end)] if end.nothing_changed), "{actions:?}");
+}
+
+#[test]
+fn one_success_an_answer_or_a_denial_is_no_failure() {
+    let succeeded = EffectCount { took_effect: 1, ..EffectCount::default() };
+    let denied = EffectCount { denied: 1, ..EffectCount::default() };
+    for (effects, marked) in [
+        (vec![FAILED, succeeded], false),
+        (vec![succeeded, FAILED], false),
+        (vec![EffectCount::default()], false),
+        // It is marked, but nobody is asked to try it in another way.
+        (vec![denied], true),
+    ] {
+        let mut turn = begun(TurnLimits::default());
+        for one in &effects {
+            tried(&mut turn, *one);
+        }
+        assert!(matches!(turn.step(Input::Replied(reply("Done.", vec![])))[..], [Action::Conclude(_)]), "{effects:?}");
+        let actions = turn.step(Input::Concluded(Conclusion::Accepted { output: None }));
+        assert!(matches!(&actions[..], [Action::End(end)] if end.nothing_changed == marked), "{actions:?}");
+    }
+}
+
+#[test]
+fn a_limit_leaves_no_room_for_the_note_but_for_the_mark() {
+    let mut turn = begun(TurnLimits { turns: Some(2), ..TurnLimits::default() });
+    tried(&mut turn, FAILED);
+    turn.step(Input::Replied(reply("Done.", vec![])));
+    let actions = turn.step(Input::Concluded(Conclusion::Accepted { output: None }));
+    assert!(matches!(&actions[..], [Action::End(end)] if end.nothing_changed), "{actions:?}");
+}

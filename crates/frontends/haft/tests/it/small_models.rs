@@ -79,3 +79,56 @@ fn two_calls_in_turn_are_a_loop() {
     });
     assert!(note, "the model is told");
 }
+
+#[test]
+fn success_claimed_after_refused_edits_is_doubted_once_and_marked() {
+    let edit = |old: &str| Reply::call("edit_file", json!({"path": "letter.txt", "old_text": old, "new_text": "x"}));
+    let claim = || Reply::text("The file `letter.txt` has been updated successfully.");
+    let failing = rig([edit("We receive"), edit("we receive"), claim(), claim()]);
+    let ran = failing.task(&["correct the letter"]);
+    let result = ran.result();
+    assert_eq!((ran.code(), &result["outcome"], &result["nothing_changed"]), (0, &json!("completed"), &json!(true)));
+    assert!(ran.events().iter().any(|event| event["type"] == "notice" && event["code"] == "nothing_changed"));
+    let sent = failing.server.generations();
+    assert_eq!(sent.len(), 4);
+    assert!(sent[3].seen().unwrap().last_contains("Nothing has been changed"), "the model is told");
+    // A command that fails is no success either, and people read of it.
+    let run = || Reply::call("execute_command", json!({"command": "exit 1"}));
+    let rig = rig([run(), claim(), claim()]);
+    let ran = rig.run(&["run", "--permission-mode", "yolo", "correct the letter"]);
+    assert!(ran.code() == 0 && ran.stderr().contains("nothing was changed"), "{}", ran.stderr());
+}
+
+#[test]
+fn a_doubted_model_that_then_succeeds_is_not_marked() {
+    let edit = |old: &str| Reply::call("edit_file", json!({"path": "letter.txt", "old_text": old, "new_text": "They"}));
+    let rig = rig([edit("We"), Reply::text("Done."), edit("we"), Reply::text("Done.")]);
+    let ran = rig.task(&["correct the letter"]);
+    assert_eq!((ran.code(), ran.result().get("nothing_changed")), (0, None));
+    assert_eq!(rig.server.generations().len(), 4);
+}
+
+#[test]
+fn an_answer_without_writes_is_what_it_is() {
+    let rig = rig([Reply::call("read_file", json!({"path": "nope.txt"})), Reply::text("There is no such file.")]);
+    let ran = rig.task(&["look"]);
+    assert_eq!((ran.code(), ran.result().get("nothing_changed")), (0, None));
+    assert_eq!(rig.server.generations().len(), 2);
+}
+
+/// The server would need a minute for this reply, and the command would, too.
+#[test]
+fn the_wall_time_ends_a_request_and_a_command_in_the_middle() {
+    let slow = Reply { delta_chars: Some(1), delta_delay_ms: 1_000, ..Reply::text("x".repeat(60)) };
+    let late = Reply { delay_ms: 60_000, ..Reply::text("Late.") };
+    let command = Reply::call("execute_command", json!({"command": "sleep 60"}));
+    for reply in [slow, late, command] {
+        let rig = rig([reply, Reply::text("Done.")]);
+        let begun = std::time::Instant::now();
+        let ran = rig.task(&["--max-wall-time", "2", "wait"]);
+        assert_eq!((ran.code(), &ran.result()["code"]), (4, &json!("max_wall_time")), "{}", ran.result());
+        // Not a measurement: anything but the end of the minute will do.
+        assert!(begun.elapsed().as_secs() < 45, "it waited for the end");
+        assert_eq!(rig.server.generations().len(), 1);
+    }
+}
