@@ -20,7 +20,7 @@ use haft_types::{
 use tokio_util::sync::CancellationToken;
 
 use crate::call_check::{self, Admitted};
-use crate::calls;
+use crate::calls::{self, CallFate};
 use crate::driver::{TurnHost, drive, failed, take_reply, turn_result};
 use crate::meter::Meter;
 use crate::names;
@@ -216,9 +216,13 @@ impl TurnHost for BaseLoop {
                 Ok(Admitted { call, tool, arguments }) => {
                     let context = ToolContext::bare(&self.folder, &call.id, io.cancel.clone());
                     let output = self.registry.call(tool.as_ref(), &context, arguments).await;
+                    calls::count_effect(&call, CallFate::of(&output), &self.registry, &mut done.effects);
                     (call, output)
                 }
-                Err(refused) => (refused.call, refused.envelope.into()),
+                Err(refused) => {
+                    calls::count_effect(&refused.call, CallFate::NotRun, &self.registry, &mut done.effects);
+                    (refused.call, refused.envelope.into())
+                }
             };
             calls::note_output(&call, &mut output, &mut done, &self.registry, io);
             self.answer(&call, output.envelope, io);

@@ -43,16 +43,6 @@ pub(crate) fn note_output(
 ) {
     let seen = fingerprint(call, &output.envelope);
     done.seen.push(seen);
-    if registry.resolve(&call.name).is_some_and(|found| has_effects(found.tool.access())) {
-        let EffectCount { took_effect, failed, denied } = &mut done.effects;
-        let count = match output.envelope.error.as_ref().map(|error| error.code.as_str()) {
-            None => took_effect,
-            Some(_) if !output.changes.is_empty() => took_effect,
-            Some("permission_denied" | "outside_workspace" | "hook_blocked") => denied,
-            Some(_) => failed,
-        };
-        *count += 1;
-    }
     if let Some(error) = &output.envelope.error
         && io.note_failure(seen) > 1
     {
@@ -77,6 +67,33 @@ pub(crate) fn note_output(
             io.emit(EventBody::Completion { result: result.clone(), command: command.clone() });
             done.completed = Some(result.clone());
         }
+    }
+}
+
+/// Counts what came of a call that may write or run something.
+pub(crate) fn count_effect(call: &ToolCall, fate: CallFate, registry: &Registry, counts: &mut EffectCount) {
+    if registry.resolve(&call.name).is_some_and(|found| has_effects(found.tool.access())) {
+        match fate {
+            CallFate::TookEffect => counts.took_effect += 1,
+            CallFate::Failed => counts.failed += 1,
+            CallFate::NotRun => counts.not_run += 1,
+        }
+    }
+}
+
+/// What became of a call.
+pub(crate) enum CallFate {
+    TookEffect,
+    Failed,
+    /// It was malformed, or not permitted.
+    NotRun,
+}
+
+impl CallFate {
+    /// That of a call that ran. One that changed files before it failed has taken effect.
+    pub(crate) fn of(output: &ToolOutput) -> Self {
+        let failed = output.envelope.error.is_some() && output.changes.is_empty();
+        if failed { Self::Failed } else { Self::TookEffect }
     }
 }
 

@@ -137,14 +137,14 @@ pub struct EffectCount {
     pub took_effect: u32,
     /// Those that were tried and failed.
     pub failed: u32,
-    /// Those that were not permitted.
-    pub denied: u32,
+    /// Those that did not run: malformed, or not permitted.
+    pub not_run: u32,
 }
 
 impl EffectCount {
     /// Whether something was tried, and all of it failed.
     fn nothing_changed(self) -> bool {
-        self.took_effect == 0 && self.failed + self.denied > 0
+        self.took_effect == 0 && self.failed + self.not_run > 0
     }
 }
 
@@ -443,7 +443,7 @@ impl Turn {
         self.denied = done.denied;
         self.effects.took_effect += done.effects.took_effect;
         self.effects.failed += done.effects.failed;
-        self.effects.denied += done.effects.denied;
+        self.effects.not_run += done.effects.not_run;
         if let Some(report) = done.completed {
             return self.complete(report);
         }
@@ -525,7 +525,7 @@ impl Turn {
     /// Ends the turn as completed unless somebody objects. What was completed before this run is beyond objection.
     fn conclude(&mut self, reason: Reason) -> Vec<Action> {
         let nothing_changed = self.effects.nothing_changed();
-        // What was denied is no reason to try it in another way.
+        // What did not run was said at once; what was denied is no reason to try it in another way.
         let tried = nothing_changed && self.effects.failed > 0;
         if tried && !self.told_of_failure && self.limits.exceeded(self.replies, &self.spent).is_none() {
             self.told_of_failure = true;

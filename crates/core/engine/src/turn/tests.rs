@@ -360,7 +360,7 @@ fn tried(turn: &mut Turn, effects: EffectCount) -> Vec<Action> {
     actions
 }
 
-const FAILED: EffectCount = EffectCount { took_effect: 0, failed: 1, denied: 0 };
+const FAILED: EffectCount = EffectCount { took_effect: 0, failed: 1, not_run: 0 };
 
 #[test]
 fn who_is_done_after_nothing_but_failures_is_told_once_and_then_marked() {
@@ -378,7 +378,7 @@ fn who_is_done_after_nothing_but_failures_is_told_once_and_then_marked() {
 #[test]
 fn one_success_an_answer_or_a_denial_is_no_failure() {
     let succeeded = EffectCount { took_effect: 1, ..EffectCount::default() };
-    let denied = EffectCount { denied: 1, ..EffectCount::default() };
+    let denied = EffectCount { not_run: 1, ..EffectCount::default() };
     for (effects, marked) in [
         (vec![FAILED, succeeded], false),
         (vec![succeeded, FAILED], false),
