@@ -20,6 +20,5 @@ pub(crate) mod pattern;
 pub(crate) mod read_file;
 pub(crate) mod replace_in_file;
 pub(crate) mod search_files;
-pub(crate) mod undo_edit;
 pub(crate) mod walk;
 pub(crate) mod write_to_file;

@@ -10,6 +10,6 @@ use haft_tool::{DocumentReader, Tool};
 pub struct Readers {
     /// Takes the text out of documents, for `read_file`, `count_tokens` and `extract_to_text`.
     pub documents: Option<Arc<dyn DocumentReader>>,
-    /// Lists definitions: the tool `list_code_definition_names`.
-    pub outline: Option<Arc<dyn Tool>>,
+    /// Tools that stand among the built-in ones, such as `undo_edit`, in order.
+    pub tools: Vec<Arc<dyn Tool>>,
 }

@@ -6,6 +6,7 @@ mod outline;
 mod permission;
 mod previews;
 mod small_models;
+mod undo_edit;
 
 use std::fmt::Write as _;
 

@@ -12,8 +12,9 @@ use crate::files::disk::{DiskError, mtime_ns};
 use crate::files::pattern::FilePattern;
 use crate::files::walk;
 use crate::files::walk::GitFolder;
+use crate::on_files::OnFiles;
 use crate::prelude::*;
-use crate::scope::{FileScope, OnFiles};
+use crate::scope::FileScope;
 use crate::{paths, visible};
 
 const NAME: &str = "glob";

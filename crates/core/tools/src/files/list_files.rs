@@ -8,8 +8,9 @@ use ignore::{DirEntry, WalkBuilder};
 use crate::files::disk::DiskError;
 use crate::files::walk;
 use crate::files::walk::GitFolder;
+use crate::on_files::OnFiles;
 use crate::prelude::*;
-use crate::scope::{FileScope, OnFiles};
+use crate::scope::FileScope;
 use crate::{paths, visible};
 
 const NAME: &str = "list_files";

@@ -16,9 +16,10 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 
 use crate::files::disk::{self, DiskError};
 use crate::files::pattern::FilePattern;
+use crate::on_files::OnFiles;
 use crate::paths;
 use crate::prelude::*;
-use crate::scope::{FileScope, OnFiles};
+use crate::scope::FileScope;
 
 use collect::{Collected, Trouble};
 use reader::{MAX_LINE, SearchedFile};
