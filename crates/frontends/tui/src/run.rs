@@ -14,6 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
+use crate::READING;
 use crate::app::{App, AppInput, Effect, Setup};
 use crate::line::StyledLine;
 use crate::link::{Operation, TerminalSide, UiMessage};
@@ -22,8 +23,6 @@ use crate::terminal::{self, RawTerminal};
 
 /// The shortest time between two drawings that no key asked for.
 const FRAME: Duration = Duration::from_millis(33);
-/// How long a question stands before a key answers it.
-const READING: Duration = Duration::from_millis(600);
 /// How many messages are taken in before anything is drawn.
 const AT_ONCE: usize = 512;
 
