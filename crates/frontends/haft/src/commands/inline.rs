@@ -9,7 +9,6 @@ use haft_permission::{PermissionRequest, Verdict};
 use haft_project::commands::PromptPiece;
 use haft_sandbox::{Capture, CommandExit, CommandSpec, Sandbox};
 use haft_text::{CutLimits, Masker, sanitise_bytes};
-use haft_tool::Workspace;
 use haft_types::{Decision, PermissionMode};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -51,20 +50,10 @@ impl InlineCommands<'_> {
         Ok(prompt)
     }
 
-    fn workspace(&self) -> Workspace {
-        Workspace {
-            root: self.project.root.clone(),
-            extra: Vec::new(),
-            cwd: self.project.cwd.clone(),
-            spill: self.places.spill(),
-            journal: self.places.journal(),
-        }
-    }
-
     async fn sandbox(&self) -> anyhow::Result<Sandbox> {
         let rules = self.rules(haft_permission::Confinement::None)?;
         let mut config = self.config.sandbox.clone();
-        config.hidden.extend(rules.unreadable(&self.workspace()));
+        config.hidden.extend(rules.unreadable(&wiring::workspace(self.places, self.project)));
         config.hidden.extend(wiring::ProjectPolicy::of(&self.project.root).hidden);
         Ok(set_up_sandbox(self.places, &config, self.mode, vec![self.project.root.clone()]).await?)
     }
@@ -75,7 +64,8 @@ impl InlineCommands<'_> {
     }
 
     async fn output(&self, line: &str, sandbox: &Sandbox) -> anyhow::Result<String> {
-        let verdict = self.rules(confinement(sandbox))?.decide(&PermissionRequest::command(line), &self.workspace());
+        let workspace = wiring::workspace(self.places, self.project);
+        let verdict = self.rules(confinement(sandbox))?.decide(&PermissionRequest::command(line), &workspace);
         self.permitted(line, &verdict).await?;
         let host = wiring::environment();
         let command = CommandSpec {
