@@ -115,6 +115,10 @@ impl PlainDriver {
     }
 
     fn interrupt(&mut self) -> io::Result<()> {
+        if let Some(id) = self.app.newest_shell() {
+            drop(self.side.operations.send(Operation::Stop(id)));
+            return self.say(text!("plain-interrupting"));
+        }
         if self.busy {
             drop(self.side.operations.send(Operation::Interrupt));
             return self.say(text!("plain-interrupting"));
@@ -154,6 +158,11 @@ impl PlainDriver {
             }
             UiMessage::Told { text } => {
                 self.take(AppInput::Told(text))?;
+                self.prompt()
+            }
+            UiMessage::Running { id, line } => self.take(AppInput::Running { id, line }),
+            UiMessage::Ran { id, text } => {
+                self.take(AppInput::Ran { id, text })?;
                 self.prompt()
             }
             UiMessage::Opened { text } => {
@@ -389,6 +398,10 @@ fn put(text: &str) -> io::Result<()> {
 
 /// What is printed for an event in addition to what every interface prints.
 fn told(event: &Event) -> Vec<String> {
+    if let (haft_agent::MAIN, EventBody::Retry { attempt, delay_ms, reason, .. }) = (&*event.agent, &event.body) {
+        let wait = delay_ms.div_ceil(1000);
+        return vec![text::clean(&text!("plain-retry", attempt, wait, reason))];
+    }
     let EventBody::ToolCall { name, phase: CallPhase::Finished, arguments: Some(arguments), .. } = &event.body else {
         return Vec::new();
     };
