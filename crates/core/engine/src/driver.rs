@@ -91,7 +91,10 @@ pub(crate) async fn drive<H: TurnHost>(
                     turn.note_spent(host.meter().spent());
                 }
                 Action::RunTools(calls) => next = host.run_calls(calls, turn.replies(), io).await?,
-                Action::Nudge(nudge) => host.append_note(host.nudge_text(nudge, turn.replies())).await?,
+                Action::Nudge(nudge) => {
+                    io.notice("nudge", nudge.notice(turn.nudges()));
+                    host.append_note(host.nudge_text(nudge, turn.replies())).await?;
+                }
                 Action::Correct(text) => host.append_note(text).await?,
                 Action::Conclude(end) => {
                     next = Input::Concluded(host.conclude(&end, turn.objections(), io).await);

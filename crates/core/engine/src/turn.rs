@@ -104,8 +104,8 @@ pub struct Replied {
 /// Why a reply without calls does not end the turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfinished {
-    /// The TODO list has items that are not done.
-    OpenTodos,
+    /// So many items of the TODO list are not done.
+    OpenTodos(usize),
     /// The model writes its calls as text and says by a call of its own when it is done: without one it is not, or its call
     /// could not be read.
     NoCompletion,
@@ -231,8 +231,8 @@ pub enum Action {
 /// A note by which the engine keeps the model going.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nudge {
-    /// The reply had no call, but TODO items are open.
-    OpenTodos,
+    /// The reply had no call, but so many TODO items are open.
+    OpenTodos(usize),
     /// The reply had no call, and the task was not reported as done.
     NoCompletion,
     /// The reply had no call, but the goal was not reported as reached.
@@ -251,7 +251,7 @@ impl Nudge {
     /// The text the model reads.
     pub fn text(self) -> &'static str {
         match self {
-            Self::OpenTodos => include_str!("../prompts/nudge_open_todos.md").trim_ascii_end(),
+            Self::OpenTodos(_) => include_str!("../prompts/nudge_open_todos.md").trim_ascii_end(),
             Self::NoCompletion => include_str!("../prompts/nudge_no_completion.md").trim_ascii_end(),
             Self::Goal => include_str!("../prompts/nudge_goal.md").trim_ascii_end(),
             Self::Cut => include_str!("../prompts/nudge_cut.md").trim_ascii_end(),
@@ -261,10 +261,24 @@ impl Nudge {
         }
     }
 
+    /// What people read of it, where it is the so-many-th in a row.
+    pub(crate) fn notice(self, count: u32) -> String {
+        let what = match self {
+            Self::OpenTodos(1) => "1 TODO item open".to_owned(),
+            Self::OpenTodos(items) => format!("{items} TODO items open"),
+            Self::NoCompletion => "the task was not reported as done".to_owned(),
+            Self::Goal => "the goal was not reported as reached".to_owned(),
+            Self::Cut => "the reply was cut by the output limit".to_owned(),
+            Self::Empty => "the reply was empty".to_owned(),
+            Self::Repeated => return "the same call had the same result again and again".to_owned(),
+        };
+        format!("{what}, asking the model to continue, {count} of {NUDGES_IN_A_ROW}")
+    }
+
     /// What is added where the model can ask the user; nothing where it has no use for that.
     pub(crate) fn ask_text(self) -> &'static str {
         match self {
-            Self::OpenTodos | Self::NoCompletion | Self::Goal | Self::Repeated | Self::NothingChanged => {
+            Self::OpenTodos(_) | Self::NoCompletion | Self::Goal | Self::Repeated | Self::NothingChanged => {
                 include_str!("../prompts/nudge_ask.md").trim_ascii_end()
             }
             Self::Cut | Self::Empty => "",
@@ -350,6 +364,11 @@ impl Turn {
         }
     }
 
+    /// How often in a row the model was asked to go on.
+    pub(crate) fn nudges(&self) -> u32 {
+        self.nudges
+    }
+
     /// Where it stands.
     pub fn state(&self) -> TurnState {
         self.state
@@ -432,7 +451,7 @@ impl Turn {
             return self.nudge(Nudge::Empty);
         }
         match reply.unfinished {
-            Some(Unfinished::OpenTodos) => self.nudge(Nudge::OpenTodos),
+            Some(Unfinished::OpenTodos(count)) => self.nudge(Nudge::OpenTodos(count)),
             Some(Unfinished::NoCompletion) => self.nudge(Nudge::NoCompletion),
             Some(Unfinished::Goal) if self.denied.is_none() => self.nudge(Nudge::Goal),
             Some(Unfinished::Goal) | None => self.answered(),
@@ -580,7 +599,7 @@ impl Turn {
                     Outcome::Waiting,
                     Reason::new("goal_not_reached", "The model stopped working without reporting the goal as reached."),
                 ),
-                Nudge::OpenTodos | Nudge::NoCompletion | Nudge::Cut | Nudge::Repeated | Nudge::NothingChanged => {
+                Nudge::OpenTodos(_) | Nudge::NoCompletion | Nudge::Cut | Nudge::Repeated | Nudge::NothingChanged => {
                     self.answered()
                 }
             };

@@ -179,11 +179,11 @@ impl Session {
             Some(Unfinished::Goal)
         } else if self.config.model.tool_protocol.is_text() && completes {
             Some(Unfinished::NoCompletion)
-        } else if self.rank == Rank::Sub {
-            // The list is the main agent's.
+        } else if self.rank == Rank::Sub || !self.transcript.round_used(names::TODO_WRITE) {
+            // The list is the main agent's, and a round that did not touch it is about something else.
             None
         } else {
-            self.prompt.todo().has_open_items().await.then_some(Unfinished::OpenTodos)
+            Some(self.prompt.todo().open_items().await).filter(|open| *open > 0).map(Unfinished::OpenTodos)
         }
     }
 

@@ -88,9 +88,10 @@ fn a_denial_that_the_model_worked_around_is_forgotten() {
 #[test]
 fn open_todos_are_nudged_three_times_in_a_row_at_most() {
     let mut turn = begun(TurnLimits::default());
-    let answer = || Input::Replied(Replied { unfinished: Some(Unfinished::OpenTodos), ..reply("Half done.", vec![]) });
+    let answer =
+        || Input::Replied(Replied { unfinished: Some(Unfinished::OpenTodos(2)), ..reply("Half done.", vec![]) });
     for _ in 0..3 {
-        assert_eq!(turn.step(answer()), [Action::Nudge(Nudge::OpenTodos), Action::BuildRequest]);
+        assert_eq!(turn.step(answer()), [Action::Nudge(Nudge::OpenTodos(2)), Action::BuildRequest]);
         turn.step(Input::Built);
     }
     assert_eq!(end(&turn.step(answer())).outcome, Outcome::Completed);
@@ -114,9 +115,11 @@ fn without_completion_a_text_protocol_is_nudged_and_ends_as_answered() {
 fn a_tool_call_resets_the_nudges() {
     let mut turn = begun(TurnLimits::default());
     for _ in 0..5 {
-        let actions = turn
-            .step(Input::Replied(Replied { unfinished: Some(Unfinished::OpenTodos), ..reply("Half done.", vec![]) }));
-        assert_eq!(actions, [Action::Nudge(Nudge::OpenTodos), Action::BuildRequest]);
+        let actions = turn.step(Input::Replied(Replied {
+            unfinished: Some(Unfinished::OpenTodos(2)),
+            ..reply("Half done.", vec![])
+        }));
+        assert_eq!(actions, [Action::Nudge(Nudge::OpenTodos(2)), Action::BuildRequest]);
         turn.step(Input::Built);
         turn.step(Input::Replied(reply("", vec![call("a")])));
         turn.step(Input::ToolsDone(ToolsDone::default()));

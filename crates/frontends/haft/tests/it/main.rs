@@ -82,6 +82,7 @@ mod terminal_kept;
 mod terminal_plain;
 mod terminal_setup;
 mod terminal_text;
+mod terminal_waiting;
 mod text_protocols;
 mod turns;
 mod undo;
