@@ -270,7 +270,8 @@ impl Nudge {
             Self::Goal => "the goal was not reported as reached".to_owned(),
             Self::Cut => "the reply was cut by the output limit".to_owned(),
             Self::Empty => "the reply was empty".to_owned(),
-            Self::Repeated => return "the same call had the same result again and again".to_owned(),
+            Self::Repeated => return "the same calls had the same results again and again".to_owned(),
+            Self::NothingChanged => return "every write and command failed, asking the model to look again".to_owned(),
         };
         format!("{what}, asking the model to continue, {count} of {NUDGES_IN_A_ROW}")
     }
