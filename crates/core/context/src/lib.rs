@@ -21,6 +21,7 @@
 //! #     provider: "mock".into(), name: "model".into(), api: Api::OpenaiChat, context_window: 200_000,
 //! #     max_output_tokens: Some(8_192), price: None, cache: CacheRule::default(),
 //! #     tool_protocol: ToolProtocol::Native, capabilities: Capabilities::default(), tokenizer_factor: 1.0,
+//! #     profile: haft_types::ModelProfile::Full,
 //! # };
 //! # let counter = Bytes;
 //! # let id = |name: &str| MessageId::derived(ContentHash::of(name.as_bytes()));
@@ -133,7 +134,7 @@ pub use build::reminders::{
     folder_notes_text, tagged, todo_text, untagged, useful_text,
 };
 pub use build::system::{
-    Environment, PromptSections, RoleText, SystemInput, SystemSection, render_system, system_entry,
+    Environment, PromptSections, RoleText, SystemInput, SystemSection, render_small_system, render_system, system_entry,
 };
 pub use build::transcript::{Labels, transcript};
 pub use build::vision::vision_request;

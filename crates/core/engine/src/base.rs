@@ -19,7 +19,7 @@ use haft_types::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::call_check::{self, Admitted};
+use crate::call_check::{self, Admitted, Refused};
 use crate::calls::{self, CallFate};
 use crate::driver::{TurnHost, drive, failed, take_reply, turn_result};
 use crate::meter::Meter;
@@ -212,6 +212,10 @@ impl TurnHost for BaseLoop {
             if io.cancel.is_cancelled() {
                 return Ok(Input::Cancelled);
             }
+            let checked = checked.and_then(|admitted| match call_check::completion_objection(&admitted.call, &done) {
+                Some(envelope) => Err(Box::new(Refused { call: admitted.call, envelope, denied: false })),
+                None => Ok(admitted),
+            });
             let (call, mut output) = match checked {
                 Ok(Admitted { call, tool, arguments }) => {
                     let context = ToolContext::bare(&self.folder, &call.id, io.cancel.clone());

@@ -8,6 +8,7 @@ use haft_tool::{Registry, Resolved, Tool};
 use haft_types::{Envelope, StopReason, ToolCall};
 use serde_json::Value;
 
+use crate::turn::ToolsDone;
 use crate::{calls, names, secrets, strict_json};
 
 /// A call that makes sense.
@@ -29,8 +30,6 @@ pub(crate) struct Refused {
 struct ReplyFacts<'a> {
     /// Why the model stopped.
     stop: &'a StopReason,
-    /// How many calls the reply has.
-    calls: usize,
     /// Whether the call is its last one.
     last: bool,
 }
@@ -42,7 +41,7 @@ pub(crate) fn admit_all(
     registry: &Registry,
 ) -> Vec<Result<Admitted, Box<Refused>>> {
     let count = calls.len();
-    let facts = |index| ReplyFacts { stop, calls: count, last: index + 1 == count };
+    let facts = |index| ReplyFacts { stop, last: index + 1 == count };
     calls.into_iter().enumerate().map(|(index, call)| admit(call, &facts(index), registry)).collect()
 }
 
@@ -84,14 +83,23 @@ fn admit(call: ToolCall, reply: &ReplyFacts<'_>, registry: &Registry) -> Result<
     if let Some(envelope) = tool.refusal(&arguments) {
         return refuse(call, envelope);
     }
-    if call.name == names::COMPLETE && reply.calls > 1 {
-        let message = format!(
-            "`{}` must be the only call of a reply. Look at the other results first, then call it alone.",
-            names::COMPLETE
-        );
-        return refuse(call, Envelope::failure("not_alone", message));
+    if call.name == names::COMPLETE && !reply.last {
+        return refuse(call, not_alone());
     }
     Ok(Admitted { tool: Arc::clone(tool), call, arguments })
+}
+
+/// Why the task is not taken for done after the other calls of a reply. It is, where all of them came before and succeeded.
+pub(crate) fn completion_objection(call: &ToolCall, before: &ToolsDone) -> Option<Envelope> {
+    (call.name == names::COMPLETE && before.any_failed).then(not_alone)
+}
+
+fn not_alone() -> Envelope {
+    let message = format!(
+        "`{}` did not run: it must be the last call of a reply, and the calls before it must succeed. Look at their results first, then call it alone.",
+        names::COMPLETE
+    );
+    Envelope::failure("not_alone", message)
 }
 
 /// Why arguments that came after the check cannot stand: they pass the same as those of the model.

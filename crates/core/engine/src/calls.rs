@@ -43,6 +43,7 @@ pub(crate) fn note_output(
 ) {
     let seen = fingerprint(call, &output.envelope);
     done.seen.push(seen);
+    done.any_failed |= output.envelope.error.is_some();
     if let Some(error) = &output.envelope.error
         && io.note_failure(seen) > 1
     {
@@ -51,6 +52,12 @@ pub(crate) fn note_output(
         output.envelope.text = format!(
             "{text}\n[The same call failed in the same way before, and it will again: do not repeat it. {advice}]"
         );
+    }
+    if haft_model::was_read_from_text(call) {
+        output
+            .envelope
+            .text
+            .push_str("\n[This call was read from the text of your reply. Make calls as tool calls, not as text.]");
     }
     match &output.flow {
         TurnFlow::Continue => {}

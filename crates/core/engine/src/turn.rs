@@ -124,6 +124,8 @@ pub struct ToolsDone {
     pub denied: Option<String>,
     /// What tells each call with its result from others.
     pub seen: Vec<ContentHash>,
+    /// Whether a call failed.
+    pub any_failed: bool,
     /// What came of the calls that write or run something.
     pub effects: EffectCount,
     /// What the run has used up so far.

@@ -5,7 +5,7 @@ mod builtin;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use haft_types::{Api, CacheKind, CacheRule, ModelSpec, Price};
+use haft_types::{Api, CacheKind, CacheRule, ModelProfile, ModelSpec, Price};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -190,17 +190,19 @@ impl Catalogue {
             Some(written) => Price { cache_write: Some(written), ..price },
             None => price,
         });
+        let context_window = model.context_window.unwrap_or(ModelSpec::DEFAULT_WINDOW);
         let spec = ModelSpec {
             provider: provider_name.to_owned(),
             name: model_name.to_owned(),
             api: provider.api,
-            context_window: model.context_window.unwrap_or(ModelSpec::DEFAULT_WINDOW),
+            context_window,
             max_output_tokens: model.max_output_tokens,
             price,
             cache,
             tool_protocol: model.tool_protocol.unwrap_or_default(),
             capabilities: model.capabilities.unwrap_or_default(),
             tokenizer_factor: model.tokenizer_factor.unwrap_or(1.0),
+            profile: model.profile.unwrap_or_else(|| ModelProfile::of_window(context_window)),
         };
         Ok(Declared { spec, provider: provider.clone(), extra_body })
     }

@@ -14,7 +14,7 @@ use crate::catalogue::Declared;
 use crate::config::RetryConfig;
 use crate::encoding::BodyEncoding;
 use crate::error::ModelError;
-use crate::protocol::read_calls;
+use crate::protocol::{read_calls, read_unasked};
 use crate::reply::{Delta, Reply};
 use crate::retry::Backoff;
 use crate::secret::Secret;
@@ -114,6 +114,7 @@ impl Client {
         loop {
             let decoder = wire::decoder(self.spec.api, ids.clone());
             let decoder = read_calls(decoder, self.spec.tool_protocol, &request.tools, ids.clone());
+            let decoder = read_unasked(decoder, &self.spec, request, ids.clone());
             let tried = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Err(ModelError::Cancelled),

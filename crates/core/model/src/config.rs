@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use haft_types::{Api, CacheRule, Capabilities, Price, ToolProtocol};
+use haft_types::{Api, CacheRule, Capabilities, ModelProfile, Price, ToolProtocol};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -97,6 +97,9 @@ pub struct ModelConfig {
     /// What a token costs that is written to the cache for an hour, in USD per million; used when `cache.ttl` is `1h`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write_1h: Option<f64>,
+    /// How much it is given at once: `full` or `small`; by default what its window says.
+    #[serde(default)]
+    pub profile: Option<ModelProfile>,
     /// Its tokens for each token of `o200k`, the tokenizer everything is counted with; corrected from its replies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokenizer_factor: Option<f64>,

@@ -36,7 +36,7 @@ pub use client::Client;
 pub use config::{ModelConfig, ProviderConfig, RetryConfig};
 pub use encoding::BodyEncoding;
 pub use error::ModelError;
-pub use protocol::{TextEvent, TextParser, call_format, was_left_open, written_call};
+pub use protocol::{TextEvent, TextParser, call_format, was_left_open, was_read_from_text, written_call};
 pub use reply::{Delta, Reply};
 pub use secret::Secret;
 pub use tokens::O200k;

@@ -12,6 +12,7 @@ mod lower;
 mod prompt;
 mod react;
 mod reply;
+mod unasked;
 mod values;
 mod xml;
 
@@ -23,6 +24,8 @@ use haft_types::{ToolCall, ToolProtocol, ToolSpec};
 pub(crate) use lower::{Joined, ThoughtMaker, lower};
 pub use prompt::{call_format, written_call};
 pub(crate) use reply::read_calls;
+pub(crate) use unasked::read_unasked;
+pub use unasked::was_read_from_text;
 
 /// What `Action: Finish[…]` stands for, where it is offered.
 const COMPLETION: &str = "attempt_completion";

@@ -70,14 +70,23 @@ pub struct Manual {
     pub example: &'static str,
     /// A rule for its use that no schema can say; empty when there is none.
     pub guideline: &'static str,
+    /// The description for small models; empty where the whole one is short enough.
+    pub short: &'static str,
     /// Its other names.
     pub aliases: &'static [Alias],
 }
 
 impl Manual {
     /// Nothing to say of a tool that somebody else made.
-    pub const NONE: Self =
-        Self { group: Group::Others, set: Set::Default, example_of: "", example: "", guideline: "", aliases: &[] };
+    pub const NONE: Self = Self {
+        group: Group::Others,
+        set: Set::Default,
+        example_of: "",
+        example: "",
+        guideline: "",
+        short: "",
+        aliases: &[],
+    };
 
     /// A built-in tool of this group.
     pub const fn of(group: Group) -> Self {

@@ -26,7 +26,7 @@ fn by_default(set: Set) -> Offer {
 }
 
 /// Profiles that are built in.
-pub const PROFILES: [&str; 3] = ["default", "minimal", "read-only"];
+pub const PROFILES: [&str; 4] = ["default", "minimal", "small", "read-only"];
 
 /// Not the name of a tool, a group or a profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -146,6 +146,11 @@ impl Registry {
                     let offer =
                         if tool.spec().name == COMPLETION { Offer::Always } else { by_default(tool.manual().set) };
                     MINIMAL.contains(&tool.spec().name.as_str()).then_some(offer)
+                }),
+                // The others stay callable by their names, and cost nothing.
+                "small" => all(&|tool| {
+                    let offered = MINIMAL.contains(&tool.spec().name.as_str());
+                    Some(if offered { by_default(tool.manual().set) } else { Offer::Unmentioned })
                 }),
                 "read-only" => all(&|tool| always(matches!(tool.access(), Access::Read | Access::State))),
                 part => return self.choose_part(part, chosen).ok_or_else(|| self.unknown(choice, profiles)),

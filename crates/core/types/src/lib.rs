@@ -43,7 +43,7 @@ pub use hook::HookPoint;
 pub use id::{Clock, ConversationId, IdSource, MessageId, ShortId, file_name};
 pub use mark::{MarkAction, MarkReport};
 pub use message::{Entry, LlmMetadata, Message, Metadata, Origin, Role};
-pub use model::{Api, CacheKind, CacheMatch, CacheRule, Capabilities, ModelSpec, ToolProtocol};
+pub use model::{Api, CacheKind, CacheMatch, CacheRule, Capabilities, ModelProfile, ModelSpec, ToolProtocol};
 pub use outcome::{Outcome, StopReason};
 pub use part::{Image, Part, Thinking, ToolCall, ToolResult};
 pub use permission::{Decision, PROTECTED, PermissionMode, STEERING, UnknownMode};

@@ -224,6 +224,30 @@ pub struct ModelSpec {
     /// Its tokens for each token of `o200k`, with which everything is counted.
     #[serde(default = "one")]
     pub tokenizer_factor: f64,
+    /// How much it is given at once.
+    #[serde(default)]
+    pub profile: ModelProfile,
+}
+
+/// How much a model is given at once, and how its replies are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelProfile {
+    /// The default set of tools, each described whole.
+    #[default]
+    Full,
+    /// Few tools in few words. Replies that are nothing but calls written as text are read as these calls.
+    Small,
+}
+
+impl ModelProfile {
+    /// The largest window of a model that is taken for a small one.
+    const SMALL_WINDOW: u32 = 32_768;
+
+    /// That of a model of which only the window is known.
+    pub fn of_window(window: u32) -> Self {
+        if window <= Self::SMALL_WINDOW { Self::Small } else { Self::Full }
+    }
 }
 
 fn one() -> f64 {

@@ -63,6 +63,7 @@ pub fn assumed_model(table: PriceTable) -> ModelSpec {
         tool_protocol: ToolProtocol::Native,
         capabilities: Capabilities::default(),
         tokenizer_factor: 1.0,
+        profile: haft_types::ModelProfile::Full,
     }
 }
 

@@ -54,6 +54,7 @@ pub(crate) fn model() -> ModelSpec {
         tool_protocol: ToolProtocol::Native,
         capabilities: Capabilities::default(),
         tokenizer_factor: 1.0,
+        profile: haft_types::ModelProfile::Full,
     }
 }
 

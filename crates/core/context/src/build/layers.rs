@@ -6,12 +6,14 @@
 
 use std::sync::Arc;
 
-use haft_types::{ContentHash, Entry, Layer, Message, MessageId, Origin, Request, Role, Segment, ToolSet};
+use haft_types::{
+    ContentHash, Entry, Layer, Message, MessageId, ModelProfile, Origin, Request, Role, Segment, ToolSet,
+};
 
 use crate::build::placement::{Placement, find, stays};
 use crate::build::reminders::{KINDS, message};
 use crate::build::rounds::{LEDGER, SUMMARY, Timeline, TimelineItem};
-use crate::build::system::{REQUIRED, SystemSection};
+use crate::build::system::{REQUIRED, SMALL, SystemSection};
 use crate::cache::boundaries::RunMotion;
 use crate::carried::ReminderCopy;
 use crate::memo::{EntryMaker, MessageForm};
@@ -63,7 +65,10 @@ impl Layers {
             run: run.unwrap_or_default(),
             copies: sent_before(snapshot),
             line,
-            required: REQUIRED,
+            required: match snapshot.model.profile {
+                ModelProfile::Full => REQUIRED,
+                ModelProfile::Small => SMALL,
+            },
         }
     }
 

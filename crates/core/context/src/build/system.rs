@@ -168,6 +168,9 @@ impl PromptSections {
 pub(crate) const REQUIRED: &[SystemSection] =
     &[SystemSection::Capabilities, SystemSection::Rules, SystemSection::SystemInformation, SystemSection::Objective];
 
+/// The same for a small model.
+pub(crate) const SMALL: &[SystemSection] = &[SystemSection::Rules, SystemSection::SystemInformation];
+
 /// The same for the last resort.
 pub(crate) const BARE: &[SystemSection] = &[SystemSection::Rules];
 
@@ -177,6 +180,8 @@ pub(crate) enum SystemDetail {
     Full,
     /// Without examples, case documents and package context.
     Short,
+    /// What a small model needs: role, tools, rules, where it is, and what its user wrote.
+    Small,
     /// Role, tools and rules only.
     Bare,
 }
@@ -221,6 +226,10 @@ impl SystemSection {
     fn belongs(self, detail: SystemDetail) -> bool {
         match detail {
             SystemDetail::Full | SystemDetail::Short => true,
+            SystemDetail::Small => matches!(
+                self,
+                Self::Role | Self::ToolUse | Self::Rules | Self::SystemInformation | Self::FocusFiles | Self::Append
+            ),
             SystemDetail::Bare => matches!(self, Self::Role | Self::ToolUse | Self::Rules),
         }
     }
@@ -280,10 +289,15 @@ pub fn render_system(input: &SystemInput<'_>) -> Result<String, ContextError> {
     render_detail(input, SystemDetail::Full)
 }
 
+/// Renders the system layer for a small model.
+pub fn render_small_system(input: &SystemInput<'_>) -> Result<String, ContextError> {
+    render_detail(input, SystemDetail::Small)
+}
+
 pub(crate) fn render_detail(input: &SystemInput<'_>, detail: SystemDetail) -> Result<String, ContextError> {
     let input = match detail {
         SystemDetail::Full => input,
-        SystemDetail::Short | SystemDetail::Bare => {
+        SystemDetail::Short | SystemDetail::Small | SystemDetail::Bare => {
             &SystemInput { examples: &[], cases: &[], package_context: None, ..*input }
         }
     };

@@ -10,7 +10,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use haft_types::{
-    Entry, Hasher, Layer, Message, MessageId, ModelSpec, Origin, Role, TokenCounter, ToolProtocol, ToolSet, ToolSpec,
+    Entry, Hasher, Layer, Message, MessageId, ModelProfile, ModelSpec, Origin, Role, TokenCounter, ToolProtocol,
+    ToolSet, ToolSpec,
 };
 use serde_json::Value;
 
@@ -271,9 +272,13 @@ fn keep_newest(line: &mut Timeline) {
 /// Shortens system message, tools and documents.
 fn shorten(layers: &mut Layers, snapshot: &Snapshot<'_>, detail: SystemDetail) -> Result<(), ContextError> {
     if let Some(input) = snapshot.system_input {
+        let detail = match (detail, snapshot.model.profile) {
+            (SystemDetail::Short, ModelProfile::Small) => SystemDetail::Small,
+            (detail, _) => detail,
+        };
         layers.system = system_entry(render_detail(input, detail)?, snapshot.counter);
         layers.required = match detail {
-            SystemDetail::Full | SystemDetail::Short => layers.required,
+            SystemDetail::Full | SystemDetail::Short | SystemDetail::Small => layers.required,
             SystemDetail::Bare => BARE,
         };
     }

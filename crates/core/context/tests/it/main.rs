@@ -79,6 +79,7 @@ fn model(window: u32) -> ModelSpec {
         tool_protocol: ToolProtocol::Native,
         capabilities: Capabilities::default(),
         tokenizer_factor: 1.0,
+        profile: haft_types::ModelProfile::Full,
     }
 }
 

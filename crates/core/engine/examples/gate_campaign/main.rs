@@ -157,6 +157,7 @@ fn model() -> ModelSpec {
         tool_protocol: ToolProtocol::Native,
         capabilities: Capabilities::default(),
         tokenizer_factor: 1.0,
+        profile: haft_types::ModelProfile::Full,
     }
 }
 

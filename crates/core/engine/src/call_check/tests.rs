@@ -42,14 +42,14 @@ fn registry() -> Registry {
 
 fn admit_one(name: &str, arguments: &str, stop: &StopReason, calls: usize) -> Result<Value, String> {
     let call = ToolCall { id: "1".into(), name: name.into(), arguments: arguments.into(), signature: None };
-    let facts = ReplyFacts { stop, calls, last: true };
+    let facts = ReplyFacts { stop, last: calls == 1 };
     match admit(call, &facts, &registry()) {
         Ok(admitted) => Ok(admitted.arguments),
         Err(refused) => Err(refused.envelope.error.map_or_else(String::new, |error| error.code)),
     }
 }
 
-/// Tool, arguments, stop reason, calls in the reply, and what comes of it.
+/// Tool, arguments, stop reason, calls from it to the end of the reply, and what comes of it.
 type Case<'a> = (&'a str, &'a str, &'a StopReason, usize, Result<(), &'a str>);
 
 #[test]
@@ -110,5 +110,18 @@ async fn every_deferred_tool_is_found_and_callable() {
             assert_eq!((&call.name, &tool.spec().name), (name, name));
             assert_eq!(arguments, serde_json::json!({"a": 1}));
         }
+    }
+}
+
+#[test]
+fn the_task_is_done_after_calls_that_succeeded() {
+    let call = |name: &str| ToolCall { id: "1".into(), name: name.into(), arguments: "{}".into(), signature: None };
+    for (name, any_failed, code) in
+        [(names::COMPLETE, false, None), (names::COMPLETE, true, Some("not_alone")), ("read_file", true, None)]
+    {
+        let before = ToolsDone { any_failed, ..ToolsDone::default() };
+        let objection = completion_objection(&call(name), &before);
+        let found = objection.and_then(|envelope| envelope.error).map(|error| error.code);
+        assert_eq!(found.as_deref(), code, "{name}");
     }
 }

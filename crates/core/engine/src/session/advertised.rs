@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_tool::{CaseDocument, Registry, Tool};
-use haft_types::{ModelSpec, TokenCounter, ToolProtocol, ToolSet};
+use haft_types::{ModelProfile, ModelSpec, TokenCounter, ToolProtocol, ToolSet, ToolSpec};
 
 use crate::names::{AVAILABLE_AGENTS, AVAILABLE_GROUPS, NAMED_AGENTS};
 
@@ -26,23 +26,38 @@ pub(crate) struct AdvertisedTools {
 impl AdvertisedTools {
     pub(crate) fn of(model: &ModelSpec, registry: &Registry, counter: &dyn TokenCounter) -> Self {
         let deferred = registry.deferred().map(|tool| tool.spec().clone()).collect();
-        let tools = ToolSet::new(registry.specs(), counter).with_deferred(deferred);
+        let small = model.profile == ModelProfile::Small;
+        let specs = if small { short_specs(registry) } else { registry.specs() };
+        let tools = ToolSet::new(specs, counter).with_deferred(deferred);
         let call_format = haft_model::call_format(model.tool_protocol, &tools.specs);
         let guideline = |tool: &Arc<dyn Tool>| Some(tool.manual().guideline.to_owned()).filter(|rule| !rule.is_empty());
         let text = CaseDocument::to_string;
         Self {
             tools: if call_format.is_some() { tools.told_in_words() } else { tools },
             call_format,
-            examples: registry.offered().filter_map(|tool| example(model.tool_protocol, tool.as_ref())).collect(),
-            guidelines: registry.offered().filter_map(guideline).collect(),
+            examples: registry
+                .offered()
+                .filter(|_| !small)
+                .filter_map(|tool| example(model.tool_protocol, tool.as_ref()))
+                .collect(),
+            guidelines: registry.offered().filter(|_| !small).filter_map(guideline).collect(),
             lists: LISTS
                 .into_iter()
                 .filter_map(|name| registry.cases().find(|case| case.name == name))
                 .map(text)
                 .collect(),
-            cases: registry.cases().filter(|case| !LISTS.contains(&case.name.as_str())).map(text).collect(),
+            cases: registry.cases().filter(|case| !small && !LISTS.contains(&case.name.as_str())).map(text).collect(),
         }
     }
+}
+
+/// What is offered, described in few words where a tool has some.
+fn short_specs(registry: &Registry) -> Vec<ToolSpec> {
+    let short = |tool: &Arc<dyn Tool>| match (tool.manual().short, tool.spec().clone()) {
+        ("", spec) => spec,
+        (short, spec) => ToolSpec { description: short.to_owned(), ..spec },
+    };
+    registry.offered().map(short).collect()
 }
 
 /// The texts that stand before examples and guidelines, in their order.

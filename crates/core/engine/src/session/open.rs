@@ -7,7 +7,7 @@ use haft_project::{KnowledgePaths, modules};
 use haft_store::{Conversation, ConversationMatch, ConversationScope, NewFork, StoreError};
 use haft_tool::{CaseDocument, Registry, Tool, ToolSearch, UnknownChoice, UseTool};
 use haft_tools::{Running, plan_mode_respond, run_named_subagents, talk_to, talk_to_group, use_skill};
-use haft_types::{ConversationId, Message, Metadata, PermissionMode};
+use haft_types::{ConversationId, Message, Metadata, ModelProfile, PermissionMode};
 use tokio_util::sync::CancellationToken;
 
 use super::background_agents::left_agents;
@@ -232,6 +232,8 @@ impl Session {
 
 /// The set that every agent starts with.
 const DEFAULT: &str = "default";
+/// The set for small models.
+const SMALL: &str = "small";
 
 /// What the others read of a main agent without a role of its own.
 const THE_USERS_AGENT: &str = "The agent the user talks to.";
@@ -327,8 +329,12 @@ fn add_peers(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, pe
 fn offered(config: &mut SessionConfig, services: &Services, peers: Peers<'_>) -> Result<Registry, OpenError> {
     let mut registry = every_tool(config, services, peers);
     let mut wanted = wanted_tools(&config.tools.offered, &config.knowledge.ground);
+    let unchosen = config.tools.offered.is_empty();
+    if unchosen && config.model.profile == ModelProfile::Small {
+        wanted = vec![SMALL.to_owned()];
+    }
     // A goal is reached when the model says so by this call.
-    if config.task.goal && wanted.iter().any(|choice| choice == DEFAULT) {
+    if config.task.goal && wanted.iter().any(|choice| choice == DEFAULT || choice == SMALL) {
         wanted.push(names::COMPLETE.to_owned());
     }
     if config.tools.of_agent_file {

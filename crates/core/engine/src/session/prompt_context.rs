@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use haft_context::{
     CHANGED, ContextError, Document, Documents, ExecutionState, ListOwner, PlanStep, Reminders, RoleParts, RoleText,
-    SystemInput, Todo, TodoProgress, render_system, system_entry, todo_text,
+    SystemInput, Todo, TodoProgress, render_small_system, render_system, system_entry, todo_text,
 };
 use haft_tool::{FileChange, Registry, TodoItem, TodoState, Workspace};
 use haft_tools::Running;
-use haft_types::{Entry, PermissionMode, Timestamp, TokenCounter, ToolSet};
+use haft_types::{Entry, ModelProfile, PermissionMode, Timestamp, TokenCounter, ToolSet};
 use tokio_util::sync::CancellationToken;
 
 use super::active::Active;
@@ -429,7 +429,12 @@ fn system_of(
     counter: &dyn TokenCounter,
 ) -> Result<Arc<Entry>, ContextError> {
     let role = system_role(config);
-    Ok(system_entry(render_system(&system_input(config, advertised, role.as_deref(), descriptions))?, counter))
+    let input = system_input(config, advertised, role.as_deref(), descriptions);
+    let text = match config.model.profile {
+        ModelProfile::Full => render_system(&input),
+        ModelProfile::Small => render_small_system(&input),
+    };
+    Ok(system_entry(text?, counter))
 }
 
 #[cfg(test)]

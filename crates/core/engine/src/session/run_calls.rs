@@ -42,7 +42,10 @@ impl Session {
                 // What a person is asked stands after the results of what came before.
                 Ok(call) if !calls::is_harmless(call.tool.access()) => {
                     self.run_group(std::mem::take(&mut admitted), &mut done, io).await?;
-                    self.permitted(call, io).await
+                    match call_check::completion_objection(&call.call, &done) {
+                        Some(envelope) => Some(Err(Box::new(Refused { call: call.call, envelope, denied: false }))),
+                        None => self.permitted(call, io).await,
+                    }
                 }
                 Ok(call) => self.permitted(call, io).await,
                 Err(refused) => Some(Err(refused)),

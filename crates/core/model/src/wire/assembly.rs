@@ -13,6 +13,9 @@ pub(crate) struct DecodedReply {
     pub usage: Usage,
 }
 
+/// Marks the ids of calls that were read out of text, although the API has a way of its own for them.
+const READ_FROM_TEXT: &str = "text_";
+
 /// Makes ids for calls that come without: the number of the call in the conversation, and a hash of where it stands.
 #[derive(Clone, Debug)]
 pub(crate) struct CallIds {
@@ -42,9 +45,19 @@ impl CallIds {
         format!("call_{}_{}", self.calls, hex.get(..8).unwrap_or(&hex))
     }
 
+    /// The next id, of a call that was read out of text.
+    pub(crate) fn next_from_text(&mut self, name: &str) -> String {
+        format!("{READ_FROM_TEXT}{}", self.next(name))
+    }
+
+    /// Whether haft made this id for a call that was read out of text.
+    pub(crate) fn is_from_text(id: &str) -> bool {
+        id.starts_with(READ_FROM_TEXT) && Self::is_own(id)
+    }
+
     /// Whether haft made this id, so that the provider knows nothing of it.
     pub(crate) fn is_own(id: &str) -> bool {
-        let mut pieces = id.split('_');
+        let mut pieces = id.strip_prefix(READ_FROM_TEXT).unwrap_or(id).split('_');
         let number =
             |piece: Option<&str>| piece.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
         pieces.next() == Some("call")

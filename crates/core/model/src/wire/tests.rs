@@ -44,6 +44,7 @@ fn settings(api: Api) -> Settings {
         tool_protocol: haft_types::ToolProtocol::Native,
         capabilities: Capabilities::default(),
         tokenizer_factor: 1.0,
+        profile: haft_types::ModelProfile::Full,
     };
     Settings { full_name: spec.full_name(), spec, extra: Map::new(), stream: true, is_openai: false }
 }

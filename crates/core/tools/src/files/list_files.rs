@@ -19,6 +19,7 @@ static MANUAL: Manual = Manual {
     example_of: "Seeing what a folder holds",
     example: r#"{"path": "src", "recursive": true}"#,
     aliases: &[Alias { name: "LS", translate: classic }],
+    short: "List the files of a folder.",
     ..Manual::of(Group::Files)
 };
 

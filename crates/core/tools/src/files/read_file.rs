@@ -29,6 +29,7 @@ static MANUAL: Manual = Manual {
     example_of: "Reading one function of a large file",
     example: r#"{"path": "src/parser.rs", "start_line": 120, "end_line": 180}"#,
     aliases: &[Alias { name: "Read", translate: classic }],
+    short: "Read a file. Each line comes as its number, a tab and the text; the number and the tab are not part of the file.",
     ..Manual::of(Group::Files)
 };
 

@@ -32,6 +32,7 @@ static MANUAL: Manual = Manual {
     example_of: "Finding every use of a function in Rust files",
     example: r#"{"path": ".", "regex": "\\bparse_limit\\(", "file_pattern": "*.rs"}"#,
     aliases: &[Alias { name: "Grep", translate: classic }],
+    short: "Search the content of files by regular expression, line by line.",
     ..Manual::of(Group::Files)
 };
 

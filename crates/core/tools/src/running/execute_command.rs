@@ -26,6 +26,7 @@ static MANUAL: Manual = Manual {
     example_of: "Running the tests of one module",
     example: r#"{"command": "cargo test -p parser limits", "timeout": 300}"#,
     aliases: &[Alias { name: "Bash", translate: classic }],
+    short: "Run a command line by bash and return its exit code and output. Each call starts a fresh shell; there is no input.",
     ..Manual::of(Group::Running)
 };
 const DEFAULT_TIMEOUT: u64 = 120;

@@ -1,0 +1,190 @@
+//! Calls that a small model writes as text although the API has a way of its own for them.
+//!
+//! A reply is read so only where it can mean nothing else: the model was done, made no call of the API's own, and its text is
+//! nothing but calls, each naming an offered tool with its arguments. Whatever stands beside them makes it an answer about calls,
+//! and what repeats a message of the conversation is a quotation. Invariant: what is not whole stays text.
+
+use haft_types::{ModelProfile, ModelSpec, Part, Request, Role, StopReason, ToolCall};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::wire::{CallIds, Decode, DecodedReply, Fault, ReplyProgress, Sink};
+
+const OPENING: &str = "<tool_call>";
+const CLOSING: &str = "</tool_call>";
+/// What code fences of calls are labelled with.
+const LABELS: [&str; 5] = ["", "json", "tool_call", "tool_code", "tool"];
+
+/// Whether this call was read out of text, although the API has a way of its own for calls.
+pub fn was_read_from_text(call: &ToolCall) -> bool {
+    CallIds::is_from_text(&call.id)
+}
+
+/// What is needed to read such calls out of the reply to a request.
+struct UnaskedCalls {
+    ids: CallIds,
+    /// The names of the tools.
+    tools: Vec<String>,
+    /// What was said to the model, as it is compared.
+    said: Vec<String>,
+}
+
+impl UnaskedCalls {
+    fn new(request: &Request, ids: CallIds) -> Self {
+        let tools = request.tools.specs.iter().chain(&request.tools.deferred).map(|tool| tool.name.clone()).collect();
+        let heard = request.segments.iter().map(|segment| &segment.entry.message);
+        let said = heard.filter(|message| matches!(message.role, Role::User | Role::Tool)).flat_map(|message| {
+            let results = message.tool_results().map(|result| bare(&result.envelope.text));
+            results.chain([bare(&message.joined_text())])
+        });
+        Self { said: said.collect(), ids, tools }
+    }
+
+    /// The reply with its text taken for calls, where it is nothing else.
+    fn read(mut self, DecodedReply { mut parts, stop, usage }: DecodedReply) -> DecodedReply {
+        let mut text = String::new();
+        for part in &parts {
+            match part {
+                Part::Text { text: piece, .. } => text.push_str(piece),
+                Part::Thinking(_) => {}
+                Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => return DecodedReply { parts, stop, usage },
+            }
+        }
+        let calls = if stop == StopReason::EndTurn { calls_in(&text, &self.tools) } else { None };
+        let quoted = |text: &str| {
+            let text = bare(text);
+            self.said.iter().any(|said| said.contains(&text))
+        };
+        let Some(calls) = calls.filter(|calls| !calls.iter().any(|call| quoted(call.source))) else {
+            return DecodedReply { parts, stop, usage };
+        };
+        parts.retain(|part| !matches!(part, Part::Text { .. }));
+        for WrittenCall { name, arguments, .. } in calls {
+            let id = self.ids.next_from_text(&name);
+            parts.push(Part::ToolCall(ToolCall { id, name, arguments, signature: None }));
+        }
+        DecodedReply { parts, stop: StopReason::ToolUse, usage }
+    }
+}
+
+/// The decoder of an API, taking text that is nothing but calls for these calls where the model is a small one.
+pub(crate) fn read_unasked(
+    decoder: Box<dyn Decode>,
+    model: &ModelSpec,
+    request: &Request,
+    ids: CallIds,
+) -> Box<dyn Decode> {
+    if model.profile == ModelProfile::Full || model.tool_protocol.is_text() || request.tools.specs.is_empty() {
+        return decoder;
+    }
+    Box::new(UnaskedDecoder { decoder, calls: UnaskedCalls::new(request, ids) })
+}
+
+struct UnaskedDecoder {
+    decoder: Box<dyn Decode>,
+    calls: UnaskedCalls,
+}
+
+impl Decode for UnaskedDecoder {
+    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
+        self.decoder.event(data, sink)
+    }
+
+    fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
+        self.decoder.body(body, sink)
+    }
+
+    fn finish(self: Box<Self>) -> DecodedReply {
+        self.calls.read(self.decoder.finish())
+    }
+}
+
+/// A call as it was written.
+struct WrittenCall<'a> {
+    name: String,
+    arguments: String,
+    source: &'a str,
+}
+
+/// The calls a text consists of; none where it is anything else.
+fn calls_in<'a>(text: &'a str, tools: &[String]) -> Option<Vec<WrittenCall<'a>>> {
+    let text = text.trim();
+    let text = match text.strip_prefix("<think>") {
+        Some(thought) => thought.split_once("</think>")?.1.trim(),
+        None => text,
+    };
+    let text = unfenced(text)?;
+    let bodies = if text.starts_with(OPENING) { elements(text)? } else { vec![text] };
+    bodies.into_iter().map(|body| call(body, tools)).collect()
+}
+
+/// What stands in the only code fence; a text without a fence itself.
+fn unfenced(text: &str) -> Option<&str> {
+    let Some(rest) = text.strip_prefix("```") else { return Some(text) };
+    let (label, body) = rest.strip_suffix("```")?.split_once('\n')?;
+    (LABELS.contains(&label.trim()) && body.ends_with('\n')).then(|| body.trim())
+}
+
+/// What stands in elements that follow one another.
+fn elements(mut text: &str) -> Option<Vec<&str>> {
+    let mut bodies = Vec::new();
+    while !text.is_empty() {
+        let (body, rest) = text.strip_prefix(OPENING)?.split_once(CLOSING)?;
+        bodies.push(body.trim());
+        text = rest.trim_start();
+    }
+    Some(bodies)
+}
+
+/// The forms of a call: `name` with `arguments`, or a `function` that has them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallForm<'a> {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    #[serde(rename = "id")]
+    _id: Option<IgnoredAny>,
+    #[serde(alias = "tool", alias = "tool_name")]
+    name: Option<String>,
+    #[serde(borrow)]
+    function: Option<&'a RawValue>,
+    #[serde(borrow, alias = "parameters", alias = "args", alias = "input")]
+    arguments: Option<&'a RawValue>,
+}
+
+fn call<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> {
+    let CallForm { kind, _id: _, name, function, arguments } = serde_json::from_str(source).ok()?;
+    if kind.is_some_and(|kind| !["function", "tool_call", "tool_use"].contains(&kind.as_str())) {
+        return None;
+    }
+    let (name, arguments) = match (name, function, arguments) {
+        (Some(name), None, Some(arguments)) => (name, arguments),
+        (None, Some(function), Some(arguments)) => (serde_json::from_str(function.get()).ok()?, arguments),
+        (None, Some(function), None) => match serde_json::from_str(function.get()).ok()? {
+            CallForm { kind: None, _id: _, name: Some(name), function: None, arguments: Some(arguments) } => {
+                (name, arguments)
+            }
+            _ => return None,
+        },
+        _ => return None,
+    };
+    // Some models write an object as text.
+    let written = arguments.get();
+    let arguments = serde_json::from_str::<String>(written).unwrap_or_else(|_| written.to_owned());
+    let whole = serde_json::from_str::<Map<String, Value>>(&arguments).is_ok();
+    (whole && tools.contains(&name)).then_some(WrittenCall { name, arguments, source })
+}
+
+/// A text as it is compared: without white space and the line numbers of `read_file`.
+fn bare(text: &str) -> String {
+    let unnumbered = |line: &str| match line.split_once('\t') {
+        Some((number, rest)) if number.trim().bytes().all(|byte| byte.is_ascii_digit()) => rest.to_owned(),
+        _ => line.to_owned(),
+    };
+    text.lines().map(unnumbered).collect::<String>().split_whitespace().collect()
+}
+
+#[cfg(test)]
+mod tests;
