@@ -69,6 +69,9 @@ mod running;
 mod scope;
 mod visible;
 
+// A source file of an extension is tested here, too.
+#[cfg(test)]
+extern crate self as haft_tools;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -83,7 +86,9 @@ pub use cases::cases;
 pub use copies::{CopyRequest, MergeReport, ProjectCopies, ProjectCopy};
 pub use dialogue::plan_mode_respond::tool as plan_mode_respond;
 pub use failure::ToolFailure;
+pub use files::apply_patch::{ParsedPatch, PatchAction, PatchParser, PatchSection, tool as apply_patch};
 pub use files::change::{OpenFolder, Recovery, RecoveryOutcome, recover};
+pub use files::edit::blocks::{BlockAnchor, BlockLine, EditBlock};
 pub use files::excerpt::{ExcerptError, excerpt};
 pub use files::read_file::picture::picture;
 pub use knowledge::use_skill::tool as use_skill;
@@ -108,7 +113,6 @@ pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
         Arc::new(files::edit_file::tool()),
         Arc::new(files::replace_in_file::tool()),
         Arc::new(files::multi_edit::tool()),
-        Arc::new(files::apply_patch::tool()),
         Arc::new(files::list_files::tool()),
         Arc::new(files::search_files::tool()),
         Arc::new(running::execute_command::tool(Arc::clone(running))),

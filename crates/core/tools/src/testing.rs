@@ -302,7 +302,10 @@ pub(crate) fn builtin() -> Vec<Arc<dyn Tool>> {
 
 /// Where commands of a test run.
 pub(crate) fn running(limits: LimitsConfig) -> Arc<Running> {
-    let readers = Readers { documents: Some(documents()), tools: vec![Arc::new(haft_changes::undo_edit()), outline()] };
+    let readers = Readers {
+        documents: Some(documents()),
+        tools: vec![Arc::new(haft_changes::apply_patch()), Arc::new(haft_changes::undo_edit()), outline()],
+    };
     Arc::new(Running::new(supervisor(), limits).with_readers(readers))
 }
 

@@ -1,4 +1,4 @@
-//! `undo_edit`: takes back what earlier calls changed.
+//! The tools of this crate: `undo_edit`, which takes back what earlier calls changed, and `apply_patch`.
 
 use std::fmt::Write as _;
 
@@ -11,6 +11,8 @@ use haft_types::{ChangeKind, Envelope, ToolError, ToolStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+use crate::patch::parse_patch;
 
 const NAME: &str = "undo_edit";
 
@@ -33,6 +35,11 @@ struct UndoEditParameters {
     path: Option<String>,
     /// Take back the changes of the call with this id.
     call_id: Option<String>,
+}
+
+/// The tool `apply_patch`.
+pub fn apply_patch() -> impl Tool {
+    haft_tools::apply_patch(parse_patch)
 }
 
 /// The tool `undo_edit`.

@@ -94,7 +94,7 @@ async fn every_deferred_tool_is_found_and_callable() {
     let search = Arc::clone(registry.get("tool_search").unwrap());
     let context = ToolContext::bare("/project", "c", tokio_util::sync::CancellationToken::default());
     let deferred: Vec<_> = registry.deferred().map(|tool| tool.spec().clone()).collect();
-    assert!(deferred.len() > 20, "{}", deferred.len());
+    assert!(deferred.len() >= 20, "{}", deferred.len());
     for spec in deferred {
         let name = &spec.name;
         assert!(search.spec().description.contains(name.as_str()), "{name}");

@@ -2,8 +2,6 @@
 //!
 //! The files need not have been read before: lines that fit prove that their content is known.
 
-mod parse;
-
 use std::path::{Path, PathBuf};
 
 use haft_tool::FileUse;
@@ -19,7 +17,45 @@ use crate::prelude::*;
 use crate::scope::FileScope;
 use crate::{paths, visible};
 
-use parse::{PatchAction, PatchSection};
+/// A patch that was read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ParsedPatch {
+    /// One for each file it names.
+    pub sections: Vec<PatchSection>,
+    /// Whether blanks before markers were passed over.
+    pub padded: bool,
+}
+
+/// What a patch says about one file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PatchSection {
+    /// The file.
+    pub path: String,
+    /// What becomes of it.
+    pub action: PatchAction,
+}
+
+/// What becomes of a file of a patch.
+#[derive(Debug, PartialEq, Eq)]
+pub enum PatchAction {
+    /// It is new, with this text.
+    Add {
+        /// The whole text.
+        text: String,
+    },
+    /// It goes.
+    Delete,
+    /// It changes, or moves, or both.
+    Update {
+        /// Where it moves to.
+        move_to: Option<String>,
+        /// The changes.
+        chunks: Vec<EditBlock>,
+    },
+}
+
+/// Reads a patch, or says for the model why it is none.
+pub type PatchParser = fn(&str) -> Result<ParsedPatch, String>;
 
 const NAME: &str = "apply_patch";
 
@@ -39,14 +75,20 @@ struct ApplyPatchParameters {
     patch: String,
 }
 
-pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("apply_patch/prompt.md"), &MANUAL, Access::Write, intent)
-        .on_files(|scope, parameters: &ApplyPatchParameters| apply(scope, &parameters.patch))
-        .previews_files(|scope, parameters| drafts::foresee(&drafts(scope, &parameters.patch)?))
+/// The tool `apply_patch` for patches that are read so.
+pub fn tool(parse: PatchParser) -> impl Tool {
+    let read = move |parameters: &ApplyPatchParameters| {
+        parse(&parameters.patch).map_err(|message| ToolFailure::new("invalid_patch", message))
+    };
+    ToolDefinition::new(NAME, include_str!("apply_patch/prompt.md"), &MANUAL, Access::Write, move |arguments| {
+        intent(arguments, parse)
+    })
+    .on_files(move |scope, parameters| apply(scope, read(parameters)?))
+    .previews_files(move |scope, parameters| drafts::foresee(&drafts(scope, read(parameters)?.sections)?))
 }
 
-fn intent(arguments: &Value) -> Intent {
-    let patch = arguments.get("patch").and_then(Value::as_str).map(parse::parse);
+fn intent(arguments: &Value, parse: PatchParser) -> Intent {
+    let patch = arguments.get("patch").and_then(Value::as_str).map(parse);
     // What is no patch changes nothing, and the call says what is wrong with it.
     let Some(Ok(patch)) = patch else { return Intent::Nothing };
     let files = patch.sections.into_iter().flat_map(|section| match section.action {
@@ -90,17 +132,16 @@ impl Coded for ApplyError {
     }
 }
 
-fn apply(scope: &FileScope, patch: &str) -> CallResult {
-    let padded = parse::parse(patch)?.padded;
-    let drafts = drafts(scope, patch)?;
+fn apply(scope: &FileScope, ParsedPatch { sections, padded }: ParsedPatch) -> CallResult {
+    let drafts = drafts(scope, sections)?;
     let files = Count(drafts.len(), "file");
     let remark =
         if padded { " Blanks before its markers were passed over; begin them at the start of the line." } else { "" };
     Ok(drafts::carry_out(scope, &drafts)?.into_output(&format!("Patch applied to {files}.{remark}"), Map::new()))
 }
 
-fn drafts(scope: &FileScope, patch: &str) -> Result<Vec<FileDraft>, ToolFailure> {
-    let sections = joined(scope, parse::parse(patch)?.sections)?;
+fn drafts(scope: &FileScope, sections: Vec<PatchSection>) -> Result<Vec<FileDraft>, ToolFailure> {
+    let sections = joined(scope, sections)?;
     let mut drafts: Vec<FileDraft> = Vec::with_capacity(sections.len());
     for section in sections {
         let draft = draft(scope, section)?;
@@ -190,5 +231,8 @@ fn described(BlockMisfit { block: chunk, why }: BlockMisfit, chunks: &[EditBlock
     }
 }
 
+#[cfg(test)]
+#[path = "../../../../extensions/changes/src/patch.rs"]
+mod parse;
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,6 @@ use haft_tool::Tool;
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use serde_json::{Value, json};
 
-use crate::files::apply_patch;
 use crate::files::edit_file;
 use crate::files::multi_edit;
 use crate::files::replace_in_file;
@@ -131,7 +130,7 @@ fn calls() -> [(Arc<dyn Tool>, Value); 4] {
     let edits = json!([{"path": "file", "old_string": OLD, "new_string": new}]);
     [
         (Arc::new(replace_in_file::tool()), json!({"path": "file", "diff": diff})),
-        (Arc::new(apply_patch::tool()), json!({"patch": patch})),
+        (Arc::new(haft_changes::apply_patch()), json!({"patch": patch})),
         (Arc::new(multi_edit::tool()), json!({"edits": edits})),
         (Arc::new(edit_file::tool()), json!({"path": "file", "old_text": OLD, "new_text": new})),
     ]

@@ -3,7 +3,6 @@
 use haft_tool::Tool;
 use serde_json::{Value, json};
 
-use crate::files::apply_patch;
 use crate::files::edit_file;
 use crate::files::multi_edit;
 use crate::files::read_file;
@@ -44,7 +43,7 @@ async fn every_tool_that_edits_shows_the_difference_it_would_make() {
     let blocks = json!({"path": "a.txt", "diff": diff});
     assert_eq!(preview(&bench, &replace_in_file::tool(), blocks).await.as_deref(), Some(CHANGED));
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+zwei\n*** End Patch\n";
-    assert_eq!(preview(&bench, &apply_patch::tool(), json!({"patch": patch})).await.as_deref(), Some(CHANGED));
+    assert_eq!(preview(&bench, &haft_changes::apply_patch(), json!({"patch": patch})).await.as_deref(), Some(CHANGED));
 }
 
 #[tokio::test]
@@ -57,10 +56,10 @@ async fn files_that_come_go_or_move() {
     let shown = preview(&bench, &write_to_file::tool(), empty).await.unwrap();
     assert_eq!(shown, "--- /dev/null\n+++ b.txt\n");
     let patch = "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch\n";
-    let shown = preview(&bench, &apply_patch::tool(), json!({"patch": patch})).await.unwrap();
+    let shown = preview(&bench, &haft_changes::apply_patch(), json!({"patch": patch})).await.unwrap();
     assert_eq!(shown, "--- a.txt\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-one\n-two\n-three\n");
     let patch = "*** Begin Patch\n*** Update File: a.txt\n*** Move to: c.txt\n*** End Patch\n";
-    let shown = preview(&bench, &apply_patch::tool(), json!({"patch": patch})).await.unwrap();
+    let shown = preview(&bench, &haft_changes::apply_patch(), json!({"patch": patch})).await.unwrap();
     assert_eq!(shown, "--- a.txt\n+++ c.txt\n");
 }
 

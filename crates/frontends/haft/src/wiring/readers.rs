@@ -26,6 +26,7 @@ pub(crate) fn readers(supervisor: &Arc<Supervisor>) -> Readers {
         #[cfg(not(feature = "documents"))]
         documents: None,
         tools: vec![
+            Arc::new(haft_changes::apply_patch()),
             Arc::new(haft_changes::undo_edit()),
             #[cfg(feature = "outline")]
             Arc::new(haft_outline::tool()),

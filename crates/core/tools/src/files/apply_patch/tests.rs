@@ -11,8 +11,13 @@ use crate::testing::{Bench, fixtures};
 
 #[tokio::test]
 async fn the_fixtures() {
-    fixtures("apply_patch", 70, &tool(), |case| json!({"patch": fs::read_to_string(case.join("patch")).unwrap()}))
-        .await;
+    fixtures(
+        "apply_patch",
+        70,
+        &tool(parse::parse_patch),
+        |case| json!({"patch": fs::read_to_string(case.join("patch")).unwrap()}),
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -23,7 +28,7 @@ async fn the_result_shows_every_file() {
     bench.write("c", "three\n");
     let patch = "*** Begin Patch\n*** Update File: a\n@@\n-one\n+1\n*** Delete File: b\n*** Update File: c\n\
                  *** Move to: d\n*** Add File: e\n+new\n*** End Patch";
-    let output = bench.ok(&tool(), json!({"patch": patch})).await;
+    let output = bench.ok(&tool(parse::parse_patch), json!({"patch": patch})).await;
     assert_eq!(
         output.envelope.text,
         "Patch applied to 4 files.\nChanged `a`: 1 chunk applied, 1 lines added, 1 removed.\n@@ -1 +1 @@\n-one\n+1\n\
@@ -59,7 +64,7 @@ async fn a_moved_file_keeps_its_mode() {
     let path = bench.write("script", "one\n");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     let patch = "*** Begin Patch\n*** Update File: script\n*** Move to: bin/script\n*** End Patch\n";
-    bench.ok(&tool(), json!({"patch": patch})).await;
+    bench.ok(&tool(parse::parse_patch), json!({"patch": patch})).await;
     assert_eq!(fs::metadata(bench.path("bin/script")).unwrap().permissions().mode() & 0o7777, 0o755);
 }
 
@@ -70,7 +75,7 @@ async fn a_file_that_changed_since_it_was_read_is_not_deleted() {
     bench.ok(&read_file::tool(), json!({"path": "a"})).await;
     bench.write("a", "two\n");
     let patch = "*** Begin Patch\n*** Delete File: a\n*** End Patch\n";
-    assert_eq!(bench.err(&tool(), json!({"patch": patch})).await.0, "changed_since_read");
+    assert_eq!(bench.err(&tool(parse::parse_patch), json!({"patch": patch})).await.0, "changed_since_read");
     assert_eq!(bench.read("a"), b"two\n");
 }
 
@@ -97,7 +102,7 @@ proptest! {
         // Without an old line nothing tells how lines end.
         prop_assume!(!old.is_empty());
         let patch = format!("*** Begin Patch\n*** Update File: a\n@@\n{patch}*** End Patch\n");
-        let sections = parse::parse(&patch).unwrap().sections;
+        let sections = parse::parse_patch(&patch).unwrap().sections;
         let PatchAction::Update { chunks, .. } = &sections[0].action else { panic!("{sections:?}") };
         let applied = blocks::apply(&old, chunks, MatchPolicy::Unique, WORDS).unwrap();
         prop_assert_eq!(applied.text, new);
@@ -108,7 +113,7 @@ proptest! {
         text in "([ab \t]{0,3}(\n|\r\n|\r)){0,8}[ab]?",
         patch in "(\\*\\*\\* (Add File: a|Update File: a|Delete File: a|Move to: b|End of File|End Patch)\n|@@( [ab]{0,2})?\n|[+ -]?[ab é]{0,3}\n){0,16}",
     ) {
-        if let Ok(parsed) = parse::parse(&format!("*** Begin Patch\n{patch}\n*** End Patch\n")) {
+        if let Ok(parsed) = parse::parse_patch(&format!("*** Begin Patch\n{patch}\n*** End Patch\n")) {
             for section in &parsed.sections {
                 if let PatchAction::Update { chunks, .. } = &section.action {
                     let _ = blocks::apply(&text, chunks, MatchPolicy::Unique, WORDS);

@@ -22,27 +22,34 @@ pub(crate) enum MatchPolicy {
 
 /// One line of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum BlockLine {
+pub enum BlockLine {
+    /// It stays.
     Keep(String),
+    /// It goes.
     Remove(String),
+    /// It is new.
     Add(String),
 }
 
 /// Where a block may stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum BlockAnchor {
+pub enum BlockAnchor {
+    /// In any place.
     #[default]
     Anywhere,
+    /// At the end of the file.
     AtEnd,
 }
 
 /// Lines to find and what becomes of them. Without lines to find it stands below its headings, or at the end of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct EditBlock {
-    pub(crate) pieces: Vec<BlockLine>,
+pub struct EditBlock {
+    /// Its lines.
+    pub pieces: Vec<BlockLine>,
     /// Lines that stand somewhere above it, outermost first: the block is the next fitting place below them.
-    pub(crate) headings: Vec<String>,
-    pub(crate) place: BlockAnchor,
+    pub headings: Vec<String>,
+    /// Where it may stand.
+    pub place: BlockAnchor,
 }
 
 impl EditBlock {

@@ -4,9 +4,7 @@
 //! habits of models are let pass, because they can mean only one thing: an empty line stands for an empty unchanged line, the
 //! line numbers of a unified diff after `@@` are ignored, and blanks before a marker are, where no line of a file can stand.
 
-use crate::failure::Coded;
-use crate::files::edit::blocks::{BlockAnchor, BlockLine, EditBlock};
-use crate::visible;
+use haft_tools::{BlockAnchor, BlockLine, EditBlock, ParsedPatch, PatchAction, PatchSection, visible_line};
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
@@ -16,31 +14,9 @@ const DELETE: &str = "*** Delete File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
-/// A patch that was read.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct ParsedPatch {
-    pub(super) sections: Vec<PatchSection>,
-    /// Whether blanks before markers were passed over.
-    pub(super) padded: bool,
-}
-
-/// What a patch says about one file.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct PatchSection {
-    pub(super) path: String,
-    pub(super) action: PatchAction,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum PatchAction {
-    Add { text: String },
-    Delete,
-    Update { move_to: Option<String>, chunks: Vec<EditBlock> },
-}
-
 /// A text that is no patch. Lines are those of the patch, from 1.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum PatchError {
+enum PatchError {
     #[error("a patch begins with a line `{BEGIN}`")]
     NoBegin,
     #[error("the line `{END}` is missing: the patch may be cut off, send it whole")]
@@ -75,14 +51,12 @@ pub(super) enum PatchError {
     NoChunks { path: String },
 }
 
-impl Coded for PatchError {
-    fn code(&self) -> &'static str {
-        "invalid_patch"
-    }
+/// The sections of a patch, in order, or what is wrong with it.
+pub(crate) fn parse_patch(patch: &str) -> Result<ParsedPatch, String> {
+    parse(patch).map_err(|error| error.to_string())
 }
 
-/// The sections of a patch, in order.
-pub(super) fn parse(patch: &str) -> Result<ParsedPatch, PatchError> {
+fn parse(patch: &str) -> Result<ParsedPatch, PatchError> {
     let indent = indent(patch);
     let lines = patch.lines().enumerate();
     let mut lines = lines.map(|(index, line)| (index + 1, line.strip_prefix(indent).unwrap_or(line)));
@@ -122,7 +96,8 @@ fn indent(patch: &str) -> &str {
 }
 
 fn shown(line: &str) -> String {
-    visible::prefix(&visible::line(line), 80).to_owned()
+    let line = visible_line(line);
+    line.get(..line.floor_char_boundary(80)).unwrap_or_default().to_owned()
 }
 
 /// The section being read.
