@@ -15,7 +15,7 @@ use crate::{Access, DeferralUpdate, Group, Intent, Manual, Tool, ToolContext, To
 
 static MANUAL: Manual = Manual {
     example_of: "Calling a tool that `tool_search` found",
-    example: r#"{"name": "undo_edit", "arguments": {"path": "src/limits.rs"}}"#,
+    example: r#"{"name": "glob", "arguments": {"pattern": "*.rs"}}"#,
     ..Manual::of(Group::Others)
 };
 

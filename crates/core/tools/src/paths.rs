@@ -12,7 +12,7 @@ use crate::failure::Coded;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PathError {
     /// Nothing was given.
-    #[error("`path` is empty: give a path relative to the working directory, such as `src/main.rs`")]
+    #[error("`path` is empty: give a path relative to the working directory, such as `path/to/main.rs`")]
     Empty,
     /// It leads out of the workspace.
     #[error("`{given}` resolves to `{resolved}`, which is outside the project (`{root}`); use a path inside it")]

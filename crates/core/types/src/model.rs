@@ -242,7 +242,7 @@ pub enum ModelProfile {
 
 impl ModelProfile {
     /// The largest window of a model that is taken for a small one.
-    const SMALL_WINDOW: u32 = 32_768;
+    const SMALL_WINDOW: u32 = 16_384;
 
     /// That of a model of which only the window is known.
     pub fn of_window(window: u32) -> Self {

@@ -18,7 +18,7 @@ const NAME: &str = "undo_edit";
 
 static MANUAL: Manual = Manual {
     example_of: "Taking back the last change of one file",
-    example: r#"{"path": "src/limits.rs"}"#,
+    example: r#"{"path": "path/to/limits.rs"}"#,
     set: Set::Extension,
     ..Manual::of(Group::Files)
 };

@@ -16,7 +16,7 @@ const NAME: &str = "list_code_definition_names";
 
 static MANUAL: Manual = Manual {
     example_of: "Seeing what a source file defines before reading it",
-    example: r#"{"path": "src/config.rs"}"#,
+    example: r#"{"path": "path/to/config.rs"}"#,
     set: Set::Extension,
     ..Manual::of(Group::Files)
 };

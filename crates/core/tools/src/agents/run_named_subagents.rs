@@ -21,7 +21,7 @@ pub const RUN_SUBAGENTS: &str = "run_named_subagents";
 
 static MANUAL: Manual = Manual {
     example_of: "Having two things looked into at the same time",
-    example: r#"{"subagents": "mode: parallel\nsubagents:\n  - name: reviewer\n    task: Review src/parser.rs for mistakes in error handling.\n  - name: tester\n    task: Say which public functions of src/parser.rs no test calls."}"#,
+    example: r#"{"subagents": "mode: parallel\nsubagents:\n  - name: reviewer\n    task: Review path/to/parser.rs for mistakes in error handling.\n  - name: tester\n    task: Say which public functions of path/to/parser.rs no test calls."}"#,
     ..Manual::of(Group::Others)
 };
 

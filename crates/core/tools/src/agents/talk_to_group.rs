@@ -13,7 +13,7 @@ const NAME: &str = "talk_to_group";
 
 static MANUAL: Manual = Manual {
     example_of: "Telling everybody in a group what changed",
-    example: r#"{"group": "reviewers", "message": "The parser moved to src/parse/; look there."}"#,
+    example: r#"{"group": "reviewers", "message": "The parser moved to path/to/parse/; look there."}"#,
     ..Manual::of(Group::Others)
 };
 

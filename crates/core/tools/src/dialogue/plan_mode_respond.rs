@@ -10,7 +10,7 @@ const NAME: &str = "plan_mode_respond";
 
 static MANUAL: Manual = Manual {
     example_of: "Presenting a plan",
-    example: r#"{"response": "1. `src/names.rs`: raise `LONGEST` from 32 to 64.\n2. `tests/names.rs`: a name of 64 characters passes, one of 65 does not.\n\nCheck: `cargo test names`."}"#,
+    example: r#"{"response": "1. `path/to/names.rs`: raise `LONGEST` from 32 to 64.\n2. `tests/names.rs`: a name of 64 characters passes, one of 65 does not.\n\nCheck: `cargo test names`."}"#,
     guideline: "You are in plan mode: nothing can be changed and no command can be run. Read and search until you know what has to be done, then present the plan with `plan_mode_respond`; once the user agrees, you will be told that plan mode is over.",
     ..Manual::of(Group::Dialogue)
 };

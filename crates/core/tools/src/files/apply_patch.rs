@@ -61,7 +61,7 @@ const NAME: &str = "apply_patch";
 
 static MANUAL: Manual = Manual {
     example_of: "Changing one file and deleting another",
-    example: r#"{"patch": "*** Begin Patch\n*** Update File: src/limits.rs\n@@ impl Limits {\n     pub fn new() -> Self {\n-        Self { longest: 32 }\n+        Self { longest: 64 }\n     }\n*** Delete File: src/old_limits.rs\n*** End Patch\n"}"#,
+    example: r#"{"patch": "*** Begin Patch\n*** Update File: path/to/limits.rs\n@@ impl Limits {\n     pub fn new() -> Self {\n-        Self { longest: 32 }\n+        Self { longest: 64 }\n     }\n*** Delete File: path/to/old_limits.rs\n*** End Patch\n"}"#,
     set: Set::Extension,
     ..Manual::of(Group::Files)
 };

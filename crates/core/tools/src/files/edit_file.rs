@@ -16,7 +16,7 @@ const WORDS: EditTerms = EditTerms { old: "`old_text`", new: "`new_text`" };
 
 static MANUAL: Manual = Manual {
     example_of: "Changing a constant",
-    example: r#"{"path": "src/limits.rs", "old_text": "const LONGEST: usize = 32;", "new_text": "const LONGEST: usize = 64;"}"#,
+    example: r#"{"path": "path/to/limits.rs", "old_text": "const LONGEST: usize = 32;", "new_text": "const LONGEST: usize = 64;"}"#,
     aliases: &[Alias { name: "Edit", translate: classic }, Alias { name: "str_replace", translate: classic }],
     set: Set::Native,
     short: "Replace a piece of text in a file. `old_text` must be exactly as it is in the file and fit one place only.",

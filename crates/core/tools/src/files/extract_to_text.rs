@@ -18,7 +18,7 @@ const NAME: &str = "extract_to_text";
 
 static MANUAL: Manual = Manual {
     example_of: "Making a long PDF searchable",
-    example: r#"{"path": "docs/manual.pdf", "output": "notes/manual.txt"}"#,
+    example: r#"{"path": "path/to/manual.pdf", "output": "path/to/manual.txt"}"#,
     set: Set::Extension,
     ..Manual::of(Group::Files)
 };

@@ -29,7 +29,7 @@ static MANUAL: Manual = Manual {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GlobParameters {
-    /// A glob of `*`, `**`, `?`, `{a,b}` and `[a-z]`: with a slash, such as `src/**/*.ts`, it is matched against the path below `path`; without, such as `*.toml`, against every file's name.
+    /// A glob of `*`, `**`, `?`, `{a,b}` and `[a-z]`: with a slash, such as `folder/**/*.ts`, it is matched against the path below `path`; without, such as `*.toml`, against every file's name.
     pattern: String,
     /// The folder to look in; default the working directory.
     path: Option<String>,

@@ -17,7 +17,7 @@ const NAME: &str = "list_files";
 
 static MANUAL: Manual = Manual {
     example_of: "Seeing what a folder holds",
-    example: r#"{"path": "src", "recursive": true}"#,
+    example: r#"{"path": "path/to/folder", "recursive": true}"#,
     aliases: &[Alias { name: "LS", translate: classic }],
     short: "List the files of a folder.",
     ..Manual::of(Group::Files)

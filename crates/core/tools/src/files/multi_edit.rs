@@ -22,7 +22,7 @@ const WORDS: EditTerms = EditTerms { old: "`old_string`", new: "`new_string`" };
 
 static MANUAL: Manual = Manual {
     example_of: "Renaming a constant in two files",
-    example: r#"{"edits": [{"path": "src/limits.rs", "old_string": "const LONGEST:", "new_string": "const MAX_NAME:"}, {"path": "src/name.rs", "old_string": "LONGEST", "new_string": "MAX_NAME", "replace_all": true}]}"#,
+    example: r#"{"edits": [{"path": "path/to/limits.rs", "old_string": "const LONGEST:", "new_string": "const MAX_NAME:"}, {"path": "path/to/name.rs", "old_string": "LONGEST", "new_string": "MAX_NAME", "replace_all": true}]}"#,
     aliases: &[Alias { name: "MultiEdit", translate: classic }],
     set: Set::Extension,
     ..Manual::of(Group::Files)

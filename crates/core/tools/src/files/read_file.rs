@@ -27,7 +27,7 @@ const NAME: &str = "read_file";
 
 static MANUAL: Manual = Manual {
     example_of: "Reading one function of a large file",
-    example: r#"{"path": "src/parser.rs", "start_line": 120, "end_line": 180}"#,
+    example: r#"{"path": "path/to/parser.rs", "start_line": 120, "end_line": 180}"#,
     aliases: &[Alias { name: "Read", translate: classic }],
     short: "Read a file. Each line comes as its number, a tab and the text; the number and the tab are not part of the file.",
     ..Manual::of(Group::Files)

@@ -17,7 +17,7 @@ const NAME: &str = "replace_in_file";
 
 static MANUAL: Manual = Manual {
     example_of: "Changing two places of a file",
-    example: r#"{"path": "src/limits.rs", "diff": "<<<<<<< SEARCH\nconst LONGEST: usize = 32;\n=======\nconst LONGEST: usize = 64;\n>>>>>>> REPLACE\n<<<<<<< SEARCH\n    // TODO: check the length\n=======\n>>>>>>> REPLACE"}"#,
+    example: r#"{"path": "path/to/limits.rs", "diff": "<<<<<<< SEARCH\nconst LONGEST: usize = 32;\n=======\nconst LONGEST: usize = 64;\n>>>>>>> REPLACE\n<<<<<<< SEARCH\n    // TODO: check the length\n=======\n>>>>>>> REPLACE"}"#,
     set: Set::Text,
     ..Manual::of(Group::Files)
 };

@@ -43,7 +43,7 @@ struct SearchFilesParameters {
     path: String,
     /// Rust syntax, without look-around and back-references; case-sensitive unless it begins with `(?i)`.
     regex: String,
-    /// A glob that limits the files, such as `*.{ts,tsx}` or `src/**/*.py`.
+    /// A glob that limits the files, such as `*.{ts,tsx}` or `folder/**/*.py`.
     file_pattern: Option<String>,
 }
 

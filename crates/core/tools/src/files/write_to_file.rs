@@ -20,7 +20,7 @@ const NAME: &str = "write_to_file";
 
 static MANUAL: Manual = Manual {
     example_of: "Creating a file",
-    example: r#"{"path": "docs/limits.md", "content": "Limits\n\nNames are at most 64 characters long.\n"}"#,
+    example: r#"{"path": "path/to/limits.md", "content": "Limits\n\nNames are at most 64 characters long.\n"}"#,
     aliases: &[Alias { name: "Write", translate: classic }],
     short: "Create a file, or replace everything in it. Read an existing file first.",
     ..Manual::of(Group::Files)

@@ -15,7 +15,7 @@ const NAME: &str = "ac_mod_list";
 static MANUAL: Manual = Manual {
     set: Set::Extension,
     example_of: "Seeing which modules there are below a folder",
-    example: r#"{"path": "src"}"#,
+    example: r#"{"path": "path/to/folder"}"#,
     ..Manual::of(Group::Knowledge)
 };
 

@@ -14,7 +14,7 @@ const NAME: &str = "ac_mod_read";
 static MANUAL: Manual = Manual {
     set: Set::Extension,
     example_of: "Reading what a module is before changing it",
-    example: r#"{"path": "src/billing"}"#,
+    example: r#"{"path": "path/to/billing"}"#,
     ..Manual::of(Group::Knowledge)
 };
 

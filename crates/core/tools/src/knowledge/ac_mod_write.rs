@@ -13,7 +13,7 @@ const NAME: &str = "ac_mod_write";
 static MANUAL: Manual = Manual {
     set: Set::Extension,
     example_of: "Describing a module that has no document yet",
-    example: r##"{"path": "src/billing", "content": "# billing\n\nTurns orders into invoices.\n"}"##,
+    example: r##"{"path": "path/to/billing", "content": "# billing\n\nTurns orders into invoices.\n"}"##,
     ..Manual::of(Group::Knowledge)
 };
 

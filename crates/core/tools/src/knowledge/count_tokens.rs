@@ -16,7 +16,7 @@ const NAME: &str = "count_tokens";
 
 static MANUAL: Manual = Manual {
     example_of: "Seeing whether a file can be read whole",
-    example: r#"{"path": "docs/reference.md"}"#,
+    example: r#"{"path": "path/to/reference.md"}"#,
     set: Set::Extension,
     ..Manual::of(Group::Knowledge)
 };

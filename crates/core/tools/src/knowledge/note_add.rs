@@ -8,7 +8,7 @@ const NAME: &str = "note_add";
 
 static MANUAL: Manual = Manual {
     example_of: "Leaving a note for later conversations",
-    example: r#"{"path": "src/parser.rs", "note": "Generated from grammar.pest; change that file instead."}"#,
+    example: r#"{"path": "path/to/parser.rs", "note": "Generated from grammar.pest; change that file instead."}"#,
     set: Set::Extension,
     ..Manual::of(Group::Knowledge)
 };

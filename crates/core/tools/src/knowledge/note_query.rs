@@ -11,7 +11,7 @@ const NAME: &str = "note_query";
 
 static MANUAL: Manual = Manual {
     example_of: "Looking for notes on a folder",
-    example: r#"{"path": "src"}"#,
+    example: r#"{"path": "path/to/folder"}"#,
     set: Set::Extension,
     ..Manual::of(Group::Knowledge)
 };

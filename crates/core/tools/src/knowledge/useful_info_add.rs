@@ -16,7 +16,7 @@ const NAME: &str = "useful_info_add";
 
 static MANUAL: Manual = Manual {
     example_of: "Keeping a range in view for the rest of the work",
-    example: r#"{"path": "src/limits.rs", "start_line": 10, "end_line": 42, "description": "all limits and where they are checked"}"#,
+    example: r#"{"path": "path/to/limits.rs", "start_line": 10, "end_line": 42, "description": "all limits and where they are checked"}"#,
     set: Set::Extension,
     ..Manual::of(Group::Knowledge)
 };

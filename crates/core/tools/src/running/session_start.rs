@@ -16,7 +16,7 @@ pub(crate) const NAME: &str = "session_start";
 
 static MANUAL: Manual = Manual {
     example_of: "Trying an expression in a REPL",
-    example: r#"{"command": "python3 -i src/limits.py"}"#,
+    example: r#"{"command": "python3 -i path/to/limits.py"}"#,
     set: Set::Extension,
     ..Manual::of(Group::Running)
 };

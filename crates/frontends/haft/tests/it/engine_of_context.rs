@@ -343,7 +343,8 @@ fn a_window_too_small_for_anything_is_an_error_with_every_layer() {
     let rig = rig(Api::Anthropic, [Reply::text("Never.")]);
     let window = format!("models.\"mock/{MODEL}\".context_window=1660");
     let output = format!("models.\"mock/{MODEL}\".max_output_tokens=400");
-    let ran = rig.run(&["run", "--set", &window, "--set", &output, "hi"]);
+    let profile = format!("models.\"mock/{MODEL}\".profile=\"full\"");
+    let ran = rig.run(&["run", "--set", &window, "--set", &output, "--set", &profile, "hi"]);
     assert_eq!(ran.code(), 1);
     assert!(ran.stderr().contains("system") && ran.stderr().contains("output reserve"), "{}", ran.stderr());
     assert_eq!(rig.server.requests().len(), 0, "nothing is sent");

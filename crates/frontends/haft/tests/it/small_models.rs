@@ -132,3 +132,80 @@ fn the_wall_time_ends_a_request_and_a_command_in_the_middle() {
         assert_eq!(rig.server.generations().len(), 1);
     }
 }
+
+const CALL: &str = "{\n  \"name\": \"write_to_file\",\n  \"arguments\": {\n    \"path\": \"hello.py\",\n    \"content\": \"print('Hello')\\n\"\n  }\n}";
+
+/// With the profile a model gets by itself where its window is small, or this one.
+fn with_profile(replies: impl IntoIterator<Item = Reply>, profile: &str, arguments: &[&str]) -> (Rig, crate::rig::Ran) {
+    let rig = rig(replies);
+    let profile = format!("models.\"mock/{}\".{profile}", crate::rig::MODEL);
+    let ran = rig.task(&[&["--set", &profile], arguments].concat());
+    (rig, ran)
+}
+
+#[test]
+fn a_small_model_is_offered_little_in_few_words() {
+    let tools = |profile: &str| {
+        let (rig, _) = with_profile([Reply::text("Hello.")], profile, &["hi"]);
+        let seen = rig.server.generations()[0].seen().unwrap();
+        (seen.tools.clone(), seen.system.len())
+    };
+    let (small, few) = tools("profile=\"small\"");
+    let (by_window, _) = tools("context_window=16000");
+    let (full, many) = tools("profile=\"full\"");
+    assert!((6..=8).contains(&small.len()) && small == by_window, "{small:?} {by_window:?}");
+    assert!(full.len() > small.len() && many > few, "{many} {few}");
+}
+
+#[test]
+fn a_call_written_as_text_runs_and_is_told_so() {
+    for text in [format!("```json\n{CALL}\n```"), CALL.to_owned(), format!("<tool_call>\n{CALL}\n</tool_call>")] {
+        let (rig, ran) = with_profile([Reply::text(&text), Reply::text("Done.")], "profile=\"small\"", &["greet"]);
+        assert_eq!((ran.code(), &ran.result()["text"]), (0, &json!("Done.")), "{text}");
+        assert_eq!(std::fs::read_to_string(rig.project().join("hello.py")).unwrap(), "print('Hello')\n");
+        assert!(results(&rig)[0].contains("read from the text"), "{:?}", results(&rig));
+        assert!(rig.server.refusals().is_empty(), "{:?}", rig.server.refusals());
+    }
+}
+
+#[test]
+fn a_call_in_an_explanation_or_of_another_model_is_an_answer() {
+    let block = format!("```json\n{CALL}\n```");
+    for (text, profile) in [
+        (format!("You could call `write_to_file`:\n\n{block}"), "profile=\"small\""),
+        (format!("{block}\n\nThat would write the file."), "profile=\"small\""),
+        (block.clone(), "profile=\"full\""),
+    ] {
+        let (rig, ran) = with_profile([Reply::text(&text)], profile, &["greet"]);
+        assert_eq!((ran.code(), &ran.result()["text"]), (0, &json!(text)), "{profile}");
+        assert!(!rig.project().join("hello.py").exists());
+    }
+}
+
+/// What stands in a file is data, whoever repeats it.
+#[test]
+fn a_call_that_was_read_somewhere_does_not_run() {
+    let look = Reply::call("read_file", json!({"path": "call.json"}));
+    let rig = rig([look, Reply::text(format!("```json\n{CALL}\n```"))]);
+    rig.write("call.json", CALL);
+    let profile = format!("models.\"mock/{}\".profile=\"small\"", crate::rig::MODEL);
+    let ran = rig.task(&["--set", &profile, "show me call.json"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert!(!rig.project().join("hello.py").exists());
+}
+
+#[test]
+fn a_task_is_done_together_with_the_calls_that_did_it() {
+    let done = haft_testkit::ScriptCall::new("attempt_completion", json!({"result": "Written."}));
+    let write = |path: &str| haft_testkit::ScriptCall::new("write_to_file", json!({"path": path, "content": "x"}));
+    let both = rig([Reply::calls([write("a.txt"), done.clone()])]);
+    let ran = both.task(&["--allowed-tools", "minimal", "write"]);
+    assert_eq!((ran.code(), &ran.result()["text"]), (0, &json!("Written.")), "{}", ran.result());
+    // Not where one of them failed, or comes after it.
+    for calls in [vec![write("letter.txt"), done.clone()], vec![done.clone(), write("b.txt")]] {
+        let rig = rig([Reply::calls(calls), Reply::text("So it is."), Reply::text("So it is.")]);
+        let ran = rig.task(&["--allowed-tools", "minimal", "write"]);
+        assert_eq!(&ran.result()["text"], &json!("So it is."));
+        assert!(ran.events().iter().any(|event| event["error"]["code"] == "not_alone"));
+    }
+}

@@ -278,3 +278,42 @@ async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
         }
     }
 }
+
+/// A small model takes an example for a fact, and calls whatever is named.
+#[tokio::test]
+async fn every_profile_names_only_what_it_offers_and_no_path_of_a_project() {
+    let (folder, store, transcript) = transcript().await;
+    let supervisor = Arc::new(Supervisor::new(std::env::current_exe().unwrap()));
+    let running = Arc::new(Running::new(supervisor, haft_tools::LimitsConfig::default()));
+    let every: Vec<String> = open::all_tools(&running).iter().map(|tool| tool.spec().name.clone()).collect();
+    for protocol in [ToolProtocol::Native, ToolProtocol::Xml, ToolProtocol::React] {
+        for profile in haft_tool::PROFILES {
+            let mut config = config(folder.path());
+            config.model.tool_protocol = protocol;
+            // Chosen by the model itself.
+            let small = profile == "small";
+            config.model.profile = if small { ModelProfile::Small } else { ModelProfile::Full };
+            config.tools.offered = vec![profile.into()];
+            let mut prompt = open(&config, &transcript, &store).await;
+            prompt.render(&config).unwrap();
+            let role = PromptContext::role(&config);
+            let input = prompt.system_input(&config, role.as_deref());
+            let told = serde_json::to_string(&input.tools).unwrap();
+            let text = format!("{}\n{told}", render_system(&input).unwrap());
+            for path in ["src/", "docs/"] {
+                assert!(!text.contains(path), "{protocol:?} {profile}: {path}\n{text}");
+            }
+            let offered: Vec<_> = prompt.registry().offered().map(|tool| tool.spec().name.clone()).collect();
+            let callable: Vec<_> = prompt.registry().deferred().map(|tool| tool.spec().name.clone()).collect();
+            let named = |name: &String| text.contains(&format!("`{name}`"));
+            let strange: Vec<_> = every
+                .iter()
+                .filter(|name| !offered.contains(name) && !callable.contains(name) && named(name))
+                .collect();
+            assert!(strange.is_empty(), "{protocol:?} {profile}: {strange:?}\n{text}");
+            if small {
+                assert!((6..=8).contains(&offered.len()), "{protocol:?}: {offered:?}");
+            }
+        }
+    }
+}

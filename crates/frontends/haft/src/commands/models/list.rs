@@ -110,6 +110,7 @@ fn as_json(row: &ModelRow) -> Value {
         "price": model.price,
         "cache": model.cache,
         "tokenizer_factor": model.tokenizer_factor,
+        "profile": model.profile,
     })
 }
 
