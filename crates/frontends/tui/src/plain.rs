@@ -6,7 +6,6 @@
 mod text;
 
 use std::io::{self, BufRead, Write};
-use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use haft_agent::ApprovalReply;
@@ -16,6 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::READING;
 use crate::app::{App, AppInput, Effect, Setup};
 use crate::approval::{ApprovalChoice, ApprovalDialog, ApprovalStage};
 use crate::call::about;
@@ -28,8 +28,6 @@ use crate::run::{Ended, HostActions, TuiError};
 /// Rows are as long as what they say: whoever reads them aloud needs no breaks.
 const COLUMNS: usize = 4_096;
 const ROWS: usize = 40;
-/// An answer that comes sooner was typed before the question was heard.
-const READING: Duration = Duration::from_millis(600);
 /// Shows all of the last result or thoughts, as Ctrl-O does elsewhere.
 const OPEN: &str = "/open";
 /// Declines a form.

@@ -14,6 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
+use crate::READING;
 use crate::app::{App, AppInput, Effect, Setup};
 use crate::line::StyledLine;
 use crate::link::{Operation, TerminalSide, UiMessage};
@@ -25,8 +26,6 @@ use crate::terminal::{self, RawTerminal};
 const FRAME: Duration = Duration::from_millis(33);
 /// How often times on the screen are brought up to date.
 const TICK: Duration = Duration::from_secs(1);
-/// How long a question stands before a key answers it.
-const READING: Duration = Duration::from_millis(600);
 /// How the name of the file ends in which a prompt is edited.
 const PROMPT_ENDING: &str = ".md";
 /// How many messages are taken in before anything is drawn.

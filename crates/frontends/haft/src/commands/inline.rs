@@ -9,7 +9,6 @@ use haft_permission::{PermissionRequest, Verdict};
 use haft_project::commands::PromptPiece;
 use haft_sandbox::{Capture, CommandExit, CommandSpec, Sandbox};
 use haft_text::{CutLimits, Masker, sanitise_bytes};
-use haft_tool::Workspace;
 use haft_tui::{UiHandle, UiMessage};
 use haft_types::{Decision, PermissionMode};
 use serde_json::json;
@@ -59,20 +58,10 @@ impl InlineCommands<'_> {
         Ok(prompt)
     }
 
-    fn workspace(&self) -> Workspace {
-        Workspace {
-            root: self.project.root.clone(),
-            extra: Vec::new(),
-            cwd: self.project.cwd.clone(),
-            spill: self.places.spill(),
-            journal: self.places.journal(),
-        }
-    }
-
     async fn sandbox(&self) -> anyhow::Result<Sandbox> {
         let rules = self.rules(haft_permission::Confinement::None)?;
         let mut config = self.config.sandbox.clone();
-        config.hidden.extend(rules.unreadable(&self.workspace()));
+        config.hidden.extend(rules.unreadable(&wiring::workspace(self.places, self.project)));
         config.hidden.extend(wiring::ProjectPolicy::of(&self.project.root).hidden);
         Ok(set_up_sandbox(self.places, &config, self.mode, vec![self.project.root.clone()]).await?)
     }
@@ -83,7 +72,8 @@ impl InlineCommands<'_> {
     }
 
     async fn output(&self, line: &str, sandbox: &Sandbox) -> anyhow::Result<String> {
-        let verdict = self.rules(confinement(sandbox))?.decide(&PermissionRequest::command(line), &self.workspace());
+        let workspace = wiring::workspace(self.places, self.project);
+        let verdict = self.rules(confinement(sandbox))?.decide(&PermissionRequest::command(line), &workspace);
         let cancelled = || usage_error(text!("slash-command-interrupted", line));
         tokio::select! {
             biased;

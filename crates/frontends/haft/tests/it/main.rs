@@ -71,6 +71,7 @@ mod rig;
 mod running;
 mod sandbox;
 mod secrets;
+mod small_models;
 mod small_window;
 mod stored_home;
 mod stream;
