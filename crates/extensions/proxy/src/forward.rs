@@ -88,10 +88,9 @@ impl Upstreams {
         match api_of("POST", path) {
             Some(Api::Anthropic) => &self.anthropic,
             Some(Api::Gemini) => &self.gemini,
-            Some(Api::OpenaiChat | Api::OpenaiResponses) => &self.openai,
             None if has("anthropic-version") => &self.anthropic,
             None if has("x-goog-api-key") || path.starts_with("/v1beta") => &self.gemini,
-            None => &self.openai,
+            Some(Api::OpenaiChat | Api::OpenaiResponses) | None => &self.openai,
         }
     }
 }

@@ -87,7 +87,9 @@ pub(crate) fn split(api: Api, body: &str) -> Option<SplitBody> {
         }
     };
     take(SegmentKind::Tool, "tools");
-    systems.iter().for_each(|name| take(SegmentKind::System, name));
+    for name in systems {
+        take(SegmentKind::System, name);
+    }
     take(SegmentKind::Message, messages);
     let text_of = |name: &str| serde_json::from_str::<String>(fields.get(name)?.get()).ok();
     let (segments, layout) = lay_out(body, &spans);
@@ -211,13 +213,13 @@ fn without_marks(text: &str) -> (String, Vec<(usize, String)>) {
             let value = skip_space(bytes, after + 1);
             let value_end = value_end(bytes, value);
             let before = text[..at].trim_end_matches([' ', '\n', '\r', '\t']);
-            let (from, to) = match before.strip_suffix(',').filter(|before| before.len() >= done) {
-                Some(before) => (before.len(), value_end),
+            let comma_before = before.strip_suffix(',').filter(|before| before.len() >= done);
+            let (from, to) = if let Some(before) = comma_before {
+                (before.len(), value_end)
+            } else {
                 // The first member takes the comma behind it along.
-                None => {
-                    let comma = skip_space(bytes, value_end);
-                    (at, if bytes.get(comma) == Some(&b',') { comma + 1 } else { value_end })
-                }
+                let comma = skip_space(bytes, value_end);
+                (at, if bytes.get(comma) == Some(&b',') { comma + 1 } else { value_end })
             };
             out.push_str(&text[done..from]);
             cut.push((out.len(), text[from..to].to_owned()));

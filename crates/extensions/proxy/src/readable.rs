@@ -35,13 +35,11 @@ pub(crate) fn role_of(value: &Value) -> Role {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     match (text("role"), text("type")) {
         (Some("system" | "developer"), _) => Role::System,
-        (Some("assistant" | "model"), _) => Role::Assistant,
+        (Some("assistant" | "model"), _) | (None, Some("reasoning")) => Role::Assistant,
         (Some("tool" | "function"), _) => Role::Tool,
-        (Some(_), _) => Role::User,
         (None, Some(kind)) if kind.ends_with("_output") => Role::Tool,
-        (None, Some("reasoning")) => Role::Assistant,
         (None, Some(kind)) if kind.ends_with("_call") => Role::Assistant,
-        (None, _) => Role::User,
+        (Some(_) | None, _) => Role::User,
     }
 }
 

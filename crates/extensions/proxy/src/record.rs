@@ -259,7 +259,7 @@ impl Recorder {
 
     /// Takes a request apart.
     fn prepare(&mut self, seen: SeenRequest) -> Result<Box<PreparedRequest>, String> {
-        let body = self.text_of(&seen.headers, &seen.body)?;
+        let body = text_of(&seen.headers, &seen.body)?;
         let split =
             split(seen.api, &body).ok_or_else(|| format!("a body for {} is not a request", masked_path(&seen.path)))?;
         self.learn(&seen.headers, &seen.path);
@@ -347,7 +347,7 @@ impl Recorder {
 
     async fn reply(&mut self, seen: SeenReply) -> Result<Option<ProxyEvent>, String> {
         let Some(open) = self.open.remove(&seen.exchange) else { return Ok(None) };
-        let text = self.text_of(&seen.headers, &seen.body);
+        let text = text_of(&seen.headers, &seen.body);
         let reply = text.as_deref().map(reply::read).unwrap_or_default();
         let kept = self.keep(&open, &seen, text, &reply).await.map_err(|error| error.to_string());
         let billed = reply.usage;
@@ -418,21 +418,6 @@ impl Recorder {
         message
     }
 
-    /// The text of a body.
-    fn text_of(&self, headers: &[(String, String)], body: &CapturedBody) -> Result<String, String> {
-        if body.is_too_large {
-            return Err("there is too much to be recorded at once".to_owned());
-        }
-        if body.is_empty() {
-            return Ok(String::new());
-        }
-        let bytes = body.bytes();
-        let encoding = header(headers, "content-encoding");
-        let text =
-            decoded(encoding, &bytes).ok_or_else(|| format!("`{}` is not read", encoding.unwrap_or_default()))?;
-        String::from_utf8(text.into_owned()).map_err(|_| "a body is not text".to_owned())
-    }
-
     /// Takes note of the keys of a request, which must not be stored wherever they occur.
     fn learn(&mut self, headers: &[(String, String)], path: &str) {
         let secret = headers.iter().filter(|(name, _)| is_secret_header(name));
@@ -474,6 +459,20 @@ impl Recorder {
         };
         ModelSpec { api: seen.api, ..found.unwrap_or_else(|_| unknown()) }
     }
+}
+
+/// The text of a body.
+fn text_of(headers: &[(String, String)], body: &CapturedBody) -> Result<String, String> {
+    if body.is_too_large {
+        return Err("there is too much to be recorded at once".to_owned());
+    }
+    if body.is_empty() {
+        return Ok(String::new());
+    }
+    let bytes = body.bytes();
+    let encoding = header(headers, "content-encoding");
+    let text = decoded(encoding, &bytes).ok_or_else(|| format!("`{}` is not read", encoding.unwrap_or_default()))?;
+    String::from_utf8(text.into_owned()).map_err(|_| "a body is not text".to_owned())
 }
 
 fn masked_parts(masker: &Masker, parts: &[Part]) -> Vec<Part> {

@@ -231,19 +231,19 @@ mod tests {
         Part::ToolCall(ToolCall { id, name, arguments, signature: None })
     }
 
-    fn usage(input: u64, cached_input: u64, cache_write: u64, output: u64) -> Option<Usage> {
-        Some(Usage { input, cached_input, cache_write, output, reasoning: 0 })
+    fn usage(input: u64, cached_input: u64, cache_write: u64, output: u64) -> Usage {
+        Usage { input, cached_input, cache_write, output, reasoning: 0 }
     }
 
     #[test]
     fn streams_of_every_api() {
         let chat = "data: {\"choices\":[{\"delta\":{\"content\":\"he\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"llo\",\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{\"}}]}}]}\n\ndata: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":3,\"prompt_tokens_details\":{\"cached_tokens\":4}}}\n\ndata: [DONE]\n\n";
         let parts = vec![Part::text("hello"), call("a", "f", "{}")];
-        assert_eq!(read(chat), RecordedReply { parts, usage: usage(6, 4, 0, 3), complete: true });
+        assert_eq!(read(chat), RecordedReply { parts, usage: Some(usage(6, 4, 0, 3)), complete: true });
 
         let anthropic = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":5,\"cache_read_input_tokens\":7,\"cache_creation_input_tokens\":2,\"output_tokens\":1}}}\n\ndata: {\"type\":\"content_block_start\",\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"hi\"}}\n\ndata: {\"type\":\"content_block_stop\"}\n\ndata: {\"type\":\"content_block_start\",\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{}}}\n\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"x\\\":1}\"}}\n\ndata: {\"type\":\"content_block_stop\"}\n\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":9}}\n\n";
         let parts = vec![Part::text("hi"), call("a", "f", "{\"x\":1}")];
-        let cut = RecordedReply { parts: parts.clone(), usage: usage(5, 7, 2, 9), complete: false };
+        let cut = RecordedReply { parts: parts.clone(), usage: Some(usage(5, 7, 2, 9)), complete: false };
         assert_eq!(read(anthropic), cut, "it was cut before its end");
         let whole = format!("{anthropic}data: {{\"type\":\"message_stop\"}}\n\n");
         assert_eq!(read(&whole), RecordedReply { complete: true, ..cut });
@@ -251,13 +251,13 @@ mod tests {
         let responses = "data: {\"type\":\"response.output_text.delta\",\"delta\":\"hi\"}\n\ndata: {\"type\":\"response.output_item.done\",\"item\":{\"type\":\"message\",\"content\":[{\"type\":\"output_text\",\"text\":\"hi\"}]}}\n\ndata: {\"type\":\"response.completed\",\"response\":{\"output\":[],\"usage\":{\"input_tokens\":9,\"input_tokens_details\":{\"cached_tokens\":8},\"output_tokens\":2}}}\n\n";
         assert_eq!(
             read(responses),
-            RecordedReply { parts: vec![Part::text("hi")], usage: usage(1, 8, 0, 2), complete: true }
+            RecordedReply { parts: vec![Part::text("hi")], usage: Some(usage(1, 8, 0, 2)), complete: true }
         );
 
         let gemini = "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"h\"}]}}]}\r\n\r\ndata: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"i\"}]},\"finishReason\":\"STOP\"}],\"usageMetadata\":{\"promptTokenCount\":9,\"cachedContentTokenCount\":3,\"candidatesTokenCount\":2}}\r\n\r\n";
         assert_eq!(
             read(gemini),
-            RecordedReply { parts: vec![Part::text("hi")], usage: usage(6, 3, 0, 2), complete: true }
+            RecordedReply { parts: vec![Part::text("hi")], usage: Some(usage(6, 3, 0, 2)), complete: true }
         );
     }
 
@@ -270,7 +270,8 @@ mod tests {
             r#"[{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":4,"candidatesTokenCount":1}}]"#,
         ];
         for body in table {
-            let expected = RecordedReply { parts: vec![Part::text("hi")], usage: usage(4, 0, 0, 1), complete: true };
+            let expected =
+                RecordedReply { parts: vec![Part::text("hi")], usage: Some(usage(4, 0, 0, 1)), complete: true };
             assert_eq!(read(body), expected, "{body}");
         }
         assert_eq!(read("<html>"), RecordedReply::default());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_context::Cause;
 use haft_proxy::{NAMESPACE, ProxyEvent, RecordedBody, RequestExplanation, exchange_key, readable};
 use haft_store::{ConversationScope, Store};
-use haft_types::Role;
+use haft_types::{Message, Role};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -106,9 +106,9 @@ async fn the_next_request_may_come_before_the_last_byte_of_a_reply() {
     let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
     let event = format!("data: {}\n\ndata: [DONE]\n\n", reply("ok").replace("\"message\"", "\"delta\""));
     let first = vec![format!("{head}{:x}\r\n{event}\r\n", event.len()).into_bytes(), b"0\r\n\r\n".to_vec()];
-    let upstream = Upstream::with(move |request| match String::from_utf8_lossy(request).contains("go on") {
-        true => Answer::json(&reply("ok")),
-        false => Answer { pieces: first.clone(), close: false },
+    let upstream = Upstream::with(move |request| {
+        let goes_on = String::from_utf8_lossy(request).contains("go on");
+        if goes_on { Answer::json(&reply("ok")) } else { Answer { pieces: first.clone(), close: false } }
     })
     .await;
     let proxy = TestProxy::before(&upstream).await;
@@ -137,7 +137,7 @@ async fn the_next_request_may_come_before_the_last_byte_of_a_reply() {
     let numbers: Vec<_> = explained(&events).iter().map(|one| (one.number, one.broken.is_some())).collect();
     assert_eq!(numbers, [(1, false), (2, false)]);
     let id = &explained(&events)[0].conversation;
-    let said: Vec<_> = store.messages(id).await.unwrap().iter().map(|one| one.joined_text()).collect();
+    let said: Vec<_> = store.messages(id).await.unwrap().iter().map(Message::joined_text).collect();
     assert_eq!(said, ["begin", "ok", "go on", "ok"]);
 }
 
@@ -212,7 +212,7 @@ async fn a_proxy_that_is_started_again_goes_on() {
     let (events, store, _folder) = proxy.finish().await;
     let one = explained(&events)[0];
     assert_eq!((&one.conversation, one.number, &one.broken), (&id, 2, &None));
-    let said: Vec<_> = store.messages(&id).await.unwrap().iter().map(|one| one.joined_text()).collect();
+    let said: Vec<_> = store.messages(&id).await.unwrap().iter().map(Message::joined_text).collect();
     assert_eq!(said, ["begin", "ok", "go on", "ok"]);
 }
 
