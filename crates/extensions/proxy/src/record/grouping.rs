@@ -1,9 +1,11 @@
 //! Which conversation a request belongs to: the one whose last request it extends, or shares the most with.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use haft_store::LoggedRequest;
-use haft_types::{Api, ContentHash, ConversationId, Entry, Message, MessageId, Metadata, ModelSpec, Role, Segment};
+use haft_types::{
+    Api, ContentHash, ConversationId, Entry, Message, MessageId, Metadata, ModelSpec, Part, Role, Segment,
+};
 
 use super::RecordedBody;
 use super::entries::{dialogue, known_owner};
@@ -20,6 +22,8 @@ pub(super) struct RecordedConversation {
     pub(super) past: ConversationPast,
     /// The messages of the dialogue that are stored.
     stored: HashSet<MessageId>,
+    /// The names of called tools, by the ids of the calls.
+    calls: HashMap<String, String>,
     /// How many segments the request had whose reply is stored as a message of its own.
     answered_at: Option<usize>,
     /// How many messages of the user it has.
@@ -28,8 +32,8 @@ pub(super) struct RecordedConversation {
 
 impl RecordedConversation {
     pub(super) fn new(id: ConversationId, api: Api, session: Option<String>, is_side: bool, spec: &ModelSpec) -> Self {
-        let (past, stored) = (ConversationPast::new(spec), HashSet::new());
-        Self { id, api, session, is_side, is_live: true, past, stored, answered_at: None, rounds: 0 }
+        let (past, stored, calls) = (ConversationPast::new(spec), HashSet::new(), HashMap::new());
+        Self { id, api, session, is_side, is_live: true, past, stored, calls, answered_at: None, rounds: 0 }
     }
 
     /// One that was recorded before, from its last request and its messages.
@@ -50,7 +54,10 @@ impl RecordedConversation {
             boundary: segment.boundary,
         };
         one.past.segments = logged.segments.iter().map(segment).collect();
-        one.stored = messages.iter().map(|message| message.message_id).collect();
+        // Replies that were stored as they came have other ids than in the requests that hold them.
+        one.stored = logged.segments.iter().map(|segment| segment.message.message_id).collect();
+        let calls = messages.iter().flat_map(Message::tool_calls);
+        one.calls = calls.map(|call| (call.id.clone(), call.name.clone())).collect();
         let is_reply = messages.last().is_some_and(|last| last.role == Role::Assistant);
         one.answered_at = is_reply.then_some(logged.segments.len());
         one.rounds = messages.iter().filter(|message| message.opens_round()).count() as u32;
@@ -66,14 +73,37 @@ impl RecordedConversation {
     pub(super) fn new_messages(&mut self, segments: &[Segment]) -> Vec<Message> {
         let since = self.answered_at.take().unwrap_or(segments.len());
         let replied = segments.iter().skip(since).take_while(|segment| segment.owner == "assistant").count();
-        let is_reply = |index: usize| (since..since + replied).contains(&index);
-        let spoken = |segment: &Segment| segment.owner != TOOLS && segment.owner != SYSTEM;
-        let new = segments.iter().enumerate().filter(|(index, segment)| spoken(segment) && !is_reply(*index));
-        let new: Vec<_> = new.flat_map(|(_, segment)| dialogue(segment)).collect();
-        let new: Vec<_> = new.into_iter().filter(|message| self.stored.insert(message.message_id)).collect();
+        let mut new = Vec::new();
+        for (index, segment) in segments.iter().enumerate() {
+            if segment.owner == TOOLS
+                || segment.owner == SYSTEM
+                || !self.stored.insert(segment.entry.message.message_id)
+            {
+                continue;
+            }
+            let mut messages = dialogue(segment);
+            for message in &mut messages {
+                self.calls.extend(message.tool_calls().map(|call| (call.id.clone(), call.name.clone())));
+                self.name_results(message);
+            }
+            if !(since..since + replied).contains(&index) {
+                new.append(&mut messages);
+            }
+        }
         self.rounds += new.iter().filter(|message| message.opens_round()).count() as u32;
         self.is_live = true;
         new
+    }
+
+    /// Gives results the names of the tools that were called, where the API does not.
+    fn name_results(&self, message: &mut Message) {
+        for part in &mut message.content {
+            if let Part::ToolResult(result) = part
+                && let Some(name) = self.calls.get(&result.tool_call_id)
+            {
+                result.name.clone_from(name);
+            }
+        }
     }
 
     /// The newest request is answered, and its reply is stored.

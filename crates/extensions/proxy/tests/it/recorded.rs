@@ -209,11 +209,13 @@ async fn a_proxy_that_is_started_again_goes_on() {
     let proxy = TestProxy::at(&upstream, Arc::clone(&folder), 1).await;
     messages.extend([assistant("ok"), user("go on")]);
     proxy.ask(&post(CHAT, &body(&["a"], &messages))).await;
+    messages.extend([assistant("ok"), user("to the end")]);
+    proxy.ask(&post(CHAT, &body(&["a"], &messages))).await;
     let (events, store, _folder) = proxy.finish().await;
     let one = explained(&events)[0];
     assert_eq!((&one.conversation, one.number, &one.broken), (&id, 2, &None));
     let said: Vec<_> = store.messages(&id).await.unwrap().iter().map(Message::joined_text).collect();
-    assert_eq!(said, ["begin", "ok", "go on", "ok"]);
+    assert_eq!(said, ["begin", "ok", "go on", "ok", "to the end", "ok"]);
 }
 
 #[tokio::test]

@@ -110,6 +110,10 @@ fn recorded_requests_are_shown_compared_and_explained() {
     assert_eq!((&why["requests"], &why["unexplained"]), (&json!(3), &json!(0)));
     let report = rig.run(&["context", "report", &id, "--request", "2", "--json"]).json();
     assert!(report["usage"].is_object(), "{report}");
+    let all = rig.run(&["conversations", "show", &id, "--json"]).json();
+    let roles: Vec<_> = all["messages"].as_array().unwrap().iter().map(|one| one["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "assistant", "tool", "assistant"]);
+    assert_eq!(all["messages"][2]["content"][0]["name"], "list_files");
     let dialogue = rig.run(&["conversations", "show", &id]).stdout();
     assert!(dialogue.contains("look around") && dialogue.contains("Done."), "{dialogue}");
 }
