@@ -91,7 +91,10 @@ pub(crate) async fn drive<H: TurnHost>(
                     turn.note_spent(host.meter().spent());
                 }
                 Action::RunTools(calls) => next = host.run_calls(calls, turn.replies(), io).await?,
-                Action::Nudge(nudge) => host.append_note(host.nudge_text(nudge, turn.replies())).await?,
+                Action::Nudge(nudge) => {
+                    io.notice("nudge", nudge.notice(turn.nudges()));
+                    host.append_note(host.nudge_text(nudge, turn.replies())).await?;
+                }
                 Action::Correct(text) => host.append_note(text).await?,
                 Action::Conclude(end) => {
                     next = Input::Concluded(host.conclude(&end, turn.objections(), io).await);
@@ -100,7 +103,10 @@ pub(crate) async fn drive<H: TurnHost>(
             }
         }
         if io.cancel.is_cancelled() {
-            next = Input::Cancelled;
+            // The time that is over cancels like a person.
+            let meter = host.meter();
+            let late = meter.limits().out_of_time(meter.elapsed());
+            next = late.map_or(Input::Cancelled, Input::Exhausted);
         } else if let Some(reason) = host.take_stop() {
             next = Input::Stopped(reason);
         }
@@ -170,5 +176,6 @@ pub(crate) fn turn_result(end: End, turn: &Turn, meter: &Meter) -> TurnResult {
         usage: meter.usage(),
         cost: meter.cost(),
         structured_output: end.output,
+        nothing_changed: end.nothing_changed,
     }
 }

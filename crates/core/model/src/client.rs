@@ -130,7 +130,7 @@ impl Client {
                 return Err(self.give_up(failure.error, retries));
             };
             retries += 1;
-            tracing::debug!(retries, ?delay, error = %failure.error, "the request is sent again");
+            tracing::debug!(retries, ?delay, error = ?failure.error, "the request is sent again");
             sink(Delta::Retry {
                 attempt: retries,
                 limit: self.limit(&failure),

@@ -64,9 +64,9 @@ pub enum ModelError {
         problem: String,
     },
     /// The connection ended before the message did.
-    #[error("the connection was lost before the end of the reply: {reason}")]
+    #[error("the connection was lost before the end of the reply")]
     Dropped {
-        /// What the network said.
+        /// What the network said, for the log.
         reason: String,
     },
     /// Nothing came for too long.

@@ -57,7 +57,7 @@ impl HttpTransport {
         let connect_timeout = Duration::from_secs(retry.connect_timeout_s.max(1));
         let http = connector
             .client(PROBE_CONNECT.min(connect_timeout))
-            .map_err(|error| problem(format!("no HTTP client could be made: {}", failure::chain(&error))))?;
+            .map_err(|error| problem(format!("no HTTP client could be made: {}", failure::cause(&error))))?;
         Ok(Self {
             http,
             patient: false,

@@ -30,7 +30,7 @@ use haft_changes::{FileChanges, GitWorktrees};
 use haft_engine::{Callback, Session};
 use haft_model::{Declared, ProviderConfig, Secret};
 use haft_store::Store;
-use haft_tool::Tool;
+use haft_tool::{Tool, Workspace};
 use haft_tui::TuiConfig;
 
 use log::LogLevel;
@@ -93,6 +93,17 @@ pub(crate) fn places() -> Result<Places, FolderError> {
 /// The project around this folder, or around the current one.
 pub(crate) fn project(cwd: Option<&Path>) -> Result<Project, FolderError> {
     Project::find(environment(), cwd)
+}
+
+/// What calls may reach in a project, where no session is open.
+pub(crate) fn workspace(places: &Places, project: &Project) -> Workspace {
+    Workspace {
+        root: project.root.clone(),
+        extra: Vec::new(),
+        cwd: project.cwd.clone(),
+        spill: places.spill(),
+        journal: places.journal(),
+    }
 }
 
 /// The model of that name, as it is declared or built in.

@@ -4,13 +4,16 @@
 //! `view` how it looks. Invariant: a row that was printed is never thought of again; all that is kept is what the live region
 //! shows, and the last result and thoughts for those who want to see them.
 
+mod activity;
 mod events;
 mod keys;
 mod panes;
+mod reply_rows;
 mod submit;
 mod view;
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use crossterm::event::KeyEvent;
 use haft_agent::{Approval, ApprovalReply};
@@ -29,7 +32,10 @@ use crate::markdown;
 use crate::picker::{Picker, PickerList};
 use crate::status::StatusLine;
 
+use activity::Activity;
+pub(crate) use activity::elapsed;
 use panes::Panes;
+use reply_rows::ReplyRows;
 
 /// What the interface begins with.
 #[derive(Clone, Debug, Default)]
@@ -86,6 +92,20 @@ pub enum AppInput {
     Model(String),
     /// Something to print.
     Told(String),
+    /// A command runs in the user's shell.
+    Running {
+        /// Its number.
+        id: u64,
+        /// Its command line.
+        line: String,
+    },
+    /// It has ended; this is to be printed.
+    Ran {
+        /// Its number.
+        id: u64,
+        /// What it said.
+        text: String,
+    },
     /// The files that can be named.
     Files(Vec<String>),
     /// Another conversation is open.
@@ -144,6 +164,13 @@ pub struct App {
     /// What was typed while it ran.
     queue: VecDeque<Queued>,
     answer: markdown::MarkdownStream,
+    /// What of it is on the screen.
+    reply: ReplyRows,
+    /// What is printed once the text that is arriving is whole.
+    held: Vec<StyledLine>,
+    activity: Activity,
+    /// The last error, which the result of the turn repeats.
+    last_error: Option<String>,
     /// Whether the model's text was printed last; a blank row goes between it and a call.
     after_words: bool,
     /// Reasoning that is arriving.
@@ -212,6 +239,10 @@ impl App {
             interrupted: false,
             queue: VecDeque::new(),
             answer: markdown::MarkdownStream::default(),
+            reply: ReplyRows::default(),
+            held: Vec::new(),
+            activity: Activity::default(),
+            last_error: None,
             after_words: false,
             thinking: String::new(),
             calls: Vec::new(),
@@ -272,6 +303,14 @@ impl App {
             AppInput::Pick(list) => self.picker = Some(Picker::new(list)),
             AppInput::Model(name) => self.status.model = name,
             AppInput::Told(text) => self.told(&text),
+            AppInput::Running { id, line } => self.activity.shell_started(id, line),
+            AppInput::Ran { id, text } => {
+                self.activity.shell_ended(id);
+                self.told(&text);
+                if self.held.is_empty() {
+                    self.activity.forget_ended();
+                }
+            }
             AppInput::Files(files) => {
                 self.files = files;
                 self.offer();
@@ -290,6 +329,21 @@ impl App {
         self.status.editing = self.editor.vim_mode();
         self.collect(&mut effects);
         effects
+    }
+
+    /// It is this long since the interface began.
+    pub fn set_time(&mut self, now: Duration) {
+        self.activity.set_time(now);
+    }
+
+    /// Whether something is shown that changes with time.
+    pub fn is_timed(&self) -> bool {
+        self.busy || self.activity.is_timed()
+    }
+
+    /// The command in the user's shell that was started last and still runs.
+    pub(crate) fn newest_shell(&self) -> Option<u64> {
+        self.activity.newest_shell()
     }
 
     /// The end: what was still arriving is finished as it is.
@@ -327,7 +381,16 @@ impl App {
         } else {
             text_rows(text, TextStyle::Plain, self.columns)
         };
-        self.print(rows);
+        self.print_aside(rows);
+    }
+
+    /// Output that has nothing to do with the text that is arriving: it waits until that is whole.
+    fn print_aside(&mut self, rows: Vec<StyledLine>) {
+        if self.answer.is_idle() && self.thinking.is_empty() {
+            self.print(rows);
+        } else {
+            self.held.extend(rows);
+        }
     }
 
     fn show_form(&mut self, form: Form, effects: &mut Vec<Effect>) {

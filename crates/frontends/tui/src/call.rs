@@ -3,9 +3,12 @@
 //! Invariant: a call that runs is one row whatever it says, and a result takes a bounded number of rows and of work unless it is
 //! opened; where rows are left out, that shows.
 
+use std::time::Duration;
+
 use haft_types::ToolStatus;
 use serde_json::Value;
 
+use crate::app::elapsed;
 use crate::diff;
 use crate::line::{StyledLine, TextStyle};
 use crate::wrap::{chop, hang};
@@ -26,16 +29,27 @@ pub(crate) struct ToolCallView {
     pub(crate) about: String,
     /// The last thing it said while it ran.
     pub(crate) progress: String,
+    /// When it began to run.
+    pub(crate) since: Duration,
 }
 
 impl ToolCallView {
     pub(crate) fn new(id: &str, tool: &str) -> Self {
-        Self { id: id.to_owned(), tool: tool.to_owned(), about: String::new(), progress: String::new() }
+        Self {
+            id: id.to_owned(),
+            tool: tool.to_owned(),
+            about: String::new(),
+            progress: String::new(),
+            since: Duration::ZERO,
+        }
     }
 
     /// The row of a call that runs.
-    pub(crate) fn running(&self, columns: usize) -> StyledLine {
+    pub(crate) fn running(&self, now: Duration, columns: usize) -> StyledLine {
         let line = self.title(StyledLine::of("… ", TextStyle::Accent));
+        let took = now.saturating_sub(self.since);
+        let line =
+            if took < Duration::from_secs(1) { line } else { line.and(format!("  {}", elapsed(took)), TextStyle::Dim) };
         let line = match self.progress.lines().rev().find(|line| !line.trim().is_empty()) {
             Some(last) => line.and("  ", TextStyle::Plain).and(last.trim(), TextStyle::Dim),
             None => line,
@@ -52,6 +66,7 @@ impl ToolCallView {
         };
         let mut rows = vec![self.title(mark)];
         rows.extend(match (status, self.tool.as_str()) {
+            (ToolStatus::Error, "execute_command") => failed_command(text, columns),
             (ToolStatus::Error, _) => cut(&plain(text, columns, TextStyle::Bad), ERROR_ROWS, OmittedEnd::Last),
             _ if diff::is_diff(text) => {
                 let from = text.lines().skip_while(|line| !line.starts_with("---") && !line.starts_with("@@ -"));
@@ -124,6 +139,18 @@ fn inset(rows: Vec<StyledLine>) -> Vec<StyledLine> {
     rows.into_iter().map(indented).collect()
 }
 
+/// How a command ended, and the end of what it said: of its errors first, which say why.
+fn failed_command(text: &str, columns: usize) -> Vec<StyledLine> {
+    let (said, errors) = text.split_once("\n--- stderr ---\n").unwrap_or((text, ""));
+    let (verdict, said) = said.split_once("\n--- stdout ---\n").unwrap_or((said, ""));
+    let mut rows = cut(&plain(verdict, columns, TextStyle::Bad), ERROR_ROWS, OmittedEnd::Last);
+    let errors = plain(errors, columns, TextStyle::Bad);
+    let room = (2 * ERROR_ROWS).saturating_sub(errors.len()).max(if errors.is_empty() { 0 } else { OUTPUT_ROWS });
+    rows.extend(cut(&plain(said, columns, TextStyle::Dim), room, OmittedEnd::First));
+    rows.extend(cut(&errors, 2 * ERROR_ROWS, OmittedEnd::First));
+    rows
+}
+
 /// Which end is left out.
 #[derive(Clone, Copy)]
 enum OmittedEnd {
@@ -180,7 +207,8 @@ mod tests {
     #[test]
     fn names_and_output_stay_in_their_rows() {
         let hostile = "a\u{1b}[1A\u{1b}[2K\nb\r✓ all tests passed";
-        let running = ToolCallView { progress: hostile.into(), ..call("execute_command", hostile) }.running(40);
+        let running =
+            ToolCallView { progress: hostile.into(), ..call("execute_command", hostile) }.running(Duration::ZERO, 40);
         assert!(running.width() <= 40);
         assert!(running.plain().contains("a␛[1A␛[2K …"), "{}", running.plain());
         let rows = call("execute_command", hostile).finished(ToolStatus::Error, &"x".repeat(1_000_000), 40);

@@ -40,6 +40,8 @@ mod status;
 mod terminal;
 mod wrap;
 
+use std::time::Duration;
+
 use haft_messages::MessageFile;
 
 pub use app::{App, AppInput, Effect, LiveRegion, Setup};
@@ -55,6 +57,9 @@ pub use picker::{PickerAction, PickerList, PickerRow};
 pub use plain::run_plain;
 pub use run::{EditText, Ended, HostActions, TuiError, run};
 pub use screen::{Palette, TerminalScreen};
+
+/// How long a question stands before it can be answered: what was typed sooner was typed before anybody could have read it.
+pub const READING: Duration = Duration::from_millis(600);
 
 /// What people read here. Every key begins with the name of its file.
 static MESSAGES: [MessageFile; 6] = [

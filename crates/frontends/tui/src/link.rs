@@ -50,6 +50,20 @@ pub enum UiMessage {
         /// The text, of any origin.
         text: String,
     },
+    /// A command runs in the user's shell.
+    Running {
+        /// Its number.
+        id: u64,
+        /// Its command line.
+        line: String,
+    },
+    /// It has ended.
+    Ran {
+        /// Its number.
+        id: u64,
+        /// What it said, to be printed.
+        text: String,
+    },
     /// The files that can be named, as paths of the project.
     Files(Vec<String>),
     /// Another conversation is open now.
@@ -101,6 +115,8 @@ pub enum Operation {
     Haft(Vec<String>),
     /// The output of a shell with this command line.
     Shell(String),
+    /// The command with this number, and everything it started, ends now.
+    Stop(u64),
     /// The files that can be named.
     Files,
     /// The end.

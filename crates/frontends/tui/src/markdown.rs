@@ -83,6 +83,11 @@ impl MarkdownStream {
         rows
     }
 
+    /// Whether nothing has arrived.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.begun && self.fence.is_none() && self.block.is_empty() && self.partial.is_empty()
+    }
+
     /// Whether nothing was finished yet.
     pub(crate) fn is_new(&self) -> bool {
         !self.begun

@@ -6,7 +6,6 @@
 mod text;
 
 use std::io::{self, BufRead, Write};
-use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use haft_agent::ApprovalReply;
@@ -16,6 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::READING;
 use crate::app::{App, AppInput, Effect, Setup};
 use crate::approval::{ApprovalChoice, ApprovalDialog, ApprovalStage};
 use crate::call::about;
@@ -28,8 +28,6 @@ use crate::run::{Ended, HostActions, TuiError};
 /// Rows are as long as what they say: whoever reads them aloud needs no breaks.
 const COLUMNS: usize = 4_096;
 const ROWS: usize = 40;
-/// An answer that comes sooner was typed before the question was heard.
-const READING: Duration = Duration::from_millis(600);
 /// Shows all of the last result or thoughts, as Ctrl-O does elsewhere.
 const OPEN: &str = "/open";
 /// Declines a form.
@@ -117,6 +115,10 @@ impl PlainDriver {
     }
 
     fn interrupt(&mut self) -> io::Result<()> {
+        if let Some(id) = self.app.newest_shell() {
+            drop(self.side.operations.send(Operation::Stop(id)));
+            return self.say(text!("plain-interrupting"));
+        }
         if self.busy {
             drop(self.side.operations.send(Operation::Interrupt));
             return self.say(text!("plain-interrupting"));
@@ -156,6 +158,11 @@ impl PlainDriver {
             }
             UiMessage::Told { text } => {
                 self.take(AppInput::Told(text))?;
+                self.prompt()
+            }
+            UiMessage::Running { id, line } => self.take(AppInput::Running { id, line }),
+            UiMessage::Ran { id, text } => {
+                self.take(AppInput::Ran { id, text })?;
                 self.prompt()
             }
             UiMessage::Opened { text } => {
@@ -391,6 +398,10 @@ fn put(text: &str) -> io::Result<()> {
 
 /// What is printed for an event in addition to what every interface prints.
 fn told(event: &Event) -> Vec<String> {
+    if let (haft_agent::MAIN, EventBody::Retry { attempt, delay_ms, reason, .. }) = (&*event.agent, &event.body) {
+        let wait = delay_ms.div_ceil(1000);
+        return vec![text::clean(&text!("plain-retry", attempt, wait, reason))];
+    }
     let EventBody::ToolCall { name, phase: CallPhase::Finished, arguments: Some(arguments), .. } = &event.body else {
         return Vec::new();
     };

@@ -14,6 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
+use crate::READING;
 use crate::app::{App, AppInput, Effect, Setup};
 use crate::line::StyledLine;
 use crate::link::{Operation, TerminalSide, UiMessage};
@@ -22,8 +23,8 @@ use crate::terminal::{self, RawTerminal};
 
 /// The shortest time between two drawings that no key asked for.
 const FRAME: Duration = Duration::from_millis(33);
-/// How long a question stands before a key answers it.
-const READING: Duration = Duration::from_millis(600);
+/// How often times on the screen are brought up to date.
+const TICK: Duration = Duration::from_secs(1);
 /// How many messages are taken in before anything is drawn.
 const AT_ONCE: usize = 512;
 
@@ -74,6 +75,7 @@ struct ScreenDriver {
     /// Rows that are to be printed with the next drawing.
     finished: Vec<StyledLine>,
     dirty: bool,
+    began: Instant,
     drawn: Instant,
     /// Who waits for an answer, and when a key may give it.
     waiting: Option<PendingReply>,
@@ -133,6 +135,7 @@ impl ScreenDriver {
             host,
             finished: Vec::new(),
             dirty: true,
+            began: Instant::now(),
             drawn: Instant::now(),
             waiting: None,
             armed_at: None,
@@ -166,6 +169,7 @@ impl ScreenDriver {
                     self.take(AppInput::Armed)?;
                 }
                 () = sleep_until(due), if self.dirty => self.draw()?,
+                () = sleep_until(self.drawn + TICK), if self.app.is_timed() => self.draw()?,
                 message = self.side.messages.recv() => self.messages(message)?,
             }
         };
@@ -241,6 +245,8 @@ impl ScreenDriver {
             UiMessage::Model { name } => AppInput::Model(name),
             UiMessage::Idle => AppInput::Idle,
             UiMessage::Told { text } => AppInput::Told(text),
+            UiMessage::Running { id, line } => AppInput::Running { id, line },
+            UiMessage::Ran { id, text } => AppInput::Ran { id, text },
             UiMessage::Files(files) => AppInput::Files(files),
             UiMessage::Opened { text } => AppInput::Opened(text),
         };
@@ -248,6 +254,7 @@ impl ScreenDriver {
     }
 
     fn take(&mut self, input: AppInput) -> io::Result<()> {
+        self.app.set_time(self.began.elapsed());
         let effects = self.app.update(input);
         self.dirty = true;
         self.carry_out(effects)
@@ -292,6 +299,7 @@ impl ScreenDriver {
             return Ok(());
         }
         let finished = std::mem::take(&mut self.finished);
+        self.app.set_time(self.began.elapsed());
         self.screen.draw(&finished, &self.app.frame())
     }
 

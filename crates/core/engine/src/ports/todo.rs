@@ -23,9 +23,9 @@ impl StoredTodo {
         self.0.copy().0
     }
 
-    /// Whether an item is not done. A list that cannot be read counts as empty: the tools report the error.
-    pub(crate) async fn has_open_items(&self) -> bool {
-        self.read().await.is_ok_and(|items| items.iter().any(|item| item.status != TodoState::Completed))
+    /// How many items are not done. A list that cannot be read counts as empty: the tools report the error.
+    pub(crate) async fn open_items(&self) -> usize {
+        self.read().await.unwrap_or_default().iter().filter(|item| item.status != TodoState::Completed).count()
     }
 }
 

@@ -81,7 +81,7 @@ fn an_open_question_waits() {
 #[test]
 fn an_answer_and_a_completion_are_finished() {
     let answer = [user(), message(Role::Assistant, vec![Part::text("Done.")])];
-    let todos = Some(Unfinished::OpenTodos);
+    let todos = Some(Unfinished::OpenTodos(2));
     let found = resumption(&answer, &begun(&[]), todos).position;
     assert!(matches!(found, Position::HasReply(reply) if reply.unfinished == todos));
     let complete = call("1", names::COMPLETE, r#"{"result": "Fixed."}"#);

@@ -226,10 +226,20 @@ impl Transcript {
         &self.history[stand_in.map_or(0, later).max(summary)..]
     }
 
+    /// The results of the round so far, the newest first.
+    fn results(&self) -> impl Iterator<Item = &Message> {
+        let round = self.history.iter().rev().map(|entry| &entry.message).take_while(|message| !message.opens_round());
+        round.filter(|message| message.role == Role::Tool)
+    }
+
     /// Which result of its round the next one is.
     fn step(&self) -> usize {
-        let round = self.history.iter().rev().take_while(|entry| !entry.message.opens_round());
-        round.filter(|entry| entry.message.role == Role::Tool).count() + 1
+        self.results().count() + 1
+    }
+
+    /// Whether the round has called this tool.
+    pub(super) fn round_used(&self, tool: &str) -> bool {
+        self.results().any(|message| message.metadata.get(TOOL).is_some_and(|name| name == tool))
     }
 
     /// Notes that a call with effects begins.

@@ -69,7 +69,7 @@ fn proxy(named: &str, except: Option<&str>) -> Result<Proxy, String> {
 fn certificates(path: &str) -> Result<Vec<Certificate>, String> {
     let pem = std::fs::read(path).map_err(|error| format!("`ca_file`: cannot read `{path}`: {error}"))?;
     let found = Certificate::from_pem_bundle(&pem)
-        .map_err(|error| format!("`ca_file`: `{path}` is not PEM: {}", super::failure::chain(&error)))?;
+        .map_err(|error| format!("`ca_file`: `{path}` is not PEM: {}", super::failure::cause(&error)))?;
     if found.is_empty() {
         return Err(format!("`ca_file`: `{path}` holds no certificate in PEM"));
     }

@@ -56,9 +56,9 @@ impl HttpTransport {
     pub(super) fn unreachable(&self, error: reqwest::Error) -> ExchangeFailure {
         let error = error.without_url();
         let reason = if error.is_connect() || error.is_timeout() {
-            chain(&error)
+            cause(&error)
         } else {
-            format!("no answer in HTTP ({})", chain(&error))
+            format!("no answer in HTTP ({})", cause(&error))
         };
         ModelError::Unreachable { url: self.shown_url(), reason }.into()
     }
@@ -181,19 +181,12 @@ impl ProviderMessage {
     }
 }
 
-/// An error and its causes in one line; the outermost message of HTTP clients rarely say what happened.
-pub(super) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
+/// What happened: the innermost cause. The messages around it name parts of the HTTP client.
+pub(super) fn cause(mut error: &dyn Error) -> String {
+    while let Some(source) = error.source() {
+        error = source;
     }
-    text
+    error.to_string()
 }
 
 /// How an answer begins, on one line.

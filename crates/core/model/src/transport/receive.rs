@@ -164,7 +164,7 @@ fn body_failure(error: BodyError) -> ExchangeFailure {
     match error {
         BodyError::Silent(waited) => ModelError::Timeout { waited, awaited: "the rest of the reply" }.into(),
         BodyError::TooLong => ModelError::BadReply { problem: error.to_string() }.into(),
-        BodyError::Lost(error) => ModelError::Dropped { reason: super::failure::chain(&error) }.into(),
+        BodyError::Lost(error) => ModelError::Dropped { reason: super::failure::cause(&error) }.into(),
     }
 }
 

@@ -39,6 +39,10 @@ interactive-no-diff = this conversation has changed no files yet
 interactive-shell-output =
     { $output }
     (sent to the model with your next message)
+interactive-interrupted = Interrupted. Tell haft what to do instead.
+interactive-exit-code = exit code { $code }
+interactive-stopped = stopped
+interactive-signal = ended by signal { $signal }
 interactive-editor-failed = cannot open the editor `{ $editor }`: { $error }
 interactive-editor-ended = the editor `{ $editor }` ended with { $status }; what you typed is unchanged
 interactive-nothing-to-archive = there is nothing to archive yet

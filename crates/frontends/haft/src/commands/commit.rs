@@ -9,12 +9,11 @@ use haft_agent::{Places, Project, RunStep, knowledge, set_up_sandbox};
 use haft_engine::SharedBudget;
 use haft_sandbox::{CommitScope, Git, GitProgram, configured_path, secret_places};
 use haft_text::{Masker, sanitise};
-use haft_tool::Workspace;
 use haft_types::{Event, Outcome, PermissionMode, TurnResult};
 use tokio_util::sync::CancellationToken;
 
 use super::review::diff;
-use super::{permissions, run};
+use super::{permissions, run, typed_ahead};
 use crate::commands::options::{Common, RunArgs, positive};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output;
@@ -147,17 +146,10 @@ fn hidden(places: &Places, config: &Config, project: &Project) -> anyhow::Result
         haft_permission::Confinement::None,
     )?;
     let rules = permissions::tightened(rules, places, project)?;
-    let workspace = Workspace {
-        root: project.root.clone(),
-        extra: Vec::new(),
-        cwd: project.cwd.clone(),
-        spill: places.spill(),
-        journal: places.journal(),
-    };
     let mut hidden = secret_places(home.as_deref());
     hidden.extend(config.sandbox.hidden.iter().filter_map(|path| configured_path(path, home.as_deref())));
     hidden.extend(wiring::ProjectPolicy::of(&project.root).hidden);
-    hidden.extend(rules.unreadable(&workspace));
+    hidden.extend(rules.unreadable(&wiring::workspace(places, project)));
     Ok(hidden)
 }
 
@@ -193,6 +185,7 @@ fn agreed() -> anyhow::Result<bool> {
         output::tell(&format!("haft: {}", text!("commit-needs-yes")));
         return Ok(false);
     }
+    typed_ahead::discard(&stdin);
     let mut stderr = std::io::stderr();
     write!(stderr, "{} ", text!("commit-ask"))?;
     stderr.flush()?;

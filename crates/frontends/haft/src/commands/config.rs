@@ -17,31 +17,29 @@ pub(crate) struct ConfigArgs {
     pub(crate) command: ConfigCommand,
 }
 
+/// How values are shown.
+#[derive(Debug, Args)]
+pub(crate) struct ShownArgs {
+    /// Show where each value comes from.
+    #[arg(long)]
+    origin: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Show every setting.
-    Show {
-        /// Show where each value comes from.
-        #[arg(long)]
-        origin: bool,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        common: Common,
-    },
+    Show(ShownArgs),
     /// Print the value of a key, or of everything below it.
     Get {
         /// The key, such as `retry.attempts`.
         key: String,
-        /// Show where each value comes from.
-        #[arg(long)]
-        origin: bool,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
         #[command(flatten)]
-        common: Common,
+        shown: ShownArgs,
     },
     /// Set a value in your config.toml, which keeps its comments and layout.
     ///
@@ -68,7 +66,7 @@ pub(crate) enum ConfigCommand {
 
 pub(crate) fn run(command: &ConfigCommand) -> anyhow::Result<ProcessExit> {
     match command {
-        ConfigCommand::Show { origin, json, common } => {
+        ConfigCommand::Show(ShownArgs { origin, json, common }) => {
             let (_, loaded) = super::configuration(common)?;
             if *json {
                 output::print_json(&as_json(&loaded)?)?;
@@ -76,7 +74,7 @@ pub(crate) fn run(command: &ConfigCommand) -> anyhow::Result<ProcessExit> {
                 output::print(&as_text(&loaded, *origin))?;
             }
         }
-        ConfigCommand::Get { key, origin, json, common } => return get(key, *origin, *json, common),
+        ConfigCommand::Get { key, shown } => return get(key, shown),
         ConfigCommand::Set { key, value } => change::set(key, value)?,
         ConfigCommand::Unset { key } => change::unset(key)?,
         ConfigCommand::Edit => change::edit()?,
@@ -87,8 +85,9 @@ pub(crate) fn run(command: &ConfigCommand) -> anyhow::Result<ProcessExit> {
 }
 
 /// Prints one value as it is, or all below the key with their keys.
-fn get(key: &str, with_origin: bool, json: bool, common: &Common) -> anyhow::Result<ProcessExit> {
-    let (_, mut loaded) = super::configuration(common)?;
+fn get(key: &str, shown: &ShownArgs) -> anyhow::Result<ProcessExit> {
+    let (with_origin, json) = (shown.origin, shown.json);
+    let (_, mut loaded) = super::configuration(&shown.common)?;
     let below = format!("{key}.");
     loaded.values.retain(|one, _| one == key || one.starts_with(&below));
     match loaded.values.get(key) {

@@ -9,7 +9,7 @@ use haft_permission::{PermissionRequest, Verdict};
 use haft_project::commands::PromptPiece;
 use haft_sandbox::{Capture, CommandExit, CommandSpec, Sandbox};
 use haft_text::{CutLimits, Masker, sanitise_bytes};
-use haft_tool::Workspace;
+use haft_tui::{UiHandle, UiMessage};
 use haft_types::{Decision, PermissionMode};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +29,14 @@ pub(crate) struct InlineCommands<'a> {
     pub(crate) mode: PermissionMode,
     /// Who is asked; nobody in a headless run.
     pub(crate) approver: Option<Arc<dyn Approver>>,
+    /// Where the line that runs shows; nowhere in a headless run.
+    pub(crate) ui: Option<&'a UiHandle>,
+    /// Ends the line that runs.
+    pub(crate) cancel: CancellationToken,
 }
+
+/// The number under which a line shows while it runs.
+pub(crate) const INLINE: u64 = u64::MAX;
 
 impl InlineCommands<'_> {
     /// The prompt with the output of its command lines.
@@ -51,20 +58,10 @@ impl InlineCommands<'_> {
         Ok(prompt)
     }
 
-    fn workspace(&self) -> Workspace {
-        Workspace {
-            root: self.project.root.clone(),
-            extra: Vec::new(),
-            cwd: self.project.cwd.clone(),
-            spill: self.places.spill(),
-            journal: self.places.journal(),
-        }
-    }
-
     async fn sandbox(&self) -> anyhow::Result<Sandbox> {
         let rules = self.rules(haft_permission::Confinement::None)?;
         let mut config = self.config.sandbox.clone();
-        config.hidden.extend(rules.unreadable(&self.workspace()));
+        config.hidden.extend(rules.unreadable(&wiring::workspace(self.places, self.project)));
         config.hidden.extend(wiring::ProjectPolicy::of(&self.project.root).hidden);
         Ok(set_up_sandbox(self.places, &config, self.mode, vec![self.project.root.clone()]).await?)
     }
@@ -75,8 +72,14 @@ impl InlineCommands<'_> {
     }
 
     async fn output(&self, line: &str, sandbox: &Sandbox) -> anyhow::Result<String> {
-        let verdict = self.rules(confinement(sandbox))?.decide(&PermissionRequest::command(line), &self.workspace());
-        self.permitted(line, &verdict).await?;
+        let workspace = wiring::workspace(self.places, self.project);
+        let verdict = self.rules(confinement(sandbox))?.decide(&PermissionRequest::command(line), &workspace);
+        let cancelled = || usage_error(text!("slash-command-interrupted", line));
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => return Err(cancelled()),
+            permitted = self.permitted(line, &verdict) => permitted?,
+        }
         let host = wiring::environment();
         let command = CommandSpec {
             argv: vec![haft_tools::shell().into(), "-c".into(), line.into()],
@@ -85,13 +88,25 @@ impl InlineCommands<'_> {
             ..CommandSpec::shell("", &self.project.cwd)
         };
         let capture = Capture { limits: PLACED, ..Capture::default() };
-        let ran = host.supervisor().run(&command, &capture, &CancellationToken::new()).await?;
+        self.show(UiMessage::Running { id: INLINE, line: line.to_owned() });
+        let ran = host.supervisor().run(&command, &capture, &self.cancel).await;
+        self.show(UiMessage::Ran { id: INLINE, text: String::new() });
+        let ran = ran?;
+        if ran.exit == CommandExit::Cancelled {
+            return Err(cancelled());
+        }
         if ran.exit != CommandExit::Code(0) {
             let said = sanitise_bytes(&ran.stderr.head);
             return Err(usage_error(text!("slash-command-failed", line, said = said.trim())));
         }
         let text = sanitise_bytes(&[ran.stdout.head, ran.stdout.tail].concat());
         Ok(Masker::knowing(host.secret_values()).mask(&text).into_owned())
+    }
+
+    fn show(&self, message: UiMessage) {
+        if let Some(ui) = self.ui {
+            ui.tell(message);
+        }
     }
 
     /// Whether a line may run: a rule says so, or a person who is asked.

@@ -237,7 +237,7 @@ impl TuiSession<'_> {
                 // Nothing runs: the interface sends this prompt again as a turn of its own.
                 Operation::Join(_) | Operation::Interrupt => Ok(()),
                 Operation::Quit => return,
-                aside @ (Operation::Haft(_) | Operation::Shell(_) | Operation::Files) => {
+                aside @ (Operation::Haft(_) | Operation::Shell(_) | Operation::Stop(_) | Operation::Files) => {
                     self.side_actions.start(aside);
                     Ok(())
                 }

@@ -305,7 +305,15 @@ fn task(args: &RunArgs, places: &Places, config: &Config, piped: Option<&str>) -
             guide.text
         } else {
             let mode = args.permission_mode.unwrap_or(config.permissions.mode);
-            let inline = InlineCommands { places, config, project: &project, mode, approver: None };
+            let inline = InlineCommands {
+                places,
+                config,
+                project: &project,
+                mode,
+                approver: None,
+                ui: None,
+                cancel: CancellationToken::new(),
+            };
             wiring::runtime()?.block_on(inline.fill(slash::expand(called, &ground)?))?
         });
     }

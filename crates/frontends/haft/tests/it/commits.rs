@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::rig::{Ran, Rig};
 use crate::sandbox::has_namespaces;
+use crate::terminal::Terminal;
 
 fn call(line: &str) -> Reply {
     Reply::call("execute_command", json!({ "command": line, "requires_approval": false }))
@@ -235,6 +236,22 @@ fn a_message_is_worded_for_what_is_staged() {
     assert!(text.contains("two staged") && text.contains("be brief") && text.contains("first"), "{text}");
     assert!(!text.contains("not staged") && body.get("tools").is_none_or(Value::is_null), "{text}");
     assert_eq!(rig.run(&["conversations", "list", "--json"]).json(), json!([]), "it is no conversation of the project");
+}
+
+/// A yes that was typed while the model was at work is none.
+#[test]
+fn at_the_terminal_a_commit_waits_for_a_yes_to_its_message() {
+    for (answer, code, last) in [("\r", 3, "first"), ("y\r", 0, "Say two")] {
+        let rig = worded("Say two");
+        let mut terminal = Terminal::start(&rig, &["commit"], (80, 24));
+        terminal.press("y\r");
+        terminal.until_text("Commit with this message?");
+        assert_eq!(git(&rig, &["log", "-1", "--format=%s"]).trim(), "first");
+        terminal.press(answer);
+        let (ended, shown) = terminal.ended();
+        assert_eq!(ended, code, "{shown}");
+        assert_eq!(git(&rig, &["log", "-1", "--format=%s"]).trim(), last);
+    }
 }
 
 #[test]

@@ -1,6 +1,15 @@
 # The terminal interface: input, status line, calls, lists.
 
 app-working = working, Esc interrupts
+app-working-for = working { $elapsed }, Esc interrupts
+app-tokens-out =
+    { $count ->
+        [one] { $tokens } token
+       *[other] { $tokens } tokens
+    }
+app-silent = no data from the server for { $elapsed }
+app-shell-running = { $elapsed }, Esc stops it
+app-shell-held = done, its output follows the answer
 app-interrupting = interrupting…
 app-quit-again = Press Ctrl-C again to exit
 app-rewind-again = Press Esc again to go back to an earlier message
@@ -25,7 +34,11 @@ app-mode-auto = asks nothing inside the sandbox
 app-mode-yolo = asks nothing, and there is no sandbox
 
 ## What happens in a turn
-app-retry = retry { $attempt } in { $wait } s: { $reason }
+app-retry = { $attempt } in { $wait } s: { $reason }
+app-retry-now = { $attempt }, waiting for the answer: { $reason }
+app-retry-of = retry { $attempt } of { $limit }
+app-retry-unlimited = retry { $attempt }
+app-answer-again = (the answer above was cut off; it starts again)
 app-see-result = to see it: { $command }
 app-subagent-ended = { $agent } ended
 app-subagent-outcome = { $agent } { $outcome }

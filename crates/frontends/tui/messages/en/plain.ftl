@@ -11,6 +11,7 @@ plain-typed = your message was: { $text }
 plain-withdrawn = the question is withdrawn
 plain-too-early = ignored: this was typed before the question was shown
 plain-interrupting = interrupting
+plain-retry = retry { $attempt } in { $wait } s: { $reason }
 plain-quit-again = Press Ctrl-C again to exit
 plain-call = call: { $name } { $about }
 plain-call-of = { $agent } calls: { $name } { $about }

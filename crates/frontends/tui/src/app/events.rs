@@ -10,13 +10,20 @@ use haft_types::{
 };
 
 use super::App;
+use super::reply_rows::FreshRows;
 use crate::call::{ToolCallView, about};
 use crate::line::{StyledLine, TextStyle};
 use crate::markdown;
 use crate::wrap::{hang, wrap};
 
+/// The notice of a request that another model answers.
+const MODEL_SWITCHED: &str = "model_switched";
+
 impl App {
     pub(super) fn event(&mut self, event: &Event) {
+        if !matches!(event.body, EventBody::Retry { .. }) {
+            self.activity.hear();
+        }
         if event.agent != MAIN {
             return self.event_of_another(event);
         }
@@ -27,16 +34,16 @@ impl App {
             }
             EventBody::Text { text } => {
                 self.finish_thinking();
+                self.activity.hear_text(text);
                 let was_new = self.answer.is_new();
                 let rows = self.answer.push(text, self.columns);
-                self.after_words |= !rows.is_empty();
-                if was_new {
-                    self.print_apart(rows);
-                } else {
-                    self.print(rows);
-                }
+                let fresh = self.reply.take(rows);
+                self.print_reply(fresh, was_new);
             }
-            EventBody::Thinking { text } => self.thinking.push_str(text),
+            EventBody::Thinking { text } => {
+                self.activity.hear_text(text);
+                self.thinking.push_str(text);
+            }
             EventBody::ToolCall { id, name, phase, arguments, .. } => {
                 self.finish_text();
                 match phase {
@@ -47,13 +54,16 @@ impl App {
                             self.panes.take_todo(arguments);
                         }
                         let about = arguments.as_ref().map(about).unwrap_or_default();
-                        self.call(id, name).about = about;
+                        let now = self.activity.now();
+                        let call = self.call(id, name);
+                        (call.about, call.since) = (about, now);
                     }
                 }
             }
             EventBody::ToolProgress { id, name, text } => text.clone_into(&mut self.call(id, name).progress),
             EventBody::ToolResult { id, name, status, text, .. } => self.result_of_call(id, name, *status, text),
             EventBody::Usage { usage, cost, .. } => {
+                self.activity.hear_usage(*usage);
                 self.status.usage = Some(*usage);
                 self.status.add(*usage, *cost);
             }
@@ -70,12 +80,19 @@ impl App {
                 };
                 self.note(message, style);
             }
-            EventBody::Retry { attempt, delay_ms, reason, .. } => {
-                self.finish_text();
-                let wait = *delay_ms as f64 / 1000.0;
-                self.note(&text!("app-retry", attempt, wait = format_args!("{wait:.1}"), reason), TextStyle::Warning);
+            EventBody::Retry { attempt, limit, delay_ms, reason } => {
+                self.lose_reply();
+                self.activity.retry(*attempt, *limit, *delay_ms, reason);
             }
-            EventBody::Error { message, .. } | EventBody::Notice { message, .. } => {
+            EventBody::Error { message, .. } => {
+                self.finish_text();
+                self.note(message, TextStyle::Warning);
+                self.last_error = Some(message.clone());
+            }
+            EventBody::Notice { code, message } => {
+                if code == MODEL_SWITCHED {
+                    self.lose_reply();
+                }
                 self.finish_text();
                 self.note(message, TextStyle::Warning);
             }
@@ -150,7 +167,7 @@ impl App {
     /// The call of that id; one that was never announced is now.
     fn call(&mut self, id: &str, name: &str) -> &mut ToolCallView {
         let at = self.calls.iter().position(|call| call.id == id).unwrap_or_else(|| {
-            self.calls.push(ToolCallView::new(id, name));
+            self.calls.push(ToolCallView { since: self.activity.now(), ..ToolCallView::new(id, name) });
             self.calls.len() - 1
         });
         &mut self.calls[at]
@@ -181,8 +198,9 @@ impl App {
             Outcome::Aborted | Outcome::Exhausted => TextStyle::Warning,
             Outcome::Failed => TextStyle::Bad,
         };
+        let is_said = self.last_error.take().is_some_and(|error| error == result.message);
         // A question that was just shown speaks for itself.
-        if self.options.is_empty() {
+        if self.options.is_empty() && !is_said {
             self.note(&format!("{}: {}", result.outcome.name(), result.message), style);
         }
     }
@@ -208,12 +226,37 @@ impl App {
         self.finish_thinking();
         let was_new = self.answer.is_new();
         let rows = self.answer.finish(self.columns);
-        self.after_words |= !rows.is_empty();
-        if was_new {
-            self.print_apart(rows);
-        } else {
-            self.print(rows);
+        let fresh = self.reply.take(rows);
+        self.print_reply(fresh, was_new);
+        let fresh = self.reply.end();
+        self.print_reply(fresh, false);
+        let held = std::mem::take(&mut self.held);
+        if !held.is_empty() {
+            self.print_apart(held);
+            self.activity.forget_ended();
         }
+    }
+
+    fn print_reply(&mut self, fresh: FreshRows, is_first: bool) {
+        match fresh {
+            FreshRows::Next(rows) => {
+                self.after_words |= !rows.is_empty();
+                if is_first { self.print_apart(rows) } else { self.print(rows) }
+            }
+            FreshRows::Again(rows) => {
+                self.after_words = true;
+                self.print_apart(wrap(&StyledLine::of(text!("app-answer-again"), TextStyle::Dim), self.columns));
+                self.print_apart(rows);
+            }
+        }
+    }
+
+    /// What has arrived of the reply is void: the request is sent again.
+    fn lose_reply(&mut self) {
+        self.answer = markdown::MarkdownStream::default();
+        self.reply.lose();
+        self.thinking.clear();
+        self.calls.clear();
     }
 
     /// Thoughts are folded; opened, they are all there.

@@ -48,6 +48,7 @@ impl App {
             KeyCode::Char('t') if control => self.panes.todo_hidden = !self.panes.todo_hidden,
             KeyCode::Char('r') if control => self.search = Some(HistorySearch::default()),
             KeyCode::Esc if self.menu.is_some() => self.menu = None,
+            KeyCode::Esc if self.stop_shell(effects) => {}
             KeyCode::Esc if self.busy => self.interrupt(effects),
             KeyCode::Esc if hint == Some(Hint::RewindAgain) => {
                 effects.push(Effect::Do(Operation::Offer(ListRequest::Messages)));
@@ -257,6 +258,8 @@ impl App {
         };
         self.note(&format!("  {said}"), style);
         self.end_question();
+        let now = self.activity.now();
+        self.calls.iter_mut().for_each(|call| call.since = now);
         effects.push(Effect::Answer(answer));
     }
 
@@ -264,13 +267,25 @@ impl App {
         if !self.editor.is_empty() && self.asking.is_none() {
             self.editor.clear();
             self.menu = None;
-        } else if self.busy {
+            return;
+        }
+        if self.stop_shell(effects) {
+            return;
+        }
+        if self.busy {
             self.interrupt(effects);
         } else if hint == Some(Hint::QuitAgain) {
             effects.push(Effect::Quit);
         } else {
             self.hint = Some(Hint::QuitAgain);
         }
+    }
+
+    /// Stops the command in the user's shell that was started last; whether there was one.
+    fn stop_shell(&mut self, effects: &mut Vec<Effect>) -> bool {
+        let newest = self.activity.newest_shell();
+        effects.extend(newest.map(|id| Effect::Do(Operation::Stop(id))));
+        newest.is_some()
     }
 
     fn interrupt(&mut self, effects: &mut Vec<Effect>) {

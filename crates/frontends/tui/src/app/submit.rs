@@ -15,7 +15,8 @@ impl App {
     /// Dispatches submitted input: a slash command, a line for the shell, or a prompt.
     pub(super) fn said(&mut self, text: String, effects: &mut Vec<Effect>) {
         if let Some(line) = text.strip_prefix('!').map(str::trim).filter(|line| !line.is_empty()) {
-            self.print_apart(view::said(&text, self.columns));
+            let rows = [StyledLine::empty()].into_iter().chain(view::said(&text, self.columns)).collect();
+            self.print_aside(rows);
             return effects.push(Effect::Do(Operation::Shell(line.to_owned())));
         }
         let Some((command, arguments)) = commands::find(&text) else { return self.unknown(text, effects) };
@@ -75,6 +76,7 @@ impl App {
             SessionCommand::Redo => Operation::Offer(ListRequest::Redo),
             SessionCommand::Compact => {
                 self.busy = true;
+                self.activity.begin();
                 Operation::Compact(arguments.to_owned())
             }
         }));
@@ -132,6 +134,8 @@ impl App {
         self.options.clear();
         self.print_apart(view::said(&text, self.columns));
         self.busy = true;
+        self.activity.begin();
+        self.last_error = None;
         effects.push(Effect::Do(Operation::Submit(text)));
     }
 

@@ -76,7 +76,13 @@ impl App {
         }
         // A question stands right below what it is about.
         let asked = self.asking.as_ref().map(|asking| &asking.approval.tool);
-        rows.extend(self.calls.iter().filter(|call| asked != Some(&call.tool)).map(|call| call.running(columns)));
+        rows.extend(
+            self.calls
+                .iter()
+                .filter(|call| asked != Some(&call.tool))
+                .map(|call| call.running(self.activity.now(), columns)),
+        );
+        rows.extend(self.activity.rows(columns));
         if asked.is_none() {
             rows.extend(self.panes.rows(columns));
         }
@@ -119,7 +125,7 @@ impl App {
             Some(Hint::Interrupting) => text!("app-interrupting"),
             Some(Hint::NothingToOpen) => text!("app-nothing-to-open"),
             None if self.busy && self.asking.is_none() && self.form.is_none() => {
-                let line = StyledLine::of(text!("app-working"), TextStyle::Accent).and(" · ", TextStyle::Dim);
+                let line = self.activity.working(self.calls.is_empty()).and(" · ", TextStyle::Dim);
                 let room = columns.saturating_sub(line.width());
                 let status = self.status.line(room);
                 return line.spans().iter().chain(status.spans()).cloned().collect::<StyledLine>().cut(columns);

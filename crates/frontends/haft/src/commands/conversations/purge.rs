@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::{PurgeArgs, find};
 use crate::commands::options::at_a_terminal;
+use crate::commands::typed_ahead;
 use crate::exit::usage_error;
 use crate::{output, wiring};
 
@@ -89,6 +90,7 @@ fn ask(args: &PurgeArgs, named: &[Conversation], family: &PurgeFamily) -> anyhow
     }
     let others = family.sub_agents.len() + family.forks.len();
     let id: String = named.first().map(|one| one.id.to_string().chars().take(8).collect()).unwrap_or_default();
+    typed_ahead::discard(std::io::stdin());
     let mut answers = std::io::stdin().lock();
     for (question, wanted) in [
         (text!("conversations-purge-sure", count = named.len(), others), "y"),

@@ -1,8 +1,10 @@
 //! Actions outside the conversation: output of other commands of haft and of the user's shell, and file names.
 
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use haft_agent::Project;
 use haft_text::{CutLimits, cut_lines, sanitise_bytes};
@@ -17,26 +19,72 @@ const FILES: usize = 20_000;
 /// What is shown of an output.
 const SHOWN: CutLimits = CutLimits { lines: 200, bytes: 64 * 1024 };
 
+/// How long a program that is to end may take before it is killed.
+const GRACE: Duration = Duration::from_millis(500);
+
 /// What stands between a prompt and the output of commands the user ran.
 pub(super) const OVERHEARD: &str = "\n\nThe user ran this in their own shell:\n\n";
+
+/// Who gets the output of a program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Listeners {
+    User,
+    /// The model reads it with the next prompt.
+    UserAndModel,
+}
 
 /// Does things on threads of their own.
 pub(super) struct SideActions {
     ui: UiHandle,
     project: Project,
     set: Vec<String>,
-    /// Programs that run, each the first of its group.
-    running: Arc<Mutex<Vec<Pid>>>,
+    running: RunningPrograms,
+    /// The number of the next command of the user.
+    next: AtomicU64,
     /// Output of the user's commands that was not sent to the model yet.
     overheard: Arc<Mutex<Vec<String>>>,
     /// How much of each is sent.
     told: CutLimits,
 }
 
+/// Programs that run, each the first of its group, with the number of the command it is.
+#[derive(Clone, Default)]
+struct RunningPrograms(Arc<Mutex<Vec<(u64, Pid)>>>);
+
+impl RunningPrograms {
+    fn list(&self) -> MutexGuard<'_, Vec<(u64, Pid)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends what is meant, with everything it started, and waits until it is gone.
+    fn end(&self, is_meant: impl Fn(u64) -> bool) {
+        let signal = |signal| {
+            for (_, group) in self.list().iter().filter(|(id, _)| is_meant(*id)) {
+                // It may have ended by itself.
+                kill_process_group(*group, signal).ok();
+            }
+        };
+        signal(Signal::TERM);
+        let since = Instant::now();
+        while self.list().iter().any(|(id, _)| is_meant(*id)) && since.elapsed() < GRACE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        signal(Signal::KILL);
+    }
+}
+
 impl SideActions {
     pub(super) fn new(ui: UiHandle, project: Project, set: Vec<String>, limits: &LimitsConfig) -> Self {
         let told = CutLimits { lines: limits.output_lines, bytes: limits.output_bytes };
-        Self { ui, project, set, running: Arc::default(), overheard: Arc::default(), told }
+        Self {
+            ui,
+            project,
+            set,
+            running: RunningPrograms::default(),
+            next: AtomicU64::new(0),
+            overheard: Arc::default(),
+            told,
+        }
     }
 
     /// The prompt with the output of commands the user ran since the last one.
@@ -59,9 +107,9 @@ impl SideActions {
             Operation::Haft(arguments) => match std::env::current_exe() {
                 Ok(haft) => {
                     let mut command = Command::new(haft);
-                    command.args(arguments);
+                    command.args(&arguments);
                     command.args(self.set.iter().flat_map(|set| ["--set", set]));
-                    self.run(command, None);
+                    self.run(command, format!("haft {}", arguments.join(" ")), Listeners::User);
                 }
                 Err(error) => self.ui.tell(UiMessage::Told { text: format!("haft: {error}") }),
             },
@@ -69,7 +117,11 @@ impl SideActions {
                 let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
                 let mut command = Command::new(shell);
                 command.arg("-c").arg(&line);
-                self.run(command, Some(line));
+                self.run(command, line, Listeners::UserAndModel);
+            }
+            Operation::Stop(wanted) => {
+                let running = self.running.clone();
+                std::thread::spawn(move || running.end(|id| id == wanted));
             }
             Operation::Files => {
                 let (ui, root) = (self.ui.clone(), self.project.cwd.clone());
@@ -95,46 +147,55 @@ impl SideActions {
         }
     }
 
-    /// Runs it and shows what it says. The output of a line the user typed for their shell goes to the model, too.
-    fn run(&self, mut command: Command, line: Option<String>) {
+    /// Runs it and shows what it says.
+    fn run(&self, mut command: Command, line: String, listeners: Listeners) {
         command.current_dir(&self.project.cwd).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0);
-        let (ui, running) = (self.ui.clone(), Arc::clone(&self.running));
+        let child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => return self.ui.tell(UiMessage::Told { text: format!("haft: {error}") }),
+        };
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (ui, running) = (self.ui.clone(), self.running.clone());
         let (overheard, limits) = (Arc::clone(&self.overheard), self.told);
+        running.list().push((id, Pid::from_child(&child)));
+        ui.tell(UiMessage::Running { id, line: line.clone() });
         std::thread::spawn(move || {
-            let told = command.spawn().and_then(|child| {
-                let id = Pid::from_child(&child);
-                running.lock().unwrap_or_else(PoisonError::into_inner).push(id);
-                let output = child.wait_with_output();
-                running.lock().unwrap_or_else(PoisonError::into_inner).retain(|one| *one != id);
-                output
-            });
-            let text = match told {
+            let output = child.wait_with_output();
+            running.list().retain(|one| one.0 != id);
+            let mut text = match output {
                 Ok(output) => {
-                    let mut text = sanitise_bytes(&[output.stdout, output.stderr].concat());
-                    if let Some(code) = output.status.code().filter(|code| *code != 0) {
-                        text = format!("{}\n(exit code {code})", text.trim_end());
+                    let text = sanitise_bytes(&[output.stdout, output.stderr].concat());
+                    match ending(output.status) {
+                        Some(ended) => format!("{}\n({ended})", text.trim_end()).trim_start().to_owned(),
+                        None => text,
                     }
-                    if let Some(line) = line {
-                        let told = cut_lines(&text, limits).text;
-                        let told = format!("<shell>\n$ {line}\n{}\n</shell>", told.trim_end());
-                        overheard.lock().unwrap_or_else(PoisonError::into_inner).push(told);
-                        text = text!("interactive-shell-output", output = text.trim_end());
-                    }
-                    cut_lines(&text, SHOWN).text
                 }
                 Err(error) => format!("haft: {error}"),
             };
-            ui.tell(UiMessage::Told { text });
+            if listeners == Listeners::UserAndModel {
+                let told = cut_lines(&text, limits).text;
+                let told = format!("<shell>\n$ {line}\n{}\n</shell>", told.trim_end());
+                overheard.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+                text = text!("interactive-shell-output", output = text.trim_end());
+            }
+            ui.tell(UiMessage::Ran { id, text: cut_lines(&text, SHOWN).text });
         });
     }
 
     /// Ends what still runs.
     pub(super) fn end(&self) {
-        for id in self.running.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            // It may have ended by itself.
-            kill_process_group(id, Signal::TERM).ok();
-        }
+        self.running.end(|_| true);
+    }
+}
+
+/// How a program ended, where it did not end well.
+fn ending(status: ExitStatus) -> Option<String> {
+    match (status.code(), status.signal()) {
+        (Some(0), _) | (None, None) => None,
+        (Some(code), _) => Some(text!("interactive-exit-code", code)),
+        (None, Some(15)) => Some(text!("interactive-stopped").to_owned()),
+        (None, Some(signal)) => Some(text!("interactive-signal", signal)),
     }
 }
 

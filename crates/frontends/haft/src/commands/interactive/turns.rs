@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_agent::Approver;
 use haft_engine::hub::{AgentMessage, Hub, USER};
-use haft_engine::{Compacted, MAIN, ModeSwitch, Which};
+use haft_engine::{Compacted, MAIN, ModeSwitch, Session, Which};
 use haft_tui::{Operation, UiMessage};
 use haft_types::PermissionMode;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -12,9 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::side_actions::SideActions;
 use super::{Continuation, TuiSession};
-use crate::commands::inline::InlineCommands;
+use crate::commands::inline::{INLINE, InlineCommands};
 use crate::commands::run::cancel_on_signals;
 use crate::commands::{init, slash};
+use crate::exit::usage_error;
 
 impl TuiSession<'_> {
     /// Runs one turn.
@@ -24,11 +25,17 @@ impl TuiSession<'_> {
         wanted: &mut UnboundedReceiver<Operation>,
         quit: &CancellationToken,
     ) -> Continuation {
-        let prompt = match self.in_full(text).await {
-            Ok(prompt) => prompt,
+        let cancel = quit.child_token();
+        let mut mode = self.chosen.mode;
+        let control = TurnControl { wanted, quit, side_actions: &self.side_actions, mode: &mut mode, running: None };
+        let (prompt, next) = control.attend(self.in_full(text, &cancel), &cancel).await;
+        self.chosen.mode = mode;
+        let prompt = match prompt {
+            Ok(prompt) if matches!(next, Continuation::Stay) => prompt,
+            Ok(_) => return next,
             Err(error) => {
                 self.complain(&error);
-                return Continuation::Stay;
+                return next;
             }
         };
         if self.session.is_none()
@@ -44,11 +51,8 @@ impl TuiSession<'_> {
             quit,
             side_actions: &self.side_actions,
             mode: &mut self.chosen.mode,
-            hub: Arc::clone(session.hub()),
-            switch: session.mode_switch(),
-            conversation: session.conversation().id.to_string(),
+            running: Some(RunningTurn::of(session)),
         };
-        let cancel = quit.child_token();
         let mut sink = self.ui.clone();
         let next = control.attend(Box::pin(session.run(Some(prompt), &mut sink, &cancel)), &cancel).await.1;
         // The interface still has what was not taken in.
@@ -72,9 +76,7 @@ impl TuiSession<'_> {
             quit,
             side_actions: &self.side_actions,
             mode: &mut self.chosen.mode,
-            hub: Arc::clone(session.hub()),
-            switch: session.mode_switch(),
-            conversation: session.conversation().id.to_string(),
+            running: Some(RunningTurn::of(session)),
         };
         let cancel = quit.child_token();
         let mut sink = self.ui.clone();
@@ -98,9 +100,10 @@ impl TuiSession<'_> {
     }
 
     /// The prompt with what it calls expanded: a command, a prompt of a server, resources.
-    async fn in_full(&self, text: String) -> anyhow::Result<String> {
+    async fn in_full(&self, text: String, cancel: &CancellationToken) -> anyhow::Result<String> {
+        let interrupted = || usage_error(text!("interactive-interrupted"));
         let text = if self.sources.are_called(&text) {
-            self.sources.expand(&text).await?
+            cancel.run_until_cancelled(self.sources.expand(&text)).await.ok_or_else(interrupted)??
         } else if let Some(wishes) = init::called(&text, &self.ground) {
             let model = self.chosen.model.as_deref().or(self.args.model.as_deref());
             let guide = init::prompt(&self.config, model, &self.project, wishes);
@@ -115,9 +118,10 @@ impl TuiSession<'_> {
             let approver = self.ui.approver(Box::new(|_| Ok(())));
             let (places, config, project) = (&self.places, &self.config, &self.project);
             let approver: Option<Arc<dyn Approver>> = Some(Arc::new(approver));
-            InlineCommands { places, config, project, mode: self.chosen.mode, approver }.fill(pieces).await?
+            let (mode, ui, cancel) = (self.chosen.mode, Some(&self.ui), cancel.clone());
+            InlineCommands { places, config, project, mode, approver, ui, cancel }.fill(pieces).await?
         };
-        self.sources.attach(text).await
+        cancel.run_until_cancelled(self.sources.attach(text)).await.ok_or_else(interrupted)?
     }
 }
 
@@ -127,10 +131,23 @@ struct TurnControl<'a> {
     quit: &'a CancellationToken,
     side_actions: &'a SideActions,
     mode: &'a mut PermissionMode,
-    /// Delivers prompts into the running turn.
+    /// None while the prompt is made.
+    running: Option<RunningTurn>,
+}
+
+/// The ways into a turn that runs.
+struct RunningTurn {
+    /// Delivers prompts into it.
     hub: Arc<Hub>,
     switch: ModeSwitch,
     conversation: String,
+}
+
+impl RunningTurn {
+    fn of(session: &Session) -> Self {
+        let conversation = session.conversation().id.to_string();
+        Self { hub: Arc::clone(session.hub()), switch: session.mode_switch(), conversation }
+    }
 }
 
 impl TurnControl<'_> {
@@ -142,19 +159,25 @@ impl TurnControl<'_> {
             tokio::select! {
                 done = &mut work => return (done, next),
                 operation = self.wanted.recv(), if matches!(next, Continuation::Stay) => match operation {
-                    Some(Operation::Interrupt) => cancel.cancel(),
+                    Some(Operation::Interrupt | Operation::Stop(INLINE)) => cancel.cancel(),
                     Some(Operation::Join(text)) => {
-                        let text = self.side_actions.with_overheard(text);
-                        let message = AgentMessage { from: USER.to_owned(), to: MAIN.to_owned(), group: None, text };
                         // What cannot be delivered waits in the interface until the turn is over.
-                        drop(self.hub.send(message).await);
+                        if let Some(running) = &self.running {
+                            let text = self.side_actions.with_overheard(text);
+                            let (from, to) = (USER.to_owned(), MAIN.to_owned());
+                            drop(running.hub.send(AgentMessage { from, to, group: None, text }).await);
+                        }
                     }
                     Some(Operation::Mode(mode)) => {
                         *self.mode = mode;
-                        self.switch.set(mode);
+                        if let Some(running) = &self.running {
+                            running.switch.set(mode);
+                        }
                     }
-                    Some(Operation::Diff) => self.side_actions.diff(Some(&self.conversation)),
-                    Some(aside @ (Operation::Haft(_) | Operation::Shell(_) | Operation::Files)) => self.side_actions.start(aside),
+                    Some(Operation::Diff) => {
+                        self.side_actions.diff(self.running.as_ref().map(|running| running.conversation.as_str()));
+                    }
+                    Some(aside @ (Operation::Haft(_) | Operation::Shell(_) | Operation::Stop(_) | Operation::Files)) => self.side_actions.start(aside),
                     // The interface lets these wait until the turn is over.
                     Some(
                         Operation::Submit(_)

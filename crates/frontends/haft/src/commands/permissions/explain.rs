@@ -2,7 +2,6 @@
 
 use haft_agent::{confinement, set_up_sandbox};
 use haft_permission::{Confinement, PermissionRequest, Verdict};
-use haft_tool::Workspace;
 use haft_types::{PermissionMode, ToolCall};
 use serde_json::{Value, json};
 
@@ -36,13 +35,7 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     let permissions = super::tightened(permissions, &places, &project)?;
     #[cfg(feature = "mcp")]
     let permissions = haft_agent::with_rules(permissions, mcp::rules(&servers));
-    let workspace = Workspace {
-        root: project.root,
-        extra: Vec::new(),
-        cwd: project.cwd,
-        spill: places.spill(),
-        journal: places.journal(),
-    };
+    let workspace = wiring::workspace(&places, &project);
     let meant = args.tool.as_ref().map(|name| meant(name, args.args.as_deref()));
     let (tool, given) = meant.unzip();
     let verdict = match (&args.command, &tool) {

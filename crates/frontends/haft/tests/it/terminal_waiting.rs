@@ -1,0 +1,251 @@
+//! What takes long or fails at a real terminal: the user's own commands, retries, failed commands, TODO items left open.
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+use serde_json::json;
+
+use crate::rig::Rig;
+use crate::terminal::{Terminal, rig, slow};
+
+const ESC: &str = "\u{1b}";
+const CONTROL_C: &str = "\u{3}";
+
+fn in_order(replies: impl IntoIterator<Item = Reply>) -> Rig {
+    Rig::new(Api::Anthropic, Script::replies(replies).unwrap())
+}
+
+fn leave(mut terminal: Terminal) {
+    terminal.press("\u{4}");
+    assert_eq!(terminal.ended().0, 0);
+}
+
+/// A line for the shell that starts another program, says who that is, and waits.
+const WAITS: &str = "sleep 300 & echo $! > pid; echo begun; wait";
+
+/// The program that [`WAITS`] has started, once it runs.
+fn started(rig: &Rig, terminal: &Terminal) -> String {
+    let file = rig.project().join("pid");
+    terminal.until("the program", |_| std::fs::read_to_string(&file).is_ok_and(|pid| pid.ends_with('\n')));
+    std::fs::read_to_string(&file).unwrap().trim().to_owned()
+}
+
+/// Whether a program runs; one that has ended and was not waited for does not.
+fn runs(pid: &str) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+#[test]
+fn a_command_of_the_users_shows_while_it_runs_and_is_stopped_with_its_children() {
+    for (line, key) in [(WAITS.to_owned(), ESC), (WAITS.to_owned(), CONTROL_C), (format!("trap '' TERM; {WAITS}"), ESC)]
+    {
+        let rig = rig([Reply::text("Hello.")]);
+        let mut terminal = Terminal::start(&rig, &[], (100, 24));
+        terminal.until_text("> ");
+        terminal.press(&format!("!{line}\r"));
+        let pid = started(&rig, &terminal);
+        terminal.until_text("s, Esc stops it");
+        terminal.press(key);
+        terminal.until("its end", |screen| !screen.contents().contains("Esc stops it"));
+        terminal.until("no program", |_| !runs(&pid));
+        terminal.until_text("begun");
+        terminal.press("hi\r");
+        terminal.until_text("Hello.");
+        leave(terminal);
+    }
+}
+
+#[test]
+fn leaving_ends_a_command_that_will_not_end() {
+    let rig = rig([]);
+    let mut terminal = Terminal::start(&rig, &[], (80, 24));
+    terminal.until_text("> ");
+    terminal.press(&format!("!trap '' TERM; {WAITS}\r"));
+    let pid = started(&rig, &terminal);
+    leave(terminal);
+    assert!(!runs(&pid));
+}
+
+#[test]
+fn output_of_the_users_command_does_not_split_an_answer() {
+    let paragraphs: String = (0..40).map(|number| format!("Paragraph {number} of it.\n\n")).collect();
+    let rig = rig([slow(&paragraphs)]);
+    let mut terminal = Terminal::start(&rig, &["--", "talk"], (80, 100));
+    terminal.until_text("Paragraph 2 of");
+    terminal.press("!echo from; echo the shell\r");
+    terminal.until_text("its output follows the answer");
+    terminal.until_text("Paragraph 39 of");
+    terminal.until_idle();
+    terminal.until_text("the shell");
+    let shown = terminal.text();
+    let lines: Vec<_> = shown.lines().filter(|line| !line.is_empty()).collect();
+    let first = lines.iter().position(|line| *line == "Paragraph 0 of it.").unwrap();
+    assert!((0..40).all(|number| lines[first + number] == format!("Paragraph {number} of it.")), "{shown}");
+    assert_eq!(lines[first + 40..first + 43], ["> !echo from; echo the shell", "from", "the shell"], "{shown}");
+    leave(terminal);
+}
+
+#[test]
+fn a_line_of_a_custom_command_shows_and_can_be_stopped() {
+    for key in [ESC, CONTROL_C] {
+        let rig = rig([Reply::text("Hello.")]);
+        rig.write(".haft/commands/wait.md", format!("Look: !`{WAITS}`\n"));
+        assert_eq!(rig.run(&["trust"]).code(), 0);
+        let mut terminal = Terminal::start(&rig, &["--permission-mode", "auto"], (100, 24));
+        terminal.until_text("> ");
+        terminal.press("/wait\r");
+        started(&rig, &terminal);
+        terminal.until_text("s, Esc stops it");
+        terminal.press(key);
+        terminal.until_text("interrupted while");
+        terminal.until_idle();
+        assert!(rig.server.generations().is_empty(), "nothing was sent");
+        terminal.press("hi\r");
+        terminal.until_text("Hello.");
+        leave(terminal);
+    }
+}
+
+fn todo(status: &str) -> Reply {
+    let item = |content: &str| json!({"content": content, "status": status});
+    Reply::call("todo_write", json!({"todos": [item("first"), item("second")]}))
+}
+
+#[test]
+fn open_items_are_said_and_replies_are_kept_apart() {
+    let rig = in_order([
+        todo("pending"),
+        Reply::text("Half."),
+        Reply::text("Still half."),
+        todo("completed"),
+        Reply::text("All."),
+    ]);
+    let mut terminal = Terminal::start(&rig, &["--", "do it"], (100, 30));
+    terminal.until_text("All.");
+    terminal.until_idle();
+    let shown = terminal.text();
+    for text in ["2 TODO items open, asking the model to continue, 1 of 3", "continue, 2 of 3"] {
+        assert!(shown.contains(text), "{shown}");
+    }
+    for reply in ["Half.", "Still half.", "All."] {
+        assert!(shown.lines().any(|line| line == reply), "{reply} stands alone: {shown}");
+    }
+    leave(terminal);
+}
+
+#[test]
+fn a_turn_that_did_not_touch_the_list_is_not_asked_to_go_on() {
+    let read = Reply::call("read_file", json!({"path": "a.txt"}));
+    let rig = in_order([
+        todo("pending"),
+        Reply::text("One."),
+        Reply::text("Two."),
+        Reply::text("Three."),
+        Reply::text("Four."),
+        Reply::text("Five."),
+        read,
+        Reply::text("Six."),
+    ]);
+    rig.write("a.txt", "hello\n");
+    let mut terminal = Terminal::start(&rig, &["--", "do it"], (100, 40));
+    terminal.until_text("Four.");
+    terminal.until_idle();
+    assert_eq!(rig.server.generations().len(), 5, "three times, then it is an answer");
+    for (prompt, answer, requests) in [("and otherwise?", "Five.", 6), ("read it", "Six.", 8)] {
+        terminal.press(&format!("{prompt}\r"));
+        terminal.until_text(answer);
+        terminal.until_idle();
+        assert_eq!(rig.server.generations().len(), requests, "{}", terminal.text());
+    }
+    leave(terminal);
+}
+
+#[test]
+fn a_fatal_error_is_said_once() {
+    for (reply, text) in [
+        (Reply::error(401, "the key is not known here"), "the key is not known here"),
+        (Reply::error(400, "prompt is malformed"), "prompt is malformed"),
+    ] {
+        let rig = in_order([reply]);
+        let mut terminal = Terminal::start(&rig, &[], (100, 24));
+        terminal.until_text("> ");
+        terminal.press("hi\r");
+        terminal.until_text(text);
+        terminal.until_idle();
+        assert_eq!(terminal.text().matches(text).count(), 1, "{}", terminal.text());
+        leave(terminal);
+    }
+}
+
+#[test]
+fn a_dropped_stream_leaves_one_answer() {
+    let answer = "First paragraph.\n\nSecond paragraph.\n\nThird paragraph.";
+    for bytes in [600, 900, 1_200] {
+        let lost = || Reply { drop_after_bytes: Some(bytes), delta_chars: Some(6), ..Reply::text(answer) };
+        let rig = in_order([Reply::text("Hello."), lost(), lost(), Reply::text(answer)]);
+        let mut terminal = Terminal::start(&rig, &["--", "hi"], (80, 24));
+        terminal.until_text("Hello.");
+        terminal.until_idle();
+        terminal.press("talk\r");
+        terminal.until_text("Third paragraph.");
+        terminal.until_idle();
+        let shown = terminal.text();
+        let lines: Vec<_> = shown.lines().filter(|line| !line.is_empty()).collect();
+        let from = lines.iter().position(|line| *line == "> talk").unwrap();
+        let expected = ["> talk", "First paragraph.", "Second paragraph.", "Third paragraph.", "> "];
+        assert_eq!(lines[from..from + 5], expected, "{bytes}: {shown}");
+        assert!(!shown.contains("error") && !shown.contains("body") && !shown.contains("retry"), "{shown}");
+        leave(terminal);
+    }
+}
+
+#[test]
+fn another_answer_after_a_dropped_one_says_so() {
+    let cut = Reply {
+        drop_after_bytes: Some(1_600),
+        delta_chars: Some(6),
+        ..Reply::text("One way.\n\nAnd on.\n\n".repeat(9))
+    };
+    let rig = in_order([Reply::text("Hello."), cut, Reply::text("Another way.")]);
+    let mut terminal = Terminal::start(&rig, &["--", "hi"], (80, 40));
+    terminal.until_text("Hello.");
+    terminal.until_idle();
+    terminal.press("talk\r");
+    terminal.until_text("Another way.");
+    terminal.until_text("it starts again");
+    leave(terminal);
+}
+
+#[test]
+fn a_busy_server_is_one_line_that_counts_down() {
+    let busy = || Reply { retry_after: Some(2.2), ..Reply::error(429, "slow down please") };
+    let rig = in_order([busy(), busy(), Reply::text("Hello.")]);
+    let mut terminal = Terminal::start(&rig, &["--", "hi"], (100, 24));
+    for text in ["retry 1 of 5 in 3 s", "retry 1 of 5 in 2 s", "retry 2 of 5 in 3 s"] {
+        terminal.until_text(text);
+        assert_eq!(terminal.text().matches("slow down please").count(), 1, "{}", terminal.text());
+    }
+    terminal.until_text("Hello.");
+    terminal.until_idle();
+    assert!(!terminal.text().contains("slow down"), "{}", terminal.text());
+    leave(terminal);
+}
+
+#[test]
+fn a_failed_command_shows_its_end_and_its_errors() {
+    let many = "for i in $(seq 60); do echo out $i; done; for i in $(seq 60); do echo err $i >&2; done; exit 3";
+    let cases = [
+        (many, vec!["Exit code 3", "out 60", "err 60"], "err 1\n"),
+        ("seq 60; echo the reason >&2; exit 1", vec!["Exit code 1", "60", "the reason"], "\n  1\n"),
+        ("seq 60; exit 4", vec!["Exit code 4", "60"], "\n  1\n"),
+    ];
+    for (line, shown, hidden) in cases {
+        let call = Reply::call("execute_command", json!({"command": line, "requires_approval": false}));
+        let rig = rig([call, Reply::text("It failed.")]);
+        let mut terminal = Terminal::start(&rig, &["--permission-mode", "auto", "--", "go"], (100, 60));
+        terminal.until_text("It failed.");
+        let text = terminal.text();
+        assert!(shown.iter().all(|part| text.contains(part)) && !text.contains(hidden), "{text}");
+        leave(terminal);
+        drop(rig);
+    }
+}
