@@ -60,6 +60,7 @@ mod permissions;
 mod project_policy;
 mod prompts;
 mod protocols;
+mod proxy;
 mod purge;
 #[cfg(feature = "rag")]
 mod rag;
