@@ -178,7 +178,7 @@ fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution 
         let Contribution { tools, catalogues, callbacks, rules, readers, secrets, notices } =
             extension.contribute(context);
         all.readers.documents = all.readers.documents.or(readers.documents);
-        all.readers.outline = all.readers.outline.or(readers.outline);
+        all.readers.tools.extend(readers.tools);
         all.tools.extend(tools);
         if !catalogues.is_empty() {
             search_at.get_or_insert(all.tools.len());

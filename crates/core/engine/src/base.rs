@@ -20,7 +20,7 @@ use haft_types::{
 use tokio_util::sync::CancellationToken;
 
 use crate::call_check::{self, Admitted};
-use crate::calls;
+use crate::calls::{self, CallFate};
 use crate::driver::{TurnHost, drive, failed, take_reply, turn_result};
 use crate::meter::Meter;
 use crate::names;
@@ -30,7 +30,7 @@ use crate::spending::PaidRequest;
 use crate::stored_state::TokenizerFactors;
 use crate::subagents::SharedBudget;
 use crate::turn::{Input, Position, ToolsDone, Turn, TurnLimits, Unfinished};
-use crate::turn_io::{EventSink, TurnIo, call_result};
+use crate::turn_io::{EventSink, TimedCancel, TurnIo, call_result};
 
 /// A model with tools and a system prompt, in a loop.
 pub struct BaseLoop {
@@ -95,7 +95,10 @@ impl BaseLoop {
 
     /// Says something to the model and runs the turn to its outcome.
     pub async fn run(&mut self, input: &str, sink: &mut dyn EventSink, cancel: &CancellationToken) -> TurnResult {
-        let io = TurnIo::new(sink, cancel, self.conversation_id.clone(), Masker::default(), names::MAIN.to_owned());
+        self.meter.begin(self.client.spec().price);
+        let timed = TimedCancel::new(cancel, self.meter.time_left());
+        let io =
+            TurnIo::new(sink, &timed.token, self.conversation_id.clone(), Masker::default(), names::MAIN.to_owned());
         let mut io = io.after(self.seq);
         io.emit(EventBody::Conversation {
             resumed: !self.history.is_empty(),
@@ -108,11 +111,13 @@ impl BaseLoop {
             self.answer(&call, Envelope::failure("interrupted", "The call was interrupted."), &mut io);
         }
         self.push(Message::text(self.ids.message_id(), Role::User, input, self.clock.now()));
-        self.meter.begin(self.client.spec().price);
         let mut turn = Turn::new(self.meter.limits());
         let Ok(end) = drive(self, &mut turn, Position::WantsReply, &mut io).await;
         if end.outcome == Outcome::Failed {
             io.error(&end.reason.code, &end.reason.message);
+        }
+        if end.nothing_changed {
+            io.tell_nothing_changed();
         }
         let result = turn_result(end, &turn, &self.meter);
         io.emit(EventBody::Result(result.clone()));
@@ -207,15 +212,19 @@ impl TurnHost for BaseLoop {
             if io.cancel.is_cancelled() {
                 return Ok(Input::Cancelled);
             }
-            let (call, output) = match checked {
+            let (call, mut output) = match checked {
                 Ok(Admitted { call, tool, arguments }) => {
                     let context = ToolContext::bare(&self.folder, &call.id, io.cancel.clone());
                     let output = self.registry.call(tool.as_ref(), &context, arguments).await;
+                    calls::count_effect(&call, CallFate::of(&output), &self.registry, &mut done.effects);
                     (call, output)
                 }
-                Err(refused) => (refused.call, refused.envelope.into()),
+                Err(refused) => {
+                    calls::count_effect(&refused.call, CallFate::NotRun, &self.registry, &mut done.effects);
+                    (refused.call, refused.envelope.into())
+                }
             };
-            calls::note_output(&call, &output, &mut done, io);
+            calls::note_output(&call, &mut output, &mut done, &self.registry, io);
             self.answer(&call, output.envelope, io);
         }
         done.spent = self.meter.spent();

@@ -6,7 +6,8 @@ use haft_types::{ContentHash, Envelope, EventBody, Hasher, ToolCall};
 use tokio::task::JoinHandle;
 
 use crate::call_check::Admitted;
-use crate::turn::{About, Question, ToolsDone};
+use crate::names;
+use crate::turn::{About, EffectCount, Question, ToolsDone};
 use crate::turn_io::TurnIo;
 
 /// Starts one call in a task of its own, so that a tool that panics is an error result and nothing more.
@@ -31,9 +32,26 @@ pub(crate) async fn finish(call: &ToolCall, task: JoinHandle<ToolOutput>) -> Too
     }
 }
 
-/// Notes what came of a call for the turn, and tells of what it asks or reports.
-pub(crate) fn note_output(call: &ToolCall, output: &ToolOutput, done: &mut ToolsDone, io: &mut TurnIo<'_>) {
-    done.seen.push(fingerprint(call, &output.envelope));
+/// Notes what came of a call for the turn, and tells of what it asks or reports. A call that fails as it did before says what to
+/// do instead.
+pub(crate) fn note_output(
+    call: &ToolCall,
+    output: &mut ToolOutput,
+    done: &mut ToolsDone,
+    registry: &Registry,
+    io: &mut TurnIo<'_>,
+) {
+    let seen = fingerprint(call, &output.envelope);
+    done.seen.push(seen);
+    if let Some(error) = &output.envelope.error
+        && io.note_failure(seen) > 1
+    {
+        let advice = advice(&error.code, &call.name, registry);
+        let text = output.envelope.text.trim_end();
+        output.envelope.text = format!(
+            "{text}\n[The same call failed in the same way before, and it will again: do not repeat it. {advice}]"
+        );
+    }
     match &output.flow {
         TurnFlow::Continue => {}
         TurnFlow::Ask { question, options } => {
@@ -50,6 +68,61 @@ pub(crate) fn note_output(call: &ToolCall, output: &ToolOutput, done: &mut Tools
             done.completed = Some(result.clone());
         }
     }
+}
+
+/// Counts what came of a call that may write or run something.
+pub(crate) fn count_effect(call: &ToolCall, fate: CallFate, registry: &Registry, counts: &mut EffectCount) {
+    if registry.resolve(&call.name).is_some_and(|found| has_effects(found.tool.access())) {
+        match fate {
+            CallFate::TookEffect => counts.took_effect += 1,
+            CallFate::Failed => counts.failed += 1,
+            CallFate::NotRun => counts.not_run += 1,
+        }
+    }
+}
+
+/// What became of a call.
+pub(crate) enum CallFate {
+    TookEffect,
+    Failed,
+    /// It was malformed, or not permitted.
+    NotRun,
+}
+
+impl CallFate {
+    /// That of a call that ran. One that changed files before it failed has taken effect.
+    pub(crate) fn of(output: &ToolOutput) -> Self {
+        let failed = output.envelope.error.is_some() && output.changes.is_empty();
+        if failed { Self::Failed } else { Self::TookEffect }
+    }
+}
+
+/// What to do when a call has failed twice with this code. Only tools that are offered are named.
+fn advice(code: &str, tool: &str, registry: &Registry) -> String {
+    let with = |name: &str, advice: &str| if registry.offers(name) { advice.to_owned() } else { String::new() };
+    let other = "Send other arguments, use another tool, or answer and say what does not work.";
+    let advice = match code {
+        "no_match" => {
+            with(names::READ, "Read the file with `read_file` and copy the text from its result. ")
+                + &with(names::WRITE, "Or give the whole new file to `write_to_file`. ")
+        }
+        "ambiguous_match" => "Add the lines before and after it to the text you look for. ".to_owned(),
+        "not_found" => {
+            "Use a path that is named above. ".to_owned()
+                + &with(names::WRITE, "Or make the file with `write_to_file`. ")
+        }
+        "invalid_arguments" | "invalid_diff" => match registry.get(tool).map(|tool| tool.manual().example) {
+            Some(example) if !example.is_empty() => format!("Arguments that fit look like this: {example} "),
+            _ => String::new(),
+        },
+        "unknown_tool" => {
+            let names: Vec<_> = registry.iter().map(|tool| format!("`{}`", tool.spec().name)).collect();
+            format!("The tools are {}. ", names.join(", "))
+        }
+        "exit_status" => "Read its output, then change the command or the files it works on. ".to_owned(),
+        _ => String::new(),
+    };
+    if advice.is_empty() { other.to_owned() } else { advice.trim_end().to_owned() }
 }
 
 /// What tells one call and its result from another.

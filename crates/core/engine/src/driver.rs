@@ -103,7 +103,10 @@ pub(crate) async fn drive<H: TurnHost>(
             }
         }
         if io.cancel.is_cancelled() {
-            next = Input::Cancelled;
+            // The time that is over cancels like a person.
+            let meter = host.meter();
+            let late = meter.limits().out_of_time(meter.elapsed());
+            next = late.map_or(Input::Cancelled, Input::Exhausted);
         } else if let Some(reason) = host.take_stop() {
             next = Input::Stopped(reason);
         }
@@ -173,5 +176,6 @@ pub(crate) fn turn_result(end: End, turn: &Turn, meter: &Meter) -> TurnResult {
         usage: meter.usage(),
         cost: meter.cost(),
         structured_output: end.output,
+        nothing_changed: end.nothing_changed,
     }
 }

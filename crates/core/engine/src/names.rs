@@ -11,6 +11,8 @@ pub(crate) const PLAN: &str = "plan_mode_respond";
 pub(crate) const COMPLETE: &str = "attempt_completion";
 /// Reads a file.
 pub(crate) const READ: &str = "read_file";
+/// Writes a whole file.
+pub(crate) const WRITE: &str = "write_to_file";
 /// Runs a command line.
 pub(crate) const EXECUTE: &str = "execute_command";
 /// Those about module documents.

@@ -124,8 +124,28 @@ pub struct ToolsDone {
     pub denied: Option<String>,
     /// What tells each call with its result from others.
     pub seen: Vec<ContentHash>,
+    /// What came of the calls that write or run something.
+    pub effects: EffectCount,
     /// What the run has used up so far.
     pub spent: Spent,
+}
+
+/// How many calls that write or run something took effect, and how many failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EffectCount {
+    /// Those that succeeded, or changed a file and then failed.
+    pub took_effect: u32,
+    /// Those that were tried and failed.
+    pub failed: u32,
+    /// Those that did not run: malformed, or not permitted.
+    pub not_run: u32,
+}
+
+impl EffectCount {
+    /// Whether something was tried, and all of it failed.
+    fn nothing_changed(self) -> bool {
+        self.took_effect == 0 && self.failed + self.not_run > 0
+    }
 }
 
 /// Whether a turn may end as it would.
@@ -221,7 +241,9 @@ pub enum Nudge {
     Cut,
     /// The reply was empty.
     Empty,
-    /// The same call had the same result again and again.
+    /// The model is done, but every write and command of the turn failed.
+    NothingChanged,
+    /// The same call, or the same few calls in turn, had the same results again and again.
     Repeated,
 }
 
@@ -235,6 +257,7 @@ impl Nudge {
             Self::Cut => include_str!("../prompts/nudge_cut.md").trim_ascii_end(),
             Self::Repeated => include_str!("../prompts/nudge_repeated.md").trim_ascii_end(),
             Self::Empty => include_str!("../prompts/nudge_empty.md").trim_ascii_end(),
+            Self::NothingChanged => include_str!("../prompts/nudge_nothing_changed.md").trim_ascii_end(),
         }
     }
 
@@ -247,7 +270,8 @@ impl Nudge {
             Self::Goal => "the goal was not reported as reached".to_owned(),
             Self::Cut => "the reply was cut by the output limit".to_owned(),
             Self::Empty => "the reply was empty".to_owned(),
-            Self::Repeated => return "the same call had the same result again and again".to_owned(),
+            Self::Repeated => return "the same calls had the same results again and again".to_owned(),
+            Self::NothingChanged => return "every write and command failed, asking the model to look again".to_owned(),
         };
         format!("{what}, asking the model to continue, {count} of {NUDGES_IN_A_ROW}")
     }
@@ -255,7 +279,7 @@ impl Nudge {
     /// What is added where the model can ask the user; nothing where it has no use for that.
     pub(crate) fn ask_text(self) -> &'static str {
         match self {
-            Self::OpenTodos(_) | Self::NoCompletion | Self::Goal | Self::Repeated => {
+            Self::OpenTodos(_) | Self::NoCompletion | Self::Goal | Self::Repeated | Self::NothingChanged => {
                 include_str!("../prompts/nudge_ask.md").trim_ascii_end()
             }
             Self::Cut | Self::Empty => "",
@@ -274,12 +298,14 @@ pub struct End {
     pub text: String,
     /// The answer as data, where data was asked for.
     pub output: Option<Value>,
+    /// Whether every write and command of the turn failed, and the model ended it as done nevertheless.
+    pub nothing_changed: bool,
 }
 
 impl End {
     /// An end without text of the model.
     pub(crate) fn new(outcome: Outcome, reason: Reason) -> Self {
-        Self { outcome, reason, text: String::new(), output: None }
+        Self { outcome, reason, text: String::new(), output: None, nothing_changed: false }
     }
 }
 
@@ -287,6 +313,8 @@ impl End {
 const NUDGES_IN_A_ROW: u32 = 3;
 /// So often in a row a call has the same result before the model is warned.
 const SAME_RESULTS: u32 = 3;
+/// The most calls that are taken for a cycle when they come again and again in the same order.
+const LONGEST_CYCLE: usize = 4;
 /// How often the model is corrected before the turn gives up on it.
 const CORRECTIONS: u32 = 3;
 
@@ -300,10 +328,16 @@ pub struct Turn {
     denied: Option<String>,
     /// How often in a row each call of the last reply has had the same result.
     streaks: HashMap<ContentHash, u32>,
+    /// The newest calls with their results, oldest first: as many as the longest cycle takes to show.
+    recent: Vec<ContentHash>,
     /// How often in a row the model was warned that it repeats itself.
     repeats: u32,
     /// How often somebody objected to the end.
     objections: u32,
+    /// What came of the writes and commands so far.
+    effects: EffectCount,
+    /// Whether the model was told that all of them failed.
+    told_of_failure: bool,
     /// How it would end.
     concluding: Option<End>,
     text: String,
@@ -320,8 +354,11 @@ impl Turn {
             nudges: 0,
             denied: None,
             streaks: HashMap::new(),
+            recent: Vec::new(),
             repeats: 0,
             objections: 0,
+            effects: EffectCount::default(),
+            told_of_failure: false,
             concluding: None,
             text: String::new(),
             spent: Spent::default(),
@@ -424,6 +461,9 @@ impl Turn {
 
     fn tools_done(&mut self, done: ToolsDone) -> Vec<Action> {
         self.denied = done.denied;
+        self.effects.took_effect += done.effects.took_effect;
+        self.effects.failed += done.effects.failed;
+        self.effects.not_run += done.effects.not_run;
         if let Some(report) = done.completed {
             return self.complete(report);
         }
@@ -438,17 +478,24 @@ impl Turn {
         self.exhausted().unwrap_or_else(|| self.build())
     }
 
-    /// Whether a call of this reply has had the same result too often in a row.
+    /// Whether a call of this reply, or a few calls in turn, have had the same results too often in a row.
     fn repeats_itself(&mut self, seen: &[ContentHash]) -> bool {
         let before = std::mem::take(&mut self.streaks);
         let streak = |hash: &ContentHash| (*hash, before.get(hash).copied().unwrap_or(0) + 1);
         self.streaks = seen.iter().map(streak).collect();
-        self.streaks.values().any(|streak| *streak >= SAME_RESULTS)
+        self.recent.extend(seen);
+        let rounds = SAME_RESULTS as usize;
+        self.recent.drain(..self.recent.len().saturating_sub(rounds * LONGEST_CYCLE));
+        let goes_round = |period: usize| {
+            let newest = self.recent.len().checked_sub(rounds * period).and_then(|start| self.recent.get(start..));
+            newest.is_some_and(|newest| newest.iter().zip(newest.iter().skip(period)).all(|(one, next)| one == next))
+        };
+        self.streaks.values().any(|streak| *streak >= SAME_RESULTS) || (2..=LONGEST_CYCLE).any(goes_round)
     }
 
     fn repeated(&mut self) -> Vec<Action> {
         if self.repeats == CORRECTIONS {
-            let message = "The model made the same call with the same result again and again, whatever it was told. Rephrase the task or choose another model.";
+            let message = "The model made the same calls with the same results again and again, whatever it was told. Rephrase the task or choose another model.";
             return self.end(Outcome::Failed, Reason::new("loop", message));
         }
         if let Some(end) = self.exhausted() {
@@ -497,8 +544,17 @@ impl Turn {
 
     /// Ends the turn as completed unless somebody objects. What was completed before this run is beyond objection.
     fn conclude(&mut self, reason: Reason) -> Vec<Action> {
+        let nothing_changed = self.effects.nothing_changed();
+        // What did not run was said at once; what was denied is no reason to try it in another way.
+        let tried = nothing_changed && self.effects.failed > 0;
+        if tried && !self.told_of_failure && self.limits.exceeded(self.replies, &self.spent).is_none() {
+            self.told_of_failure = true;
+            let mut actions = vec![Action::Nudge(Nudge::NothingChanged)];
+            actions.extend(self.build());
+            return actions;
+        }
         let text = std::mem::take(&mut self.text);
-        let end = End { text, ..End::new(Outcome::Completed, reason) };
+        let end = End { text, nothing_changed, ..End::new(Outcome::Completed, reason) };
         if self.replies == 0 {
             return self.end_as(end);
         }
@@ -544,7 +600,9 @@ impl Turn {
                     Outcome::Waiting,
                     Reason::new("goal_not_reached", "The model stopped working without reporting the goal as reached."),
                 ),
-                Nudge::OpenTodos(_) | Nudge::NoCompletion | Nudge::Cut | Nudge::Repeated => self.answered(),
+                Nudge::OpenTodos(_) | Nudge::NoCompletion | Nudge::Cut | Nudge::Repeated | Nudge::NothingChanged => {
+                    self.answered()
+                }
             };
         }
         if let Some(end) = self.exhausted() {

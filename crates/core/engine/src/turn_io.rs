@@ -1,10 +1,12 @@
 //! How a turn is watched and stopped: numbers events and hands them to whoever listens, who may cancel.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use haft_model::{Delta, ModelError};
 use haft_text::Masker;
-use haft_types::{CallPhase, ConversationId, Envelope, Event, EventBody, ToolCall};
+use haft_types::{CallPhase, ContentHash, ConversationId, Envelope, Event, EventBody, ToolCall};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::secrets::mask_text;
@@ -32,6 +34,35 @@ impl<F: FnMut(&Event) + Send> EventSink for F {
     }
 }
 
+/// A cancellation that also comes when the time of a turn is over.
+pub(crate) struct TimedCancel {
+    pub(crate) token: CancellationToken,
+    timer: Option<JoinHandle<()>>,
+}
+
+impl TimedCancel {
+    /// Cancelled with the other, or once so much time has passed.
+    pub(crate) fn new(cancel: &CancellationToken, time: Option<Duration>) -> Self {
+        let token = cancel.child_token();
+        let timer = time.map(|time| {
+            let token = token.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(time).await;
+                token.cancel();
+            })
+        });
+        Self { token, timer }
+    }
+}
+
+impl Drop for TimedCancel {
+    fn drop(&mut self) {
+        if let Some(timer) = &self.timer {
+            timer.abort();
+        }
+    }
+}
+
 /// Stamps events with conversation, agent and number, and knows whether the turn is cancelled.
 pub(crate) struct TurnIo<'a> {
     sink: &'a mut dyn EventSink,
@@ -43,6 +74,8 @@ pub(crate) struct TurnIo<'a> {
     seq: u64,
     /// The tools that calls of the reply now arriving name, by the calls' ids.
     calls: HashMap<String, String>,
+    /// How often each call has failed in the same way.
+    failures: HashMap<ContentHash, u32>,
 }
 
 impl<'a> TurnIo<'a> {
@@ -53,7 +86,7 @@ impl<'a> TurnIo<'a> {
         masker: Masker,
         agent: String,
     ) -> Self {
-        Self { sink, cancel, conversation_id, masker, agent, seq: 0, calls: HashMap::new() }
+        Self { sink, cancel, conversation_id, masker, agent, seq: 0, calls: HashMap::new(), failures: HashMap::new() }
     }
 
     /// The same, going on after the event of this number.
@@ -115,6 +148,13 @@ impl<'a> TurnIo<'a> {
         self.emit(body);
     }
 
+    /// Notes that a call failed, and says how often it has failed so.
+    pub(crate) fn note_failure(&mut self, failure: ContentHash) -> u32 {
+        let times = self.failures.entry(failure).or_default();
+        *times += 1;
+        *times
+    }
+
     pub(crate) fn error(&mut self, code: &str, message: impl Into<String>) {
         self.emit(EventBody::Error { code: code.into(), message: message.into() });
     }
@@ -122,6 +162,11 @@ impl<'a> TurnIo<'a> {
     /// Says something that is no failure.
     pub(crate) fn notice(&mut self, code: &str, message: impl Into<String>) {
         self.emit(EventBody::Notice { code: code.into(), message: message.into() });
+    }
+
+    /// Says that a turn ended as done in which every write and command failed.
+    pub(crate) fn tell_nothing_changed(&mut self) {
+        self.notice("nothing_changed", "Every write and command of this run failed: nothing was changed.");
     }
 
     /// Says what was found before the turn began, or what a callback has to say.
@@ -215,6 +260,7 @@ mod tests {
             usage: Usage::default(),
             cost: None::<Cost>,
             structured_output: None,
+            nothing_changed: false,
         }
     }
 

@@ -60,12 +60,12 @@ pub use manual::{Alias, CaseDocument, Group, Manual, Set};
 pub use paths::{LinkError, follow_links};
 pub use plugin::Plugin;
 pub use ports::{
-    Added, AgentReport, Assignment, CallName, CallProgress, ChangeRecords, ChangeUndo, ChangeWatch, CodeDefinition,
-    CodeOutline, CodeOutlineError, ConversationMessages, DocumentError, DocumentFormat, DocumentReader, DocumentSource,
-    DocumentText, Evidence, FileHistory, FileState, GroupDelivery, NewUseful, NotDelivered, Note, OpenedSkill,
-    Patience, PortError, Post, ProjectNotes, ReadLedger, Recalled, RecordedCall, SkillShelf, SourceOutline,
-    StartedAgent, SubAgents, TodoItem, TodoList, TodoState, TokenCount, ToolCatalogue, TranscriptLine, UndoOutcome,
-    UndoReport, UndoTarget, UndoneFile, UnknownAgent, Unrecorded, UsefulInfo, UsefulItem, WorkOrder, WorkPlace,
+    Added, AgentReport, Assignment, CallName, CallProgress, ChangeRecords, ChangeUndo, ChangeWatch,
+    ConversationMessages, DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText, Evidence,
+    FileHistory, FileState, GroupDelivery, NewUseful, NotDelivered, Note, OpenedSkill, Patience, PortError, Post,
+    ProjectNotes, ReadLedger, Recalled, RecordedCall, SkillShelf, StartedAgent, SubAgents, TodoItem, TodoList,
+    TodoState, TokenCount, ToolCatalogue, TranscriptLine, UndoOutcome, UndoReport, UndoTarget, UndoneFile,
+    UnknownAgent, Unrecorded, UsefulInfo, UsefulItem, WorkOrder, WorkPlace,
 };
 pub use registry::{Registry, Resolved, Switch, ToolStatistics};
 pub use schema::{InvalidArguments, parse_arguments, schema_of};

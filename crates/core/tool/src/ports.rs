@@ -6,7 +6,6 @@ mod changes;
 mod documents;
 mod history;
 mod notes;
-mod outline;
 mod post;
 mod progress;
 mod reads;
@@ -23,7 +22,6 @@ pub use changes::{CallName, ChangeRecords, ChangeWatch, RecordedCall, Unrecorded
 pub use documents::{DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText};
 pub use history::FileHistory;
 pub use notes::{Note, ProjectNotes};
-pub use outline::{CodeDefinition, CodeOutline, CodeOutlineError, SourceOutline};
 pub use post::{GroupDelivery, NotDelivered, Post};
 pub use progress::CallProgress;
 pub use reads::{FileState, ReadLedger};

@@ -61,6 +61,7 @@ mod files;
 mod knowledge;
 mod limits;
 mod manual;
+mod on_files;
 mod paths;
 mod prelude;
 mod readers;
@@ -81,13 +82,17 @@ pub use agents::talk_to_group::tool as talk_to_group;
 pub use cases::cases;
 pub use copies::{CopyRequest, MergeReport, ProjectCopies, ProjectCopy};
 pub use dialogue::plan_mode_respond::tool as plan_mode_respond;
+pub use failure::ToolFailure;
 pub use files::change::{OpenFolder, Recovery, RecoveryOutcome, recover};
 pub use files::excerpt::{ExcerptError, excerpt};
 pub use files::read_file::picture::picture;
 pub use knowledge::use_skill::tool as use_skill;
 pub use limits::LimitsConfig;
+pub use on_files::OnFiles;
 pub use readers::Readers;
 pub use running::{Running, TaskReport, announcement, shell};
+pub use scope::FileScope;
+pub use visible::line as visible_line;
 
 use std::sync::Arc;
 
@@ -96,7 +101,7 @@ use haft_tool::Tool;
 /// Every built-in tool, in the order it is offered. The order is part of the request's prefix, so it depends on nothing but on
 /// what this build reads ([`Readers`]). Whatever calls leave running belongs to `running`.
 pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
-    let Readers { documents, outline } = running.readers();
+    let Readers { documents, tools: others } = running.readers();
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(files::read_file::tool()),
         Arc::new(files::write_to_file::tool()),
@@ -106,7 +111,6 @@ pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
         Arc::new(files::apply_patch::tool()),
         Arc::new(files::list_files::tool()),
         Arc::new(files::search_files::tool()),
-        Arc::new(files::undo_edit::tool()),
         Arc::new(running::execute_command::tool(Arc::clone(running))),
         Arc::new(running::session_start::tool(Arc::clone(running))),
         Arc::new(running::session_interactive::tool(Arc::clone(running))),
@@ -127,9 +131,7 @@ pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
         Arc::new(knowledge::conversation_message_ids_write::tool()),
         Arc::new(knowledge::recall::tool()),
     ];
-    if let Some(outline) = outline {
-        tools.push(Arc::new(files::list_code_definition_names::tool(Arc::clone(outline))));
-    }
+    tools.extend(others.iter().cloned());
     if documents.is_some() {
         tools.push(Arc::new(files::extract_to_text::tool()));
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_tool::{DocumentReader, SourceOutline};
+use haft_tool::{DocumentReader, Tool};
 
 /// What can be read of files beside plain text, each by an extension. A tool that is nothing without one of them is offered only
 /// where it is there.
@@ -10,6 +10,6 @@ use haft_tool::{DocumentReader, SourceOutline};
 pub struct Readers {
     /// Takes the text out of documents, for `read_file`, `count_tokens` and `extract_to_text`.
     pub documents: Option<Arc<dyn DocumentReader>>,
-    /// Finds definitions, for `list_code_definition_names`.
-    pub outline: Option<Arc<dyn SourceOutline>>,
+    /// Tools that stand among the built-in ones, such as `undo_edit`, in order.
+    pub tools: Vec<Arc<dyn Tool>>,
 }

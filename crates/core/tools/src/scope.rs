@@ -6,17 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use haft_tool::{FileState, FunctionTool, ToolContext, ToolDefinition, ToolOutput};
-use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
+use haft_tool::{FileState, ToolContext, ToolOutput};
 use serde_json::{Value, json};
 
-use crate::failure::ToolFailure;
 use crate::files::change::seen;
-use crate::prelude::CallResult;
 
-/// The context of a call on files.
-pub(crate) struct FileScope {
+/// The context of a call on files, with the ways to them.
+pub struct FileScope {
     context: ToolContext,
     /// How much was left out on walks because a rule keeps it from being read.
     pub(crate) left_out: Arc<AtomicUsize>,
@@ -31,8 +27,13 @@ impl Deref for FileScope {
 }
 
 impl FileScope {
+    /// That of a call with this context.
+    pub(crate) fn new(context: &ToolContext) -> Self {
+        Self { context: context.clone(), left_out: Arc::default() }
+    }
+
     /// What the model reads of what was left out.
-    fn told_of_rules(&self, mut output: ToolOutput) -> ToolOutput {
+    pub(crate) fn told_of_rules(&self, mut output: ToolOutput) -> ToolOutput {
         let left_out = self.left_out.load(Ordering::Relaxed);
         if left_out > 0 {
             // Writing to a String cannot fail.
@@ -46,78 +47,8 @@ impl FileScope {
 
     /// Notes how a file looks now, here and in the result: the ledger is rebuilt from results when a conversation is
     /// resumed.
-    pub(crate) fn saw(&self, path: &Path, state: FileState) -> Value {
+    pub fn saw(&self, path: &Path, state: FileState) -> Value {
         self.reads.saw(path, state);
         json!({ "file": seen(path, state) })
     }
-}
-
-/// Makes a tool of a function over files, which runs on a thread that may block.
-pub(crate) trait OnFiles {
-    /// The tool whose calls this function carries out.
-    fn on_files<P>(self, work: impl Fn(&FileScope, &P) -> CallResult + Send + Sync + 'static) -> FunctionTool<P>
-    where
-        P: DeserializeOwned + JsonSchema + Send + 'static;
-}
-
-impl OnFiles for ToolDefinition {
-    fn on_files<P>(self, work: impl Fn(&FileScope, &P) -> CallResult + Send + Sync + 'static) -> FunctionTool<P>
-    where
-        P: DeserializeOwned + JsonSchema + Send + 'static,
-    {
-        let work = Arc::new(work);
-        self.runs(move |context, parameters| {
-            let work = Arc::clone(&work);
-            Box::pin(blocking(context, move |scope| work(scope, &parameters)))
-        })
-    }
-}
-
-/// Adds what a tool on files would change to it.
-pub(crate) trait PreviewsFiles<P> {
-    /// The same with a function that tells, as unified diffs, what a call would change. Whoever is asked sees nothing where it
-    /// fails: the call would, too.
-    fn previews_files(
-        self,
-        work: impl Fn(&FileScope, &P) -> Result<String, ToolFailure> + Send + Sync + 'static,
-    ) -> Self;
-}
-
-impl<P: Send + 'static> PreviewsFiles<P> for FunctionTool<P> {
-    fn previews_files(
-        self,
-        work: impl Fn(&FileScope, &P) -> Result<String, ToolFailure> + Send + Sync + 'static,
-    ) -> Self {
-        let work = Arc::new(work);
-        self.previews(move |context, parameters| {
-            let work = Arc::clone(&work);
-            Box::pin(async move {
-                let foreseen = off_thread(context, move |scope| work(scope, &parameters)).await;
-                foreseen.ok().filter(|diffs| !diffs.is_empty())
-            })
-        })
-    }
-}
-
-/// A whole call on a thread that may block.
-pub(crate) async fn blocking(
-    context: &ToolContext,
-    work: impl FnOnce(&FileScope) -> CallResult + Send + 'static,
-) -> CallResult {
-    off_thread(context, move |scope| work(scope).map(|output| scope.told_of_rules(output))).await
-}
-
-/// File work on a thread that may block.
-pub(crate) async fn off_thread<T: Send + 'static>(
-    context: &ToolContext,
-    work: impl FnOnce(&FileScope) -> Result<T, ToolFailure> + Send + 'static,
-) -> Result<T, ToolFailure> {
-    let scope = FileScope { context: context.clone(), left_out: Arc::default() };
-    let result = tokio::task::spawn_blocking(move || work(&scope)).await;
-    result.unwrap_or_else(|error| {
-        Err(ToolFailure::new(
-            "internal",
-            format!("the tool stopped before it was done: {error}; this is a bug in haft"),
-        ))
-    })
 }

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use haft_sandbox::Supervisor;
 use haft_tool::{
     Added, CallProgress, ChangeUndo, ConversationMessages, DocumentReader, FileHistory, FileState, NewUseful, Note,
-    OutputLimits, PortError, ProjectNotes, ReadLedger, Recalled, SourceOutline, TodoItem, TodoList, TokenCount, Tool,
-    ToolContext, ToolOutput, TranscriptLine, UndoReport, UndoTarget, UsefulInfo, UsefulItem, Workspace,
+    OutputLimits, PortError, ProjectNotes, ReadLedger, Recalled, TodoItem, TodoList, TokenCount, Tool, ToolContext,
+    ToolOutput, TranscriptLine, UndoReport, UndoTarget, UsefulInfo, UsefulItem, Workspace,
 };
 use haft_types::{MarkAction, MarkReport, Timestamp, ToolStatus};
 use serde_json::Value;
@@ -290,9 +290,9 @@ pub(crate) fn documents() -> Arc<dyn DocumentReader> {
     Arc::new(haft_documents::FormatReaders::new(supervisor()))
 }
 
-/// What finds definitions in a test.
-pub(crate) fn outline() -> Arc<dyn SourceOutline> {
-    Arc::new(haft_outline::TreeSitter)
+/// What lists definitions in a test.
+pub(crate) fn outline() -> Arc<dyn Tool> {
+    Arc::new(haft_outline::tool())
 }
 
 /// All tools.
@@ -302,7 +302,7 @@ pub(crate) fn builtin() -> Vec<Arc<dyn Tool>> {
 
 /// Where commands of a test run.
 pub(crate) fn running(limits: LimitsConfig) -> Arc<Running> {
-    let readers = Readers { documents: Some(documents()), outline: Some(outline()) };
+    let readers = Readers { documents: Some(documents()), tools: vec![Arc::new(haft_changes::undo_edit()), outline()] };
     Arc::new(Running::new(supervisor(), limits).with_readers(readers))
 }
 

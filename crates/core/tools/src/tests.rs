@@ -2,8 +2,11 @@ mod calls;
 mod declared;
 mod manuals;
 mod matrix;
+mod outline;
 mod permission;
 mod previews;
+mod small_models;
+mod undo_edit;
 
 use std::fmt::Write as _;
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// One line of a file with its control characters made visible. Unlike the output of a program, a file is not played like a
 /// terminal recording: an escape sequence or a lone carriage return is shown, because it is in the file.
-pub(crate) fn line(text: &str) -> Cow<'_, str> {
+pub fn line(text: &str) -> Cow<'_, str> {
     if text.contains(is_control) {
         let pictured: String = text.chars().map(|one| if is_control(one) { picture(one) } else { one }).collect();
         Cow::Owned(haft_text::sanitise(&pictured).into_owned())

@@ -356,6 +356,14 @@ pub struct TurnResult {
     /// The answer as data, where a schema was asked for and the answer fits it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_output: Option<Value>,
+    /// True where every write and command of the run failed, and the model ended it as done nevertheless.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub nothing_changed: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]

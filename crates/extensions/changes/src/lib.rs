@@ -10,6 +10,7 @@
 //! Read first: [`ChangeRecord`], [`versions::FileVersions`], [`Report`].
 
 mod files;
+mod tool;
 pub mod versions;
 mod worktree;
 
@@ -17,4 +18,5 @@ pub use files::{
     ChangeRecord, ChangesSummary, Conflict, Difference, FileChanges, FileSummary, Mode, Report, ScanLimits, Scanned,
     StepSummary, SummaryKind, TakenBack, Target, Tree, UndoError, sweep_merges, unified_diff,
 };
+pub use tool::undo_edit;
 pub use worktree::GitWorktrees;

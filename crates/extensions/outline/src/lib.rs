@@ -1,8 +1,8 @@
 //! Names, kinds and lines of the definitions in a source file.
 //!
 //! A source text goes in, a flat list of definitions in order of their lines comes out, each with how deep it lies in others.
-//! The tree-sitter grammars live here and nowhere else, so that nothing else is compiled again with them. This crate reads no
-//! file and knows no tool; how the list is shown is not its business. [`TreeSitter`] is what a program registers.
+//! The tree-sitter grammars live here and nowhere else, so that nothing else is compiled again with them. [`tool`]
+//! is what a program registers: `list_code_definition_names`. It reads files only through the scope of its call.
 //!
 //! Read first: [`outline`] (the one function), [`Definition`] (what comes out), [`SourceLanguage`] (for which files), and one of the
 //! queries in `languages/`, such as `rust.scm`.
@@ -21,9 +21,9 @@ mod collect;
 mod kind;
 mod language;
 mod languages;
-mod port;
+mod tool;
 
 pub use collect::{Definition, Outline, OutlineError, OutlineLimits, outline};
 pub use kind::DefinitionKind;
 pub use language::SourceLanguage;
-pub use port::TreeSitter;
+pub use tool::tool;

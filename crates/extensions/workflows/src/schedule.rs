@@ -251,6 +251,7 @@ impl RunProgress {
             usage: self.usage,
             cost: self.cost.total(),
             structured_output: None,
+            nothing_changed: false,
         };
         (result, completed)
     }

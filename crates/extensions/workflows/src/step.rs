@@ -60,6 +60,7 @@ pub(crate) fn failed(code: &str, message: &str) -> TurnResult {
         usage: Usage::default(),
         cost: Some(Cost::default()),
         structured_output: None,
+        nothing_changed: false,
     }
 }
 

@@ -16,7 +16,7 @@ use crate::resume::{self, Resumption};
 use crate::secrets::mask_text;
 use crate::subagents::Rank;
 use crate::turn::{End, Position, Reason, Turn, Unfinished};
-use crate::turn_io::{EventSink, TurnIo};
+use crate::turn_io::{EventSink, TimedCancel, TurnIo};
 
 /// How a run ended, and whether the model ever answered.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,8 +35,9 @@ impl Session {
         sink: &mut dyn EventSink,
         cancel: &CancellationToken,
     ) -> RunReport {
-        let mut io = self.turn_io(sink, cancel);
         self.meter.begin(self.config.model.price);
+        let timed = TimedCancel::new(cancel, self.meter.time_left());
+        let mut io = self.turn_io(sink, &timed.token);
         let mut turn = Turn::new(self.meter.limits());
         if let Err(reason) = self.greet(input.as_deref(), cancel).await {
             self.announce(&mut io);
@@ -195,6 +196,9 @@ impl Session {
         self.note_end(end.outcome);
         if end.outcome == Outcome::Failed {
             io.error(&end.reason.code, &end.reason.message);
+        }
+        if end.nothing_changed {
+            io.tell_nothing_changed();
         }
         if end.outcome == Outcome::Completed
             && let Err(error) = self.transcript.note_turn_ended(end.outcome).await

@@ -14,7 +14,7 @@ use super::progress::ProgressRelay;
 use super::transcript::ResultParts;
 use super::{EngineError, Session};
 use crate::call_check::{self, Admitted, Refused};
-use crate::calls;
+use crate::calls::{self, CallFate};
 use crate::permit::{Denied, Granted};
 use crate::ports::ModelTokens;
 use crate::secrets;
@@ -56,8 +56,9 @@ impl Session {
                     if refused.denied {
                         done.denied = Some(refused.envelope.text.clone());
                     }
-                    let output = refused.envelope.into();
-                    calls::note_output(&refused.call, &output, &mut done, io);
+                    calls::count_effect(&refused.call, CallFate::NotRun, self.prompt.registry(), &mut done.effects);
+                    let mut output = refused.envelope.into();
+                    calls::note_output(&refused.call, &mut output, &mut done, self.prompt.registry(), io);
                     self.answer(&refused.call, output, io).await?;
                 }
             }
@@ -130,7 +131,8 @@ impl Session {
             self.take_relayed_usage();
             let mut output = recorded.end(output).await;
             self.after_call(&call, &ran, &mut output, io).await;
-            calls::note_output(&call, &output, done, io);
+            calls::count_effect(&call, CallFate::of(&output), self.prompt.registry(), &mut done.effects);
+            calls::note_output(&call, &mut output, done, self.prompt.registry(), io);
             if !calls::waits_for_user(&output.flow) {
                 self.answer(&call, output, io).await?;
             }

@@ -63,13 +63,13 @@ impl TurnLimits {
             let message = format!("Stopped after ${:.4} (`--max-budget-usd {budget}`).", spent.usd);
             return Some(Reason::new("max_budget", message));
         }
-        if let Some(limit) = self.wall_time
-            && spent.elapsed >= limit
-        {
-            let message =
-                format!("Stopped after {} s (`--max-wall-time {}`).", spent.elapsed.as_secs(), limit.as_secs());
-            return Some(Reason::new("max_wall_time", message));
-        }
-        None
+        self.out_of_time(spent.elapsed)
+    }
+
+    /// The end of the time, if it is over.
+    pub(crate) fn out_of_time(&self, elapsed: Duration) -> Option<Reason> {
+        let limit = self.wall_time.filter(|limit| elapsed >= *limit)?;
+        let message = format!("Stopped after {} s (`--max-wall-time {}`).", elapsed.as_secs(), limit.as_secs());
+        Some(Reason::new("max_wall_time", message))
     }
 }

@@ -240,22 +240,61 @@ fn a_call_with_the_same_result_three_times_in_a_row_gets_a_note_and_in_the_end_a
 #[test]
 fn what_happens_between_makes_a_call_no_repetition() {
     let mut turn = begun(TurnLimits::default());
-    for _ in 0..9 {
+    for round in 0..9 {
         assert_eq!(called(&mut turn, &["x"]), [Action::BuildRequest]);
         assert_eq!(called(&mut turn, &["x"]), [Action::BuildRequest]);
-        assert_eq!(called(&mut turn, &["z"]), [Action::BuildRequest]);
+        assert_eq!(called(&mut turn, &[&format!("z{round}")]), [Action::BuildRequest]);
+    }
+}
+
+#[test]
+fn calls_that_go_round_are_noticed_in_the_third_round() {
+    for cycle in [
+        &["read", "edit"][..],
+        &["list", "read", "edit"],
+        &["read", "read", "edit"],
+        &["list", "read", "search", "edit"],
+        &["read", "edit", "read", "command"],
+    ] {
+        let mut turn = begun(TurnLimits::default());
+        // What came before is no part of it.
+        called(&mut turn, &["first"]);
+        let mut calls = cycle.iter().cycle();
+        let mut next = || called(&mut turn, &[calls.next().unwrap()]);
+        for _ in 1..3 * cycle.len() {
+            assert_eq!(next(), [Action::BuildRequest], "{cycle:?}");
+        }
+        for _ in 0..3 {
+            assert_eq!(next(), [Action::Nudge(Nudge::Repeated), Action::BuildRequest], "{cycle:?}");
+        }
+        let actions = next();
+        assert_eq!((end(&actions).outcome, end(&actions).reason.code.as_str()), (Outcome::Failed, "loop"));
+    }
+}
+
+#[test]
+fn other_results_or_longer_ways_are_no_cycle() {
+    let mut turn = begun(TurnLimits::default());
+    for round in 0..9 {
+        for step in ["read".to_owned(), format!("edit {round}"), "test".to_owned()] {
+            assert_eq!(called(&mut turn, &[&step]), [Action::BuildRequest]);
+        }
+    }
+    let mut turn = begun(TurnLimits::default());
+    for step in ["a", "b", "c", "d", "e"].iter().cycle().take(20) {
+        assert_eq!(called(&mut turn, &[step]), [Action::BuildRequest]);
     }
 }
 
 #[test]
 fn a_model_that_takes_the_note_to_heart_starts_from_nought() {
     let mut turn = begun(TurnLimits::default());
-    for _ in 0..5 {
+    for round in 0..5 {
         for _ in 0..2 {
             called(&mut turn, &["x"]);
         }
         assert_eq!(called(&mut turn, &["x"]), [Action::Nudge(Nudge::Repeated), Action::BuildRequest]);
-        assert_eq!(called(&mut turn, &["z"]), [Action::BuildRequest]);
+        assert_eq!(called(&mut turn, &[&format!("z{round}")]), [Action::BuildRequest]);
     }
 }
 
@@ -315,4 +354,56 @@ fn what_was_not_read_is_read_before_the_end_but_not_beyond_a_limit() {
     turn.step(Input::Replied(reply("All done.", vec![])));
     let actions = turn.step(unread());
     assert_eq!((end(&actions).outcome, end(&actions).text.as_str()), (Outcome::Completed, "All done."));
+}
+
+fn tried(turn: &mut Turn, effects: EffectCount) -> Vec<Action> {
+    turn.step(Input::Replied(reply("", vec![call("a")])));
+    let actions = turn.step(Input::ToolsDone(ToolsDone { effects, ..ToolsDone::default() }));
+    turn.step(Input::Built);
+    actions
+}
+
+const FAILED: EffectCount = EffectCount { took_effect: 0, failed: 1, not_run: 0 };
+
+#[test]
+fn who_is_done_after_nothing_but_failures_is_told_once_and_then_marked() {
+    let mut turn = begun(TurnLimits::default());
+    tried(&mut turn, FAILED);
+    tried(&mut turn, FAILED);
+    let told = turn.step(Input::Replied(reply("Done.", vec![])));
+    assert_eq!(told, [Action::Nudge(Nudge::NothingChanged), Action::BuildRequest]);
+    turn.step(Input::Built);
+    turn.step(Input::Replied(reply("Done.", vec![])));
+    let actions = turn.step(Input::Concluded(Conclusion::Accepted { output: None }));
+    assert!(matches!(&actions[..], [Action::End(end)] if end.nothing_changed), "{actions:?}");
+}
+
+#[test]
+fn one_success_an_answer_or_a_denial_is_no_failure() {
+    let succeeded = EffectCount { took_effect: 1, ..EffectCount::default() };
+    let denied = EffectCount { not_run: 1, ..EffectCount::default() };
+    for (effects, marked) in [
+        (vec![FAILED, succeeded], false),
+        (vec![succeeded, FAILED], false),
+        (vec![EffectCount::default()], false),
+        // It is marked, but nobody is asked to try it in another way.
+        (vec![denied], true),
+    ] {
+        let mut turn = begun(TurnLimits::default());
+        for one in &effects {
+            tried(&mut turn, *one);
+        }
+        assert!(matches!(turn.step(Input::Replied(reply("Done.", vec![])))[..], [Action::Conclude(_)]), "{effects:?}");
+        let actions = turn.step(Input::Concluded(Conclusion::Accepted { output: None }));
+        assert!(matches!(&actions[..], [Action::End(end)] if end.nothing_changed == marked), "{actions:?}");
+    }
+}
+
+#[test]
+fn a_limit_leaves_no_room_for_the_note_but_for_the_mark() {
+    let mut turn = begun(TurnLimits { turns: Some(2), ..TurnLimits::default() });
+    tried(&mut turn, FAILED);
+    turn.step(Input::Replied(reply("Done.", vec![])));
+    let actions = turn.step(Input::Concluded(Conclusion::Accepted { output: None }));
+    assert!(matches!(&actions[..], [Action::End(end)] if end.nothing_changed), "{actions:?}");
 }

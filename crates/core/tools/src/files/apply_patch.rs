@@ -14,8 +14,9 @@ use crate::files::edit::drafts::{self, Count, FileDraft};
 use crate::files::edit::nearest::EditTerms;
 use crate::files::edit::report;
 use crate::files::edit::source::{EditSource, Free};
+use crate::on_files::{OnFiles, PreviewsFiles};
 use crate::prelude::*;
-use crate::scope::{FileScope, OnFiles, PreviewsFiles};
+use crate::scope::FileScope;
 use crate::{paths, visible};
 
 use parse::{PatchAction, PatchSection};

@@ -19,7 +19,7 @@ pub(crate) const MAX_LOADED: u64 = 32 * 1024 * 1024;
 /// A file that could not be loaded. `name` is the path as the model may write it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DiskError {
-    #[error("`{name}` does not exist; look for it with `list_files` or `search_files`")]
+    #[error("`{name}` does not exist")]
     NotFound { name: String },
     #[error("`{name}` is a folder, not a file; use `list_files` to see what is in it")]
     Folder { name: String },
@@ -45,6 +45,10 @@ impl Coded for DiskError {
             Self::TooLarge { .. } => "too_large",
             Self::Io { .. } => "io",
         }
+    }
+
+    fn missing(&self) -> Option<&str> {
+        if let Self::NotFound { name } = self { Some(name) } else { None }
     }
 }
 

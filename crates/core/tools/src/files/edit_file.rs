@@ -7,8 +7,9 @@ use crate::files::edit::nearest::EditTerms;
 use crate::files::edit::report;
 use crate::files::edit::source::EditSource;
 use crate::files::edit::strings::{self, NoFit, Occurrences};
+use crate::on_files::{OnFiles, PreviewsFiles};
 use crate::prelude::*;
-use crate::scope::{FileScope, OnFiles, PreviewsFiles};
+use crate::scope::FileScope;
 
 const NAME: &str = "edit_file";
 const WORDS: EditTerms = EditTerms { old: "`old_text`", new: "`new_text`" };

@@ -9,9 +9,10 @@ use crate::files::change::{self, ChangeAction, PlannedChange};
 use crate::files::disk::{self, DiskError, MAX_LOADED};
 use crate::files::documents::{self, DocumentFile};
 use crate::files::guard::{self, ReadRequirement};
+use crate::on_files::OnFiles;
 use crate::paths;
 use crate::prelude::*;
-use crate::scope::{FileScope, OnFiles};
+use crate::scope::FileScope;
 
 const NAME: &str = "extract_to_text";
 

@@ -8,12 +8,13 @@ use std::sync::{Mutex, PoisonError};
 
 use ignore::{DirEntry, WalkState};
 
-use crate::files::disk::mtime_ns;
+use crate::files::disk::{DiskError, mtime_ns};
 use crate::files::pattern::FilePattern;
 use crate::files::walk;
 use crate::files::walk::GitFolder;
+use crate::on_files::OnFiles;
 use crate::prelude::*;
-use crate::scope::{FileScope, OnFiles};
+use crate::scope::FileScope;
 use crate::{paths, visible};
 
 const NAME: &str = "glob";
@@ -46,12 +47,12 @@ fn find(scope: &FileScope, parameters: &GlobParameters) -> CallResult {
     let name = paths::shown(&scope.workspace, &root);
     let pattern = compile(&root, &parameters.pattern)?;
     if !root.is_dir() {
-        let (code, why) = if root.exists() {
-            ("not_a_folder", "is a file, not a folder; `path` is the folder to look in")
+        return Err(if root.exists() {
+            let message = format!("`{name}` is a file, not a folder; `path` is the folder to look in");
+            ToolFailure::new("not_a_folder", message)
         } else {
-            ("not_found", "does not exist; look for it with `list_files`")
-        };
-        return Err(ToolFailure::new(code, format!("`{name}` {why}")));
+            DiskError::NotFound { name }.into()
+        });
     }
     let newest = Mutex::new(Newest::new(scope.limits.lines));
     let mut builder = walk::builder(scope, &root, GitFolder::Skipped);

@@ -5,10 +5,12 @@ use std::path::Path;
 
 use ignore::{DirEntry, WalkBuilder};
 
+use crate::files::disk::DiskError;
 use crate::files::walk;
 use crate::files::walk::GitFolder;
+use crate::on_files::OnFiles;
 use crate::prelude::*;
-use crate::scope::{FileScope, OnFiles};
+use crate::scope::FileScope;
 use crate::{paths, visible};
 
 const NAME: &str = "list_files";
@@ -40,12 +42,12 @@ fn list(scope: &FileScope, parameters: &ListFilesParameters) -> CallResult {
     let folder = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &folder);
     if !folder.is_dir() {
-        let (code, why) = if folder.exists() {
-            ("not_a_folder", "is a file, not a folder; use `read_file` to see its content")
+        return Err(if folder.exists() {
+            let message = format!("`{name}` is a file, not a folder; use `read_file` to see its content");
+            ToolFailure::new("not_a_folder", message)
         } else {
-            ("not_found", "does not exist; list the folder above it to see what there is")
-        };
-        return Err(ToolFailure::new(code, format!("`{name}` {why}")));
+            DiskError::NotFound { name }.into()
+        });
     }
     let recursive = parameters.recursive.unwrap_or(false);
     let mut listing = FileListing::default();

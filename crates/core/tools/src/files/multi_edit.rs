@@ -12,9 +12,10 @@ use crate::files::edit::nearest::EditTerms;
 use crate::files::edit::report;
 use crate::files::edit::source::{EditSource, Free};
 use crate::files::edit::strings::{self, NoFit, Occurrences};
+use crate::on_files::{OnFiles, PreviewsFiles};
 use crate::paths;
 use crate::prelude::*;
-use crate::scope::{FileScope, OnFiles, PreviewsFiles};
+use crate::scope::FileScope;
 
 const NAME: &str = "multi_edit";
 const WORDS: EditTerms = EditTerms { old: "`old_string`", new: "`new_string`" };

@@ -16,9 +16,10 @@ use crate::files::disk::{self, Loaded, MAX_LOADED, mtime_ns, show_mtime};
 use crate::files::documents::{self, DocumentFile};
 use crate::files::edit::lines;
 use crate::files::encoding::{TextEncoding, decode, describe_binary};
+use crate::on_files::blocking;
 use crate::paths;
 use crate::prelude::*;
-use crate::scope::{FileScope, blocking};
+use crate::scope::FileScope;
 
 use page::{FilePage, Range};
 

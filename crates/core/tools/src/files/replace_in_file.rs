@@ -9,8 +9,9 @@ use crate::files::edit::drafts::{self, Count, FileDraft};
 use crate::files::edit::nearest::EditTerms;
 use crate::files::edit::report;
 use crate::files::edit::source::EditSource;
+use crate::on_files::{OnFiles, PreviewsFiles};
 use crate::prelude::*;
-use crate::scope::{FileScope, OnFiles, PreviewsFiles};
+use crate::scope::FileScope;
 
 const NAME: &str = "replace_in_file";
 
@@ -69,11 +70,15 @@ fn misfit(BlockMisfit { block, why }: BlockMisfit) -> ToolFailure {
 }
 
 fn replace(scope: &FileScope, parameters: &ReplaceInFileParameters) -> CallResult {
-    Ok(drafts::carry_out(scope, &[draft(scope, parameters)?])?.into_single())
+    let mut output = drafts::carry_out(scope, &[draft(scope, parameters)?])?.into_single();
+    if parse::parse(&parameters.diff)?.1 {
+        output.envelope.text.push_str("\n[The labels of the markers were read as `SEARCH` and `REPLACE`.]");
+    }
+    Ok(output)
 }
 
 fn draft(scope: &FileScope, parameters: &ReplaceInFileParameters) -> Result<FileDraft, ToolFailure> {
-    let blocks = parse::parse(&parameters.diff)?;
+    let (blocks, _) = parse::parse(&parameters.diff)?;
     let old = EditSource::load(scope, &parameters.path)?.text(scope)?;
     let applied = apply(old.as_str(), &blocks, parameters.r#match.unwrap_or_default())?;
     Ok(FileDraft::Edit {

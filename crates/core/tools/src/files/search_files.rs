@@ -14,11 +14,12 @@ use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 
-use crate::files::disk;
+use crate::files::disk::{self, DiskError};
 use crate::files::pattern::FilePattern;
+use crate::on_files::OnFiles;
 use crate::paths;
 use crate::prelude::*;
-use crate::scope::{FileScope, OnFiles};
+use crate::scope::FileScope;
 
 use collect::{Collected, Trouble};
 use reader::{MAX_LINE, SearchedFile};
@@ -60,8 +61,7 @@ fn search(scope: &FileScope, parameters: &SearchFilesParameters) -> CallResult {
     let pattern = pattern
         .map_err(|error| ToolFailure::new("invalid_pattern", format!("`file_pattern` is not a valid glob: {error}")))?;
     if !root.exists() {
-        let message = format!("`{name}` does not exist; look for it with `list_files`");
-        return Err(ToolFailure::new("not_found", message));
+        return Err(DiskError::NotFound { name }.into());
     }
     let collected = if root.is_dir() {
         folder::search(scope, &root, &matcher, pattern.as_ref())

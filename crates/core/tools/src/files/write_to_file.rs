@@ -11,9 +11,10 @@ use crate::files::disk::{self, DiskError, Loaded};
 use crate::files::edit::report::{self, NOWHERE, whole_diff};
 use crate::files::encoding::decode;
 use crate::files::guard::{self, ReadRequirement};
+use crate::on_files::{OnFiles, PreviewsFiles};
 use crate::paths;
 use crate::prelude::*;
-use crate::scope::{FileScope, OnFiles, PreviewsFiles};
+use crate::scope::FileScope;
 
 const NAME: &str = "write_to_file";
 

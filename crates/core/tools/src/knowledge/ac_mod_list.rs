@@ -5,9 +5,10 @@ use haft_text::cut_lines;
 use crate::files::walk;
 use crate::files::walk::GitFolder;
 use crate::knowledge::modules;
+use crate::on_files::OnFiles;
 use crate::paths;
 use crate::prelude::*;
-use crate::scope::{FileScope, OnFiles};
+use crate::scope::FileScope;
 
 const NAME: &str = "ac_mod_list";
 

@@ -4,9 +4,10 @@ use haft_tool::FileUse;
 
 use crate::files::read_file::read_whole;
 use crate::knowledge::modules;
+use crate::on_files::OnFiles;
 use crate::paths;
 use crate::prelude::*;
-use crate::scope::{FileScope, OnFiles};
+use crate::scope::FileScope;
 
 const NAME: &str = "ac_mod_read";
 

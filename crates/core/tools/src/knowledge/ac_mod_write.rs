@@ -4,8 +4,9 @@ use haft_tool::FileUse;
 
 use crate::files::write_to_file::write_whole;
 use crate::knowledge::modules;
+use crate::on_files::OnFiles;
 use crate::prelude::*;
-use crate::scope::{FileScope, OnFiles};
+use crate::scope::FileScope;
 
 const NAME: &str = "ac_mod_write";
 

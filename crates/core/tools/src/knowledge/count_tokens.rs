@@ -7,9 +7,10 @@ use haft_tool::TokenCount;
 use crate::files::disk;
 use crate::files::documents::{self, DocumentFile};
 use crate::files::encoding::{decode, describe_binary};
+use crate::on_files::blocking;
 use crate::paths;
 use crate::prelude::*;
-use crate::scope::{FileScope, blocking};
+use crate::scope::FileScope;
 
 const NAME: &str = "count_tokens";
 

@@ -1,8 +1,8 @@
 //! `note_add`: writes a note on a folder or file.
 
 use crate::knowledge::{failure, note_text, one_line, project_path};
+use crate::on_files::off_thread;
 use crate::prelude::*;
-use crate::scope::off_thread;
 
 const NAME: &str = "note_add";
 

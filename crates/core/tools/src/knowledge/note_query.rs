@@ -4,8 +4,8 @@ use haft_text::{CutLimits, cut_lines};
 use haft_tool::{Note, OutputLimits};
 
 use crate::knowledge::{failure, one_line, project_path};
+use crate::on_files::off_thread;
 use crate::prelude::*;
-use crate::scope::off_thread;
 
 const NAME: &str = "note_query";
 

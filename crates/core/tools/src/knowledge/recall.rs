@@ -11,8 +11,9 @@ use haft_types::ToolStatus;
 use tempfile::NamedTempFile;
 
 use crate::knowledge::failure;
+use crate::on_files::off_thread;
 use crate::prelude::*;
-use crate::scope::{FileScope, off_thread};
+use crate::scope::FileScope;
 
 const NAME: &str = "recall";
 

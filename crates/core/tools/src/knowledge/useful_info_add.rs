@@ -7,9 +7,10 @@ use haft_tool::{Added, NewUseful, OutputLimits};
 use crate::files::excerpt::{ExcerptError, excerpt};
 use crate::knowledge::useful_info_list;
 use crate::knowledge::{failure, note_text, one_line};
+use crate::on_files::off_thread;
 use crate::paths;
 use crate::prelude::*;
-use crate::scope::{FileScope, off_thread};
+use crate::scope::FileScope;
 
 const NAME: &str = "useful_info_add";
 

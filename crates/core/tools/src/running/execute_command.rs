@@ -24,7 +24,7 @@ const NAME: &str = "execute_command";
 
 static MANUAL: Manual = Manual {
     example_of: "Running the tests of one module",
-    example: r#"{"command": "cargo test -p parser limits", "requires_approval": false, "timeout": 300}"#,
+    example: r#"{"command": "cargo test -p parser limits", "timeout": 300}"#,
     aliases: &[Alias { name: "Bash", translate: classic }],
     ..Manual::of(Group::Running)
 };
@@ -38,7 +38,7 @@ struct ExecuteCommandParameters {
     command: String,
     /// True asks the user: for what is hard to undo or reaches beyond the project, such as deleting data, installing packages, using the network. False, for building, testing and looking, loosens no rule.
     #[expect(dead_code, reason = "permission is decided before the call, from the arguments themselves")]
-    requires_approval: bool,
+    requires_approval: Option<bool>,
     /// The folder to run in; default the working directory.
     cwd: Option<String>,
     /// Seconds after which it is ended; default 120. Raise it for long builds.

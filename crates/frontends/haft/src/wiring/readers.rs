@@ -25,9 +25,10 @@ pub(crate) fn readers(supervisor: &Arc<Supervisor>) -> Readers {
         documents: Some(Arc::new(haft_documents::FormatReaders::new(Arc::clone(supervisor)))),
         #[cfg(not(feature = "documents"))]
         documents: None,
-        #[cfg(feature = "outline")]
-        outline: Some(Arc::new(haft_outline::TreeSitter)),
-        #[cfg(not(feature = "outline"))]
-        outline: None,
+        tools: vec![
+            Arc::new(haft_changes::undo_edit()),
+            #[cfg(feature = "outline")]
+            Arc::new(haft_outline::tool()),
+        ],
     }
 }

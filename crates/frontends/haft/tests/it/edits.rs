@@ -89,6 +89,7 @@ fn an_owner_that_cannot_be_kept_and_a_folder_that_cannot_be_written_refuse_the_w
         Reply::call("multi_edit", json!({"edits": [edit("own.txt"), edit("theirs.txt")]})),
         Reply::call("multi_edit", json!({"edits": [edit("own.txt"), edit("locked/own.txt")]})),
         Reply::text("Neither."),
+        Reply::text("Neither, still."),
     ]);
     let (_copy, mut command) =
         rig.command_as_nobody(&["run", "--output-format", "stream-json", "--permission-mode", "yolo", "change them"]);

@@ -60,6 +60,7 @@ mod permissions;
 mod project_policy;
 mod prompts;
 mod protocols;
+mod proxy;
 mod purge;
 #[cfg(feature = "rag")]
 mod rag;
@@ -71,6 +72,7 @@ mod rig;
 mod running;
 mod sandbox;
 mod secrets;
+mod small_models;
 mod small_window;
 mod stored_home;
 mod stream;

@@ -122,6 +122,7 @@ fn over(outcome: Outcome, message: &str) -> EventBody {
         usage: Usage::default(),
         cost: None,
         structured_output: None,
+        nothing_changed: false,
     })
 }
 

@@ -220,7 +220,7 @@ fn told(config: &SessionConfig, prompt: &PromptContext) -> (Vec<String>, String)
     let mut text = render_system(&input).unwrap();
     let can_ask = offered.iter().any(|name| name == names::ASK);
     let completes = offered.iter().any(|name| name == names::COMPLETE);
-    let mut nudges = vec![Nudge::OpenTodos(1), Nudge::Cut, Nudge::Empty, Nudge::Repeated];
+    let mut nudges = vec![Nudge::OpenTodos(1), Nudge::Cut, Nudge::Empty, Nudge::Repeated, Nudge::NothingChanged];
     if completes {
         nudges.push(Nudge::Goal);
         nudges.extend(config.model.tool_protocol.is_text().then_some(Nudge::NoCompletion));

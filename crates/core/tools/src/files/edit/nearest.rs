@@ -7,6 +7,7 @@ use similar::TextDiff;
 
 use super::blocks::Comparison;
 use super::lines::TextLine;
+use super::report;
 use crate::visible;
 
 /// Candidates shown.
@@ -32,12 +33,15 @@ pub(crate) fn hint(lines: &[TextLine<'_>], old: &[&str], new: &[&str], terms: Ed
         let _ =
             write!(hint, " {} is already in the file at line {line}: the change may have been made before.", terms.new);
     }
-    let candidates = candidates(lines, old);
+    let mut candidates = candidates(lines, old);
     if candidates.is_empty() {
-        hint.push_str(
-            " Nothing similar was found: read the file again with `read_file` and copy the lines from there.",
-        );
-        return hint;
+        if let Some(inside) = inside(lines, old, terms) {
+            return hint + &inside;
+        }
+        candidates.extend(alike(lines, old));
+    }
+    if candidates.is_empty() {
+        return hint + &nothing_similar(lines);
     }
     hint.push_str(" Nearest places:");
     for candidate in candidates {
@@ -74,12 +78,47 @@ fn candidates(lines: &[TextLine<'_>], search: &[&str]) -> Vec<NearMatch> {
     }
     found.sort_by_key(|candidate| (std::cmp::Reverse(candidate.equal), candidate.start));
     found.truncate(SHOWN);
-    if found.is_empty() { alike(lines, search).into_iter().collect() } else { found }
+    found
 }
 
 fn equal_lines(lines: &[TextLine<'_>], search: &[&str], start: usize) -> usize {
     let window = lines.get(start..).unwrap_or_default().iter();
     window.zip(search).filter(|(line, wanted)| Comparison::Tolerant.same(line.text, wanted)).count()
+}
+
+/// What is said where a line of SEARCH is part of a line, or is spelled in other upper and lower case.
+fn inside(lines: &[TextLine<'_>], search: &[&str], terms: EditTerms) -> Option<String> {
+    let wanted = search.iter().map(|line| line.trim()).find(|line| line.chars().any(char::is_alphanumeric))?;
+    let folded = wanted.to_lowercase();
+    let exact = lines.iter().any(|line| line.text.contains(wanted));
+    let holds = |line: &str| if exact { line.contains(wanted) } else { line.to_lowercase().contains(&folded) };
+    let found: Vec<_> = lines.iter().zip(1..).filter(|(line, _)| holds(line.text)).collect();
+    let (first, _) = found.first()?;
+    let how = match (exact, search.len()) {
+        (false, _) => " in other upper and lower case: copy it as it is there".to_owned(),
+        (true, 1) => format!(", and {} is compared with whole lines: give each line whole, as it is there", terms.old),
+        (true, _) => ": copy the lines from there".to_owned(),
+    };
+    let numbers: Vec<usize> = found.iter().map(|(_, number)| *number).collect();
+    let place = if exact && first.text.trim() != wanted { "inside" } else { "in" };
+    let lines_shown: String =
+        found.iter().take(SHOWN).map(|(line, number)| format!("\n- line {number} is `{}`", shown(line.text))).collect();
+    Some(format!(" `{}` is {place} line {}{how}:{lines_shown}", shown(wanted), report::list(&numbers)))
+}
+
+/// What is said where nothing comes close: a short file is shown whole.
+fn nothing_similar(lines: &[TextLine<'_>]) -> String {
+    const WHOLE: usize = 12;
+    if lines.is_empty() || lines.len() > WHOLE {
+        return " Nothing similar was found: read the file with `read_file` and copy the lines from there.".to_owned();
+    }
+    let all: String = lines.iter().map(|line| format!("\n{}", shown(line.text))).collect();
+    format!(" Nothing similar was found. The whole file is:{all}")
+}
+
+/// A line as it is shown in a sentence.
+fn shown(line: &str) -> String {
+    visible::prefix(&visible::line(line), 160).to_owned()
 }
 
 /// The line most like the first line of SEARCH that has letters in it.
@@ -105,7 +144,6 @@ fn describe(lines: &[TextLine<'_>], search: &[&str], candidate: &NearMatch, term
         Some(line) if Comparison::Tolerant.same(line.text, wanted) => None,
         other => Some((start + offset + 1, other.map(|line| line.text), wanted)),
     });
-    let shown = |line: &str| visible::prefix(&visible::line(line), 160).to_owned();
     match differs {
         Some((number, Some(file), wanted)) => {
             let _ = write!(text, "; line {number} is `{}`, {} has `{}`", shown(file), terms.old, shown(wanted));

@@ -90,7 +90,7 @@ async fn empty_missing_folder_pipe_and_binary_each_say_what_they_are() {
     rustix::fs::mkfifoat(rustix::fs::CWD, bench.path("pipe"), rustix::fs::Mode::RWXU).unwrap();
     assert_eq!(text(&bench, json!({"path": "empty"})).await, "`empty` is empty.");
     for (path, code, says) in [
-        ("missing", "not_found", "list_files"),
+        ("missing", "not_found", "`.` holds `empty`"),
         (".", "is_folder", "list_files"),
         ("pipe", "not_a_file", "never opened"),
         ("program", "binary_file", "an ELF program or library of 7 bytes"),

@@ -37,14 +37,51 @@ impl Coded for BlockParseError {
     }
 }
 
+/// A line that is no part of the text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BlockMarker {
+    Search,
+    Separator,
+    Replace,
+}
+
+/// The marker a line is.
+fn exact(line: &str) -> Option<BlockMarker> {
+    match line {
+        SEARCH => Some(BlockMarker::Search),
+        SEPARATOR => Some(BlockMarker::Separator),
+        REPLACE => Some(BlockMarker::Replace),
+        _ => None,
+    }
+}
+
+/// The marker a line is, whatever is written after its seven signs.
+fn labelled(line: &str) -> Option<BlockMarker> {
+    let signs = line.split_whitespace().next().filter(|_| !line.starts_with(char::is_whitespace))?;
+    match signs {
+        "<<<<<<<" => Some(BlockMarker::Search),
+        SEPARATOR => Some(BlockMarker::Separator),
+        ">>>>>>>" => Some(BlockMarker::Replace),
+        _ => None,
+    }
+}
+
 enum BlockPosition {
     Outside,
     Search(SearchReplaceBlock),
     Replace(SearchReplaceBlock),
 }
 
-/// The blocks of a `diff`, in order. Every marker stands alone on its line, so nothing is guessed.
-pub(super) fn parse(diff: &str) -> Result<Vec<SearchReplaceBlock>, BlockParseError> {
+/// The blocks of a `diff`, in order, and whether the labels of their markers had to be overlooked: `<<<<<<< 1.2.3` where
+/// `<<<<<<< SEARCH` is meant. They never are where the `diff` can be read without: its lines may hold other labels.
+pub(super) fn parse(diff: &str) -> Result<(Vec<SearchReplaceBlock>, bool), BlockParseError> {
+    parse_with(diff, exact)
+        .map(|blocks| (blocks, false))
+        .or_else(|error| parse_with(diff, labelled).map(|blocks| (blocks, true)).map_err(|_| error))
+}
+
+/// Every marker stands on a line of its own, so nothing is guessed.
+fn parse_with(diff: &str, marker: fn(&str) -> Option<BlockMarker>) -> Result<Vec<SearchReplaceBlock>, BlockParseError> {
     let mut blocks = Vec::new();
     let mut at = BlockPosition::Outside;
     let mut last = 0;
@@ -52,28 +89,28 @@ pub(super) fn parse(diff: &str) -> Result<Vec<SearchReplaceBlock>, BlockParseErr
         last = index + 1;
         let (line, block) = (last, blocks.len() + 1);
         let unfinished = |missing| BlockParseError::Unfinished { block, line, missing };
-        at = match (at, text.trim_end()) {
-            (BlockPosition::Outside, SEARCH) => BlockPosition::Search(SearchReplaceBlock::default()),
-            (BlockPosition::Outside, "") => BlockPosition::Outside,
-            (BlockPosition::Outside, other) => {
-                return Err(BlockParseError::Outside {
-                    line,
-                    text: visible::prefix(&visible::line(other), 80).to_owned(),
-                });
+        at = match (at, marker(text.trim_end())) {
+            (BlockPosition::Outside, Some(BlockMarker::Search)) => BlockPosition::Search(SearchReplaceBlock::default()),
+            (BlockPosition::Outside, None) if text.trim().is_empty() => BlockPosition::Outside,
+            (BlockPosition::Outside, _) => {
+                let text = visible::prefix(&visible::line(text.trim_end()), 80).to_owned();
+                return Err(BlockParseError::Outside { line, text });
             }
-            (BlockPosition::Search(block), SEPARATOR) => BlockPosition::Replace(block),
-            (BlockPosition::Search(_), SEARCH | REPLACE) => return Err(unfinished(SEPARATOR)),
-            (BlockPosition::Search(mut block), _) => {
+            (BlockPosition::Search(block), Some(BlockMarker::Separator)) => BlockPosition::Replace(block),
+            (BlockPosition::Search(_), Some(_)) => return Err(unfinished(SEPARATOR)),
+            (BlockPosition::Search(mut block), None) => {
                 block.search.push(text.to_owned());
                 BlockPosition::Search(block)
             }
-            (BlockPosition::Replace(block), REPLACE) => {
+            (BlockPosition::Replace(block), Some(BlockMarker::Replace)) => {
                 blocks.push(block);
                 BlockPosition::Outside
             }
-            (BlockPosition::Replace(_), SEARCH) => return Err(unfinished(REPLACE)),
-            (BlockPosition::Replace(_), SEPARATOR) => return Err(BlockParseError::SecondSeparator { block, line }),
-            (BlockPosition::Replace(mut block), _) => {
+            (BlockPosition::Replace(_), Some(BlockMarker::Search)) => return Err(unfinished(REPLACE)),
+            (BlockPosition::Replace(_), Some(BlockMarker::Separator)) => {
+                return Err(BlockParseError::SecondSeparator { block, line });
+            }
+            (BlockPosition::Replace(mut block), None) => {
                 block.replace.push(text.to_owned());
                 BlockPosition::Replace(block)
             }

@@ -156,7 +156,7 @@ proptest! {
             }
         }
         let diff: String = blocks.iter().map(write_block).collect();
-        prop_assert_eq!(&parse(&diff).unwrap(), &blocks);
+        prop_assert_eq!(parse(&diff).unwrap(), (blocks.clone(), false));
         let applied = apply(&before, &blocks, MatchPolicy::Unique).unwrap();
         prop_assert_eq!(applied.text, after);
         prop_assert!(applied.tolerant.is_empty());
@@ -182,7 +182,7 @@ proptest! {
         diff in "(<<<<<<< SEARCH\n|=======\n|>>>>>>> REPLACE\n|[ab \t]{0,3}\n){0,14}",
         first in any::<bool>(),
     ) {
-        if let Ok(blocks) = parse(&diff) {
+        if let Ok((blocks, _)) = parse(&diff) {
             let _ = apply(&text, &blocks, if first { MatchPolicy::First } else { MatchPolicy::Unique });
         }
     }

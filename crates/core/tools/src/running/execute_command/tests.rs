@@ -141,11 +141,18 @@ async fn a_cancelled_command_is_said_to_be() {
 }
 
 #[tokio::test]
+async fn whether_to_ask_may_be_left_out() {
+    let bench = Bench::new();
+    bench.ok(&tool(), json!({"command": "touch made"})).await;
+    assert_eq!(bench.files(), ["made"]);
+}
+
+#[tokio::test]
 async fn wrong_arguments_run_nothing() {
     let bench = Bench::new();
     for arguments in [
         json!({"command": " ", "requires_approval": false}),
-        json!({"command": "touch made"}),
+        json!({"command": "touch made", "requires_approval": "maybe"}),
         json!({"command": "touch made", "requires_approval": false, "timeout": 0}),
         json!({"command": "touch made", "requires_approval": false, "timeout": 3601}),
         json!({"command": "touch made", "requires_approval": false, "background": true}),

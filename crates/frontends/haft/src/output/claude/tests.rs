@@ -57,6 +57,7 @@ fn result(outcome: Outcome, code: &str) -> EventBody {
         usage: Usage::default(),
         cost: Some(Cost { total: 0.5, ..Cost::default() }),
         structured_output: None,
+        nothing_changed: false,
     })
 }
 

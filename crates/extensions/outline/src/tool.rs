@@ -1,17 +1,16 @@
 //! `list_code_definition_names`: what is defined where, in a file or in the files of a folder.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::fs;
+use std::path::Path;
 
-use haft_tool::{CodeOutline, CodeOutlineError, OutputLimits, SourceOutline};
+use haft_tool::{Access, Group, Intent, Manual, OutputLimits, Set, Tool, ToolDefinition, ToolOutput};
+use haft_tools::{FileScope, OnFiles, ToolFailure, visible_line};
+use haft_types::Envelope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
 
-use crate::files::disk::{self, DiskError};
-use crate::files::encoding::decode;
-use crate::files::walk;
-use crate::files::walk::GitFolder;
-use crate::prelude::*;
-use crate::scope::{FileScope, OnFiles};
-use crate::{paths, visible};
+use crate::{Outline, OutlineError, OutlineLimits, SourceLanguage, outline};
 
 const NAME: &str = "list_code_definition_names";
 
@@ -29,37 +28,31 @@ struct ListCodeDefinitionNamesParameters {
     path: String,
 }
 
-pub(crate) fn tool(outline: Arc<dyn SourceOutline>) -> impl Tool {
-    ToolDefinition::new(
-        NAME,
-        include_str!("list_code_definition_names/prompt.md"),
-        &MANUAL,
-        Access::Read,
-        |arguments| Intent::reads(arguments, "path"),
-    )
-    .on_files(move |scope, parameters| list(scope, outline.as_ref(), parameters))
+/// The tool `list_code_definition_names`.
+pub fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("tool/prompt.md"), &MANUAL, Access::Read, |arguments| {
+        Intent::reads(arguments, "path")
+    })
+    .on_files(list)
 }
 
-fn list(scope: &FileScope, outline: &dyn SourceOutline, parameters: &ListCodeDefinitionNamesParameters) -> CallResult {
-    let path = paths::resolve(&scope.workspace, &parameters.path)?;
-    let name = paths::shown(&scope.workspace, &path);
+fn list(scope: &FileScope, parameters: &ListCodeDefinitionNamesParameters) -> Result<ToolOutput, ToolFailure> {
+    let (path, name) = scope.resolve(&parameters.path)?;
     let mut listing = DefinitionListing::new(scope.limits);
     if path.is_dir() {
-        let files = sources(scope, outline, &path);
-        for file in files.map_err(|error| ToolFailure::new("io", format!("cannot list `{name}`: {error}")))? {
+        for (file, shown) in scope.files_of(&path)?.iter().filter(|(file, _)| SourceLanguage::may_be(file)) {
             if scope.cancel.is_cancelled() {
                 let message = format!("listing the definitions of `{name}` was cancelled");
                 return Err(ToolFailure::new("cancelled", message));
             }
-            let shown = paths::shown(&scope.workspace, &file);
-            listing.add(&shown, parse(scope, outline, &file, &shown));
+            listing.add(shown, parse(scope, file, shown));
         }
     } else {
-        let parsed = match parse(scope, outline, &path, &name) {
+        let parsed = match parse(scope, &path, &name) {
             Parsed::Failed(error) => return Err(no_outline(&name, &error)),
-            Parsed::Unreadable(error) => return Err(error.into()),
+            Parsed::Unreadable(error) => return Err(error),
             Parsed::Foreign => {
-                let languages = outline.languages().join(", ");
+                let languages = SourceLanguage::ALL.map(SourceLanguage::name).join(", ");
                 let hint = "use `read_file` or `search_files`";
                 let message =
                     format!("`{name}` is not written in a language that is understood here ({languages}); {hint}");
@@ -72,59 +65,41 @@ fn list(scope: &FileScope, outline: &dyn SourceOutline, parameters: &ListCodeDef
     Ok(listing.show(&name).into())
 }
 
-fn no_outline(name: &str, error: &CodeOutlineError) -> ToolFailure {
+fn no_outline(name: &str, error: &OutlineError) -> ToolFailure {
     let code = match error {
-        CodeOutlineError::TooLarge { .. } => "too_large",
-        CodeOutlineError::TimedOut { .. } => "timed_out",
-        CodeOutlineError::NotText => "binary_file",
-        CodeOutlineError::Grammar { .. } => "internal",
-        CodeOutlineError::Stopped => "cancelled",
+        OutlineError::TooLarge { .. } => "too_large",
+        OutlineError::TimedOut { .. } => "timed_out",
+        OutlineError::NotText => "binary_file",
+        OutlineError::Grammar { .. } => "internal",
+        OutlineError::Stopped => "cancelled",
     };
     ToolFailure::new(code, format!("cannot list the definitions of `{name}`: {error}; use `search_files`"))
 }
 
-/// The files of a folder that may be source, in order of their names.
-fn sources(scope: &FileScope, outline: &dyn SourceOutline, folder: &Path) -> Result<Vec<PathBuf>, ignore::Error> {
-    let mut builder = walk::builder(scope, folder, GitFolder::Entered);
-    builder.max_depth(Some(1)).sort_by_file_name(Ord::cmp);
-    let mut files = Vec::new();
-    for found in builder.build() {
-        let entry = found?;
-        if entry.file_type().is_some_and(|kind| kind.is_file()) && outline.may_be_source(entry.path()) {
-            files.push(entry.into_path());
-        }
-    }
-    Ok(files)
-}
-
 /// What became of a file.
 enum Parsed {
-    Source(CodeOutline),
+    Source(Outline),
     /// It is in no language that is understood, or no text at all.
     Foreign,
-    Failed(CodeOutlineError),
-    Unreadable(DiskError),
+    Failed(OutlineError),
+    Unreadable(ToolFailure),
 }
 
-fn parse(scope: &FileScope, outline: &dyn SourceOutline, path: &Path, name: &str) -> Parsed {
-    let limit = outline.max_bytes();
-    let (file, metadata) = match disk::open(path, name) {
-        Ok(opened) => opened,
-        Err(error) => return Parsed::Unreadable(error),
-    };
-    let size = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
-    if size > limit && outline.may_be_source(path) {
-        return Parsed::Failed(CodeOutlineError::TooLarge { size, limit });
+fn parse(scope: &FileScope, path: &Path, name: &str) -> Parsed {
+    let limits = OutlineLimits::default();
+    let size = fs::metadata(path).map_or(0, |metadata| usize::try_from(metadata.len()).unwrap_or(usize::MAX));
+    if size > limits.bytes && SourceLanguage::may_be(path) {
+        return Parsed::Failed(OutlineError::TooLarge { size, limit: limits.bytes });
     }
-    let loaded = match disk::load_open(file, &metadata, name) {
-        Ok(loaded) => loaded,
+    let text = match scope.text_of(path, name) {
+        Ok(Some(text)) => text,
+        Ok(None) => return Parsed::Foreign,
         Err(error) => return Parsed::Unreadable(error),
     };
-    let Some(decoded) = decode(&loaded.bytes) else { return Parsed::Foreign };
-    match outline.outline(path, &decoded.text, &|| scope.cancel.is_cancelled()) {
-        Some(Ok(outline)) => Parsed::Source(outline),
-        Some(Err(error)) => Parsed::Failed(error),
-        None => Parsed::Foreign,
+    let Some(language) = SourceLanguage::of(path, &text) else { return Parsed::Foreign };
+    match outline(language, &text, limits, &|| scope.cancel.is_cancelled()) {
+        Ok(outline) => Parsed::Source(outline),
+        Err(error) => Parsed::Failed(error),
     }
 }
 
@@ -154,18 +129,18 @@ impl DefinitionListing {
     }
 
     fn add_remark(&mut self, name: &str, remark: &str) {
-        self.line(&visible::line(name));
+        self.line(&visible_line(name));
         self.line(&format!("  [{remark}]"));
     }
 
-    fn add_outline(&mut self, name: &str, outline: &CodeOutline) {
+    fn add_outline(&mut self, name: &str, outline: &Outline) {
         self.files += 1;
         self.definitions += outline.definitions.len() + outline.left_out;
-        self.line(&visible::line(name));
+        self.line(&visible_line(name));
         for one in &outline.definitions {
             let indent = "  ".repeat(one.depth + 1);
-            let name = visible::line(&one.name);
-            self.line(&format!("{indent}{}-{} {} {name}", one.start_line, one.end_line, one.kind));
+            let name = visible_line(&one.name);
+            self.line(&format!("{indent}{}-{} {} {name}", one.start_line, one.end_line, one.kind.word()));
         }
         if outline.definitions.is_empty() {
             self.line("  [No definitions.]");
@@ -205,6 +180,3 @@ impl DefinitionListing {
         Envelope::success(text).with_data(data)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,11 +1,14 @@
+//! `undo_edit`, which an extension brings.
+
 use std::path::PathBuf;
 
-use haft_tool::FileState;
-use haft_types::ContentHash;
+use haft_tool::{FileState, UndoOutcome, UndoReport, UndoTarget, UndoneFile};
+use haft_types::{ChangeKind, ContentHash, ToolStatus};
+use serde_json::json;
 
-use super::*;
 use crate::files::{read_file, replace_in_file, write_to_file};
 use crate::testing::Bench;
+use haft_changes::undo_edit as tool;
 
 fn undone(path: PathBuf, outcome: UndoOutcome) -> UndoneFile {
     UndoneFile { path, outcome, diff: String::new(), state: None }
@@ -80,7 +83,7 @@ async fn a_file_whose_difference_was_shown_need_not_be_read_again() {
         bench.write(name, "new\n");
         bench.ok(&read_file::tool(), json!({"path": name})).await;
     }
-    let long = format!("--- a\n+++ b\n@@ @@\n{}", "+line\n".repeat(MAX_DIFF + 1));
+    let long = format!("--- a\n+++ b\n@@ @@\n{}", "+line\n".repeat(61));
     let files = vec![
         put_back(&bench, "long", "old\n", &long),
         put_back(&bench, "never-read", "old\n", "--- a\n+++ b\n@@ @@\n-new\n+old\n"),

@@ -1,10 +1,11 @@
+//! `list_code_definition_names`, which an extension brings.
+
 use serde_json::json;
 
-use super::*;
 use crate::testing::{Bench, outline};
 
 async fn text(bench: &Bench, path: &str) -> String {
-    bench.ok(&tool(outline()), json!({ "path": path })).await.envelope.text
+    bench.ok(outline().as_ref(), json!({ "path": path })).await.envelope.text
 }
 
 fn project() -> Bench {
@@ -24,7 +25,7 @@ fn project() -> Bench {
 #[tokio::test]
 async fn a_file_is_listed_with_what_lies_in_what() {
     let bench = project();
-    let output = bench.ok(&tool(outline()), json!({"path": "src/lib.rs"})).await;
+    let output = bench.ok(outline().as_ref(), json!({"path": "src/lib.rs"})).await;
     assert_eq!(output.envelope.text, "src/lib.rs\n  1-1 struct Cup\n  3-6 impl Cup\n    4-5 method fill");
     assert_eq!(output.envelope.data, json!({"path": "src/lib.rs", "files": 1, "definitions": 3}));
     // Named by itself a file is listed whatever ignore files say.
@@ -54,7 +55,7 @@ async fn one_bad_file_of_a_folder_is_named_and_the_others_are_listed() {
         "a.py\n  [Not parsed: the source has 1200001 bytes; at most 1048576 are parsed.]\n\
          b.py\n  1-1 function fine\n  [Parts of this file could not be parsed; definitions may be missing.]"
     );
-    let (code, message) = bench.err(&tool(outline()), json!({"path": "a.py"})).await;
+    let (code, message) = bench.err(outline().as_ref(), json!({"path": "a.py"})).await;
     assert_eq!(code, "too_large");
     assert!(message.contains("`search_files`"), "{message}");
 }
@@ -63,7 +64,7 @@ async fn one_bad_file_of_a_folder_is_named_and_the_others_are_listed() {
 async fn what_does_not_fit_is_said() {
     let bench = Bench::new().with_limits(3, 1000);
     bench.write("a.rs", "fn a() {}\nfn b() {}\nfn c() {}\n");
-    let output = bench.ok(&tool(outline()), json!({"path": "."})).await;
+    let output = bench.ok(outline().as_ref(), json!({"path": "."})).await;
     assert_eq!(
         output.envelope.text,
         "a.rs\n  1-1 function a\n  2-2 function b\n[Not everything is shown: 3 definitions in 1 files. List one file.]"
@@ -80,10 +81,10 @@ async fn what_cannot_be_listed_says_why() {
         ("nope.rs", "not_found", "does not exist"),
         ("/etc/passwd", "outside_workspace", "/etc/passwd"),
     ] {
-        let (found, message) = bench.err(&tool(outline()), json!({ "path": path })).await;
+        let (found, message) = bench.err(outline().as_ref(), json!({ "path": path })).await;
         assert_eq!(found, code, "{path}");
         assert!(message.contains(says), "{message}");
     }
     bench.context.cancel.cancel();
-    assert_eq!(bench.err(&tool(outline()), json!({"path": "src"})).await.0, "cancelled");
+    assert_eq!(bench.err(outline().as_ref(), json!({"path": "src"})).await.0, "cancelled");
 }

@@ -2,12 +2,15 @@
 
 use std::fmt::Write as _;
 
-use haft_tool::{FileChange, FileUse, PortError, UndoOutcome, UndoReport, UndoTarget, UndoneFile};
-use haft_types::{ChangeKind, ToolError, ToolStatus};
-
-use crate::prelude::*;
-use crate::scope::{FileScope, OnFiles};
-use crate::{paths, visible};
+use haft_tool::{
+    Access, FileChange, FileUse, Group, Intent, Manual, PortError, Set, Tool, ToolDefinition, ToolOutput, UndoOutcome,
+    UndoReport, UndoTarget, UndoneFile,
+};
+use haft_tools::{FileScope, OnFiles, ToolFailure, visible_line};
+use haft_types::{ChangeKind, Envelope, ToolError, ToolStatus};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 const NAME: &str = "undo_edit";
 
@@ -32,8 +35,9 @@ struct UndoEditParameters {
     call_id: Option<String>,
 }
 
-pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("undo_edit/prompt.md"), &MANUAL, Access::Write, intent).on_files(undo)
+/// The tool `undo_edit`.
+pub fn undo_edit() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("tool/prompt.md"), &MANUAL, Access::Write, intent).on_files(undo)
 }
 
 fn intent(arguments: &Value) -> Intent {
@@ -44,13 +48,11 @@ fn intent(arguments: &Value) -> Intent {
     }
 }
 
-fn undo(scope: &FileScope, parameters: &UndoEditParameters) -> CallResult {
+fn undo(scope: &FileScope, parameters: &UndoEditParameters) -> Result<ToolOutput, ToolFailure> {
     let target = match parameters {
         UndoEditParameters { path: None, call_id: None } => UndoTarget::Last,
         UndoEditParameters { path: None, call_id: Some(id) } => UndoTarget::Call(id.clone()),
-        UndoEditParameters { path: Some(path), call_id: None } => {
-            UndoTarget::File(paths::resolve(&scope.workspace, path)?)
-        }
+        UndoEditParameters { path: Some(path), call_id: None } => UndoTarget::File(scope.resolve(path)?.0),
         UndoEditParameters { path: Some(_), call_id: Some(_) } => {
             return Err(ToolFailure::new(
                 "invalid_arguments",
@@ -87,7 +89,7 @@ fn show(scope: &FileScope, report: &UndoReport) -> ToolOutput {
     let mut diffs = String::new();
     let (mut changes, mut seen, mut files) = (Vec::new(), Vec::new(), Vec::new());
     for file in &report.files {
-        let name = paths::shown(&scope.workspace, &file.path);
+        let name = scope.shown(&file.path);
         let (word, reason) = described(&file.outcome);
         // Writing to a String cannot fail.
         let _ = match reason {
@@ -151,7 +153,7 @@ fn add_diff(text: &mut String, name: &str, file: &UndoneFile) -> bool {
         let _ = write!(text, "\n\n`{name}`, with what was taken back:");
     }
     for line in lines.iter().take(MAX_DIFF) {
-        let _ = write!(text, "\n{}", visible::prefix(&visible::line(line), MAX_DIFF_LINE));
+        let _ = write!(text, "\n{}", cut(&visible_line(line)));
     }
     if !whole {
         let _ = write!(text, "\n[The difference is longer. Read `{name}` again before you edit it.]");
@@ -159,5 +161,7 @@ fn add_diff(text: &mut String, name: &str, file: &UndoneFile) -> bool {
     whole
 }
 
-#[cfg(test)]
-mod tests;
+/// The part of a line that is shown.
+fn cut(line: &str) -> &str {
+    line.get(..line.floor_char_boundary(MAX_DIFF_LINE)).unwrap_or(line)
+}
