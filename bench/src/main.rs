@@ -1,6 +1,6 @@
 //! Measures haft and its context engine and prints every figure beside its goal.
 //!
-//! `haft-bench pictures PATH-TO-HAFT` draws what the documentation shows of the terminal. `haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
+//! `haft-bench pictures PATH-TO-HAFT` draws what the documentation shows of the terminal. `haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
 //! assemble|policies|rag|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
 //! decides a test: a goal that is missed is printed as missed.
 
@@ -12,6 +12,7 @@ mod mcp;
 mod model;
 mod picture;
 mod policies;
+mod proxy;
 mod rag;
 mod recorded;
 mod sandbox;
@@ -31,7 +32,7 @@ use anyhow::{Context, bail};
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().context(
-        "usage: haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab PATH-TO-HAFT, haft-bench assemble|policies|rag|scan|store",
+        "usage: haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy PATH-TO-HAFT, haft-bench assemble|policies|rag|scan|store",
     )?;
     let mut haft = || -> anyhow::Result<PathBuf> {
         let haft = PathBuf::from(arguments.next().context("the path of the haft binary is missing")?);
@@ -50,6 +51,7 @@ fn main() -> anyhow::Result<()> {
         "search" => search::run(&haft()?),
         "rag" => rag::run(),
         "store" => store::run(),
+        "proxy" => proxy::run(&haft()?),
         "policies" => policies::run(std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from)),
         "lab" => lab::run(
             std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from),
@@ -58,7 +60,7 @@ fn main() -> anyhow::Result<()> {
         ),
         other => {
             bail!(
-                "there is no benchmark `{other}`; use startup, turns, tui, mcp, agents, assemble, policies, lab, rag, sandbox, scan, search or store"
+                "there is no benchmark `{other}`; use startup, turns, tui, mcp, agents, assemble, policies, lab, proxy, rag, sandbox, scan, search or store"
             )
         }
     }

@@ -32,6 +32,8 @@ use crate::commands::models::ModelsArgs;
 use crate::commands::notes::NotesArgs;
 use crate::commands::options::{RunArgs, at_a_terminal};
 use crate::commands::permissions::PermissionsArgs;
+#[cfg(feature = "proxy")]
+use crate::commands::proxy::ProxyArgs;
 #[cfg(feature = "rag")]
 use crate::commands::rag::RagArgs;
 use crate::commands::reference;
@@ -45,11 +47,12 @@ use crate::commands::workflows::WorkflowsArgs;
 use crate::exit::{ProcessExit, usage_error};
 
 /// The commands of extensions, each with the feature that brings it, and whether this build has it.
-const EXTENSION_COMMANDS: [(&[&str], &str, bool); 7] = [
+const EXTENSION_COMMANDS: [(&[&str], &str, bool); 8] = [
     (&["conversations", "import"], "imports", cfg!(feature = "imports")),
     (&["context", "replay"], "lab", cfg!(feature = "lab")),
     (&["man"], "man", cfg!(feature = "man")),
     (&["mcp"], "mcp", cfg!(feature = "mcp")),
+    (&["proxy"], "proxy", cfg!(feature = "proxy")),
     (&["rag"], "rag", cfg!(feature = "rag")),
     (&["workflow"], "workflows", cfg!(feature = "workflows")),
     (&["workflows"], "workflows", cfg!(feature = "workflows")),
@@ -189,6 +192,8 @@ impl Cli {
             Some(CliCommand::Demo(args)) => commands::demo::run(&args),
             Some(CliCommand::Conversations(args)) => commands::conversations::run(args.command),
             Some(CliCommand::Context(args)) => commands::context::run(args.command),
+            #[cfg(feature = "proxy")]
+            Some(CliCommand::Proxy(args)) => commands::proxy::run(&args),
             Some(CliCommand::Rules(args)) => commands::catalogue::run(KnowledgeKind::Rules, args.command),
             Some(CliCommand::Skills(args)) => commands::catalogue::run(KnowledgeKind::Skills, args.command),
             Some(CliCommand::Commands(args)) => commands::catalogue::run(KnowledgeKind::Commands, args.command),
@@ -280,6 +285,12 @@ pub(crate) enum CliCommand {
     Conversations(ConversationsArgs),
     /// Inspect, replay and edit what is sent to the model.
     Context(ContextArgs),
+    /// Record and explain what another agent sends to its model.
+    ///
+    /// Requests and replies pass unchanged. Each request is recorded without keys and explained in one line: what changed since
+    /// the one before, what the cache should have read and what was billed. `docs/proxy.md` says how agents are pointed at it.
+    #[cfg(feature = "proxy")]
+    Proxy(ProxyArgs),
     /// Manage rules the model follows.
     ///
     /// Rules lie in `.haft/rules` of the project and in your own `rules` folder, as Markdown. The front matter says when a rule is

@@ -30,6 +30,8 @@ pub(crate) mod models;
 pub(crate) mod notes;
 pub(crate) mod options;
 pub(crate) mod permissions;
+#[cfg(feature = "proxy")]
+pub(crate) mod proxy;
 #[cfg(feature = "rag")]
 pub(crate) mod rag;
 pub(crate) mod reference;

@@ -250,6 +250,7 @@ pub(crate) struct RenderArgs {
 #[cfg(feature = "mcp")]
 mod quoted;
 mod recall;
+mod recorded;
 mod render;
 #[cfg(feature = "lab")]
 mod replay;

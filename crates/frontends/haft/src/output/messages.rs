@@ -9,7 +9,7 @@ macro_rules! files {
 }
 
 /// All of them; a file is parsed when one of its messages is first shown.
-pub(crate) static MESSAGES: [MessageFile; 38] = files! {
+pub(crate) static MESSAGES: [MessageFile; 39] = files! {
     "catalogue"
     "changes"
     "claude"
@@ -35,6 +35,7 @@ pub(crate) static MESSAGES: [MessageFile; 38] = files! {
     "notes"
     "output"
     "permissions"
+    "proxy"
     "rag"
     "replay"
     "review"

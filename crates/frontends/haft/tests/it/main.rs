@@ -60,6 +60,7 @@ mod permissions;
 mod project_policy;
 mod prompts;
 mod protocols;
+mod proxy;
 mod purge;
 #[cfg(feature = "rag")]
 mod rag;
@@ -77,6 +78,7 @@ mod stored_home;
 mod stream;
 mod surface;
 mod terminal;
+mod terminal_choices;
 mod terminal_commands;
 mod terminal_kept;
 mod terminal_plain;

@@ -8,7 +8,7 @@ use haft_model::{BodyEncoding, O200k};
 use haft_store::{Conversation, LoggedRequest, RequestOutline, Store};
 use haft_types::{Entry, LlmMetadata, Message, ModelSpec, Request, Role, Segment, ToolProtocol, ToolSet};
 
-use super::next;
+use super::{next, recorded};
 use crate::commands::options::Common;
 use crate::commands::{configuration, conversations};
 use crate::exit::usage_error;
@@ -39,8 +39,13 @@ impl RequestLogReader {
         Ok(Self { store, config: loaded.config, conversation, requests })
     }
 
-    /// The request with this number, or the last one.
+    /// The request with this number, or the last one, for people to read.
     pub(super) async fn request(&self, number: Option<u64>) -> anyhow::Result<LoggedRequest> {
+        self.sent_request(number).await.map(recorded::readable)
+    }
+
+    /// The same as it was sent.
+    pub(super) async fn sent_request(&self, number: Option<u64>) -> anyhow::Result<LoggedRequest> {
         let number = number.unwrap_or(self.requests);
         self.store.request(&self.conversation.id, number).await?.ok_or_else(|| self.beyond(number))
     }
@@ -69,6 +74,11 @@ impl RequestLogReader {
         Ok(wiring::declared(&self.config, model)?.encoding())
     }
 
+    /// The model a request was sent to, as it was known then.
+    pub(super) fn spec(&self, noted: Option<&str>, model: &str) -> anyhow::Result<ModelSpec> {
+        recorded::spec(noted).map_or_else(|| Ok(self.encoding(noted, model)?.spec), Ok)
+    }
+
     /// The models the requests were sent to, as they were declared then. One that nothing is known of any more has defaults
     /// and no price.
     pub(super) fn models(&self, outlines: &[RequestOutline]) -> anyhow::Result<Vec<ModelSpec>> {
@@ -77,8 +87,8 @@ impl RequestLogReader {
         for RequestOutline { summary, encoding, .. } in outlines {
             let key = (encoding.clone(), summary.model.as_str());
             if !known.contains_key(&key) {
-                let spec = match self.encoding(encoding.as_deref(), &summary.model) {
-                    Ok(encoding) => encoding.spec,
+                let spec = match self.spec(encoding.as_deref(), &summary.model) {
+                    Ok(spec) => spec,
                     Err(_) => next::undeclared(&summary.model, summary.api)?.spec,
                 };
                 known.insert(key.clone(), spec);

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 
 use super::logged::{RequestLogReader, rebuild};
-use super::next;
 use super::text::masked;
+use super::{next, recorded};
 use crate::commands::context::{LookArgs, RenderArgs};
 use crate::output;
 
@@ -17,7 +17,10 @@ pub(super) async fn run(args: &RenderArgs) -> anyhow::Result<()> {
 /// The body of a request that was sent: the one that is asked for, or the last one.
 pub(super) async fn sent(look: &LookArgs) -> anyhow::Result<Vec<u8>> {
     let log = RequestLogReader::open(look.conversation.as_deref(), &look.common).await?;
-    let logged = log.request(look.request).await?;
+    let logged = log.sent_request(look.request).await?;
+    if let Some(body) = recorded::body(&logged) {
+        return Ok(body);
+    }
     let encoding = log.encoding(logged.encoding.as_deref(), &logged.summary.model)?;
     let encoding = match look.api {
         Some(api) => encoding.over(api),

@@ -37,7 +37,7 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let log = RequestLogReader::open(look.conversation.as_deref(), &look.common).await?;
     let logged = log.request(look.request).await?;
     let number = logged.summary.number;
-    let model = log.encoding(logged.encoding.as_deref(), &logged.summary.model)?.spec;
+    let model = log.spec(logged.encoding.as_deref(), &logged.summary.model)?;
     let request: Request = rebuild(&logged, model.tool_protocol);
     let reserve = model.output_reserve(log.config.context.output_reserve);
     let budget = Budget::of(&request, &model, u64::from(reserve));

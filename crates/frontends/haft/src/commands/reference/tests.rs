@@ -8,7 +8,7 @@ use super::*;
 use crate::cli::Cli;
 
 /// Pages that say more about a command.
-const PAGES: [(&str, &str); 28] = [
+const PAGES: [(&str, &str); 29] = [
     ("run", "runs"),
     ("review", "runs"),
     ("commit", "runs"),
@@ -17,6 +17,7 @@ const PAGES: [(&str, &str); 28] = [
     ("conversations", "conversations"),
     ("rewind", "undo"),
     ("context", "context"),
+    ("proxy", "proxy"),
     ("rules", "knowledge"),
     ("skills", "knowledge"),
     ("commands", "knowledge"),
@@ -71,7 +72,14 @@ fn help_lines_are_one_short_sentence() {
 }
 
 /// The pages are those of the build with the extensions that have commands.
-#[cfg(all(feature = "imports", feature = "lab", feature = "mcp", feature = "rag", feature = "workflows"))]
+#[cfg(all(
+    feature = "imports",
+    feature = "lab",
+    feature = "mcp",
+    feature = "proxy",
+    feature = "rag",
+    feature = "workflows"
+))]
 #[test]
 fn readme_and_reference_say_what_the_help_says() {
     let readme = root().join("README.md");

@@ -1,0 +1,113 @@
+//! What `haft proxy` adds to a request: the same request on a kept connection, straight to a server and through the proxy.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use haft_testkit::{Script, ScriptedServer};
+
+use crate::figures;
+use crate::subject::Place;
+
+const REQUESTS: usize = 500;
+
+pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
+    let upstream = upstream()?;
+    // Only for its home: what answers is as fast as can be.
+    let place = Place::new(&ScriptedServer::builder(Script::replies([])?).lean().start_in_thread()?)?;
+    let url = format!("http://{upstream}");
+    let mut command = place.haft(haft, &["proxy", "--port", "0", "--upstream", &url]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().context("no output")?).read_line(&mut line)?;
+    let address = line.split("http://").nth(1).and_then(|rest| rest.split(". ").next()).unwrap_or_default();
+    let address: SocketAddr = address.parse().with_context(|| line.clone())?;
+    for size in [10_000, 200_000] {
+        let (mut direct, mut through) = (TcpStream::connect(upstream)?, TcpStream::connect(address)?);
+        direct.set_nodelay(true)?;
+        through.set_nodelay(true)?;
+        let (mut alone, mut added) = (Vec::new(), Vec::new());
+        // One after the other, so that whatever else the machine does falls on both.
+        for number in 0..REQUESTS {
+            let request = request(number, size);
+            let (straight, passed) = (exchange(&mut direct, &request)?, exchange(&mut through, &request)?);
+            alone.push(straight);
+            added.push(passed.saturating_sub(straight));
+            // An agent works between two requests, and the recorder meanwhile.
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let kilobytes = size / 1_000;
+        let (alone, added) = (figures::median_ms(&mut alone), figures::median_ms(&mut added));
+        figures::print(
+            &format!("a request of {kilobytes} kB without a proxy, median of {REQUESTS}"),
+            alone,
+            "ms",
+            None,
+        );
+        figures::print(&format!("added by the proxy at {kilobytes} kB, median"), added, "ms", Some(1.0));
+    }
+    child.kill()?;
+    child.wait()?;
+    Ok(())
+}
+
+fn request(number: usize, size: usize) -> Vec<u8> {
+    let text = "word ".repeat(size / 5);
+    let body = format!(
+        r#"{{"model":"m","messages":[{{"role":"user","content":"{text}"}},{{"role":"user","content":"{number}"}}]}}"#
+    );
+    format!("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+        .into_bytes()
+}
+
+const REPLY: &str = r#"{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}"#;
+
+fn exchange(stream: &mut TcpStream, request: &[u8]) -> anyhow::Result<Duration> {
+    let started = Instant::now();
+    stream.write_all(request)?;
+    let mut received = Vec::new();
+    let mut buffer = [0; 4096];
+    while !received.ends_with(REPLY.as_bytes()) {
+        let count = stream.read(&mut buffer)?;
+        anyhow::ensure!(count > 0, "the connection was closed");
+        received.extend_from_slice(&buffer[..count]);
+    }
+    Ok(started.elapsed())
+}
+
+/// A server that answers every request with the same.
+fn upstream() -> anyhow::Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || answer(stream));
+        }
+    });
+    Ok(address)
+}
+
+fn answer(mut stream: TcpStream) -> anyhow::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut reader = BufReader::new(stream.try_clone()?);
+    loop {
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line)? == 0 {
+                return Ok(());
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse()?;
+            }
+            if line == "\r\n" {
+                break;
+            }
+        }
+        reader.read_exact(&mut vec![0; length])?;
+        stream.write_all(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{REPLY}", REPLY.len()).as_bytes())?;
+    }
+}

@@ -1,0 +1,58 @@
+//! Compressed bodies, read for the record only: what passes through stays compressed.
+
+use std::borrow::Cow;
+use std::io::Read;
+
+/// More than this is not read out of a compressed body: it may be made to burst.
+const LARGEST: u64 = 256 << 20;
+
+/// The body without its compression. `None` where it cannot be read.
+pub(crate) fn decoded<'a>(encoding: Option<&str>, body: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+    let read = |reader: &mut dyn Read| {
+        let mut out = Vec::new();
+        // What could be read of a body that was cut is worth keeping.
+        let read = reader.take(LARGEST).read_to_end(&mut out);
+        (read.is_ok() || !out.is_empty()).then_some(Cow::Owned(out))
+    };
+    match encoding.map(str::trim).unwrap_or_default().to_ascii_lowercase().as_str() {
+        "" | "identity" => Some(Cow::Borrowed(body)),
+        "gzip" | "x-gzip" => read(&mut flate2::read::MultiGzDecoder::new(body)),
+        "deflate" => read(&mut flate2::read::ZlibDecoder::new(body)),
+        "br" => read(&mut brotli::Decompressor::new(body, 4096)),
+        "zstd" => read(&mut zstd::stream::read::Decoder::new(body).ok()?),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn bodies_of_every_encoding_are_read() {
+        let text = b"some words ".repeat(100);
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&text).unwrap();
+        let gzip = gzip.finish().unwrap();
+        let mut deflate = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        deflate.write_all(&text).unwrap();
+        let zstd = zstd::stream::encode_all(text.as_slice(), 1).unwrap();
+        let mut br = Vec::new();
+        brotli::CompressorWriter::new(&mut br, 4096, 1, 20).write_all(&text).unwrap();
+        let table: [(Option<&str>, &[u8]); 5] = [
+            (None, &text),
+            (Some("GZIP"), &gzip),
+            (Some("deflate"), &deflate.finish().unwrap()),
+            (Some("zstd"), &zstd),
+            (Some("br"), &br),
+        ];
+        for (encoding, body) in table {
+            assert_eq!(decoded(encoding, body).as_deref(), Some(text.as_slice()), "{encoding:?}");
+        }
+        assert!(decoded(Some("gzip"), &gzip[..gzip.len() - 9]).is_some(), "a cut body as far as it goes");
+        assert_eq!(decoded(Some("gzip"), b"no gzip"), None);
+        assert_eq!(decoded(Some("rot13"), &text), None);
+    }
+}

@@ -1,0 +1,218 @@
+//! One request against the one before: what stayed, where and why they differ, what the cache should have read, and what a
+//! client that only appends would have paid.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use haft_context::{CacheSimulator, Cause, pieces};
+use haft_types::{CacheKind, CacheMatch, ContentHash, ConversationId, ModelSpec, Request, Segment, Usage};
+
+/// What is known of a recorded request once its reply has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestExplanation {
+    /// The conversation it was recorded in.
+    pub conversation: ConversationId,
+    /// Its number there, from 1.
+    pub number: u64,
+    /// Whether it stands apart from the agent's own conversation: a title, a summary, a check.
+    pub is_side: bool,
+    /// The model, as `provider/model`.
+    pub model: String,
+    /// The status of the reply.
+    pub status: u16,
+    /// Whether the protocol ended the reply.
+    pub complete: bool,
+    /// Its estimated tokens.
+    pub tokens: u64,
+    /// Where it stops being an extension of the request before.
+    pub broken: Option<RecordedBreak>,
+    /// What a cache that follows the provider's rules would have done with its input, estimated.
+    pub predicted: Usage,
+    /// What the provider counted.
+    pub billed: Option<Usage>,
+    /// What that costs, in USD, where the model has a price.
+    pub cost: Option<f64>,
+    /// What it would have cost if nothing that was sent before had changed.
+    pub append_only_cost: Option<f64>,
+    /// Input tokens that a client that only appends would not have read from the cache.
+    pub append_only_uncached: u64,
+}
+
+/// Where a request differs from the one before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedBreak {
+    /// How many segments stayed.
+    pub kept: usize,
+    /// How many there are.
+    pub segments: usize,
+    /// What the first segment that differs is.
+    pub owner: &'static str,
+    /// Why, as far as bytes tell.
+    pub cause: Cause,
+}
+
+/// What a conversation has sent so far, as far as the next request is compared with it.
+pub(crate) struct ConversationPast {
+    pub(crate) model: String,
+    pub(crate) segments: Vec<Segment>,
+    seen: HashSet<ContentHash>,
+    cache: CacheSimulator,
+}
+
+/// A request in the light of the one before.
+pub(crate) struct Comparison {
+    pub(crate) broken: Option<RecordedBreak>,
+    pub(crate) predicted: Usage,
+    /// Tokens of segments that were never sent before.
+    pub(crate) new_tokens: u64,
+    pub(crate) tokens: u64,
+}
+
+impl ConversationPast {
+    pub(crate) fn new(spec: &ModelSpec) -> Self {
+        let (segments, seen) = (Vec::new(), HashSet::new());
+        Self { model: spec.full_name(), segments, seen, cache: CacheSimulator::new(&spec.cache) }
+    }
+
+    /// Compares a request with this past, of which it then is the newest part. `at` is counted from any beginning.
+    pub(crate) fn take(&mut self, request: &Request, spec: &ModelSpec, at: Duration) -> Comparison {
+        let model = spec.full_name();
+        let broken = find_break(self, &model, &request.segments);
+        if self.model != model {
+            self.cache = CacheSimulator::new(&spec.cache);
+            self.seen.clear();
+        }
+        let predicted = self.cache.send(at, &pieces(request, spec.tokenizer_factor));
+        let is_new = |segment: &&Segment| !self.seen.contains(&segment.entry.hash);
+        let new_tokens = request.segments.iter().filter(is_new).map(|segment| u64::from(segment.entry.tokens)).sum();
+        self.seen.extend(request.segments.iter().map(|segment| segment.entry.hash));
+        self.model = model;
+        self.segments.clone_from(&request.segments);
+        Comparison { broken, predicted, new_tokens, tokens: request.tokens() }
+    }
+}
+
+fn find_break(past: &ConversationPast, model: &str, now: &[Segment]) -> Option<RecordedBreak> {
+    let same = |(old, new): &(&Segment, &Segment)| old.entry.hash == new.entry.hash;
+    let kept = past.segments.iter().zip(now).take_while(same).count();
+    if past.segments.is_empty() {
+        return None;
+    }
+    if past.model != model {
+        let owner = now.first().map_or("system", |segment| segment.owner);
+        return Some(RecordedBreak { kept: 0, segments: now.len(), owner, cause: Cause::ModelSwitched });
+    }
+    let old = past.segments.get(kept)?;
+    let cause = cause(&past.segments[kept..], &now[kept..]);
+    Some(RecordedBreak { kept, segments: now.len(), owner: old.owner, cause })
+}
+
+/// Why two requests differ from here on. `old` is not empty.
+fn cause(old: &[Segment], new: &[Segment]) -> Cause {
+    let hashes = |segments: &[Segment]| segments.iter().map(|one| one.entry.hash).collect::<HashSet<_>>();
+    let (was, is) = (hashes(old), hashes(new));
+    let (first, Some(next)) = (&old[0], new.first()) else { return Cause::Rewound };
+    if first.owner == TOOLS || next.owner == TOOLS {
+        return Cause::ToolsChanged;
+    }
+    if first.owner == SYSTEM || next.owner == SYSTEM {
+        return Cause::SystemChanged;
+    }
+    if is.contains(&first.entry.hash) {
+        // What stood here stands further back: something that is kept at the end, or was put in between.
+        return Cause::RemindersMoved;
+    }
+    let Some(gone) = old.iter().position(|one| is.contains(&one.entry.hash)) else {
+        return match (old.len(), new.len()) {
+            (1, _) => Cause::RemindersChanged,
+            (before, after) if after < before => Cause::Compaction,
+            _ => Cause::MessageEdited,
+        };
+    };
+    let came = new.iter().position(|one| was.contains(&one.entry.hash)).unwrap_or(new.len());
+    match (gone, came) {
+        (_, 0) => Cause::MessagesDeleted,
+        (gone, came) if gone > 1 && came < gone => Cause::Compaction,
+        _ if first.owner == next.owner && next.entry.tokens < first.entry.tokens / 2 => Cause::Pruning,
+        _ => Cause::MessageEdited,
+    }
+}
+
+/// The owner of a tool's segment.
+pub(crate) const TOOLS: &str = "tools";
+/// The owner of a segment of the system text.
+pub(crate) const SYSTEM: &str = "system";
+
+/// What a client that only appends would have paid for: everything sent before read from the cache, the rest fresh. Estimated
+/// shares are applied to what was counted.
+pub(crate) fn append_only(comparison: &Comparison, billed: Option<Usage>, spec: &ModelSpec) -> Usage {
+    let billed = billed.filter(|usage| usage.all_input() > 0);
+    let all = billed.map_or(comparison.tokens, |usage| usage.all_input());
+    let share = comparison.new_tokens as f64 / comparison.tokens.max(1) as f64;
+    // What the cache held anyway it would have held for that client, too.
+    let uncached = billed.map_or(all, |usage| usage.input + usage.cache_write);
+    let fresh = ((all as f64 * share).round() as u64).min(uncached);
+    let output = billed.unwrap_or_default().output;
+    let usage = Usage { cached_input: all - fresh, output, ..Usage::default() };
+    match (spec.cache.rule, spec.cache.rule.finds()) {
+        (CacheKind::None, _) | (_, CacheMatch::Nothing) => Usage { input: all, output, ..Usage::default() },
+        (_, CacheMatch::Boundaries) => Usage { cache_write: fresh, ..usage },
+        (_, CacheMatch::Prefix) => Usage { input: fresh, ..usage },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use haft_types::{Entry, Layer, Message, MessageId, Role, Timestamp};
+
+    use super::*;
+
+    fn segments(text: &str) -> Vec<Segment> {
+        let one = |word: &str| {
+            let owner = match &word[..1] {
+                "T" => TOOLS,
+                "S" => SYSTEM,
+                _ => "user",
+            };
+            let hash = ContentHash::of(word.as_bytes());
+            let message = Message::text(MessageId::derived(hash), Role::User, word, Timestamp::UNIX_EPOCH);
+            // A capital letter stands for a long message.
+            let tokens = if word.ends_with(char::is_uppercase) { 1_000 } else { 10 };
+            Segment { layer: Layer::History, owner, entry: Arc::new(Entry { message, hash, tokens }), boundary: false }
+        };
+        text.split_whitespace().map(one).collect()
+    }
+
+    #[test]
+    fn causes_as_far_as_bytes_tell() {
+        let table = [
+            ("T S a b", "T S a b c d", None),
+            ("T S a b", "T S a b", None),
+            ("T S a b", "T T2 S a b c", Some((1, Cause::ToolsChanged))),
+            ("T1 S a b", "T2 S a b c", Some((0, Cause::ToolsChanged))),
+            ("T S1 a b", "T S2 a b c", Some((1, Cause::SystemChanged))),
+            ("S a b r", "S a b c d r", Some((3, Cause::RemindersMoved))),
+            ("S a b r1", "S a b c d r2", Some((3, Cause::RemindersChanged))),
+            ("S a b c d", "S a x c d e", Some((2, Cause::MessageEdited))),
+            ("S a bigB c d", "S a x c d e", Some((2, Cause::Pruning))),
+            ("S a b c d e", "S a d e f", Some((2, Cause::MessagesDeleted))),
+            ("S a b c d e", "S sum d e f", Some((1, Cause::Compaction))),
+            ("S a b c d e", "S sum", Some((1, Cause::Compaction))),
+            ("S a b c d e", "S a b", Some((3, Cause::Rewound))),
+        ];
+        for (old, new, expected) in table {
+            let past = ConversationPast {
+                model: "p/m".into(),
+                segments: segments(old),
+                seen: HashSet::new(),
+                cache: CacheSimulator::new(&haft_types::CacheRule::default()),
+            };
+            let found = find_break(&past, "p/m", &segments(new)).map(|one| (one.kept, one.cause));
+            assert_eq!(found, expected, "{old} -> {new}");
+            let other = find_break(&past, "p/other", &segments(new)).map(|one| (one.kept, one.cause));
+            assert_eq!(other, Some((0, Cause::ModelSwitched)));
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! The traffic: each request goes to its upstream as it came, and each reply comes back as it comes.
+//!
+//! Only what belongs to one connection is changed: the host, and the hop-by-hop headers of RFC 9110. A body is never held
+//! back: its bytes pass on as they arrive, in both directions, and a cut on one side is a cut on the other.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use haft_types::Api;
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
+use hyper::http::uri::{Authority, PathAndQuery, Scheme};
+use hyper::http::{request, response};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode, Uri, Version};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::JoinSet;
+
+use crate::readable::api_of;
+use crate::record::masked_path;
+use crate::tee::{CapturedBody, SeenReply, SeenRequest, Tee, Traffic};
+
+/// Headers that belong to one connection. `host` is set anew for the next one.
+const HOP_BY_HOP: [HeaderName; 8] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-authenticate"),
+    HeaderName::from_static("proxy-authorization"),
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// Providers close idle connections after a minute or so; one that is about to be closed must not be used.
+const IDLE: Duration = Duration::from_secs(20);
+
+/// Why there is no proxy.
+#[derive(Debug, thiserror::Error)]
+pub enum ProxyError {
+    /// An upstream is no address.
+    #[error("`{url}` is not an upstream: it must be an http:// or https:// URL")]
+    Upstream {
+        /// What was given.
+        url: String,
+    },
+    /// There is no way to check certificates.
+    #[error("certificates cannot be checked: {0}")]
+    Certificates(#[from] rustls::Error),
+}
+
+/// Where requests go, by the API they are of.
+#[derive(Clone, Debug)]
+pub struct Upstreams {
+    openai: Uri,
+    anthropic: Uri,
+    gemini: Uri,
+}
+
+impl Upstreams {
+    /// One upstream for everything, or for each API the URL given here, else its provider's own.
+    pub fn new(all: Option<&str>, by_api: impl Fn(Api) -> Option<String>) -> Result<Self, ProxyError> {
+        let url = |api, own: &str| match all {
+            Some(all) => parse(all),
+            None => parse(by_api(api).as_deref().unwrap_or(own)),
+        };
+        Ok(Self {
+            openai: url(Api::OpenaiChat, "https://api.openai.com/v1")?,
+            anthropic: url(Api::Anthropic, "https://api.anthropic.com")?,
+            gemini: url(Api::Gemini, "https://generativelanguage.googleapis.com")?,
+        })
+    }
+
+    /// Where a request goes. What is not a question to a model goes to the provider whose header or path it has.
+    fn of(&self, parts: &request::Parts) -> &Uri {
+        let path = parts.uri.path();
+        let has = |name: &str| parts.headers.contains_key(name);
+        match api_of("POST", path) {
+            Some(Api::Anthropic) => &self.anthropic,
+            Some(Api::Gemini) => &self.gemini,
+            None if has("anthropic-version") => &self.anthropic,
+            None if has("x-goog-api-key") || path.starts_with("/v1beta") => &self.gemini,
+            Some(Api::OpenaiChat | Api::OpenaiResponses) | None => &self.openai,
+        }
+    }
+}
+
+fn parse(url: &str) -> Result<Uri, ProxyError> {
+    let wrong = || ProxyError::Upstream { url: url.to_owned() };
+    let uri: Uri = url.trim().parse().map_err(|_| wrong())?;
+    let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+    if is_http && uri.authority().is_some() && uri.query().is_none() { Ok(uri) } else { Err(wrong()) }
+}
+
+/// The address of a path at an upstream, whose own path goes before it unless it is there already.
+fn target(upstream: &Uri, asked: &Uri) -> Option<Uri> {
+    let base = upstream.path().trim_end_matches('/');
+    let path = asked.path_and_query().map_or("/", PathAndQuery::as_str);
+    let has_base = path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
+    let path = if base.is_empty() || has_base { path.to_owned() } else { format!("{base}{path}") };
+    let (scheme, authority): (Scheme, Authority) = (upstream.scheme()?.clone(), upstream.authority()?.clone());
+    Uri::builder().scheme(scheme).authority(authority).path_and_query(path).build().ok()
+}
+
+struct Forwarder {
+    upstreams: Upstreams,
+    client: Client<HttpsConnector<HttpConnector>, Tee>,
+    traffic: UnboundedSender<Traffic>,
+    exchanges: AtomicU64,
+    held: Arc<AtomicUsize>,
+}
+
+type ProxyBody = Either<Tee, Full<Bytes>>;
+
+/// Passes traffic on until `end`. The listener should be one of this machine only. What passed goes to `traffic`; that nobody
+/// listens there is no reason to stop.
+pub async fn serve(
+    listener: TcpListener,
+    upstreams: Upstreams,
+    traffic: UnboundedSender<Traffic>,
+    end: impl Future<Output = ()>,
+) -> Result<(), ProxyError> {
+    let client = client()?;
+    let (exchanges, held) = (AtomicU64::new(0), Arc::default());
+    let forwarder = Arc::new(Forwarder { upstreams, client, traffic, exchanges, held });
+    let mut connections = JoinSet::new();
+    let mut end = std::pin::pin!(end);
+    loop {
+        let accepted = tokio::select! {
+            () = &mut end => return Ok(()),
+            accepted = listener.accept() => accepted,
+            Some(_) = connections.join_next() => continue,
+        };
+        let Ok((stream, _)) = accepted else {
+            // Out of descriptors, or a client that went away: the next one may be luckier.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        // Small pieces of a stream must not wait for each other.
+        let _ = stream.set_nodelay(true);
+        let forwarder = Arc::clone(&forwarder);
+        connections.spawn(async move {
+            let answer = service_fn(|request| {
+                let forwarder = Arc::clone(&forwarder);
+                async move { Ok::<_, Infallible>(forwarder.pass(request).await) }
+            });
+            // A client that breaks off is its own business.
+            let connection = hyper::server::conn::http1::Builder::new()
+                .preserve_header_case(true)
+                .serve_connection(TokioIo::new(stream), answer);
+            let _ = connection.await;
+        });
+    }
+}
+
+fn client() -> Result<Client<HttpsConnector<HttpConnector>, Tee>, ProxyError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_platform_verifier()?
+        .with_no_client_auth();
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_nodelay(true);
+    http.set_connect_timeout(Some(Duration::from_secs(30)));
+    let connector = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
+    Ok(Client::builder(TokioExecutor::new())
+        .pool_idle_timeout(IDLE)
+        .pool_timer(TokioTimer::new())
+        .http1_preserve_header_case(true)
+        .build(connector.wrap_connector(http)))
+}
+
+impl Forwarder {
+    async fn pass(&self, request: Request<Incoming>) -> Response<ProxyBody> {
+        let started = Instant::now();
+        let (mut parts, body) = request.into_parts();
+        let upstream = self.upstreams.of(&parts);
+        let Some(uri) = target(upstream, &parts.uri) else { return refused("the path cannot be passed on") };
+        let exchange = self.exchanges.fetch_add(1, Ordering::Relaxed);
+        let path = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str).to_owned();
+        let method = parts.method.to_string();
+        let api = api_of(&method, &path);
+        without_hop_by_hop(&mut parts.headers);
+        let body = match api {
+            Some(api) => self.remembered(exchange, api, &parts, &path, upstream, body),
+            None => Tee::plain(body),
+        };
+        parts.headers.remove(HOST);
+        parts.uri = uri;
+        parts.version = Version::HTTP_11;
+        match self.client.request(Request::from_parts(parts, body)).await {
+            Ok(response) => {
+                let (mut parts, body) = response.into_parts();
+                without_hop_by_hop(&mut parts.headers);
+                if api.is_none() {
+                    let (path, status) = (masked_path(&path), parts.status.as_u16());
+                    self.send(Traffic::Other { method, path, status });
+                    return Response::from_parts(parts, Either::Left(Tee::plain(body)));
+                }
+                let body = self.answered(exchange, &parts, body, started);
+                Response::from_parts(parts, Either::Left(body))
+            }
+            Err(error) => {
+                let why = chain(&error);
+                if api.is_some() {
+                    let (headers, body) = (Vec::new(), CapturedBody::new(&self.held));
+                    let (first_byte, elapsed, status) = (None, started.elapsed(), 502);
+                    self.send(Traffic::Reply(SeenReply { exchange, status, headers, body, first_byte, elapsed }));
+                }
+                refused(&format!("{} cannot be reached: {why}", upstream.authority().map_or("", Authority::as_str)))
+            }
+        }
+    }
+
+    fn send(&self, traffic: Traffic) {
+        // The recorder has stopped: nothing is recorded, and traffic goes on.
+        let _ = self.traffic.send(traffic);
+    }
+
+    fn remembered(
+        &self,
+        exchange: u64,
+        api: Api,
+        parts: &request::Parts,
+        path: &str,
+        upstream: &Uri,
+        body: Incoming,
+    ) -> Tee {
+        let (method, path) = (parts.method.to_string(), path.to_owned());
+        let upstream = upstream.authority().map_or("", Authority::as_str).to_owned();
+        let (headers, traffic) = (pairs(&parts.headers), self.traffic.clone());
+        let ended = move |body| {
+            let seen = SeenRequest { exchange, api, method, path, upstream, headers, body };
+            let _ = traffic.send(Traffic::Request(seen));
+        };
+        Tee::new(body, CapturedBody::new(&self.held), Box::new(ended))
+    }
+
+    fn answered(&self, exchange: u64, parts: &response::Parts, body: Incoming, started: Instant) -> Tee {
+        let (status, headers) = (parts.status.as_u16(), pairs(&parts.headers));
+        let (traffic, first_byte) = (self.traffic.clone(), Some(started.elapsed()));
+        let ended = move |body| {
+            let elapsed = started.elapsed();
+            let _ = traffic.send(Traffic::Reply(SeenReply { exchange, status, headers, body, first_byte, elapsed }));
+        };
+        Tee::new(body, CapturedBody::new(&self.held), Box::new(ended))
+    }
+}
+
+/// Takes out what belongs to one connection, and what its `connection` header names.
+fn without_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+}
+
+fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
+    let pair = |(name, value): (&HeaderName, &hyper::header::HeaderValue)| {
+        (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
+    headers.iter().map(pair).collect()
+}
+
+/// What a client is told when nobody answers for the upstream, in a form that all four APIs read as an error.
+fn refused(why: &str) -> Response<ProxyBody> {
+    let message = serde_json::json!({
+        "type": "error",
+        "error": { "type": "api_error", "code": 502, "message": format!("haft proxy: {why}") },
+    });
+    let mut response = Response::new(Either::Right(Full::new(Bytes::from(message.to_string()))));
+    *response.status_mut() = StatusCode::BAD_GATEWAY;
+    response.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static("application/json"));
+    response
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text = format!("{text}: {inner}");
+        source = inner.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_an_upstream_stands_before_the_request_s_once() {
+        let table = [
+            ("https://h", "/v1/messages?beta=true", "https://h/v1/messages?beta=true"),
+            ("https://h/v1", "/chat/completions", "https://h/v1/chat/completions"),
+            ("https://h/v1/", "/v1/chat/completions", "https://h/v1/chat/completions"),
+            ("http://h:8/api/v1", "/v1beta/models", "http://h:8/api/v1/v1beta/models"),
+            ("http://h:8/v1", "/v1beta/models", "http://h:8/v1/v1beta/models"),
+            ("http://h", "/a%2Fb?x=%20&&y", "http://h/a%2Fb?x=%20&&y"),
+        ];
+        for (upstream, path, expected) in table {
+            let found = target(&parse(upstream).unwrap(), &path.parse().unwrap()).unwrap();
+            assert_eq!(found.to_string(), expected);
+        }
+        for wrong in ["", "api.openai.com", "ftp://h", "https://", "https://h?x=1"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn headers_of_one_connection_stay_there() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "keep-alive, X-Mine"),
+            ("keep-alive", "timeout=5"),
+            ("x-mine", "1"),
+            ("transfer-encoding", "chunked"),
+            ("authorization", "Bearer x"),
+            ("accept", "a"),
+        ] {
+            headers.append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
+        }
+        without_hop_by_hop(&mut headers);
+        let left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(left, ["authorization", "accept"]);
+    }
+}

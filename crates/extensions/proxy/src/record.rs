@@ -1,0 +1,558 @@
+//! What is kept of traffic: each request in the request log of a conversation, its reply beside it, both without keys.
+//!
+//! A conversation is found by its prefix ([`grouping`]); its requests are stored as haft's own are, so that the log grows with
+//! what is new and every command that looks at requests can look at these. Nothing here can fail a request: what goes wrong
+//! becomes a [`ProxyEvent::NotRecorded`].
+
+mod entries;
+mod grouping;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use haft_model::{Catalogue, O200k};
+use haft_store::{NewConversation, SentRequest, Store, StoreError};
+use haft_text::Masker;
+use haft_types::{
+    Api, Clock, ContentHash, ConversationId, Hasher, IdSource, LlmMetadata, Message, MessageId, Metadata, ModelSpec,
+    Part, Request, Role, Segment, Timestamp, ToolSet,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::encodings::decoded;
+use crate::explain::{Comparison, RequestExplanation, append_only};
+use crate::layout::{BodyLayout, SegmentKind, split};
+use crate::readable::model_in_path;
+use crate::reply::{self, RecordedReply};
+use crate::tee::{CapturedBody, SeenReply, SeenRequest, Traffic};
+use entries::EntryCache;
+use grouping::RecordedConversation;
+
+/// The namespace of recorded conversations.
+pub const NAMESPACE: &str = "proxy";
+/// Under which key of its metadata a conversation says that it was recorded.
+pub const RECORDED_BY: &str = "recorded_by";
+/// So many of the newest recorded conversations can be continued after a restart.
+const CONTINUED: usize = 32;
+
+/// What becomes of traffic, for whoever shows it.
+#[derive(Clone, Debug)]
+pub enum ProxyEvent {
+    /// A request was recorded and its reply has ended.
+    Explained(Box<RequestExplanation>),
+    /// Something passed that could not be recorded.
+    NotRecorded {
+        /// Why.
+        reason: String,
+    },
+    /// Something passed that is no question to a model.
+    Passed {
+        /// The method of the request.
+        method: String,
+        /// Its path.
+        path: String,
+        /// The status of the reply.
+        status: u16,
+    },
+}
+
+/// How the body of a recorded request was laid out, and what else is known of it: kept with the request as its encoding.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecordedBody {
+    /// The model, as it was known then.
+    pub spec: ModelSpec,
+    /// Where the segments stood.
+    pub layout: BodyLayout,
+    /// The method of the request.
+    pub method: String,
+    /// Its path, with keys masked.
+    pub path: String,
+    /// Its headers, with keys masked.
+    pub headers: Vec<(String, String)>,
+}
+
+impl RecordedBody {
+    /// The layout of a logged request; `None` for requests of haft itself.
+    pub fn read(encoding: &str) -> Option<Self> {
+        serde_json::from_str(encoding).ok()
+    }
+
+    /// The body, from the messages of its segments.
+    pub fn join<'a>(&self, messages: impl IntoIterator<Item = &'a Message>) -> String {
+        let texts: Vec<_> = messages.into_iter().map(Message::joined_text).collect();
+        self.layout.join(&texts)
+    }
+}
+
+/// A reply as it was recorded, under [`exchange_key`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecordedExchange {
+    /// The status of the reply.
+    pub status: u16,
+    /// Its headers, with keys masked.
+    pub headers: Vec<(String, String)>,
+    /// Its body without compression, secrets masked.
+    pub body: String,
+    /// Whether `body` is base64, because the body is not text.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_base64: bool,
+    /// Whether its last byte came.
+    pub is_whole: bool,
+    /// From the request to the end of the reply.
+    pub milliseconds: u64,
+}
+
+/// Where the reply of a request is kept among the states of its conversation.
+pub fn exchange_key(number: u64) -> String {
+    format!("exchange/{number}")
+}
+
+/// A recorded segment as people read it: what was sent is the JSON in its text.
+pub fn readable(message: &Message, owner: &str) -> Message {
+    let mut shown = message.clone();
+    let parts = entries::decoded_messages(entries::kind_of(owner), &message.joined_text());
+    shown.content = parts.into_iter().flat_map(|(_, parts)| parts).collect();
+    shown
+}
+
+/// What a recorder is given.
+pub struct RecorderSetup {
+    /// Where it records.
+    pub store: Arc<dyn Store>,
+    /// Which models there are, with their prices.
+    pub catalogue: Catalogue,
+    /// Secrets that may occur in what passes.
+    pub secrets: Vec<String>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Names new conversations.
+    pub ids: Arc<dyn IdSource>,
+}
+
+/// Records traffic, one piece after another.
+pub struct Recorder {
+    setup: RecorderSetup,
+    masker: Masker,
+    entries: EntryCache,
+    conversations: Vec<RecordedConversation>,
+    open: HashMap<u64, OpenExchange>,
+    waiting: VecDeque<WaitingTraffic>,
+    began: Timestamp,
+}
+
+/// A request taken apart, before it belongs to a conversation.
+struct PreparedRequest {
+    seen: SeenRequest,
+    session: Option<String>,
+    segments: Vec<Segment>,
+    layout: BodyLayout,
+    spec: ModelSpec,
+}
+
+/// What is recorded once the reply before it is.
+enum WaitingTraffic {
+    Request(Box<PreparedRequest>),
+    Reply(SeenReply),
+}
+
+/// A request whose reply has not ended.
+struct OpenExchange {
+    conversation: ConversationId,
+    number: u64,
+    is_side: bool,
+    spec: ModelSpec,
+    comparison: Comparison,
+    round: u32,
+}
+
+impl Recorder {
+    /// A recorder that has seen nothing yet.
+    pub fn new(setup: RecorderSetup) -> Self {
+        let (masker, began) = (Masker::knowing(&setup.secrets), setup.clock.now());
+        Self {
+            setup,
+            masker,
+            entries: EntryCache::default(),
+            conversations: Vec::new(),
+            open: HashMap::new(),
+            waiting: VecDeque::new(),
+            began,
+        }
+    }
+
+    /// Records until nothing more can come, telling `observe` what becomes of it.
+    pub async fn run(mut self, mut traffic: UnboundedReceiver<Traffic>, observe: impl Fn(ProxyEvent)) {
+        if let Err(error) = self.load().await {
+            observe(ProxyEvent::NotRecorded { reason: error.to_string() });
+        }
+        while let Some(seen) = traffic.recv().await {
+            match seen {
+                Traffic::Request(seen) => match self.prepare(seen) {
+                    Ok(prepared) => self.take(WaitingTraffic::Request(prepared), &observe).await,
+                    Err(reason) => observe(ProxyEvent::NotRecorded { reason }),
+                },
+                Traffic::Reply(reply) => self.take(WaitingTraffic::Reply(reply), &observe).await,
+                Traffic::Other { method, path, status } => observe(ProxyEvent::Passed { method, path, status }),
+            }
+        }
+        // What was waited for does not come any more.
+        self.open.clear();
+        for waiting in std::mem::take(&mut self.waiting) {
+            self.take(waiting, &observe).await;
+        }
+        // What was not awaited is durable only now.
+        if let Err(error) = self.setup.store.flush().await {
+            observe(ProxyEvent::NotRecorded { reason: error.to_string() });
+        }
+    }
+
+    /// Records a piece of traffic, and then what waited for it. A client may send its next request before the last byte of a
+    /// reply has passed: in the record the reply comes first all the same.
+    async fn take(&mut self, traffic: WaitingTraffic, observe: &impl Fn(ProxyEvent)) {
+        let mut queue = VecDeque::from([traffic]);
+        while let Some(next) = queue.pop_front() {
+            let done = match next {
+                WaitingTraffic::Request(prepared) => self.request(prepared).await.map(|()| None),
+                WaitingTraffic::Reply(reply) if self.is_waiting(reply.exchange) => {
+                    self.waiting.push_back(WaitingTraffic::Reply(reply));
+                    Ok(None)
+                }
+                WaitingTraffic::Reply(reply) => {
+                    let done = self.reply(reply).await;
+                    queue.extend(self.waiting.drain(..));
+                    done
+                }
+            };
+            match done {
+                Ok(Some(event)) => observe(event),
+                Ok(None) => {}
+                Err(reason) => observe(ProxyEvent::NotRecorded { reason }),
+            }
+        }
+    }
+
+    fn is_waiting(&self, exchange: u64) -> bool {
+        let of = |waiting: &WaitingTraffic| match waiting {
+            WaitingTraffic::Request(prepared) => prepared.seen.exchange == exchange,
+            WaitingTraffic::Reply(_) => false,
+        };
+        self.waiting.iter().any(of)
+    }
+
+    /// What was recorded before, so that a conversation goes on where it was.
+    async fn load(&mut self) -> Result<(), StoreError> {
+        let store = Arc::clone(&self.setup.store);
+        let rows = store.list(haft_store::ConversationScope::Namespace(NAMESPACE)).await?;
+        for row in rows.into_iter().take(CONTINUED) {
+            let Some(last) = store.requests(&row.id).await?.pop() else { continue };
+            let Some(logged) = store.request(&row.id, last.number).await? else { continue };
+            let messages = store.messages(&row.id).await?;
+            let metadata = store.get(&row.id).await?.map(|one| one.metadata).unwrap_or_default();
+            self.conversations.extend(RecordedConversation::stored(row.id, &metadata, &logged, &messages));
+        }
+        Ok(())
+    }
+
+    /// Takes a request apart.
+    fn prepare(&mut self, seen: SeenRequest) -> Result<Box<PreparedRequest>, String> {
+        let body = text_of(&seen.headers, &seen.body)?;
+        let split =
+            split(seen.api, &body).ok_or_else(|| format!("a body for {} is not a request", masked_path(&seen.path)))?;
+        self.learn(&seen.headers, &seen.path);
+        let spec = self.spec(&seen, split.model.as_deref());
+        let (segments, layout) = self.entries.segments(&split, &self.masker, self.setup.clock.now());
+        Ok(Box::new(PreparedRequest { seen, session: split.session, segments, layout, spec }))
+    }
+
+    async fn request(&mut self, prepared: Box<PreparedRequest>) -> Result<(), String> {
+        let session = prepared.session.as_deref();
+        let found = grouping::find(&self.conversations, prepared.seen.api, session, &prepared.segments);
+        let index = match found {
+            Some(index) => {
+                let id = &self.conversations[index].id;
+                if self.open.values().any(|open| open.conversation == *id) {
+                    self.waiting.push_back(WaitingTraffic::Request(prepared));
+                    return Ok(());
+                }
+                index
+            }
+            None => self.begin(&prepared).await.map_err(|error| error.to_string())?,
+        };
+        let exchange = prepared.seen.exchange;
+        let recorded = self.log(index, *prepared).await;
+        recorded.map(|open| drop(self.open.insert(exchange, open))).map_err(|error| {
+            // What the store holds of it is not known any more.
+            self.conversations.swap_remove(index);
+            error.to_string()
+        })
+    }
+
+    /// A conversation that was not there before.
+    async fn begin(&mut self, prepared: &PreparedRequest) -> Result<usize, StoreError> {
+        let PreparedRequest { seen, session, segments, spec, .. } = prepared;
+        let id = ConversationId::from(self.setup.ids.uuid());
+        let agent = header(&seen.headers, "user-agent").and_then(|agent| agent.split(['/', ' ']).next());
+        let has_tools = grouping::has_tools(segments);
+        let is_side = !has_tools && self.conversations.iter().any(|one| one.has_tools() && one.is_live);
+        let mut metadata = Metadata::new();
+        metadata.insert(RECORDED_BY.into(), "proxy".into());
+        metadata.insert("agent".into(), agent.unwrap_or("unknown").into());
+        metadata.insert("upstream".into(), seen.upstream.clone().into());
+        metadata.insert("side".into(), is_side.into());
+        if let Some(session) = session {
+            metadata.insert("session".into(), self.masker.mask(session).into());
+        }
+        let name = entries::title(segments).unwrap_or_else(|| format!("{} request", seen.api));
+        let new = NewConversation { metadata, ..NewConversation::new(id.clone(), NAMESPACE).named(name) };
+        self.setup.store.create(new).await?;
+        self.conversations.push(RecordedConversation::new(id, seen.api, session.clone(), is_side, spec));
+        Ok(self.conversations.len() - 1)
+    }
+
+    async fn log(&mut self, index: usize, prepared: PreparedRequest) -> Result<OpenExchange, StoreError> {
+        let PreparedRequest { seen, segments, layout, spec, .. } = prepared;
+        let now = self.setup.clock.now();
+        let store = Arc::clone(&self.setup.store);
+        let layout = layout.map_text(|text| self.masker.mask(text).into_owned());
+        let headers = masked_headers(&seen.headers);
+        let (method, path) = (seen.method.clone(), masked_path(&seen.path));
+        let encoding = RecordedBody { spec, layout, method, path, headers };
+        // Plain names and numbers; should it fail nevertheless, nothing reads back as an encoding.
+        let text = serde_json::to_string(&encoding).unwrap_or_default();
+        let spec = encoding.spec;
+        let conversation = &mut self.conversations[index];
+        for message in conversation.new_messages(&segments) {
+            match store.append(&conversation.id, &message).await {
+                // Two requests at once may bring the same message.
+                Ok(()) | Err(StoreError::MessageIdTaken { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let tools = ToolSet::new(Vec::new(), &O200k);
+        let request = Request { segments, tools, max_output_tokens: None, cache_key: None };
+        let at = now.duration_since(self.began).unsigned_abs();
+        let comparison = conversation.past.take(&request, &spec, Duration::from_millis(at.as_millis() as u64));
+        let cause = comparison.broken.as_ref().and_then(|broken| serde_json::to_value(broken.cause).ok());
+        let cause = cause.and_then(|cause| cause.as_str().map(str::to_owned));
+        let (api, encoding) = (seen.api, Some(text.into()));
+        let sent = SentRequest { model: spec.full_name(), api, request: Arc::new(request), encoding, cause };
+        let number = store.log_request(&conversation.id, sent).await?;
+        let (id, is_side, round) = (conversation.id.clone(), conversation.is_side, conversation.rounds);
+        Ok(OpenExchange { conversation: id, number, is_side, spec, comparison, round })
+    }
+
+    async fn reply(&mut self, seen: SeenReply) -> Result<Option<ProxyEvent>, String> {
+        let Some(open) = self.open.remove(&seen.exchange) else { return Ok(None) };
+        let text = text_of(&seen.headers, &seen.body);
+        let reply = text.as_deref().map(reply::read).unwrap_or_default();
+        let kept = self.keep(&open, &seen, text, &reply).await.map_err(|error| error.to_string());
+        let billed = reply.usage;
+        let append_only = append_only(&open.comparison, billed, &open.spec);
+        let price = open.spec.price.filter(|_| billed.is_some());
+        let explanation = RequestExplanation {
+            conversation: open.conversation,
+            number: open.number,
+            is_side: open.is_side,
+            model: open.spec.full_name(),
+            status: seen.status,
+            complete: reply.complete,
+            tokens: open.comparison.tokens,
+            broken: open.comparison.broken,
+            predicted: open.comparison.predicted,
+            billed,
+            cost: price.zip(billed).map(|(price, usage)| price.cost(usage).total),
+            append_only_cost: price.map(|price| price.cost(append_only).total),
+            append_only_uncached: append_only.input + append_only.cache_write,
+        };
+        kept.map(|()| Some(ProxyEvent::Explained(Box::new(explanation))))
+    }
+
+    async fn keep(
+        &mut self,
+        open: &OpenExchange,
+        seen: &SeenReply,
+        text: Result<String, String>,
+        reply: &RecordedReply,
+    ) -> Result<(), StoreError> {
+        let (body, is_base64) = match text {
+            Ok(text) => (self.masker.mask(&text).into_owned(), false),
+            Err(_) => (base64::engine::general_purpose::STANDARD.encode(seen.body.bytes()), true),
+        };
+        let exchange = RecordedExchange {
+            status: seen.status,
+            headers: masked_headers(&seen.headers),
+            body,
+            is_base64,
+            is_whole: seen.body.is_whole,
+            milliseconds: seen.elapsed.as_millis() as u64,
+        };
+        let (store, id) = (&self.setup.store, &open.conversation);
+        store.set_state(id, &exchange_key(open.number), json!(exchange)).await?;
+        if !(200..300).contains(&seen.status) || reply.parts.is_empty() {
+            return Ok(());
+        }
+        let message = self.message(open, seen, reply);
+        if let Some(conversation) = self.conversations.iter_mut().find(|one| one.id == *id) {
+            conversation.answered();
+        }
+        store.append(id, &message).await
+    }
+
+    /// The reply as a message of the dialogue.
+    fn message(&self, open: &OpenExchange, seen: &SeenReply, reply: &RecordedReply) -> Message {
+        let mut hasher = Hasher::default();
+        hasher.update(open.conversation.as_str().as_bytes()).update(&open.number.to_le_bytes());
+        let id = MessageId::derived(hasher.finish());
+        let usage = reply.usage.unwrap_or_default();
+        let cost = open.spec.price.map(|price| price.cost(usage));
+        let mut message =
+            Message::new(id, Role::Assistant, masked_parts(&self.masker, &reply.parts), self.setup.clock.now());
+        let mut made = LlmMetadata::new(open.spec.full_name(), open.round, usage, cost);
+        made.duration_ms = Some(seen.elapsed.as_millis() as u64);
+        made.time_to_first_token_ms = seen.first_byte.map(|first| first.as_millis() as u64);
+        message.llm_metadata = Some(made);
+        message
+    }
+
+    /// Takes note of the keys of a request, which must not be stored wherever they occur.
+    fn learn(&mut self, headers: &[(String, String)], path: &str) {
+        let secret = headers.iter().filter(|(name, _)| is_secret_header(name));
+        let values = secret.map(|(_, value)| value.strip_prefix("Bearer ").unwrap_or(value).to_owned());
+        let new: Vec<_> =
+            values.chain(secret_query(path)).filter(|value| !self.setup.secrets.contains(value)).collect();
+        if !new.is_empty() {
+            self.setup.secrets.extend(new);
+            self.masker = Masker::knowing(&self.setup.secrets);
+            self.entries = EntryCache::default();
+        }
+    }
+
+    /// What is known of the model: of the provider at this upstream, else of the API's own.
+    fn spec(&self, seen: &SeenRequest, model: Option<&str>) -> ModelSpec {
+        let model = model.or_else(|| model_in_path(&seen.path)).unwrap_or("unknown");
+        let catalogue = &self.setup.catalogue;
+        let is_there =
+            |url: &str| url.split("//").nth(1).and_then(|rest| rest.split('/').next()) == Some(&seen.upstream);
+        let at_upstream = catalogue.providers().find(|(_, provider)| is_there(&provider.base_url));
+        let own = match seen.api {
+            Api::OpenaiChat | Api::OpenaiResponses => "openai",
+            Api::Anthropic => "anthropic",
+            Api::Gemini => "gemini",
+        };
+        let provider = at_upstream.map_or(own, |(name, _)| name);
+        let found = catalogue.resolve(&format!("{provider}/{model}")).map(|declared| declared.spec);
+        let unknown = || ModelSpec {
+            provider: provider.to_owned(),
+            name: model.to_owned(),
+            api: seen.api,
+            context_window: ModelSpec::DEFAULT_WINDOW,
+            max_output_tokens: None,
+            price: None,
+            cache: haft_types::CacheRule::default(),
+            tool_protocol: haft_types::ToolProtocol::default(),
+            capabilities: haft_types::Capabilities::default(),
+            tokenizer_factor: 1.0,
+        };
+        ModelSpec { api: seen.api, ..found.unwrap_or_else(|_| unknown()) }
+    }
+}
+
+/// The text of a body.
+fn text_of(headers: &[(String, String)], body: &CapturedBody) -> Result<String, String> {
+    if body.is_too_large {
+        return Err("there is too much to be recorded at once".to_owned());
+    }
+    if body.is_empty() {
+        return Ok(String::new());
+    }
+    let bytes = body.bytes();
+    let encoding = header(headers, "content-encoding");
+    let text = decoded(encoding, &bytes).ok_or_else(|| format!("`{}` is not read", encoding.unwrap_or_default()))?;
+    String::from_utf8(text.into_owned()).map_err(|_| "a body is not text".to_owned())
+}
+
+fn masked_parts(masker: &Masker, parts: &[Part]) -> Vec<Part> {
+    let mut parts = parts.to_vec();
+    for part in &mut parts {
+        let text = match part {
+            Part::Text { text, .. } => text,
+            Part::Thinking(thinking) => &mut thinking.text,
+            Part::ToolCall(call) => &mut call.arguments,
+            Part::ToolResult(_) | Part::Image(_) => continue,
+        };
+        *text = masker.mask(text).into_owned();
+    }
+    parts
+}
+
+fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    headers.iter().find(|(one, _)| one.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+}
+
+const MASKED: &str = "[masked]";
+
+/// Whether a header holds a key, by its name.
+fn is_secret_header(name: &str) -> bool {
+    const SECRET: [&str; 4] = ["authorization", "api-key", "cookie", "token"];
+    let name = name.to_ascii_lowercase();
+    SECRET.iter().any(|secret| name.contains(secret)) && !name.ends_with("-tokens")
+}
+
+fn masked_headers(headers: &[(String, String)]) -> Vec<(String, String)> {
+    let pair = |(name, value): &(String, String)| {
+        let value = if is_secret_header(name) { MASKED } else { value };
+        (name.clone(), value.to_owned())
+    };
+    headers.iter().map(pair).collect()
+}
+
+/// Whether a parameter of a query holds a key, by its name.
+fn is_secret_parameter(name: &str) -> bool {
+    matches!(name.to_ascii_lowercase().as_str(), "key" | "api_key" | "apikey" | "api-key" | "token" | "access_token")
+}
+
+fn secret_query(path: &str) -> Vec<String> {
+    let query = path.split_once('?').map_or("", |(_, query)| query);
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.filter(|(name, _)| is_secret_parameter(name)).map(|(_, value)| value.to_owned()).collect()
+}
+
+/// A path with the keys of its query masked.
+pub(crate) fn masked_path(path: &str) -> String {
+    let Some((path, query)) = path.split_once('?') else { return path.to_owned() };
+    let pair = |pair: &str| match pair.split_once('=') {
+        Some((name, _)) if is_secret_parameter(name) => format!("{name}={MASKED}"),
+        _ => pair.to_owned(),
+    };
+    format!("{path}?{}", query.split('&').map(pair).collect::<Vec<_>>().join("&"))
+}
+
+/// The hash that stands for one occurrence of a text.
+fn occurrence_hash(kind: SegmentKind, text: &ContentHash, occurrence: u32) -> ContentHash {
+    Hasher::default().update(&[kind as u8]).update(&text.0).update(&occurrence.to_le_bytes()).finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_masked_wherever_they_are_sent() {
+        let names = ["Authorization", "x-api-key", "api-key", "X-Goog-Api-Key", "cookie", "set-cookie", "x-auth-token"];
+        for name in names {
+            let masked = masked_headers(&[(name.to_owned(), "secret".to_owned())]);
+            assert_eq!(masked[0].1, MASKED, "{name}");
+        }
+        for name in ["content-type", "anthropic-version", "anthropic-ratelimit-input-tokens"] {
+            assert_eq!(masked_headers(&[(name.to_owned(), "x".to_owned())])[0].1, "x", "{name}");
+        }
+        assert_eq!(masked_path("/v1beta/models/m:x?alt=sse&key=AIza"), "/v1beta/models/m:x?alt=sse&key=[masked]");
+        assert_eq!(masked_path("/v1?API_KEY=1&x"), "/v1?API_KEY=[masked]&x");
+        assert_eq!(masked_path("/v1/keys"), "/v1/keys");
+        assert_eq!(secret_query("/x?a=1&key=k1&access_token=k2"), ["k1", "k2"]);
+    }
+}

@@ -1,0 +1,255 @@
+//! `haft proxy`: records and explains what any agent sends to its model.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Command, ExitStatus};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use clap::Args;
+use haft_agent::{RandomIds, WallClock};
+use haft_proxy::{ProxyEvent, Recorder, RecorderSetup, RequestExplanation, Upstreams, serve};
+use haft_text::grouped;
+use haft_types::{Api, Usage};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+use crate::commands::configuration;
+use crate::commands::options::Common;
+use crate::exit::{ProcessExit, usage_error};
+use crate::{output, wiring};
+
+#[derive(Debug, Args)]
+pub(crate) struct ProxyArgs {
+    /// Where requests go; each API's own provider when absent.
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream: Option<String>,
+
+    /// The port on 127.0.0.1 to listen on; 0 chooses a free one. With a command the default is 0.
+    #[arg(long, value_name = "N")]
+    pub(crate) port: Option<u16>,
+
+    /// An agent to run through the proxy, with its base URL variables set.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// The port people write into configuration files.
+const PORT: u16 = 8108;
+
+pub(crate) fn run(args: &ProxyArgs) -> anyhow::Result<ProcessExit> {
+    let upstreams = upstreams(args)?;
+    let (places, loaded) = configuration(&args.common)?;
+    let setup = RecorderSetup {
+        store: wiring::open_store(&places, &loaded.config)?,
+        catalogue: haft_agent::catalogue(&loaded.config)?,
+        secrets: wiring::environment().secret_values(),
+        clock: Arc::new(WallClock),
+        ids: Arc::new(RandomIds),
+    };
+    let lines = ExplanationLines::new(!args.command.is_empty());
+    // Traffic must not wait for the recorder, which counts and masks.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(3).enable_all().build()?;
+    let ended = runtime.block_on(async {
+        let port = args.port.unwrap_or(if args.command.is_empty() { PORT } else { 0 });
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.map_err(|error| usage_error(text!("proxy-cannot-listen", address, error)))?;
+        let address = listener.local_addr()?;
+        if args.command.is_empty() {
+            output::print(&format!("{}\n", text!("proxy-listening", address)))?;
+        }
+        let (traffic, received) = mpsc::unbounded_channel();
+        let said = lines.clone();
+        let recorder = tokio::spawn(Recorder::new(setup).run(received, move |event| said.take(&event)));
+        let mut ended = Ok(ProcessExit::Completed);
+        serve(listener, upstreams, traffic, async { ended = end(args, address).await }).await?;
+        recorder.await?;
+        ended
+    });
+    runtime.shutdown_background();
+    lines.finish();
+    ended
+}
+
+/// Where requests go: what is asked for, else where the agent would have sent them without the proxy.
+fn upstreams(args: &ProxyArgs) -> anyhow::Result<Upstreams> {
+    let variable = |api| match api {
+        Api::OpenaiChat | Api::OpenaiResponses => "OPENAI_BASE_URL",
+        Api::Anthropic => "ANTHROPIC_BASE_URL",
+        Api::Gemini => "GOOGLE_GEMINI_BASE_URL",
+    };
+    let set = |api| wiring::environment().word(variable(api));
+    Upstreams::new(args.upstream.as_deref(), set).map_err(|error| usage_error(error.to_string()))
+}
+
+/// Waits for the command, or for the user to end the proxy.
+async fn end(args: &ProxyArgs, address: SocketAddr) -> anyhow::Result<ProcessExit> {
+    let Some((program, rest)) = args.command.split_first() else {
+        // Where signals cannot be waited for, the system's own way to end a program is left.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        return Ok(ProcessExit::Completed);
+    };
+    let mut command = Command::new(program);
+    command.args(codex_arguments(program, address)).args(rest).envs(variables(address));
+    let mut child = command
+        .spawn()
+        .map_err(|error| usage_error(text!("proxy-cannot-start", program = program.display(), error)))?;
+    // A key that interrupts is the agent's: it goes to both, and the proxy stays until the agent has ended.
+    let ignored = tokio::spawn(async { while tokio::signal::ctrl_c().await.is_ok() {} });
+    let status: ExitStatus = tokio::task::spawn_blocking(move || child.wait()).await??;
+    ignored.abort();
+    Ok(if status.success() { ProcessExit::Completed } else { ProcessExit::Failed })
+}
+
+/// The variables by which agents are pointed at a server.
+fn variables(address: SocketAddr) -> [(&'static str, String); 9] {
+    let (root, v1) = (format!("http://{address}"), format!("http://{address}/v1"));
+    [
+        ("ANTHROPIC_BASE_URL", root.clone()),
+        ("ANTHROPIC_API_BASE", root.clone()),
+        ("ANTHROPIC_HOST", root.clone()),
+        ("OPENAI_BASE_URL", v1.clone()),
+        ("OPENAI_API_BASE", v1),
+        ("OPENAI_HOST", root.clone()),
+        ("GOOGLE_GEMINI_BASE_URL", root.clone()),
+        ("GEMINI_API_BASE", root.clone()),
+        ("HAFT_PROXY", root),
+    ]
+}
+
+/// codex reads its base URL from the configuration alone.
+fn codex_arguments(program: &std::ffi::OsStr, address: SocketAddr) -> Vec<String> {
+    let is_codex = std::path::Path::new(program).file_stem().is_some_and(|name| name == "codex");
+    if is_codex { vec!["-c".to_owned(), format!("openai_base_url=\"http://{address}/v1\"")] } else { Vec::new() }
+}
+
+/// One line a request. While an agent has the terminal they wait for its end.
+#[derive(Clone)]
+struct ExplanationLines {
+    held: Option<Arc<Mutex<String>>>,
+    total: Arc<Mutex<RunTotal>>,
+}
+
+/// What a run of the proxy has seen.
+#[derive(Default)]
+struct RunTotal {
+    requests: u64,
+    breaks: u64,
+    uncached: u64,
+    append_only_uncached: u64,
+    cost: f64,
+    append_only_cost: f64,
+}
+
+impl ExplanationLines {
+    fn new(has_command: bool) -> Self {
+        let held = (has_command && std::io::stderr().is_terminal()).then(Arc::default);
+        Self { held, total: Arc::default() }
+    }
+
+    fn take(&self, event: &ProxyEvent) {
+        let line = match event {
+            ProxyEvent::Explained(one) => {
+                self.total.lock().unwrap_or_else(PoisonError::into_inner).add(one);
+                line(one)
+            }
+            ProxyEvent::NotRecorded { reason } => text!("proxy-not-recorded", reason),
+            ProxyEvent::Passed { method, path, status } => text!("proxy-passed", method, path, status),
+        };
+        let line = haft_text::sanitise(&line).into_owned();
+        match &self.held {
+            // Writing to a String cannot fail.
+            Some(held) => drop(writeln!(held.lock().unwrap_or_else(PoisonError::into_inner), "{line}")),
+            None => output::tell(&line),
+        }
+    }
+
+    fn finish(&self) {
+        if let Some(held) = &self.held {
+            held.lock().unwrap_or_else(PoisonError::into_inner).lines().for_each(output::tell);
+        }
+        let total = self.total.lock().unwrap_or_else(PoisonError::into_inner);
+        if total.requests > 0 {
+            output::tell(&total.text());
+        }
+    }
+}
+
+impl RunTotal {
+    fn add(&mut self, one: &RequestExplanation) {
+        self.requests += 1;
+        self.breaks += u64::from(one.broken.is_some());
+        if let Some(usage) = one.billed {
+            self.uncached += usage.input + usage.cache_write;
+            self.append_only_uncached += one.append_only_uncached;
+        }
+        self.cost += one.cost.unwrap_or_default();
+        self.append_only_cost += one.append_only_cost.unwrap_or_default();
+    }
+
+    fn text(&self) -> String {
+        let ratio = self.uncached as f64 / self.append_only_uncached.max(1) as f64;
+        text!(
+            "proxy-total",
+            requests = self.requests,
+            breaks = self.breaks,
+            uncached = grouped(self.uncached),
+            append_only = grouped(self.append_only_uncached),
+            ratio = format_args!("{ratio:.2}"),
+            cost = format_args!("${:.4}", self.cost),
+            append_only_cost = format_args!("${:.4}", self.append_only_cost)
+        )
+    }
+}
+
+fn line(one: &RequestExplanation) -> String {
+    let how = match &one.broken {
+        None if one.number == 1 => text!("proxy-first").to_owned(),
+        None => text!("proxy-extends").to_owned(),
+        Some(broken) => text!(
+            "proxy-breaks",
+            at = broken.kept + 1,
+            segments = broken.segments,
+            owner = broken.owner,
+            cause = broken.cause
+        ),
+    };
+    let read = |usage: Usage| grouped(usage.cached_input);
+    let billed = match one.billed {
+        Some(usage) => text!("proxy-billed", cached = read(usage), input = grouped(usage.all_input())),
+        None => text!("proxy-not-billed").to_owned(),
+    };
+    let cost = match one.cost.zip(one.append_only_cost) {
+        Some((cost, ideal)) => {
+            text!("proxy-cost", cost = format_args!("${cost:.4}"), append_only = format_args!("${ideal:.4}"))
+        }
+        None => text!("proxy-no-price").to_owned(),
+    };
+    let mut line = text!(
+        "proxy-request",
+        conversation = one.conversation.short(),
+        number = one.number,
+        model = one.model,
+        tokens = grouped(one.tokens),
+        how,
+        predicted = read(one.predicted),
+        billed,
+        cost
+    );
+    if one.is_side {
+        line.push_str(text!("proxy-side"));
+    }
+    if one.status != 200 {
+        line.push_str(&text!("proxy-status", status = one.status));
+    } else if !one.complete {
+        line.push_str(text!("proxy-cut"));
+    }
+    line
+}
