@@ -78,7 +78,7 @@ async fn what_would_fail_has_no_preview() {
         (&multi_edit::tool(), json!({"edits": [{"path": "a.txt", "old_string": "four", "new_string": "x"}]})),
         (&edit_file::tool(), json!({"path": "a.txt", "old_text": "four", "new_text": "x"})),
         (&replace_in_file::tool(), json!({"path": "a.txt", "diff": diff})),
-        (&apply_patch::tool(), json!({"patch": patch})),
+        (&haft_changes::apply_patch(), json!({"patch": patch})),
         (&write_to_file::tool(), json!({"path": "a.txt", "content": "x", "mode": "0777"})),
         (&write_to_file::tool(), json!({"path": "unread.txt", "content": "y"})),
     ];
