@@ -50,16 +50,9 @@ fn decoded(text: &str) -> String {
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
         let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        match digits.filter(|_| first == b'%').and_then(|two| u8::from_str_radix(two, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
+        let byte = digits.filter(|_| first == b'%').and_then(|two| u8::from_str_radix(two, 16).ok());
+        bytes.push(byte.unwrap_or(first));
+        rest = if byte.is_some() { &after[2..] } else { after };
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
