@@ -79,6 +79,7 @@ mod stored_home;
 mod stream;
 mod surface;
 mod terminal;
+mod terminal_choices;
 mod terminal_commands;
 mod terminal_kept;
 mod terminal_plain;
