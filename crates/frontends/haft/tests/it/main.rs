@@ -87,6 +87,7 @@ mod terminal_setup;
 mod terminal_text;
 mod terminal_waiting;
 mod text_protocols;
+mod translations;
 mod turns;
 mod undo;
 #[cfg(feature = "web")]
