@@ -369,7 +369,7 @@ fn words_stay_whole_in_the_input() {
     let mut terminal = Terminal::start(&rig, &[], (30, 12));
     terminal.until_text("> ");
     terminal.press("please explain everything carefully");
-    terminal.until_text("> please explain everything\n  carefully");
+    terminal.until_text("> please explain everything \n  carefully");
     terminal.press("\u{3}");
     leave(terminal);
 }

@@ -16,6 +16,8 @@ use crate::line::{StyledLine, TextStyle};
 use crate::markdown;
 use crate::wrap::{hang, wrap};
 
+/// So much of an id names a conversation.
+const ID_CHARS: usize = 8;
 /// The notice of a request that another model answers.
 const MODEL_SWITCHED: &str = "model_switched";
 
@@ -29,7 +31,7 @@ impl App {
         }
         match &event.body {
             EventBody::Conversation { model, sandbox, .. } => {
-                self.conversation = Some(event.conversation_id.to_string());
+                self.conversation = Some(event.conversation_id.as_str().chars().take(ID_CHARS).collect());
                 self.status.model.clone_from(model);
                 self.status.sandbox = sandbox.as_ref().map(|status| status.layer);
             }
