@@ -72,6 +72,7 @@ mod rig;
 mod running;
 mod sandbox;
 mod secrets;
+mod serve;
 mod small_models;
 mod small_window;
 mod stored_home;
