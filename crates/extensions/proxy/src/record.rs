@@ -455,6 +455,7 @@ impl Recorder {
             cache: haft_types::CacheRule::default(),
             tool_protocol: haft_types::ToolProtocol::default(),
             capabilities: haft_types::Capabilities::default(),
+            profile: haft_types::ModelProfile::Full,
             tokenizer_factor: 1.0,
         };
         ModelSpec { api: seen.api, ..found.unwrap_or_else(|_| unknown()) }

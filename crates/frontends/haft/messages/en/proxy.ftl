@@ -27,4 +27,4 @@ proxy-total = { $requests ->
  }, { $breaks ->
     [one] 1 break
    *[other] { $breaks } breaks
- }; { $uncached } input tokens not read from the cache, an append-only client { $append_only } (ratio { $ratio }); { $cost }, append-only { $append_only_cost }
+ }; { $uncached } input tokens not read from the cache, an append-only client { $append_only } (ratio { $ratio }); { $cost }

@@ -72,6 +72,7 @@ mod rig;
 mod running;
 mod sandbox;
 mod secrets;
+mod serve;
 mod small_models;
 mod small_window;
 mod stored_home;
@@ -86,6 +87,7 @@ mod terminal_setup;
 mod terminal_text;
 mod terminal_waiting;
 mod text_protocols;
+mod translations;
 mod turns;
 mod undo;
 #[cfg(feature = "web")]
