@@ -56,7 +56,7 @@ pub use link::{
 };
 pub use picker::{PickerAction, PickerList, PickerRow};
 pub use plain::run_plain;
-pub use run::{EditText, Ended, HostActions, TuiError, run};
+pub use run::{EditText, Ended, HostActions, ReadFile, TuiError, run};
 pub use screen::{Palette, TerminalScreen};
 
 /// How long a question stands before it can be answered: what was typed sooner was typed before anybody could have read it.

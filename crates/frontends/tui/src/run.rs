@@ -53,12 +53,15 @@ pub enum Ended {
 /// Opens the user's editor on a text, in a file whose name ends so, and gives what became of it, or why that was not possible.
 pub type EditText = Box<dyn Fn(&str, &str) -> Result<String, String> + Send>;
 
+/// Gives the text of a file; none where it has none.
+pub type ReadFile = Box<dyn Fn(&str) -> Option<String> + Send>;
+
 /// Actions that need files and programs; the program that embeds the interface provides them.
 pub struct HostActions {
     /// Opens the user's editor, which has the terminal meanwhile.
     pub edit: EditText,
     /// Reads a file of the project, by the path a call names; none where that is no text.
-    pub read: Box<dyn Fn(&str) -> Option<String> + Send>,
+    pub read: ReadFile,
     /// Keeps a text that was sent for the next session. Must not take long: keys wait.
     pub keep: Box<dyn Fn(&str) + Send>,
 }
