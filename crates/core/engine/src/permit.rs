@@ -151,8 +151,12 @@ impl Permit {
             (Decision::Deny, _) => Err(denied(call.tool, &verdict)),
             (Decision::Ask, Some(approver)) => {
                 let subject = match tool.preview(context, arguments).await {
-                    Some(diffs) => diffs,
-                    None => subject(&call, arguments),
+                    Ok(Some(diffs)) => diffs,
+                    // What lies outside can be looked at only once that is allowed.
+                    Err(envelope) if verdict.outside.is_empty() => {
+                        return Err(Denied { envelope, wants_person: false });
+                    }
+                    Ok(None) | Err(_) => subject(&call, arguments),
                 };
                 self.ask(approver.as_ref(), tool, arguments, subject, verdict).await
             }

@@ -203,6 +203,10 @@ impl<S: Store> Store for CachedStore<S> {
         self.store.lock(id).await
     }
 
+    async fn try_lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError> {
+        self.store.try_lock(id).await
+    }
+
     async fn append(&self, id: &ConversationId, message: &Message) -> Result<(), StoreError> {
         self.store.append(id, message).await
     }

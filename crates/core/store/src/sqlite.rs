@@ -35,7 +35,7 @@ pub use self::aside::damaged_copies;
 use self::backups::BackupThread;
 pub use self::backups::Backups;
 use self::index::IndexThread;
-use self::locks::{DatabaseUse, SqliteLocks};
+use self::locks::{AT_ONCE, DatabaseUse, SqliteLocks};
 use self::open::{Purpose, connect};
 use self::rows::MessageRow;
 use crate::config::StoreConfig;
@@ -179,7 +179,11 @@ impl Store for SqliteStore {
     }
 
     async fn lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError> {
-        Ok(WriteLock::new(self.locks.keep(id, self.clock.now()).await?))
+        Ok(WriteLock::new(self.locks.keep(id, self.clock.now(), self.locks.timeout).await?))
+    }
+
+    async fn try_lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError> {
+        Ok(WriteLock::new(self.locks.keep(id, self.clock.now(), AT_ONCE).await?))
     }
 
     async fn append(&self, id: &ConversationId, message: &Message) -> Result<(), StoreError> {

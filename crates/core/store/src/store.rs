@@ -68,6 +68,9 @@ pub trait Store: Send + Sync {
     /// single writes of those who have not; after the lock timeout it is [`StoreError::LockTimeout`], which names the holder.
     async fn lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError>;
 
+    /// The same, hardly waiting for whoever has it.
+    async fn try_lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError>;
+
     /// Appends a message. On [`StoreError::MessageIdTaken`] nothing was stored and another id is to be drawn.
     async fn append(&self, id: &ConversationId, message: &Message) -> Result<(), StoreError>;
 

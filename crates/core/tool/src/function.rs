@@ -11,12 +11,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    Access, CaseDocument, Intent, InvalidArguments, Manual, Tool, ToolContext, ToolOutput, parse_arguments, schema_of,
+    Access, CaseDocument, Foreseen, Intent, InvalidArguments, Manual, Tool, ToolContext, ToolOutput, parse_arguments,
+    schema_of,
 };
 
 type IntentOf = Box<dyn Fn(&Value) -> Intent + Send + Sync>;
 type Run<P> = Box<dyn for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, ToolOutput> + Send + Sync>;
-type Preview<P> = Box<dyn for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, Option<String>> + Send + Sync>;
+type Preview<P> = Box<dyn for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, Foreseen> + Send + Sync>;
 
 /// What is known of a tool before its function: what the model reads of it, and what its calls may do.
 ///
@@ -111,7 +112,7 @@ impl<P> FunctionTool<P> {
     #[must_use]
     pub fn previews(
         self,
-        preview: impl for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, Option<String>> + Send + Sync + 'static,
+        preview: impl for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, Foreseen> + Send + Sync + 'static,
     ) -> Self {
         Self { preview: Some(Box::new(preview)), ..self }
     }
@@ -139,9 +140,12 @@ impl<P: DeserializeOwned + Send + 'static> Tool for FunctionTool<P> {
         (self.intent)(arguments)
     }
 
-    async fn preview(&self, context: &ToolContext, arguments: &Value) -> Option<String> {
-        let preview = self.preview.as_ref()?;
-        preview(context, parse_arguments(self.name, arguments.clone()).ok()?).await
+    async fn preview(&self, context: &ToolContext, arguments: &Value) -> Foreseen {
+        let Some(preview) = &self.preview else { return Ok(None) };
+        match parse_arguments(self.name, arguments.clone()) {
+            Ok(parameters) => preview(context, parameters).await,
+            Err(error) => Err(ToolOutput::from(error).envelope),
+        }
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
@@ -193,7 +197,7 @@ mod tests {
                     }
                 })
             })
-            .previews(|_, TouchParameters { path }| Box::pin(ready(Some(format!("+++ {path}")))))
+            .previews(|_, TouchParameters { path }| Box::pin(ready(Ok(Some(format!("+++ {path}"))))))
     }
 
     fn context() -> ToolContext {
@@ -216,7 +220,7 @@ mod tests {
         assert_eq!(call("a").text, "call-1: a");
         let error = call("").error.unwrap();
         assert_eq!((error.code.as_str(), error.message.as_str()), ("invalid_path", "`path` is empty"));
-        assert_eq!(tool.preview(&context, &json!({"path": "a"})).now_or_never().unwrap().as_deref(), Some("+++ a"));
+        assert_eq!(tool.preview(&context, &json!({"path": "a"})).now_or_never().unwrap(), Ok(Some("+++ a".into())));
     }
 
     #[test]
@@ -227,7 +231,7 @@ mod tests {
             let error = output.envelope.error.unwrap();
             assert_eq!(error.code, "invalid_arguments");
             assert!(error.message.starts_with("invalid arguments for `touch`: "), "{}", error.message);
-            assert_eq!(tool.preview(&context, &arguments).now_or_never().unwrap(), None);
+            assert_eq!(tool.preview(&context, &arguments).now_or_never().unwrap().unwrap_err().error, Some(error));
             assert_eq!(tool.intent(&arguments), Intent::Nothing);
         }
         assert_eq!(tool.intent(&json!({"path": "a"})), Intent::Files(vec![FileUse::Write("a".to_owned())]));

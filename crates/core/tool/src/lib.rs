@@ -159,15 +159,19 @@ pub trait Tool: Send + Sync {
     /// before the call runs. There is no default, so that no tool can forget one.
     fn intent(&self, arguments: &Value) -> Intent;
 
-    /// What a call with these arguments would change in files, as unified diffs: whoever is asked sees it instead of the
-    /// arguments. None where the arguments say it better, or where the call would fail.
-    async fn preview(&self, _context: &ToolContext, _arguments: &Value) -> Option<String> {
-        None
+    /// What a call with these arguments would change in files: whoever is asked sees it instead of the arguments. Nobody is
+    /// asked about a call that would fail.
+    async fn preview(&self, _context: &ToolContext, _arguments: &Value) -> Foreseen {
+        Ok(None)
     }
 
     /// Runs the call. The arguments are an object that was checked to be JSON; a failure is an envelope, never a panic.
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput;
 }
+
+/// What a call would change in files, as unified diffs; none where its arguments say it better. An error is what the call would
+/// fail with.
+pub type Foreseen = Result<Option<String>, Envelope>;
 
 /// What a call gives back: the envelope for the model, and what it means for the turn.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_tool::{FunctionTool, ToolContext, ToolDefinition};
+use haft_tool::{FunctionTool, ToolContext, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
@@ -74,8 +74,8 @@ impl OnFiles for ToolDefinition {
 
 /// Adds what a tool on files would change to it.
 pub(crate) trait PreviewsFiles<P> {
-    /// The same with a function that tells, as unified diffs, what a call would change. Whoever is asked sees nothing where it
-    /// fails: the call would, too.
+    /// The same with a function that tells, as unified diffs, what a call would change. Nobody is asked where it fails: the
+    /// call would, too.
     fn previews_files(
         self,
         work: impl Fn(&FileScope, &P) -> Result<String, ToolFailure> + Send + Sync + 'static,
@@ -92,7 +92,8 @@ impl<P: Send + 'static> PreviewsFiles<P> for FunctionTool<P> {
             let work = Arc::clone(&work);
             Box::pin(async move {
                 let foreseen = off_thread(context, move |scope| work(scope, &parameters)).await;
-                foreseen.ok().filter(|diffs| !diffs.is_empty())
+                let shown = |diffs: String| Some(diffs).filter(|diffs| !diffs.is_empty());
+                foreseen.map(shown).map_err(|failure| ToolOutput::from(failure).envelope)
             })
         })
     }

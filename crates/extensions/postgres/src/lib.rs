@@ -38,7 +38,7 @@ use serde_json::Value;
 use sqlx::PgConnection;
 
 use self::failure::PostgresFailure;
-use self::locks::PostgresLocks;
+use self::locks::{AT_ONCE, PostgresLocks};
 use self::session::PostgresSession;
 
 /// What the writing thread owns.
@@ -185,7 +185,11 @@ impl Store for PostgresStore {
     }
 
     async fn lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError> {
-        Ok(WriteLock::new(self.locks.keep(id, self.clock.now()).await?))
+        Ok(WriteLock::new(self.locks.keep(id, self.clock.now(), self.locks.timeout()).await?))
+    }
+
+    async fn try_lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError> {
+        Ok(WriteLock::new(self.locks.keep(id, self.clock.now(), AT_ONCE).await?))
     }
 
     async fn append(&self, id: &ConversationId, message: &Message) -> Result<(), StoreError> {

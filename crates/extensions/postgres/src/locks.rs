@@ -20,6 +20,8 @@ use crate::session::PostgresSession;
 
 /// How often somebody who waits looks again.
 const PATIENCE: Duration = Duration::from_millis(20);
+/// How long somebody waits who hardly waits.
+pub(crate) const AT_ONCE: Duration = Duration::from_millis(250);
 
 /// The locks of one store.
 pub(crate) struct PostgresLocks {
@@ -109,6 +111,7 @@ impl PostgresLocks {
         self: &Arc<Self>,
         conversation: &ConversationId,
         now: Timestamp,
+        timeout: Duration,
     ) -> Result<KeptTerm, StoreError> {
         let started = Instant::now();
         loop {
@@ -130,8 +133,9 @@ impl PostgresLocks {
                 }
                 Err(holder) => holder,
             };
-            if started.elapsed() >= self.timeout {
-                return Err(self.timed_out(conversation, holder));
+            if started.elapsed() >= timeout {
+                let what = Locked::Conversation(conversation.clone());
+                return Err(StoreError::LockTimeout { what, holder, waited: timeout });
             }
             tokio::time::sleep(PATIENCE).await;
         }

@@ -186,7 +186,13 @@ impl Forwarder {
         let started = Instant::now();
         let (mut parts, body) = request.into_parts();
         let upstream = self.upstreams.of(&parts);
-        let Some(uri) = target(upstream, &parts.uri) else { return refused("the path cannot be passed on") };
+        if parts.headers.contains_key(UPGRADE) {
+            // Clients that would rather have a WebSocket go on over HTTP when they hear this.
+            return refused(StatusCode::UPGRADE_REQUIRED, "only HTTP/1.1 is passed on, no WebSockets");
+        }
+        let Some(uri) = target(upstream, &parts.uri) else {
+            return refused(StatusCode::BAD_GATEWAY, "the path cannot be passed on");
+        };
         let exchange = self.exchanges.fetch_add(1, Ordering::Relaxed);
         let path = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str).to_owned();
         let method = parts.method.to_string();
@@ -218,7 +224,8 @@ impl Forwarder {
                     let (first_byte, elapsed, status) = (None, started.elapsed(), 502);
                     self.send(Traffic::Reply(SeenReply { exchange, status, headers, body, first_byte, elapsed }));
                 }
-                refused(&format!("{} cannot be reached: {why}", upstream.authority().map_or("", Authority::as_str)))
+                let host = upstream.authority().map_or("", Authority::as_str);
+                refused(StatusCode::BAD_GATEWAY, &format!("{host} cannot be reached: {why}"))
             }
         }
     }
@@ -280,13 +287,13 @@ fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
 }
 
 /// What a client is told when nobody answers for the upstream, in a form that all four APIs read as an error.
-fn refused(why: &str) -> Response<ProxyBody> {
+fn refused(status: StatusCode, why: &str) -> Response<ProxyBody> {
     let message = serde_json::json!({
         "type": "error",
-        "error": { "type": "api_error", "code": 502, "message": format!("haft proxy: {why}") },
+        "error": { "type": "api_error", "code": status.as_u16(), "message": format!("haft proxy: {why}") },
     });
     let mut response = Response::new(Either::Right(Full::new(Bytes::from(message.to_string()))));
-    *response.status_mut() = StatusCode::BAD_GATEWAY;
+    *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static("application/json"));
     response
 }

@@ -39,6 +39,8 @@ use crate::commands::rag::RagArgs;
 use crate::commands::reference;
 use crate::commands::review::ReviewArgs;
 use crate::commands::sandbox::SandboxArgs;
+#[cfg(feature = "serve")]
+use crate::commands::serve::ServeArgs;
 use crate::commands::tools::ToolsArgs;
 use crate::commands::trust::TrustArgs;
 use crate::commands::useful::UsefulArgs;
@@ -47,13 +49,14 @@ use crate::commands::workflows::WorkflowsArgs;
 use crate::exit::{ProcessExit, usage_error};
 
 /// The commands of extensions, each with the feature that brings it, and whether this build has it.
-const EXTENSION_COMMANDS: [(&[&str], &str, bool); 8] = [
+const EXTENSION_COMMANDS: [(&[&str], &str, bool); 9] = [
     (&["conversations", "import"], "imports", cfg!(feature = "imports")),
     (&["context", "replay"], "lab", cfg!(feature = "lab")),
     (&["man"], "man", cfg!(feature = "man")),
     (&["mcp"], "mcp", cfg!(feature = "mcp")),
     (&["proxy"], "proxy", cfg!(feature = "proxy")),
     (&["rag"], "rag", cfg!(feature = "rag")),
+    (&["serve"], "serve", cfg!(feature = "serve")),
     (&["workflow"], "workflows", cfg!(feature = "workflows")),
     (&["workflows"], "workflows", cfg!(feature = "workflows")),
 ];
@@ -194,6 +197,8 @@ impl Cli {
             Some(CliCommand::Context(args)) => commands::context::run(args.command),
             #[cfg(feature = "proxy")]
             Some(CliCommand::Proxy(args)) => commands::proxy::run(&args),
+            #[cfg(feature = "serve")]
+            Some(CliCommand::Serve(args)) => commands::serve::run(&args),
             Some(CliCommand::Rules(args)) => commands::catalogue::run(KnowledgeKind::Rules, args.command),
             Some(CliCommand::Skills(args)) => commands::catalogue::run(KnowledgeKind::Skills, args.command),
             Some(CliCommand::Commands(args)) => commands::catalogue::run(KnowledgeKind::Commands, args.command),
@@ -291,6 +296,12 @@ pub(crate) enum CliCommand {
     /// the one before, what the cache should have read and what was billed. `docs/proxy.md` says how agents are pointed at it.
     #[cfg(feature = "proxy")]
     Proxy(ProxyArgs),
+    /// Show conversations and what was sent as a local web page.
+    ///
+    /// Conversations, their dialogue, their requests as a timeline, and each request with its segments, its body, its difference to
+    /// the one before and why; haft's own, imported and recorded ones. The page changes nothing. `docs/inspector.md` describes it.
+    #[cfg(feature = "serve")]
+    Serve(ServeArgs),
     /// Manage rules the model follows.
     ///
     /// Rules lie in `.haft/rules` of the project and in your own `rules` folder, as Markdown. The front matter says when a rule is

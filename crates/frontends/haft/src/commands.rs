@@ -38,6 +38,8 @@ pub(crate) mod reference;
 pub(crate) mod review;
 pub(crate) mod run;
 pub(crate) mod sandbox;
+#[cfg(feature = "serve")]
+pub(crate) mod serve;
 pub(crate) mod side_editor;
 pub(crate) mod slash;
 pub(crate) mod tools;

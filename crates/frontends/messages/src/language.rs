@@ -14,6 +14,14 @@ pub enum Language {
 }
 
 impl Language {
+    /// Its tag, as pages and the configuration name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::English => "en",
+            Self::Chinese => "zh-CN",
+        }
+    }
+
     /// The language for a locale such as `zh_CN.UTF-8`. Traditional Chinese gets the simplified one: it is the nearest there is.
     pub fn of_locale(locale: &str) -> Self {
         let language = locale.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
@@ -33,7 +41,7 @@ pub fn speak(language: Language) {
 }
 
 /// The language messages are shown in now.
-pub(crate) fn spoken() -> Language {
+pub fn spoken() -> Language {
     if CHINESE.load(Ordering::Relaxed) && !ENGLISH_HERE.get() { Language::Chinese } else { Language::English }
 }
 

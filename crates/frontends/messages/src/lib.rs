@@ -26,7 +26,7 @@ use std::sync::OnceLock;
 use fluent_syntax::ast::{Entry, Expression, InlineExpression, Pattern, PatternElement, Variant, VariantKey};
 use fluent_syntax::parser;
 
-pub use language::{Language, agreement, in_english, speak};
+pub use language::{Language, agreement, in_english, speak, spoken};
 
 /// One file of messages, all of whose keys begin with its name, in every language.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ pub fn filled_message(files: &'static [MessageFile], key: &'static str, argument
 
 fn find(files: &'static [MessageFile], key: &str) -> Option<&'static Message> {
     let name = key.split('-').next()?;
-    files.iter().find(|file| file.name == name)?.get(language::spoken(), key)
+    files.iter().find(|file| file.name == name)?.get(spoken(), key)
 }
 
 fn filled(pattern: &Pattern<&'static str>, arguments: &[MessageArgument<'_>]) -> String {

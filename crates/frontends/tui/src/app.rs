@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use crossterm::event::KeyEvent;
 use haft_agent::{Approval, ApprovalReply};
-use haft_types::{Event, Filled, Form, PermissionMode};
+use haft_types::{Event, Filled, Form, PermissionMode, ToolStatus};
+use serde_json::Value;
 
 use crate::approval::{ApprovalDialog, ApprovalStage};
 use crate::call::{ToolCallView, text_rows};
@@ -112,6 +113,12 @@ pub enum AppInput {
     Opened(String),
     /// What was typed has become this in the user's editor.
     Edited(String),
+    /// The call that is asked about is to run with these arguments.
+    CallEdited(Value),
+    /// It is to run as it is.
+    CallUnchanged,
+    /// Its arguments are to be edited as they are: there is no file to edit.
+    NoFile,
 }
 
 /// Something the interface wants done.
@@ -131,6 +138,8 @@ pub enum Effect {
     Keep(String),
     /// The user's editor is opened on this text; [`AppInput::Edited`] is what comes of it.
     Edit(String),
+    /// The file that this call would leave behind is opened in the user's editor; [`AppInput::CallEdited`] is what comes of it.
+    EditFile(Box<Approval>),
     /// Everything is drawn again.
     Redraw,
     /// To the shell, until it brings haft back.
@@ -176,6 +185,8 @@ pub struct App {
     /// Reasoning that is arriving.
     thinking: String,
     calls: Vec<ToolCallView>,
+    /// Ids of calls that were shown as cancelled.
+    cancelled: Vec<String>,
     /// The last call with its result, and the last thoughts, to be opened.
     last: Option<(ToolCallView, String)>,
     asking: Option<ApprovalDialog>,
@@ -246,6 +257,7 @@ impl App {
             after_words: false,
             thinking: String::new(),
             calls: Vec::new(),
+            cancelled: Vec::new(),
             last: None,
             asking: None,
             form: None,
@@ -318,6 +330,13 @@ impl App {
             AppInput::Edited(text) => {
                 self.menu = None;
                 self.editor.set(text.trim_end_matches('\n'));
+            }
+            AppInput::CallEdited(arguments) => self.answer(ApprovalReply::Changed { arguments }, &mut effects),
+            AppInput::CallUnchanged => self.answer(ApprovalReply::Once, &mut effects),
+            AppInput::NoFile => {
+                if let Some(text) = self.asking.as_ref().map(ApprovalDialog::editable) {
+                    self.begin_typing(ApprovalStage::Change, &text);
+                }
             }
             AppInput::Opened(text) => {
                 self.last_break = None;
@@ -431,8 +450,12 @@ impl App {
         self.busy = false;
         self.hint = None;
         self.end_question();
-        // A call without a result was interrupted; the engine's result says so.
-        self.calls.clear();
+        // A call without a result was interrupted: that belongs here, not where the engine says so, after the next prompt.
+        for call in std::mem::take(&mut self.calls) {
+            let rows = call.finished(ToolStatus::Error, text!("app-call-cancelled"), self.activity.now(), self.columns);
+            self.print(rows);
+            self.cancelled.push(call.id);
+        }
         if std::mem::take(&mut self.interrupted) && !self.queue.is_empty() {
             // What waited to be sent was meant for a turn that went on: it comes back to be looked at. Not before now: until the
             // turn was over, it could still become part of it.

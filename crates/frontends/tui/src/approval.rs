@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::diff;
 use crate::line::{StyledLine, TextStyle};
+use crate::proposed;
 use crate::wrap::{chop, hang, wrap};
 
 /// Rows of a reason or a choice, so that all of them fit a small terminal.
@@ -46,6 +47,8 @@ pub(crate) enum ApprovalChoice {
     Reason,
     /// The arguments are changed first, beginning with this text.
     Change(String),
+    /// What a file would hold is changed first, in the user's editor.
+    ChangeFile,
 }
 
 impl ApprovalDialog {
@@ -60,6 +63,7 @@ impl ApprovalDialog {
             'a' if !self.approval.remember.is_empty() => Some(ApprovalChoice::Answer(ApprovalReply::Always)),
             'n' => Some(ApprovalChoice::Answer(ApprovalReply::No { reason: String::new() })),
             'w' => Some(ApprovalChoice::Reason),
+            'e' if proposed::is_file_tool(&self.approval.tool) => Some(ApprovalChoice::ChangeFile),
             'e' => Some(ApprovalChoice::Change(self.editable())),
             _ => None,
         }
@@ -84,7 +88,7 @@ impl ApprovalDialog {
         self.approval.arguments.get("command").and_then(Value::as_str)
     }
 
-    fn editable(&self) -> String {
+    pub(crate) fn editable(&self) -> String {
         match self.command() {
             Some(command) => command.to_owned(),
             None => format!("{:#}", self.approval.arguments),
@@ -113,7 +117,9 @@ impl ApprovalDialog {
                 TextStyle::Warning,
             )
             .and(reveal(&whose), TextStyle::Plain);
-        let mut rows = wrap(&title, columns);
+        // What is asked about stands right above the question, however many rules there are.
+        let mut rows = self.rule_rows(columns);
+        rows.extend(wrap(&title, columns));
         let room = columns.saturating_sub(2);
         let inset = |row: StyledLine| {
             StyledLine::of("  ", TextStyle::Plain).spans().iter().chain(row.spans()).cloned().collect()
@@ -125,7 +131,7 @@ impl ApprovalDialog {
         };
         rows.extend(shown.into_iter().map(inset));
         let asked: Vec<_> = parts.iter().filter(|part| part.decision == Decision::Ask).collect();
-        if parts.len() > 1 && asked.len() < parts.len() {
+        if !asked.is_empty() && asked.len() < parts.len() {
             rows.push(StyledLine::of(format!("  {}", text!("approval-not-allowed-yet")), TextStyle::Dim));
             for part in asked {
                 rows.extend(chop(&StyledLine::of(format!("    {}", reveal(&part.command)), TextStyle::Plain), columns));
@@ -135,11 +141,20 @@ impl ApprovalDialog {
         if reason.len() > FEW {
             rows.extend(reason);
         }
-        let rules = self.rules();
-        if rules.len() > LONG_RULES {
-            rows.push(StyledLine::of(format!("  {}", text!("approval-always-allows")), TextStyle::Dim));
-            rows.extend(chop(&StyledLine::of(format!("    {rules}"), TextStyle::Plain), columns));
+        rows
+    }
+
+    /// The rules of "always", where they do not fit beside it.
+    fn rule_rows(&self, columns: usize) -> Vec<StyledLine> {
+        if self.rules().len() <= LONG_RULES {
+            return Vec::new();
         }
+        let mut rows = vec![StyledLine::of(text!("approval-always-allows"), TextStyle::Dim).cut(columns)];
+        let (first, rest) = (StyledLine::of("  ", TextStyle::Plain), StyledLine::of("    ", TextStyle::Plain));
+        let rules = self.approval.remember.iter();
+        rows.extend(
+            rules.flat_map(|rule| hang(&StyledLine::of(reveal(rule), TextStyle::Plain), &first, &rest, columns)),
+        );
         rows
     }
 
@@ -150,6 +165,29 @@ impl ApprovalDialog {
     /// What would be allowed from now on, if that can be.
     fn rules(&self) -> String {
         reveal(&self.approval.remember.join(", ")).into_owned()
+    }
+
+    /// The question in no more rows than these, as far as that is possible.
+    pub(crate) fn question_within(&self, columns: usize, room: usize) -> Vec<StyledLine> {
+        let rows = self.question(columns);
+        if rows.len() <= room || self.stage != ApprovalStage::Choose {
+            return rows;
+        }
+        let key = if self.armed { TextStyle::Accent } else { TextStyle::Dim };
+        let always = (!self.approval.remember.is_empty()).then_some(("a", text!("approval-short-always")));
+        let choices = [("y", text!("approval-short-yes"))].into_iter().chain(always).chain([
+            ("n", text!("approval-short-no")),
+            ("w", text!("approval-short-reason")),
+            ("e", text!("approval-short-edit")),
+        ]);
+        let line = choices.fold(StyledLine::empty(), |line, (c, meaning)| {
+            line.and(format!(" {c} "), key).and(meaning, TextStyle::Plain)
+        });
+        let mut short = wrap(&line, columns);
+        let reason = wrap(&self.reason(), columns);
+        let first = reason.into_iter().take(room.saturating_sub(short.len()).max(1)).collect::<Vec<_>>();
+        short.splice(0..0, first);
+        short
     }
 
     /// The question.
@@ -169,7 +207,11 @@ impl ApprovalDialog {
             ApprovalStage::Choose => {
                 choice(&mut rows, "y", text!("approval-yes").into());
                 if !self.approval.remember.is_empty() {
-                    choice(&mut rows, "a", text!("approval-always", rules = self.rules()));
+                    let (rules, count) = (self.rules(), self.approval.remember.len());
+                    let many = rules.len() > LONG_RULES && count > 1;
+                    let always =
+                        if many { text!("approval-always-many", count) } else { text!("approval-always", rules) };
+                    choice(&mut rows, "a", always);
                 }
                 choice(&mut rows, "n", text!("approval-no").into());
                 choice(&mut rows, "w", text!("approval-no-reason").into());

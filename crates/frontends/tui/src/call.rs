@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::app::elapsed;
 use crate::diff;
 use crate::line::{StyledLine, TextStyle};
-use crate::wrap::{chop, hang};
+use crate::wrap::hang;
 
 /// Rows of a result that are shown without being asked for.
 const ERROR_ROWS: usize = 6;
@@ -58,13 +58,13 @@ impl ToolCallView {
     }
 
     /// The rows of a call that has run.
-    pub(crate) fn finished(&self, status: ToolStatus, text: &str, columns: usize) -> Vec<StyledLine> {
+    pub(crate) fn finished(&self, status: ToolStatus, text: &str, now: Duration, columns: usize) -> Vec<StyledLine> {
         let mark = match status {
             ToolStatus::Success => StyledLine::of("✓ ", TextStyle::Good),
             ToolStatus::Partial => StyledLine::of("~ ", TextStyle::Warning),
             ToolStatus::Error => StyledLine::of("✗ ", TextStyle::Bad),
         };
-        let mut rows = vec![self.title(mark)];
+        let mut rows = vec![self.title(mark).and(self.measure(status, text, now), TextStyle::Dim)];
         rows.extend(match (status, self.tool.as_str()) {
             (ToolStatus::Error, "execute_command") => failed_command(text, columns),
             (ToolStatus::Error, _) => cut(&plain(text, columns, TextStyle::Bad), ERROR_ROWS, OmittedEnd::Last),
@@ -91,9 +91,30 @@ impl ToolCallView {
         rows
     }
 
+    /// What came of it, in a few words: how much was found, or how long it took.
+    fn measure(&self, status: ToolStatus, text: &str, now: Duration) -> String {
+        let lines = || text.lines().filter(|line| !line.trim().is_empty()).count();
+        let took = now.saturating_sub(self.since);
+        let said = match self.tool.as_str() {
+            _ if status == ToolStatus::Error && took < Duration::from_secs(1) => return String::new(),
+            "read_file" if status == ToolStatus::Success => text!("app-lines", count = lines()),
+            "search_files" if status == ToolStatus::Success => {
+                let hits = text.split_whitespace().next().and_then(|word| word.replace(',', "").parse().ok());
+                text!("app-hits", count = hits.unwrap_or(0_usize))
+            }
+            "list_files" | "glob" if status == ToolStatus::Success => text!("app-entries", count = lines()),
+            _ if took < Duration::from_secs(1) => return String::new(),
+            _ => format!("{:.1} s", took.as_secs_f64()),
+        };
+        format!("  {said}")
+    }
+
     fn title(&self, mark: StyledLine) -> StyledLine {
         // What a command or a path does to a terminal is shown, not done: half of it would be hidden.
         let about = haft_text::reveal(&first_line(&self.about)).into_owned();
+        if self.tool == "execute_command" && !about.is_empty() {
+            return mark.and(about, TextStyle::Strong);
+        }
         mark.and(&self.tool, TextStyle::Strong).and(" ", TextStyle::Plain).and(about, TextStyle::Plain)
     }
 }
@@ -101,6 +122,10 @@ impl ToolCallView {
 /// What a call is about, in one line.
 pub(crate) fn about(arguments: &Value) -> String {
     let Value::Object(fields) = arguments else { return String::new() };
+    let text_of = |name: &str| fields.get(name).and_then(Value::as_str);
+    if let (Some(pattern), path) = (text_of("regex").or_else(|| text_of("pattern")), text_of("path")) {
+        return path.map_or_else(|| format!("\"{pattern}\""), |path| format!("\"{pattern}\" in {path}"));
+    }
     let known = ["command", "path", "file_path", "pattern", "regex", "query", "question", "name"];
     let named: Vec<_> = known.iter().filter_map(|name| fields.get(*name)?.as_str()).collect();
     if let Some(first) = named.first() {
@@ -167,9 +192,14 @@ fn cut(rows: &[StyledLine], at_most: usize, left_out: OmittedEnd) -> Vec<StyledL
     }
 }
 
-/// Rows of text that is only looked at.
+/// Rows of text that is only looked at. Words stay whole, and what is inset stays so.
 pub(crate) fn text_rows(text: &str, style: TextStyle, columns: usize) -> Vec<StyledLine> {
-    text.lines().flat_map(|line| chop(&StyledLine::of(line, style), columns)).collect()
+    let rows = |line: &str| {
+        let text = line.trim_start_matches(' ');
+        let indent = StyledLine::of(" ".repeat((line.len() - text.len()).min(columns / 2)), TextStyle::Plain);
+        hang(&StyledLine::of(text, style), &indent, &indent, columns)
+    };
+    text.lines().flat_map(rows).collect()
 }
 
 #[cfg(test)]
@@ -188,19 +218,21 @@ mod tests {
 
     #[test]
     fn one_row_unless_there_is_something_to_see() {
-        let rows = call("read_file", "src/main.rs").finished(ToolStatus::Success, "1\tfn main() {}", 40);
-        assert_eq!(shown(&rows), ["✓ read_file src/main.rs"]);
-        let rows = call("execute_command", "make").finished(ToolStatus::Success, &"line\n".repeat(8), 50);
+        let rows =
+            call("read_file", "src/main.rs").finished(ToolStatus::Success, "1\tfn main() {}", Duration::ZERO, 40);
+        assert_eq!(shown(&rows), ["✓ read_file src/main.rs  1 line"]);
+        let rows =
+            call("execute_command", "make").finished(ToolStatus::Success, &"line\n".repeat(8), Duration::ZERO, 50);
         assert_eq!(rows.len(), 7);
         assert_eq!(rows[1].plain(), "  … 3 more rows; Ctrl-O shows all");
-        let rows = call("read_file", "x").finished(ToolStatus::Error, "there is no file `x`", 40);
+        let rows = call("read_file", "x").finished(ToolStatus::Error, "there is no file `x`", Duration::ZERO, 40);
         assert_eq!(shown(&rows), ["✗ read_file x", "  there is no file `x`"]);
     }
 
     #[test]
     fn a_change_is_shown_as_one() {
         let text = "Changed a.rs.\n\n--- a.rs\n+++ a.rs\n@@ -1 +1 @@\n-old\n+new\n";
-        let rows = call("replace_in_file", "a.rs").finished(ToolStatus::Success, text, 40);
+        let rows = call("replace_in_file", "a.rs").finished(ToolStatus::Success, text, Duration::ZERO, 40);
         assert_eq!(shown(&rows)[1..], ["  --- a.rs", "  +++ a.rs", "  @@ -1 +1 @@", "  -old", "  +new"]);
     }
 
@@ -211,7 +243,8 @@ mod tests {
             ToolCallView { progress: hostile.into(), ..call("execute_command", hostile) }.running(Duration::ZERO, 40);
         assert!(running.width() <= 40);
         assert!(running.plain().contains("a␛[1A␛[2K …"), "{}", running.plain());
-        let rows = call("execute_command", hostile).finished(ToolStatus::Error, &"x".repeat(1_000_000), 40);
+        let rows =
+            call("execute_command", hostile).finished(ToolStatus::Error, &"x".repeat(1_000_000), Duration::ZERO, 40);
         assert!(rows.len() <= ERROR_ROWS + 2);
         assert!(rows.iter().chain([&running]).all(|row| !row.plain().contains(char::is_control)));
     }

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
-/// How many are offered.
-const OFFERED: usize = 6;
+/// How many paths are offered.
+const OFFERED: usize = 50;
 
 /// What is offered, best first, and which of it is chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,13 @@ pub(crate) struct CompletionItem {
 pub(crate) enum MenuMove {
     Up,
     Down,
+    /// A page further, up to the first or the last.
+    PageUp,
+    PageDown,
 }
+
+/// Items a page key moves over.
+const PAGE: usize = 6;
 
 impl CompletionMenu {
     pub(crate) fn step(&mut self, step: MenuMove) {
@@ -37,6 +43,8 @@ impl CompletionMenu {
         self.chosen = match step {
             MenuMove::Up => self.chosen + count - 1,
             MenuMove::Down => self.chosen + 1,
+            MenuMove::PageUp => self.chosen.saturating_sub(PAGE),
+            MenuMove::PageDown => (self.chosen + PAGE).min(count - 1),
         } % count;
     }
 
@@ -55,7 +63,7 @@ pub(crate) fn commands<'a>(
     let ranked = names.filter_map(|name| Some((rank(&typed, name)?, Reverse(used(name)), name.len(), name)));
     let mut found: Vec<_> = ranked.collect();
     found.sort_unstable();
-    found.into_iter().take(OFFERED).map(|(_, _, _, name)| name).collect()
+    found.into_iter().map(|(_, _, _, name)| name).collect()
 }
 
 /// The paths that a few of their letters may mean, best first; those that have the letters in one piece before the others.

@@ -5,6 +5,8 @@
 
 mod vim;
 
+use std::ops::Range;
+
 use crossterm::event::KeyEvent;
 use haft_text::{sanitise, width};
 use unicode_segmentation::UnicodeSegmentation;
@@ -251,44 +253,23 @@ impl Editor {
         self.insert(with);
     }
 
-    /// The rows to draw, no more than asked: those around the cursor.
+    /// The rows to draw, no more than asked: those around the cursor. Words stay whole where they can.
     pub(crate) fn view(&self, prompt: &str, columns: usize, at_most: usize) -> EditorView {
         let front = width(prompt);
         let room = columns.saturating_sub(front + 1).max(NARROWEST);
-        let mut rows = vec![(String::new(), 0)];
-        let (mut row, mut column) = (0, 0);
-        let mut at = 0;
-        for piece in self.text.graphemes(true) {
-            if at == self.cursor {
-                (row, column) = (rows.len() - 1, rows.last().map_or(0, |last| last.1));
-            }
-            at += piece.len();
-            if piece == "\n" {
-                rows.push((String::new(), 0));
-                continue;
-            }
-            let shown = self.shown(piece);
-            let wide = width(&shown);
-            if rows.last().is_some_and(|last| last.1 + wide > room && last.1 > 0) {
-                rows.push((String::new(), 0));
-                if at - piece.len() == self.cursor {
-                    (row, column) = (rows.len() - 1, 0);
-                }
-            }
-            if let Some(last) = rows.last_mut() {
-                last.0.push_str(&shown);
-                last.1 += wide;
-            }
-        }
-        if at == self.cursor {
-            (row, column) = (rows.len() - 1, rows.last().map_or(0, |last| last.1));
-        }
+        let cells: Vec<_> = self.text.grapheme_indices(true).map(|(at, piece)| (at, self.shown(piece))).collect();
+        let rows = word_rows(&cells, room);
+        let cursor = cells.iter().position(|cell| cell.0 >= self.cursor).unwrap_or(cells.len());
+        let row = rows.iter().rposition(|row| row.start <= cursor).unwrap_or(0);
+        let wide = |cells: &[(usize, String)]| cells.iter().map(|cell| width(&cell.1)).sum::<usize>();
+        let column = wide(&cells[rows[row].start..cursor.min(rows[row].end)]);
         let first = row.saturating_sub(at_most.max(1) - 1);
-        let line = |(number, (text, _)): (usize, (String, usize))| {
+        let line = |(number, row): (usize, &Range<usize>)| {
             let front_text = if number == 0 { prompt.to_owned() } else { " ".repeat(front) };
+            let text: String = cells[row.clone()].iter().map(|cell| cell.1.as_str()).collect();
             StyledLine::of(front_text, TextStyle::Accent).and(text, TextStyle::Plain).cut(columns)
         };
-        let rows = rows.into_iter().enumerate().skip(first).take(at_most.max(1)).map(line).collect();
+        let rows = rows.iter().enumerate().skip(first).take(at_most.max(1)).map(line).collect();
         EditorView { rows, row: row - first, column: front + column.min(room) }
     }
 
@@ -299,6 +280,7 @@ impl Editor {
                 0 | 1 => text!("app-pasted-characters", count = paste.chars().count()),
                 lines => text!("app-pasted-lines", lines),
             },
+            None if c == '\n' => "\n".to_owned(),
             // Drawing cleans: the width must be that of what is drawn.
             None => StyledLine::of(piece, TextStyle::Plain).plain(),
         }
@@ -374,6 +356,36 @@ impl Editor {
         let line = &self.text[from..to];
         line.grapheme_indices(true).nth(column).map_or(to, |(at, _)| from + at)
     }
+}
+
+/// Where rows of this many columns begin and end, in cells; line breaks are in none of them.
+fn word_rows(cells: &[(usize, String)], room: usize) -> Vec<Range<usize>> {
+    let mut rows = Vec::new();
+    let (mut start, mut used) = (0, 0);
+    // Behind the last blank of the row.
+    let mut chance = None;
+    for (at, (_, text)) in cells.iter().enumerate() {
+        if text == "\n" {
+            rows.push(start..at);
+            (start, used, chance) = (at + 1, 0, None);
+            continue;
+        }
+        let wide = width(text);
+        // A blank may stand in the last column, which is the cursor's.
+        let fits = used + wide <= room || text == " " && used == room;
+        if !fits && at > start {
+            let end = chance.take().filter(|_| text != " ").unwrap_or(at);
+            rows.push(start..end);
+            start = end;
+            used = cells[start..at].iter().map(|cell| width(&cell.1)).sum();
+        }
+        used += wide;
+        if text == " " {
+            chance = Some(at + 1);
+        }
+    }
+    rows.push(start..cells.len());
+    rows
 }
 
 #[cfg(test)]
@@ -459,7 +471,7 @@ mod tests {
         let view = editor.view("> ", 14, 9);
         assert_eq!(
             view.rows.iter().map(StyledLine::plain).collect::<Vec<_>>(),
-            ["> 日本語 text", "   that is lo", "  ng", "  second"]
+            ["> 日本語 text ", "  that is ", "  long", "  second"]
         );
         assert_eq!((view.row, view.column), (3, 8));
         editor.up();
@@ -467,6 +479,8 @@ mod tests {
         editor.right();
         let view = editor.view("> ", 14, 2);
         assert_eq!((view.rows.len(), view.row, view.column), (2, 0, 4));
+        let rows: Vec<_> = typed("abcdefghijklmnop qr").view("> ", 14, 9).rows.iter().map(StyledLine::plain).collect();
+        assert_eq!(rows, ["> abcdefghijk", "  lmnop qr"], "a word that is too long is broken");
     }
 
     proptest! {

@@ -34,6 +34,7 @@ mod link;
 mod markdown;
 mod picker;
 mod plain;
+mod proposed;
 mod run;
 mod screen;
 mod status;

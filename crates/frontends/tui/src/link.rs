@@ -86,6 +86,10 @@ pub enum Operation {
     New,
     /// Another conversation, by id or name.
     Resume(String),
+    /// A copy of another conversation, by id or name.
+    Fork(String),
+    /// Another conversation, by id, as soon as nobody else has it open.
+    Await(String),
     /// A list to choose from.
     Offer(ListRequest),
     /// Back to before this message of the user's.

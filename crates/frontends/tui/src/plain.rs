@@ -294,6 +294,11 @@ impl PlainDriver {
                 };
                 let mut chars = line.chars();
                 let choice = chars.next().and_then(|c| asking.choice(c));
+                // Two would read the same keys: a file is edited as the call says it.
+                let choice = choice.map(|choice| match choice {
+                    ApprovalChoice::ChangeFile => ApprovalChoice::Change(asking.editable()),
+                    other => other,
+                });
                 let rest = chars.as_str();
                 match choice {
                     Some(ApprovalChoice::Answer(given)) if rest.is_empty() || line == "always" => Ok(given),
@@ -359,6 +364,7 @@ impl PlainDriver {
                 | Effect::Fill(_)
                 | Effect::Arm
                 | Effect::Edit(_)
+                | Effect::EditFile(_)
                 | Effect::Redraw
                 | Effect::Suspend => {}
             }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crossterm::event::{self, Event as TerminalEvent, EventStream};
 use futures::StreamExt;
-use haft_agent::ApprovalReply;
+use haft_agent::{Approval, ApprovalReply};
 use haft_types::Filled;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -18,6 +18,7 @@ use crate::READING;
 use crate::app::{App, AppInput, Effect, Setup};
 use crate::line::StyledLine;
 use crate::link::{Operation, TerminalSide, UiMessage};
+use crate::proposed::ProposedFile;
 use crate::screen::{Palette, TerminalScreen};
 use crate::terminal::{self, RawTerminal};
 
@@ -25,6 +26,8 @@ use crate::terminal::{self, RawTerminal};
 const FRAME: Duration = Duration::from_millis(33);
 /// How often times on the screen are brought up to date.
 const TICK: Duration = Duration::from_secs(1);
+/// How the name of the file ends in which a prompt is edited.
+const PROMPT_ENDING: &str = ".md";
 /// How many messages are taken in before anything is drawn.
 const AT_ONCE: usize = 512;
 
@@ -47,13 +50,15 @@ pub enum Ended {
     Panicked,
 }
 
-/// Opens the user's editor on a text and gives what became of it, or why that was not possible.
-pub type EditText = Box<dyn Fn(&str) -> Result<String, String> + Send>;
+/// Opens the user's editor on a text, in a file whose name ends so, and gives what became of it, or why that was not possible.
+pub type EditText = Box<dyn Fn(&str, &str) -> Result<String, String> + Send>;
 
 /// Actions that need files and programs; the program that embeds the interface provides them.
 pub struct HostActions {
     /// Opens the user's editor, which has the terminal meanwhile.
     pub edit: EditText,
+    /// Reads a file of the project, by the path a call names; none where that is no text.
+    pub read: Box<dyn Fn(&str) -> Option<String> + Send>,
     /// Keeps a text that was sent for the next session. Must not take long: keys wait.
     pub keep: Box<dyn Fn(&str) + Send>,
 }
@@ -280,7 +285,11 @@ impl ScreenDriver {
                 }
                 Effect::Arm => self.armed_at = Some(Instant::now() + READING),
                 Effect::Keep(text) => (self.host.keep)(&text),
-                Effect::Edit(text) => self.open_editor(&text)?,
+                Effect::Edit(text) => match self.open_editor(&text, PROMPT_ENDING)? {
+                    Ok(text) => self.take(AppInput::Edited(text))?,
+                    Err(why) => self.take(AppInput::Told(why))?,
+                },
+                Effect::EditFile(approval) => self.edit_file(&approval)?,
                 Effect::Redraw => self.screen.forget()?,
                 Effect::Suspend => self.suspend()?,
                 Effect::Quit => self.ended = Some(Ended::Left),
@@ -314,16 +323,25 @@ impl ScreenDriver {
     }
 
     /// Lends the terminal to the user's editor.
-    fn open_editor(&mut self, text: &str) -> io::Result<()> {
+    fn open_editor(&mut self, text: &str, ending: &str) -> io::Result<Result<String, String>> {
         self.screen.leave()?;
         terminal::give_back();
         // Two must not read the same keys.
         self.keys = None;
-        let edited = (self.host.edit)(text);
+        let edited = (self.host.edit)(text, ending);
         terminal::take_again()?;
         self.keys = Some(EventStream::new());
-        match edited {
-            Ok(text) => self.take(AppInput::Edited(text)),
+        Ok(edited)
+    }
+
+    /// Has the user change what a call would write.
+    fn edit_file(&mut self, approval: &Approval) -> io::Result<()> {
+        let Some(file) = ProposedFile::of(approval, &self.host.read) else { return self.take(AppInput::NoFile) };
+        match self.open_editor(&file.text, &file.ending())? {
+            Ok(text) => match file.arguments(approval, &text) {
+                Some(arguments) => self.take(AppInput::CallEdited(arguments)),
+                None => self.take(AppInput::CallUnchanged),
+            },
             Err(why) => self.take(AppInput::Told(why)),
         }
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_tool::{Access, CaseDocument, Intent, Manual, Registry, Tool, ToolContext, ToolOutput};
+use haft_tool::{Access, CaseDocument, Foreseen, Intent, Manual, Registry, Tool, ToolContext, ToolOutput};
 use haft_types::{Envelope, ToolSpec};
 use serde_json::Value;
 
@@ -99,7 +99,7 @@ impl Tool for RedescribedTool {
         self.tool.intent(arguments)
     }
 
-    async fn preview(&self, context: &ToolContext, arguments: &Value) -> Option<String> {
+    async fn preview(&self, context: &ToolContext, arguments: &Value) -> Foreseen {
         self.tool.preview(context, arguments).await
     }
 

@@ -95,7 +95,7 @@ impl Session {
         let (conversation, resumed) = find_or_plan(&config, &services, which).await?;
         let hooked = hooked.within(conversation.id.as_str());
         // Taken before anything is read: what is in memory must stay all there is.
-        let lock = services.store.lock(&conversation.id).await?;
+        let lock = services.store.try_lock(&conversation.id).await?;
         let mut messages = Vec::new();
         if resumed {
             hooked.call(Moment::PreConversationResumed {}, &cancel).await;

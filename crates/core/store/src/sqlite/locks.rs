@@ -20,10 +20,13 @@ use crate::lock::{Holder, Locked};
 /// How often somebody who waits looks again.
 pub(super) const PATIENCE: Duration = Duration::from_millis(10);
 
+/// How long somebody waits who hardly waits: a process that is just leaving gets out of the way.
+pub(super) const AT_ONCE: Duration = Duration::from_millis(250);
+
 /// The locks beside one database.
 pub(super) struct SqliteLocks {
     folder: PathBuf,
-    timeout: Duration,
+    pub(super) timeout: Duration,
     /// The conversations this store has the right to write to until it is given back.
     held: Mutex<HashSet<ConversationId>>,
 }
@@ -88,7 +91,7 @@ impl SqliteLocks {
             match self.try_take(conversation, now)? {
                 Tried::Taken(right) => return Ok(Some(right)),
                 Tried::HeldBy(holder) if started.elapsed() >= self.timeout => {
-                    return Err(self.timed_out(conversation, holder));
+                    return Err(timed_out(conversation, holder, self.timeout));
                 }
                 Tried::HeldBy(_) => std::thread::sleep(PATIENCE),
             }
@@ -100,6 +103,7 @@ impl SqliteLocks {
         self: &Arc<Self>,
         conversation: &ConversationId,
         now: Timestamp,
+        timeout: Duration,
     ) -> Result<KeptWriteLock, StoreError> {
         let started = Instant::now();
         loop {
@@ -109,16 +113,12 @@ impl SqliteLocks {
                     let (locks, conversation) = (Arc::clone(self), conversation.clone());
                     return Ok(KeptWriteLock { locks, conversation, right: Some(right) });
                 }
-                Tried::HeldBy(holder) if started.elapsed() >= self.timeout => {
-                    return Err(self.timed_out(conversation, holder));
+                Tried::HeldBy(holder) if started.elapsed() >= timeout => {
+                    return Err(timed_out(conversation, holder, timeout));
                 }
                 Tried::HeldBy(_) => tokio::time::sleep(PATIENCE).await,
             }
         }
-    }
-
-    fn timed_out(&self, conversation: &ConversationId, holder: Option<Holder>) -> StoreError {
-        StoreError::LockTimeout { what: Locked::Conversation(conversation.clone()), holder, waited: self.timeout }
     }
 
     fn try_take(&self, conversation: &ConversationId, now: Timestamp) -> Result<Tried, StoreError> {
@@ -126,6 +126,10 @@ impl SqliteLocks {
         let holder = Holder::this_process(now);
         try_take(path.clone(), &holder).map_err(|source| StoreError::Io { action: "lock", path, source })
     }
+}
+
+fn timed_out(conversation: &ConversationId, holder: Option<Holder>, waited: Duration) -> StoreError {
+    StoreError::LockTimeout { what: Locked::Conversation(conversation.clone()), holder, waited }
 }
 
 /// Where the locks of a database lie.

@@ -1,6 +1,6 @@
 //! What whoever is asked sees of a change before it is made.
 
-use haft_tool::Tool;
+use haft_tool::{Foreseen, Tool};
 use serde_json::{Value, json};
 
 use crate::files::apply_patch;
@@ -20,6 +20,10 @@ async fn project() -> Bench {
 }
 
 async fn preview(bench: &Bench, tool: &dyn Tool, arguments: Value) -> Option<String> {
+    foreseen(bench, tool, arguments).await.unwrap()
+}
+
+async fn foreseen(bench: &Bench, tool: &dyn Tool, arguments: Value) -> Foreseen {
     let shown = tool.preview(&bench.context, &arguments).await;
     assert_eq!(bench.read("a.txt"), b"one\ntwo\nthree\n", "nothing is changed by looking");
     assert_eq!(bench.files(), ["a.txt"]);
@@ -64,19 +68,25 @@ async fn files_that_come_go_or_move() {
     assert_eq!(shown, "--- a.txt\n+++ c.txt\n");
 }
 
-/// Whoever is asked then sees the arguments, and the call says what is wrong.
+/// Nobody is asked about them: what the call would fail with is known before.
 #[tokio::test]
 async fn what_would_fail_has_no_preview() {
     let bench = project().await;
-    let tools: [(&dyn Tool, Value); 3] = [
+    bench.write("unread.txt", "x");
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-four\n+x\n*** End Patch\n";
+    let diff = "<<<<<<< SEARCH\nfour\n=======\nx\n>>>>>>> REPLACE\n";
+    let tools: [(&dyn Tool, Value); 6] = [
         (&multi_edit::tool(), json!({"edits": [{"path": "a.txt", "old_string": "four", "new_string": "x"}]})),
+        (&edit_file::tool(), json!({"path": "a.txt", "old_text": "four", "new_text": "x"})),
+        (&replace_in_file::tool(), json!({"path": "a.txt", "diff": diff})),
+        (&apply_patch::tool(), json!({"patch": patch})),
         (&write_to_file::tool(), json!({"path": "a.txt", "content": "x", "mode": "0777"})),
-        (&write_to_file::tool(), json!({"path": "a.txt", "content": "one\ntwo\nthree\n"})),
+        (&write_to_file::tool(), json!({"path": "unread.txt", "content": "y"})),
     ];
     for (tool, arguments) in tools {
-        assert_eq!(preview(&bench, tool, arguments).await, None);
+        let failure = tool.preview(&bench.context, &arguments).await.unwrap_err();
+        assert_eq!(tool.call(&bench.context, arguments).await.envelope.error, failure.error);
     }
-    bench.write("unread.txt", "x");
-    let unread = json!({"path": "unread.txt", "content": "y"});
-    assert_eq!(write_to_file::tool().preview(&bench.context, &unread).await, None);
+    let same = json!({"path": "a.txt", "content": "one\ntwo\nthree\n"});
+    assert_eq!(write_to_file::tool().preview(&bench.context, &same).await, Ok(None), "nothing would change");
 }

@@ -198,3 +198,13 @@ async fn connections_are_used_again() {
     }
     assert_eq!(upstream.requests().len(), 5);
 }
+
+/// codex asks for a WebSocket first, and goes on over HTTP when it is told so.
+#[tokio::test]
+async fn a_websocket_is_refused_at_once() {
+    let upstream = Upstream::start(Answer::json("{}")).await;
+    let proxy = TestProxy::before(&upstream).await;
+    let request = "GET /v1/responses HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    assert!(proxy.ask(request.as_bytes()).await.starts_with(b"HTTP/1.1 426 "));
+    assert!(upstream.requests().is_empty());
+}

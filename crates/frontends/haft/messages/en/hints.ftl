@@ -6,6 +6,7 @@ hints-plan = `haft run --continue --permission-mode accept-edits "go ahead"` car
 hints-goal = `haft run --continue --goal "…"` continues with your answer.
 hints-untrusted = `haft trust` trusts it.
 hints-start = start one with `haft run "…"`
+hints-fork = `--fork-session` continues in a copy
 hints-conversations = `haft conversations list --all` shows them
 hints-agents = `haft agents list` shows them
 hints-changes = `haft changes` lists those that did

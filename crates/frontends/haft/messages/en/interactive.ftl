@@ -40,12 +40,21 @@ interactive-shell-output =
     { $output }
     (sent to the model with your next message)
 interactive-interrupted = Interrupted. Tell haft what to do instead.
+interactive-occupied-title = This conversation is open in another haft
+interactive-occupied-by = It is open in { $holder }, { $age }.
+interactive-occupied-fork = continue in a copy
+interactive-occupied-fork-note = the conversation stays as it is
+interactive-occupied-wait = wait until it is closed
+interactive-occupied-wait-note = Esc stops waiting
+interactive-occupied-new = start a new conversation
+interactive-occupied-waiting = waiting until the conversation is closed
 interactive-exit-code = exit code { $code }
 interactive-stopped = stopped
 interactive-signal = ended by signal { $signal }
 interactive-editor-failed = cannot open the editor `{ $editor }`: { $error }
 interactive-editor-ended = the editor `{ $editor }` ended with { $status }; what you typed is unchanged
 interactive-nothing-to-archive = there is nothing to archive yet
+interactive-compact-size = The next request stays at { $tokens } tokens.
 interactive-compacted = the next request has { $after } tokens instead of { $before }
 interactive-conversation =
     { $age }, { $messages ->

@@ -21,4 +21,10 @@ proxy-cut = {" "}(the reply was cut)
 proxy-status = {" "}(status { $status })
 proxy-passed = passed { $method } { $path }: { $status }
 proxy-not-recorded = warning: passed, but not recorded: { $reason }
-proxy-total = { $requests } requests, { $breaks } breaks; { $uncached } input tokens not read from the cache, an append-only client { $append_only } (ratio { $ratio }); { $cost }, append-only { $append_only_cost }
+proxy-total = { $requests ->
+    [one] 1 request
+   *[other] { $requests } requests
+ }, { $breaks ->
+    [one] 1 break
+   *[other] { $breaks } breaks
+ }; { $uncached } input tokens not read from the cache, an append-only client { $append_only } (ratio { $ratio }); { $cost }

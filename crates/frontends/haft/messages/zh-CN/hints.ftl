@@ -11,3 +11,4 @@ hints-agents = 用 `haft agents list` 查看
 hints-changes = `haft changes` 列出修改过文件的会话
 hints-edits = 用 `haft context edit list` 查看
 hints-libraries = `haft lib refresh` 获取最新列表
+hints-fork = 用 `--fork-session` 在副本中继续

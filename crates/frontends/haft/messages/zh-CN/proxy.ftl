@@ -21,4 +21,4 @@ proxy-cut = {" "}（回复被截断）
 proxy-status = {" "}（状态 { $status }）
 proxy-passed = 已转发 { $method } { $path }：{ $status }
 proxy-not-recorded = 警告：已转发，但未记录：{ $reason }
-proxy-total = { $requests } 次请求，{ $breaks } 次失效；未读自缓存的输入 { $uncached } token，只追加的客户端为 { $append_only }（比值 { $ratio }）；{ $cost }，只追加为 { $append_only_cost }
+proxy-total = { $requests } 次请求，{ $breaks } 次失效；未读自缓存的输入 { $uncached } token，只追加的客户端为 { $append_only }（比值 { $ratio }）；{ $cost }

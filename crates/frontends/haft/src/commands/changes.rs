@@ -95,6 +95,10 @@ pub(crate) struct ChangesArgs {
     #[arg(long)]
     pub(crate) diff: bool,
 
+    /// Show how each file differs from what it was before the conversation, without what was undone.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) net: bool,
+
     /// Add the newest content of each file to the JSON.
     #[arg(long, requires = "json")]
     pub(crate) content: bool,

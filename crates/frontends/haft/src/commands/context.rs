@@ -8,6 +8,8 @@ mod diff;
 mod edit;
 #[cfg(feature = "imports")]
 mod from_file;
+#[cfg(feature = "serve")]
+mod inspector;
 mod logged;
 mod next;
 mod picture;
@@ -261,6 +263,8 @@ mod test;
 mod text;
 mod why;
 
+#[cfg(feature = "serve")]
+pub(super) use inspector::Inspector;
 #[cfg(feature = "mcp")]
 pub(super) use quoted::other_tools;
 

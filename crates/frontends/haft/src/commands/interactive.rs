@@ -6,6 +6,7 @@
 mod editing;
 mod history;
 mod lists;
+mod occupied;
 mod rewind;
 mod setup;
 mod side_actions;
@@ -31,8 +32,8 @@ use tokio_util::sync::CancellationToken;
 use super::permissions;
 use super::run::{images, lower, take_role, usage_errors};
 use crate::commands::demo::DemoArgs;
-use crate::commands::init;
 use crate::commands::options::{RunArgs, at_a_terminal};
+use crate::commands::{init, side_editor};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output;
 use crate::wiring::{self, PromptSources};
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
     let masker = Masker::knowing(wiring::environment().secret_values());
     let history = History::at(places.history(&plan.project.namespace()), masker, tui.history);
     let sources = PromptSources::open(&places, &config, &plan.project)?;
-    let setup = Setup {
+    let mut setup = Setup {
         mode: plan.mode,
         model: plan.model,
         history: history.load(),
@@ -81,14 +82,26 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
     let (ui, wanted, side) = haft_tui::link();
     let palette = palette();
     let plain = looks == InterfaceStyle::Plain || tui.plain || palette == Palette::Plain;
-    let host = HostActions { edit: Box::new(side_actions::edit), keep: Box::new(move |text| history.keep(text)) };
+    let folder = plan.project.cwd.clone();
+    let host = HostActions {
+        edit: Box::new(side_editor::edit),
+        read: Box::new(move |path| std::fs::read_to_string(folder.join(path)).ok()),
+        keep: Box::new(move |text| history.keep(text)),
+    };
     let side_actions = SideActions::new(ui.clone(), plan.project.clone(), args.common.set.clone(), &config.limits);
     let chosen = SessionChoices { mode: plan.mode, model: None, focus: plan.focus_files };
     let project = plan.project;
     let mut session =
         TuiSession { args, places, config, project, ground, sources, ui, side_actions, chosen, images, session: None };
     wiring::runtime()?.block_on(async {
-        session.look_back().await?;
+        if let Err(error) = session.look_back().await {
+            let Some(list) = occupied::choices(&error) else { return Err(error) };
+            // What was to be sent first waits until it is clear where.
+            if let Some(text) = setup.first.take() {
+                session.ui.tell(UiMessage::Typed { text });
+            }
+            session.ui.tell(UiMessage::Pick(list));
+        }
         let terminal = std::thread::spawn(move || {
             if plain { haft_tui::run_plain(setup, side, host) } else { haft_tui::run(setup, palette, side, host) }
         });
@@ -142,6 +155,14 @@ fn palette() -> Palette {
     }
 }
 
+/// What was wanted while something else was waited for, else what is wanted next.
+async fn next(carried: &mut Option<Operation>, wanted: &mut UnboundedReceiver<Operation>) -> Option<Operation> {
+    match carried.take() {
+        Some(operation) => Some(operation),
+        None => wanted.recv().await,
+    }
+}
+
 /// Whether it goes on.
 enum Continuation {
     Stay,
@@ -189,7 +210,8 @@ impl TuiSession<'_> {
     }
 
     async fn serve(&mut self, mut wanted: UnboundedReceiver<Operation>, quit: &CancellationToken) {
-        while let Some(operation) = wanted.recv().await {
+        let mut carried = None;
+        while let Some(operation) = next(&mut carried, &mut wanted).await {
             let done = match operation {
                 Operation::Submit(text) => {
                     let next = self.turn(text, &mut wanted, quit).await;
@@ -216,6 +238,11 @@ impl TuiSession<'_> {
                     self.close().await;
                     self.open(Which::Named(name), "").await.map(|()| self.tell_opened())
                 }
+                Operation::Fork(name) => {
+                    let copy = Which::Fork(Box::new(Which::Named(name)));
+                    self.open(copy, "").await.map(|()| self.tell_opened())
+                }
+                Operation::Await(id) => self.await_conversation(id, &mut wanted).await.map(|next| carried = next),
                 Operation::Offer(offer) => self.offer(offer).await,
                 Operation::Rewind { message, take_back } => self.rewind(&message, take_back).await,
                 Operation::Model(name) => self.use_model(name),
@@ -243,7 +270,10 @@ impl TuiSession<'_> {
                 }
             };
             if let Err(error) = done {
-                self.complain(&error);
+                match occupied::choices(&error) {
+                    Some(list) => self.ui.tell(UiMessage::Pick(list)),
+                    None => self.complain(&error),
+                }
             }
         }
     }

@@ -144,8 +144,8 @@ struct RunTotal {
     breaks: u64,
     uncached: u64,
     append_only_uncached: u64,
-    cost: f64,
-    append_only_cost: f64,
+    /// What it cost, and what it would have cost; absent while no model had a price.
+    cost: Option<(f64, f64)>,
 }
 
 impl ExplanationLines {
@@ -190,8 +190,10 @@ impl RunTotal {
             self.uncached += usage.input + usage.cache_write;
             self.append_only_uncached += one.append_only_uncached;
         }
-        self.cost += one.cost.unwrap_or_default();
-        self.append_only_cost += one.append_only_cost.unwrap_or_default();
+        if let Some((cost, append_only)) = one.cost.zip(one.append_only_cost) {
+            let (before, before_append_only) = self.cost.unwrap_or_default();
+            self.cost = Some((before + cost, before_append_only + append_only));
+        }
     }
 
     fn text(&self) -> String {
@@ -203,9 +205,18 @@ impl RunTotal {
             uncached = grouped(self.uncached),
             append_only = grouped(self.append_only_uncached),
             ratio = format_args!("{ratio:.2}"),
-            cost = format_args!("${:.4}", self.cost),
-            append_only_cost = format_args!("${:.4}", self.append_only_cost)
+            cost = cost(self.cost)
         )
+    }
+}
+
+/// What was paid, and what a client that only appends would have paid.
+fn cost(paid: Option<(f64, f64)>) -> String {
+    match paid {
+        Some((cost, ideal)) => {
+            text!("proxy-cost", cost = format_args!("${cost:.4}"), append_only = format_args!("${ideal:.4}"))
+        }
+        None => text!("proxy-no-price").to_owned(),
     }
 }
 
@@ -226,12 +237,7 @@ fn line(one: &RequestExplanation) -> String {
         Some(usage) => text!("proxy-billed", cached = read(usage), input = grouped(usage.all_input())),
         None => text!("proxy-not-billed").to_owned(),
     };
-    let cost = match one.cost.zip(one.append_only_cost) {
-        Some((cost, ideal)) => {
-            text!("proxy-cost", cost = format_args!("${cost:.4}"), append_only = format_args!("${ideal:.4}"))
-        }
-        None => text!("proxy-no-price").to_owned(),
-    };
+    let cost = cost(one.cost.zip(one.append_only_cost));
     let mut line = text!(
         "proxy-request",
         conversation = one.conversation.short(),

@@ -12,7 +12,7 @@ type Group = (&'static str, &'static [&'static str]);
 const GROUPS: [Group; 8] = [
     ("Run", &["run", "chat", "review", "commit", "workflows", "jobs", "demo"]),
     ("Conversations", &["conversations", "rewind"]),
-    ("Context", &["context", "proxy"]),
+    ("Context", &["context", "proxy", "serve"]),
     ("Knowledge", &["rules", "skills", "commands", "agents", "lib", "rag", "useful", "notes"]),
     ("Tools", &["tools", "mcp"]),
     ("Safety", &["trust", "changes", "undo", "redo", "permissions", "sandbox", "hooks"]),

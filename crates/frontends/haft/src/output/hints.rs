@@ -9,6 +9,7 @@ use haft_changes::UndoError;
 use haft_context::EditError;
 use haft_engine::OpenError;
 use haft_project::library::LibraryError;
+use haft_store::{Locked, StoreError};
 
 /// What to run after a turn that ended with this code, or after a notice of it.
 pub(crate) fn after(code: &str) -> Option<&'static str> {
@@ -49,6 +50,9 @@ pub(crate) fn for_error(error: &(dyn Error + 'static)) -> Option<&'static str> {
     };
     match inner {
         Some(OpenError::NothingToContinue) => return Some(text!("hints-start")),
+        Some(OpenError::Store(StoreError::LockTimeout { what: Locked::Conversation(_), .. })) => {
+            return Some(text!("hints-fork"));
+        }
         Some(OpenError::Unknown(_)) => return Some(text!("hints-conversations")),
         Some(_) | None => {}
     }

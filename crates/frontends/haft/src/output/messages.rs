@@ -13,7 +13,7 @@ macro_rules! files {
 }
 
 /// All of them; a file is parsed when one of its messages is first shown.
-pub(crate) static MESSAGES: [MessageFile; 39] = files! {
+pub(crate) static MESSAGES: [MessageFile; 40] = files! {
     "catalogue"
     "changes"
     "claude"
@@ -45,6 +45,7 @@ pub(crate) static MESSAGES: [MessageFile; 39] = files! {
     "review"
     "run"
     "sandbox"
+    "serve"
     "setup"
     "slash"
     "table"

@@ -81,7 +81,7 @@ fn there_is_not_too_much_code() {
         sources.iter().filter(|source| wanted(&source.folder)).map(|source| lines_of_code(&source.text)).sum()
     };
     at_most("lines of code in the core", of(&|folder| folder == "core"), CORE_LINES);
-    at_most("lines of code in all crates but testkit", of(&|folder| folder != "testkit"), 95_000);
+    at_most("lines of code in all crates but testkit", of(&|folder| folder != "testkit"), ALL_LINES);
 }
 
 #[test]
@@ -137,6 +137,9 @@ fn few_packages_are_built() {
 
 /// The limits. Whoever needs more looks first for what can go.
 const CORE_LINES: usize = 52_000;
+/// 95,000 for the agent with its extensions at the command line and the terminal, and 10,000 for further ways in: the recording
+/// proxy, the web page, editors.
+const ALL_LINES: usize = 105_000;
 const LARGEST_FILE: usize = 700;
 const DOUBLE_NAMES: usize = 10;
 const OLD_MODULES: usize = 0;

@@ -154,3 +154,34 @@ fn the_demo_needs_nothing() {
     assert_eq!(terminal.ended().0, 0);
     assert!(configured(&rig).is_empty());
 }
+
+#[test]
+fn a_choice_there_is_not_is_said() {
+    let rig = bare([Reply::text("OK")]);
+    let address = rig.server.base_url(Api::OpenaiChat);
+    let mut terminal = Terminal::start(&rig, &[], SIZE);
+    let wrong = [
+        ("s or d:", "99", "There is no choice `99`"),
+        ("s or d:", "", "Type a number from 1 to"),
+        ("s or d:", "nobody", "There is no choice `nobody`"),
+    ];
+    for (question, answer, said) in wrong {
+        terminal.until_text(question);
+        terminal.press(&format!("{answer}\r"));
+        terminal.until_text(said);
+    }
+    terminal.press("s\r");
+    terminal.until_text("Address");
+    terminal.press(&format!("{address}\r"));
+    terminal.until_text("API, Enter");
+    terminal.press("soap\r");
+    terminal.until_text("There is no API `soap`");
+    terminal.press("\r");
+    terminal.until_text("Key, Enter for none: ");
+    terminal.press("\r");
+    terminal.until_text("Number or name: ");
+    terminal.press("7\r");
+    terminal.until_text("There is no choice `7`. Type a number from 1 to 2");
+    terminal.press("\u{1b}");
+    assert_eq!(terminal.ended().0, 0);
+}

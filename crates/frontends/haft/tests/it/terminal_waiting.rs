@@ -119,7 +119,7 @@ fn open_items_are_said_and_replies_are_kept_apart() {
         todo("completed"),
         Reply::text("All."),
     ]);
-    let mut terminal = Terminal::start(&rig, &["--", "do it"], (100, 30));
+    let terminal = Terminal::start(&rig, &["--", "do it"], (100, 30));
     terminal.until_text("All.");
     terminal.until_idle();
     let shown = terminal.text();
@@ -219,7 +219,7 @@ fn another_answer_after_a_dropped_one_says_so() {
 fn a_busy_server_is_one_line_that_counts_down() {
     let busy = || Reply { retry_after: Some(2.2), ..Reply::error(429, "slow down please") };
     let rig = in_order([busy(), busy(), Reply::text("Hello.")]);
-    let mut terminal = Terminal::start(&rig, &["--", "hi"], (100, 24));
+    let terminal = Terminal::start(&rig, &["--", "hi"], (100, 24));
     for text in ["retry 1 of 5 in 3 s", "retry 1 of 5 in 2 s", "retry 2 of 5 in 3 s"] {
         terminal.until_text(text);
         assert_eq!(terminal.text().matches("slow down please").count(), 1, "{}", terminal.text());
@@ -241,7 +241,7 @@ fn a_failed_command_shows_its_end_and_its_errors() {
     for (line, shown, hidden) in cases {
         let call = Reply::call("execute_command", json!({"command": line, "requires_approval": false}));
         let rig = rig([call, Reply::text("It failed.")]);
-        let mut terminal = Terminal::start(&rig, &["--permission-mode", "auto", "--", "go"], (100, 60));
+        let terminal = Terminal::start(&rig, &["--permission-mode", "auto", "--", "go"], (100, 60));
         terminal.until_text("It failed.");
         let text = terminal.text();
         assert!(shown.iter().all(|part| text.contains(part)) && !text.contains(hidden), "{text}");

@@ -39,6 +39,23 @@ app-retry-now = { $attempt }, waiting for the answer: { $reason }
 app-retry-of = retry { $attempt } of { $limit }
 app-retry-unlimited = retry { $attempt }
 app-answer-again = (the answer above was cut off; it starts again)
+app-call-cancelled = cancelled
+app-lines =
+    { $count ->
+        [one] 1 line
+       *[other] { $count } lines
+    }
+app-hits =
+    { $count ->
+        [0] no hits
+        [one] 1 hit
+       *[other] { $count } hits
+    }
+app-entries =
+    { $count ->
+        [one] 1 entry
+       *[other] { $count } entries
+    }
 app-see-result = to see it: { $command }
 app-subagent-ended = { $agent } ended
 app-subagent-outcome = { $agent } { $outcome }
@@ -79,5 +96,6 @@ app-layer-current = current
 
 ## Lists to choose from
 app-picker-empty = no match
+app-menu-place = { $at } of { $count }
 app-picker-place = { $at } of { $count } · { $keys }
 app-picker-keys = Enter selects, Esc cancels

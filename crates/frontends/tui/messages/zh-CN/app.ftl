@@ -77,3 +77,12 @@ app-layer-current = 当前
 app-picker-empty = 没有匹配
 app-picker-place = { $at }/{ $count } · { $keys }
 app-picker-keys = Enter 选择，Esc 取消
+app-call-cancelled = 已取消
+app-lines = { $count } 行
+app-hits =
+    { $count ->
+        [0] 没有匹配
+       *[other] { $count } 处匹配
+    }
+app-entries = { $count } 项
+app-menu-place = { $at }/{ $count }

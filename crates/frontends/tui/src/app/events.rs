@@ -174,6 +174,10 @@ impl App {
     }
 
     fn result_of_call(&mut self, id: &str, name: &str, status: ToolStatus, text: &str) {
+        if let Some(at) = self.cancelled.iter().position(|cancelled| cancelled == id) {
+            self.cancelled.remove(at);
+            return;
+        }
         self.finish_text();
         let call = match self.calls.iter().position(|call| call.id == id) {
             Some(at) => self.calls.remove(at),
@@ -181,7 +185,7 @@ impl App {
         };
         // The list itself is on the screen.
         if name != "todo_write" || status != ToolStatus::Success {
-            let rows = call.finished(status, text, self.columns);
+            let rows = call.finished(status, text, self.activity.now(), self.columns);
             if std::mem::take(&mut self.after_words) { self.print_apart(rows) } else { self.print(rows) }
         }
         self.last = Some((call, text.to_owned()));

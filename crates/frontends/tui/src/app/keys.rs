@@ -59,11 +59,15 @@ impl App {
             KeyCode::Tab => self.complete(),
             KeyCode::Up if self.menu.is_some() => self.step_menu(MenuMove::Up),
             KeyCode::Down if self.menu.is_some() => self.step_menu(MenuMove::Down),
+            KeyCode::PageUp if self.menu.is_some() => self.step_menu(MenuMove::PageUp),
+            KeyCode::PageDown if self.menu.is_some() => self.step_menu(MenuMove::PageDown),
             KeyCode::Enter if alt || key.modifiers.contains(KeyModifiers::SHIFT) => self.typed("\n", effects),
             KeyCode::Char('j') if control => self.typed("\n", effects),
             KeyCode::Enter => self.enter(effects),
             _ => {
                 self.edit(key);
+                // What was chosen among the last ones means nothing among these.
+                self.menu = None;
                 self.offer();
                 self.want_files(effects);
             }
@@ -138,6 +142,9 @@ impl App {
                     Some(ApprovalChoice::Answer(answer)) => self.answer(answer, effects),
                     Some(ApprovalChoice::Reason) => self.begin_typing(ApprovalStage::Reason, ""),
                     Some(ApprovalChoice::Change(text)) => self.begin_typing(ApprovalStage::Change, &text),
+                    Some(ApprovalChoice::ChangeFile) => {
+                        effects.push(Effect::EditFile(Box::new(asking.approval.clone())));
+                    }
                     None => {}
                 }
                 true
@@ -238,7 +245,7 @@ impl App {
         }
     }
 
-    fn begin_typing(&mut self, stage: ApprovalStage, text: &str) {
+    pub(super) fn begin_typing(&mut self, stage: ApprovalStage, text: &str) {
         if let Some(asking) = &mut self.asking {
             asking.stage = stage;
         }
@@ -246,7 +253,7 @@ impl App {
         self.editor.set(text);
     }
 
-    fn answer(&mut self, answer: ApprovalReply, effects: &mut Vec<Effect>) {
+    pub(super) fn answer(&mut self, answer: ApprovalReply, effects: &mut Vec<Effect>) {
         let (said, style) = match &answer {
             ApprovalReply::Once => (text!("app-allowed").to_owned(), TextStyle::Good),
             ApprovalReply::Changed { arguments } => {

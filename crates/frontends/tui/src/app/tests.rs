@@ -93,7 +93,7 @@ impl TestTerminal {
     }
 }
 
-fn call(id: &str, name: &str, arguments: serde_json::Value) -> EventBody {
+fn call(id: &str, name: &str, arguments: Value) -> EventBody {
     EventBody::ToolCall {
         id: id.into(),
         name: name.into(),

@@ -14,6 +14,8 @@ use crate::wrap::hang;
 const INPUT_ROWS: usize = 10;
 /// Rows of a list to choose from, with its title and its keys.
 const PICKER_ROWS: usize = 16;
+/// Rows of what a word could become.
+const MENU_ROWS: usize = 6;
 const PROMPT: &str = "> ";
 /// How much of the end of the model's thinking is shown.
 const THOUGHT_BYTES: usize = 600;
@@ -42,8 +44,8 @@ impl App {
         };
         below.extend(self.menu_rows(columns));
         below.push(self.last_row(columns));
-        let mut above = self.above(columns);
         let room = height.saturating_sub(below.len());
+        let mut above = self.above(columns, room);
         if above.len() > room {
             above.drain(..above.len() - room);
         }
@@ -55,7 +57,7 @@ impl App {
     }
 
     /// What stands above the input.
-    fn above(&self, columns: usize) -> Vec<StyledLine> {
+    fn above(&self, columns: usize, room: usize) -> Vec<StyledLine> {
         let mut rows = Vec::new();
         let tail = self.answer.tail(columns);
         if self.answer.is_new() && !tail.is_empty() {
@@ -94,7 +96,7 @@ impl App {
         }
         rows.push(StyledLine::empty());
         if let Some(asking) = &self.asking {
-            rows.extend(asking.question(columns));
+            rows.extend(asking.question_within(columns, room));
         }
         if let Some(filling) = &self.form {
             rows.extend(filling.question(columns));
@@ -111,7 +113,13 @@ impl App {
                 .and(format!("  {}", item.help), TextStyle::Dim)
                 .cut(columns)
         };
-        menu.items.iter().enumerate().map(row).collect()
+        let (count, first) = (menu.items.len(), (menu.chosen + 1).saturating_sub(MENU_ROWS));
+        let mut rows: Vec<_> = menu.items.iter().enumerate().skip(first).take(MENU_ROWS).map(row).collect();
+        if count > MENU_ROWS {
+            let place = text!("app-menu-place", at = menu.chosen + 1, count);
+            rows.push(StyledLine::of(format!("  {place}"), TextStyle::Dim).cut(columns));
+        }
+        rows
     }
 
     fn last_row(&self, columns: usize) -> StyledLine {

@@ -4,7 +4,7 @@
 //! and no text of the block is left out; addresses of links are shown, so that a link cannot say one thing and mean another.
 
 use haft_text::sanitise;
-use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use crate::highlight::Highlighter;
 use crate::line::{StyledLine, StyledSpan, TextStyle};
@@ -67,6 +67,7 @@ struct MarkdownRenderer {
 
 #[derive(Default)]
 struct MarkdownTable {
+    alignments: Vec<Alignment>,
     rows: Vec<Vec<StyledLine>>,
     row: Vec<StyledLine>,
 }
@@ -146,9 +147,9 @@ impl MarkdownRenderer {
                 self.styles.push(TextStyle::Link);
                 self.links.push((dest_url.into_string(), String::new()));
             }
-            Tag::Table(_) => {
+            Tag::Table(alignments) => {
                 self.block();
-                self.table = Some(MarkdownTable::default());
+                self.table = Some(MarkdownTable { alignments, ..MarkdownTable::default() });
             }
             Tag::TableHead
             | Tag::TableRow
@@ -225,8 +226,8 @@ impl MarkdownRenderer {
                 }
             }
             TagEnd::Table => {
-                let rows = self.table.take().map(|table| table.rows).unwrap_or_default();
-                for row in lay_out(&rows, self.room()) {
+                let table = self.table.take().unwrap_or_default();
+                for row in lay_out(&table.rows, &table.alignments, self.room()) {
                     self.put(&row);
                 }
                 self.gap = true;
@@ -299,7 +300,7 @@ impl MarkdownRenderer {
 }
 
 /// The rows of a table: columns where they fit, else each row as a list of its cells.
-fn lay_out(rows: &[Vec<StyledLine>], columns: usize) -> Vec<StyledLine> {
+fn lay_out(rows: &[Vec<StyledLine>], alignments: &[Alignment], columns: usize) -> Vec<StyledLine> {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let wide = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(StyledLine::width).max().unwrap_or(0);
     let widths: Vec<_> = (0..count).map(wide).collect();
@@ -312,12 +313,19 @@ fn lay_out(rows: &[Vec<StyledLine>], columns: usize) -> Vec<StyledLine> {
     for (number, row) in rows.iter().enumerate() {
         let mut line = StyledLine::empty();
         for (at, cell) in row.iter().enumerate() {
+            let blank = widths[at] - cell.width();
+            let before = match alignments.get(at) {
+                Some(Alignment::Right) => blank,
+                Some(Alignment::Center) => blank / 2,
+                Some(Alignment::Left | Alignment::None) | None => 0,
+            };
+            line.push(StyledSpan::new(" ".repeat(before), TextStyle::Plain));
             for span in cell.spans() {
                 let style = if number == 0 { TextStyle::Strong } else { span.style() };
                 line.push(StyledSpan::new(span.text(), style));
             }
             if at + 1 < row.len() {
-                line.push(StyledSpan::new(" ".repeat(widths[at] - cell.width() + 2), TextStyle::Plain));
+                line.push(StyledSpan::new(" ".repeat(blank - before + 2), TextStyle::Plain));
             }
         }
         laid.push(line);

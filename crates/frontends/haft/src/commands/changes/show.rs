@@ -2,8 +2,6 @@
 //!
 //! Invariant: no key in a file is shown; a content that is not stored any more is said to be gone, never shown as empty.
 
-use std::fmt::Write as _;
-
 use anyhow::Context;
 use haft_changes::versions::{FileVersion, StepKind};
 use haft_changes::{FileSummary, StepSummary, SummaryKind, unified_diff};
@@ -30,6 +28,10 @@ pub(super) async fn show(args: &ChangesArgs) -> anyhow::Result<()> {
     }
     if summary.steps.is_empty() {
         return output::say(text!("changes-none"));
+    }
+    if args.net && !summary.files.is_empty() {
+        let files = summary.files.iter().map(|file| file_as_text(&opened, file));
+        return output::print(&files.collect::<anyhow::Result<Vec<_>>>()?.concat());
     }
     if args.diff {
         let steps = summary.steps.iter().map(|step| step_as_text(&opened, step));
@@ -138,16 +140,17 @@ fn kind(opened: &ConversationChanges, version: FileVersion) -> anyhow::Result<St
 fn step_as_text(opened: &ConversationChanges, step: &StepSummary) -> anyhow::Result<String> {
     let mut text = headline(step);
     for file in &step.files {
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "{} {}{}", status(file), names(opened, file), modes(file));
-        match difference(opened, file)? {
-            PathDiff::Text(diff) => text.push_str(&diff),
-            PathDiff::Note(note) => {
-                let _ = writeln!(text, "({note})");
-            }
-        }
+        text.push_str(&file_as_text(opened, file)?);
     }
     Ok(text)
+}
+
+fn file_as_text(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Result<String> {
+    let title = format!("{} {}{}", status(file), names(opened, file), modes(file));
+    Ok(match difference(opened, file)? {
+        PathDiff::Text(diff) => format!("{title}\n{diff}"),
+        PathDiff::Note(note) => format!("{title}\n({note})\n"),
+    })
 }
 
 fn headline(step: &StepSummary) -> String {

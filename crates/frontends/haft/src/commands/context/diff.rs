@@ -79,7 +79,7 @@ enum SegmentChange<'a> {
     Came(usize, &'a LoggedSegment),
 }
 
-struct RequestDiff<'a> {
+pub(super) struct RequestDiff<'a> {
     old: &'a LoggedRequest,
     new: &'a LoggedRequest,
     /// Segments that are the same from the front.
@@ -88,7 +88,7 @@ struct RequestDiff<'a> {
 }
 
 impl<'a> RequestDiff<'a> {
-    fn of(old: &'a LoggedRequest, new: &'a LoggedRequest) -> Self {
+    pub(super) fn of(old: &'a LoggedRequest, new: &'a LoggedRequest) -> Self {
         let pairs = old.segments.iter().zip(&new.segments);
         let kept = pairs.take_while(|(old, new)| old.hash == new.hash).count();
         let hashes = |request: &LoggedRequest| request.segments[kept..].iter().map(|one| one.hash).collect::<Vec<_>>();
@@ -133,7 +133,7 @@ impl<'a> RequestDiff<'a> {
         gone.map(|tool| format!("- {}", tool.name)).chain(came).collect()
     }
 
-    fn text(&self, full: bool) -> String {
+    pub(super) fn text(&self, full: bool) -> String {
         let (old, new) = (&self.old.summary, &self.new.summary);
         let mut text = format!(
             "{}\n",

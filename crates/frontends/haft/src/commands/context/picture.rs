@@ -91,7 +91,7 @@ const TOP: f64 = 76.0;
 const BOTTOM: f64 = 72.0;
 
 /// Colours that people who see few colours can tell apart, on light and on dark.
-const STYLE: &str = "\
+pub(super) const STYLE: &str = "\
 text { font: 13px system-ui, sans-serif; fill: #24292f }
 .title { font-size: 16px; font-weight: 600 }
 .faint { fill: #57606a; font-size: 12px }

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 
+use haft_types::Api;
+
 use super::logged::{RequestLogReader, rebuild};
 use super::text::masked;
 use super::{next, recorded};
@@ -17,12 +19,17 @@ pub(super) async fn run(args: &RenderArgs) -> anyhow::Result<()> {
 /// The body of a request that was sent: the one that is asked for, or the last one.
 pub(super) async fn sent(look: &LookArgs) -> anyhow::Result<Vec<u8>> {
     let log = RequestLogReader::open(look.conversation.as_deref(), &look.common).await?;
-    let logged = log.sent_request(look.request).await?;
+    body(&log, look.request, look.api).await
+}
+
+/// The body of a request of this log, in the protocol it was sent in unless another one is asked for.
+pub(super) async fn body(log: &RequestLogReader, number: Option<u64>, api: Option<Api>) -> anyhow::Result<Vec<u8>> {
+    let logged = log.sent_request(number).await?;
     if let Some(body) = recorded::body(&logged) {
         return Ok(body);
     }
     let encoding = log.encoding(logged.encoding.as_deref(), &logged.summary.model)?;
-    let encoding = match look.api {
+    let encoding = match api {
         Some(api) => encoding.over(api),
         None => encoding,
     };

@@ -30,6 +30,14 @@ pub(super) struct PrefixBreakReport {
     found: Break,
 }
 
+#[cfg(feature = "serve")]
+impl PrefixBreakReport {
+    /// What is sent again because of it: tokens, and what they cost more.
+    pub(super) fn price(&self) -> (u64, Option<f64>) {
+        (self.found.tokens, self.found.cost)
+    }
+}
+
 pub(super) async fn run(args: &WhyArgs) -> anyhow::Result<()> {
     let log = RequestLogReader::open(args.conversation.as_deref(), &args.common).await?;
     if let Some(number) = args.request.filter(|number| *number > log.requests) {

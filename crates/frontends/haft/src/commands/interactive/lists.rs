@@ -193,7 +193,7 @@ fn how_far(message: &str, text: &str, changed: bool) -> PickerAction {
 }
 
 /// How long ago something was, in short form.
-fn age(then: Timestamp) -> String {
+pub(super) fn age(then: Timestamp) -> String {
     let passed = Duration::try_from(WallClock.now().duration_since(then)).unwrap_or_default();
     match passed.as_secs() {
         0..60 => text!("interactive-just-now").to_owned(),

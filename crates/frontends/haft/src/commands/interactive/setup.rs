@@ -154,9 +154,19 @@ fn choose_provider(config: &Config) -> anyhow::Result<Option<ProviderChoice>> {
                 if let Some(name) = by_number.or_else(|| names.iter().find(|name| *name == typed)) {
                     return Ok(Some(ProviderChoice::Known(name.clone())));
                 }
+                unknown_choice(typed, names.len(), text!("setup-provider-letters"))?;
             }
         }
     }
+}
+
+/// Says that there is no such row, and what there is.
+fn unknown_choice(typed: &str, count: usize, others: &str) -> anyhow::Result<()> {
+    let typed = haft_text::sanitise(typed);
+    if typed.is_empty() {
+        return output::say(&text!("setup-no-choice", count, others));
+    }
+    output::say(&text!("setup-unknown-choice", typed, count, others))
 }
 
 /// The address of a server, and its API.
@@ -182,6 +192,7 @@ fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
                 if let Some(api) = known.into_iter().find(|api| api.to_string() == typed) {
                     return Ok(Some(ProviderConfig::new(api, url)));
                 }
+                output::say(&text!("setup-unknown-api", typed, listed))?;
             }
         }
     }
@@ -206,7 +217,7 @@ fn ask_key(places: &Places, name: &str, provider: &ProviderConfig, refused: bool
         let Some(typed) = ask(question, InputEcho::Masked)? else { return Ok(None) };
         match typed.trim() {
             "" if state == KeyState::NotNeeded => return Ok(Some(KeySource::None)),
-            "" => {}
+            "" => output::say(text!("setup-empty-key"))?,
             key => return Ok(Some(KeySource::Typed(key.to_owned()))),
         }
     }
@@ -265,7 +276,9 @@ fn ask_model(config: &Config, provider: &str, key: &KeySource) -> anyhow::Result
         let by_number = typed.parse::<usize>().ok().and_then(|number| names.get(number.checked_sub(1)?));
         match by_number {
             Some(name) => return Ok(ModelChoice::Named(name.clone())),
-            None if typed.is_empty() => {}
+            None if typed.is_empty() || !names.is_empty() && typed.parse::<usize>().is_ok() => {
+                unknown_choice(typed, names.len(), text!("setup-model-letters"))?;
+            }
             None => return Ok(ModelChoice::Named(typed.strip_prefix(&front).unwrap_or(typed).to_owned())),
         }
     }

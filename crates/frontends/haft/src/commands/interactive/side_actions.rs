@@ -12,8 +12,6 @@ use haft_tools::LimitsConfig;
 use haft_tui::{Operation, UiHandle, UiMessage};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::commands::side_editor;
-
 /// Files that are offered at most.
 const FILES: usize = 20_000;
 /// What is shown of an output.
@@ -96,7 +94,7 @@ impl SideActions {
     /// What a conversation changed in files.
     pub(super) fn diff(&self, conversation: Option<&str>) {
         match conversation {
-            Some(id) => self.start(Operation::Haft(["changes", "--diff", id].map(str::to_owned).into())),
+            Some(id) => self.start(Operation::Haft(["changes", "--net", id].map(str::to_owned).into())),
             None => self.ui.tell(UiMessage::Told { text: text!("interactive-no-diff").into() }),
         }
     }
@@ -133,6 +131,8 @@ impl SideActions {
             | Operation::Interrupt
             | Operation::New
             | Operation::Resume(_)
+            | Operation::Fork(_)
+            | Operation::Await(_)
             | Operation::Offer(_)
             | Operation::Rewind { .. }
             | Operation::Model(_)
@@ -201,11 +201,6 @@ fn ending(status: ExitStatus) -> Option<String> {
         (None, Some(15)) => Some(text!("interactive-stopped").to_owned()),
         (None, Some(signal)) => Some(text!("interactive-signal", signal)),
     }
-}
-
-/// Opens the user's editor on a text.
-pub(super) fn edit(text: &str) -> Result<String, String> {
-    side_editor::edit(text, ".md")
 }
 
 /// Files under a folder, as paths from there, without what is ignored.

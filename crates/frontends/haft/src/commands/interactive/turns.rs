@@ -5,6 +5,7 @@ use std::sync::Arc;
 use haft_agent::Approver;
 use haft_engine::hub::{AgentMessage, Hub, USER};
 use haft_engine::{Compacted, MAIN, ModeSwitch, Session, Which};
+use haft_text::grouped;
 use haft_tui::{Operation, UiMessage};
 use haft_types::PermissionMode;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -87,12 +88,16 @@ impl TuiSession<'_> {
         session.drop_unread().await;
         match (compacted, tokens) {
             (Ok(Compacted::Archived { .. }), Some((before, after))) => {
+                let (after, before) = (grouped(after), grouped(before));
                 self.tell(&text!("interactive-compacted", after, before));
             }
             // These were reported already.
             (Ok(Compacted::Archived { .. } | Compacted::Failed), _) => {}
-            (Ok(nothing @ (Compacted::Nothing | Compacted::NotWorthIt)), _) => {
-                self.tell(&nothing.to_string());
+            (Ok(nothing @ (Compacted::Nothing | Compacted::NotWorthIt)), tokens) => {
+                let tokens = tokens.map_or_else(String::new, |(_, now)| {
+                    format!(" {}", text!("interactive-compact-size", tokens = grouped(now)))
+                });
+                self.tell(&format!("{nothing}{tokens}"));
             }
             (Err(error), _) => self.complain(&error.into()),
         }
@@ -157,49 +162,51 @@ impl TurnControl<'_> {
         let mut next = Continuation::Stay;
         loop {
             tokio::select! {
-                done = &mut work => return (done, next),
-                operation = self.wanted.recv(), if matches!(next, Continuation::Stay) => match operation {
-                    Some(Operation::Interrupt | Operation::Stop(INLINE)) => cancel.cancel(),
-                    Some(Operation::Join(text)) => {
-                        // What cannot be delivered waits in the interface until the turn is over.
-                        if let Some(running) = &self.running {
-                            let text = self.side_actions.with_overheard(text);
-                            let (from, to) = (USER.to_owned(), MAIN.to_owned());
-                            drop(running.hub.send(AgentMessage { from, to, group: None, text }).await);
+                            done = &mut work => return (done, next),
+                            operation = self.wanted.recv(), if matches!(next, Continuation::Stay) => match operation {
+                                Some(Operation::Interrupt | Operation::Stop(INLINE)) => cancel.cancel(),
+                                Some(Operation::Join(text)) => {
+                                    // What cannot be delivered waits in the interface until the turn is over.
+                                    if let Some(running) = &self.running {
+                                        let text = self.side_actions.with_overheard(text);
+                                        let (from, to) = (USER.to_owned(), MAIN.to_owned());
+                                        drop(running.hub.send(AgentMessage { from, to, group: None, text }).await);
+                                    }
+                                }
+                                Some(Operation::Mode(mode)) => {
+                                    *self.mode = mode;
+                                    if let Some(running) = &self.running {
+                                        running.switch.set(mode);
+                                    }
+                                }
+                                Some(Operation::Diff) => {
+                                    self.side_actions.diff(self.running.as_ref().map(|running| running.conversation.as_str()));
+                                }
+                                Some(aside @ (Operation::Haft(_) | Operation::Shell(_) | Operation::Stop(_) | Operation::Files)) => self.side_actions.start(aside),
+                                // The interface lets these wait until the turn is over.
+                                Some(
+                                    Operation::Submit(_)
+                                    | Operation::New
+                                    | Operation::Resume(_)
+            | Operation::Fork(_)
+            | Operation::Await(_)
+                                    | Operation::Offer(_)
+                                    | Operation::Rewind { .. }
+                                    | Operation::Model(_)
+                                    | Operation::Compact(_)
+                                    | Operation::EditContext(_)
+                                    | Operation::Focus(_)
+                                    | Operation::Undo
+                                    | Operation::Redo,
+                                ) => {}
+                                Some(Operation::Quit) | None => {
+                                    // Whoever does not want to wait for the end of the turn says so with Ctrl-C.
+                                    self.quit.cancel();
+                                    cancel_on_signals(self.quit);
+                                    next = Continuation::Leave;
+                                }
+                            },
                         }
-                    }
-                    Some(Operation::Mode(mode)) => {
-                        *self.mode = mode;
-                        if let Some(running) = &self.running {
-                            running.switch.set(mode);
-                        }
-                    }
-                    Some(Operation::Diff) => {
-                        self.side_actions.diff(self.running.as_ref().map(|running| running.conversation.as_str()));
-                    }
-                    Some(aside @ (Operation::Haft(_) | Operation::Shell(_) | Operation::Stop(_) | Operation::Files)) => self.side_actions.start(aside),
-                    // The interface lets these wait until the turn is over.
-                    Some(
-                        Operation::Submit(_)
-                        | Operation::New
-                        | Operation::Resume(_)
-                        | Operation::Offer(_)
-                        | Operation::Rewind { .. }
-                        | Operation::Model(_)
-                        | Operation::Compact(_)
-                        | Operation::EditContext(_)
-                        | Operation::Focus(_)
-                        | Operation::Undo
-                        | Operation::Redo,
-                    ) => {}
-                    Some(Operation::Quit) | None => {
-                        // Whoever does not want to wait for the end of the turn says so with Ctrl-C.
-                        self.quit.cancel();
-                        cancel_on_signals(self.quit);
-                        next = Continuation::Leave;
-                    }
-                },
-            }
         }
     }
 }

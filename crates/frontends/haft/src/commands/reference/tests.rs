@@ -8,7 +8,7 @@ use super::*;
 use crate::cli::Cli;
 
 /// Pages that say more about a command.
-const PAGES: [(&str, &str); 29] = [
+const PAGES: [(&str, &str); 30] = [
     ("run", "runs"),
     ("review", "runs"),
     ("commit", "runs"),
@@ -18,6 +18,7 @@ const PAGES: [(&str, &str); 29] = [
     ("rewind", "undo"),
     ("context", "context"),
     ("proxy", "proxy"),
+    ("serve", "inspector"),
     ("rules", "knowledge"),
     ("skills", "knowledge"),
     ("commands", "knowledge"),
@@ -78,6 +79,7 @@ fn help_lines_are_one_short_sentence() {
     feature = "mcp",
     feature = "proxy",
     feature = "rag",
+    feature = "serve",
     feature = "workflows"
 ))]
 #[test]

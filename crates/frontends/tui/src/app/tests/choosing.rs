@@ -182,7 +182,7 @@ fn a_form_is_filled_in_field_by_field() {
     let Some(Effect::Fill(Filled::Accepted(answers))) = terminal.wanted().pop() else {
         panic!("it was the last field")
     };
-    assert_eq!(serde_json::Value::Object(answers), json!({"name": "Ada", "count": 3}));
+    assert_eq!(Value::Object(answers), json!({"name": "Ada", "count": 3}));
     assert!(terminal.live().contains("> half a sent"), "{}", terminal.live());
 }
 

@@ -1,0 +1,69 @@
+"""A bare agent loop, the baseline: four tools, native calls, until the model answers with text.
+
+    bare.py BASE_URL TURNS PROMPT
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import urllib.request
+
+
+def read_file(path):
+    return pathlib.Path(path).read_text(encoding="utf-8")
+
+
+def write_file(path, content):
+    pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+    pathlib.Path(path).write_text(content, encoding="utf-8")
+    return "written"
+
+
+def edit_file(path, old, new):
+    text = pathlib.Path(path).read_text(encoding="utf-8")
+    if text.count(old) != 1:
+        raise ValueError(f"`old` is in the file {text.count(old)} times; it must be there once")
+    return write_file(path, text.replace(old, new))
+
+
+def run(command):
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=30)
+    return f"exit code {done.returncode}\n{(done.stdout + done.stderr)[-4000:]}"
+
+
+TOOLS = {read_file: ["path"], write_file: ["path", "content"], edit_file: ["path", "old", "new"], run: ["command"]}
+OFFERED = [
+    {
+        "type": "function",
+        "function": {
+            "name": tool.__name__,
+            "parameters": {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": names},
+        },
+    }
+    for tool, names in TOOLS.items()
+]
+
+
+def main():
+    url, turns, prompt = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    messages = [{"role": "system", "content": "You work on the files in the current folder with the tools."}, {"role": "user", "content": prompt}]
+    for _ in range(turns):
+        body = json.dumps({"model": "model", "messages": messages, "tools": OFFERED, "max_tokens": 2048}).encode()
+        request = urllib.request.Request(url + "/chat/completions", body, {"content-type": "application/json"})
+        message = json.load(urllib.request.urlopen(request, timeout=120))["choices"][0]["message"]
+        messages.append(message)
+        if not message.get("tool_calls"):
+            print(message.get("content") or "")
+            return
+        for call in message["tool_calls"]:
+            try:
+                tool = next(tool for tool in TOOLS if tool.__name__ == call["function"]["name"])
+                result = tool(**json.loads(call["function"]["arguments"]))
+            except Exception as error:
+                result = f"Error: {error!r}"
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
+    sys.exit(4)
+
+
+main()

@@ -1,0 +1,366 @@
+//! The pages of `haft serve`: conversations, a dialogue, its requests as a picture and a table, and one request.
+//!
+//! They show what `haft context` and `haft conversations` print. Nothing here writes, and what looks like a key is masked.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use haft_agent::config::Config;
+use haft_serve::{Markup, PageRequest, Site, document};
+use haft_store::{Conversation, ConversationRow, ConversationScope, LoggedRequest, SearchQuery, Store};
+use haft_text::grouped;
+use haft_types::{ConversationId, LlmMetadata, Message, Part, Usage};
+use serde_json::Value;
+
+use super::diff::RequestDiff;
+use super::logged::{RequestLogReader, replies};
+use super::picture::{self, RequestColumn};
+use super::render;
+use super::text::{masked, money, opening, percent, whole_text};
+use super::why::{PrefixBreakReport, breaks};
+use crate::commands::conversations::part_as_text;
+
+/// Conversations on a page.
+const LISTED: usize = 25;
+/// Messages on a page.
+const SPOKEN: usize = 200;
+
+/// Everything there is to look at.
+pub(crate) struct Inspector {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) config: Config,
+}
+
+#[async_trait]
+impl Site for Inspector {
+    async fn page(&self, request: &PageRequest) -> Result<Option<String>, String> {
+        self.made(request).await.map_err(|error| error.to_string())
+    }
+
+    async fn version(&self, request: &PageRequest) -> Option<String> {
+        let [place, id, ..] = request.path.as_slice() else { return None };
+        let id = ConversationId::new(id);
+        let conversation = self.store.get(&id).await.ok().flatten().filter(|_| place == "c")?;
+        let requests = self.store.requests(&id).await.ok()?.len();
+        Some(format!("{} {} {requests}", conversation.messages, conversation.revisions))
+    }
+
+    fn style(&self) -> String {
+        format!("{}\nsvg {{\n{}\n}}\n", include_str!("inspector.css"), picture::STYLE)
+    }
+}
+
+impl Inspector {
+    async fn made(&self, request: &PageRequest) -> anyhow::Result<Option<String>> {
+        let number = |key: &str| request.query.get(key).and_then(|text| text.parse().ok()).unwrap_or(0_usize);
+        let names: Vec<_> = request.path.iter().map(String::as_str).collect();
+        let (id, rest) = match names.as_slice() {
+            [] => {
+                let query = request.query.get("q").map_or("", String::as_str);
+                return self.conversations(query, number("from")).await.map(Some);
+            }
+            ["c", id, rest @ ..] => (ConversationId::new(*id), rest),
+            _ => return Ok(None),
+        };
+        let Some(conversation) = self.store.get(&id).await? else { return Ok(None) };
+        match rest {
+            [] => self.dialogue(conversation, number("from")).await.map(Some),
+            ["timeline"] => self.timeline(conversation).await.map(Some),
+            ["r", number] => match number.parse() {
+                Ok(number) => self.request(conversation, number).await,
+                Err(_) => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    async fn conversations(&self, query: &str, from: usize) -> anyhow::Result<String> {
+        let search = Markup::element(
+            "form",
+            &[("action", "/"), ("role", "search")],
+            [
+                Markup::element("label", &[("for", "q")], [Markup::text(text!("serve-search"))]),
+                Markup::element("input", &[("id", "q"), ("name", "q"), ("type", "search"), ("value", query)], []),
+            ],
+        );
+        let found = if query.trim().is_empty() { self.list(from).await? } else { self.search(query).await? };
+        let heading = Markup::plain("h1", text!("serve-conversations"));
+        Ok(page(text!("serve-conversations"), Markup::all([]), [heading, search, found]))
+    }
+
+    async fn list(&self, from: usize) -> anyhow::Result<Markup> {
+        let all = self.store.list(ConversationScope::Everywhere).await?;
+        let mut rows = Vec::new();
+        for row in all.iter().skip(from).take(LISTED) {
+            rows.push(self.row(row).await?);
+        }
+        let headings = [
+            text!("serve-name"),
+            text!("serve-agent"),
+            text!("serve-namespace"),
+            text!("serve-messages"),
+            text!("serve-requests"),
+            text!("serve-cost"),
+            text!("serve-cached"),
+            text!("serve-updated"),
+        ];
+        let table = Markup::table(&headings, rows);
+        Ok(Markup::all([table, pager("/", from, LISTED, all.len())]))
+    }
+
+    async fn row(&self, row: &ConversationRow) -> anyhow::Result<Vec<Markup>> {
+        let metadata = self.store.get(&row.id).await?.map(|one| one.metadata).unwrap_or_default();
+        let messages = self.store.messages(&row.id).await?;
+        let made = messages.iter().filter_map(|message| message.llm_metadata.as_ref());
+        let mut usage = Usage::default();
+        made.clone().for_each(|made| usage += made.usage());
+        let costs: Vec<f64> = made.filter_map(cost_of).collect();
+        let cost = if costs.is_empty() { String::new() } else { money(costs.iter().sum()) };
+        let cached = if usage.all_input() == 0 { String::new() } else { percent(usage.cached_share()) };
+        let said = |key: &str| metadata.get(key).and_then(Value::as_str);
+        Ok(vec![
+            Markup::link(&address(&row.id, ""), &row.name),
+            Markup::text(said("agent").or(said("imported_from")).unwrap_or("haft")),
+            Markup::text(&row.namespace),
+            Markup::text(grouped(row.messages)),
+            Markup::text(grouped(self.store.requests(&row.id).await?.len() as u64)),
+            Markup::text(cost),
+            Markup::text(cached),
+            Markup::text(row.updated_at.strftime("%Y-%m-%d %H:%M").to_string()),
+        ])
+    }
+
+    async fn search(&self, query: &str) -> anyhow::Result<Markup> {
+        let query = SearchQuery { text: query, scope: ConversationScope::Everywhere, limit: 50 };
+        let hits = self.store.search(query).await?;
+        if hits.is_empty() {
+            return Ok(Markup::plain("p", text!("serve-no-hits")));
+        }
+        let row = |hit: haft_store::SearchHit| {
+            let snippet = masked(&hit.snippet.text).into_owned();
+            vec![Markup::link(&address(&hit.conversation.id, ""), &hit.conversation.name), Markup::text(snippet)]
+        };
+        Ok(Markup::table(&[text!("serve-name"), text!("serve-text")], hits.into_iter().map(row)))
+    }
+
+    async fn dialogue(&self, conversation: Conversation, from: usize) -> anyhow::Result<String> {
+        let messages = self.store.messages(&conversation.id).await?;
+        let shown: Vec<_> = messages.iter().skip(from).take(SPOKEN).map(spoken).collect();
+        let pager = pager(&address(&conversation.id, ""), from, SPOKEN, messages.len());
+        let heading = Markup::plain("h1", &conversation.name);
+        Ok(page(&conversation.name, navigation(&conversation), [heading, Markup::all(shown), pager]))
+    }
+
+    /// The log of a conversation; `None` without requests.
+    async fn log(&self, conversation: Conversation) -> anyhow::Result<Option<RequestLogReader>> {
+        let requests = self.store.requests(&conversation.id).await?.last().map_or(0, |last| last.number);
+        let (store, config) = (Arc::clone(&self.store), self.config.clone());
+        Ok((requests > 0).then_some(RequestLogReader { store, config, conversation, requests }))
+    }
+
+    async fn timeline(&self, conversation: Conversation) -> anyhow::Result<String> {
+        let (name, navigation) = (conversation.name.clone(), navigation(&conversation));
+        let id = conversation.id.clone();
+        let heading = Markup::plain("h1", &name);
+        let Some(log) = self.log(conversation).await? else {
+            return Ok(page(&name, navigation, [heading, Markup::plain("p", text!("serve-no-requests"))]));
+        };
+        let (outlines, messages) = (log.outlines().await?, log.messages().await?);
+        let (models, replies) = (log.models(&outlines)?, replies(&outlines, &messages));
+        let breaks = breaks(&outlines, &models, &messages);
+        let picture = picture::draw(&name, &RequestColumn::of(&outlines, &replies, &models, &breaks));
+        let rows = outlines.iter().zip(&replies).map(|(outline, reply)| {
+            let number = outline.summary.number;
+            let broken = breaks.iter().find(|one| one.request == number);
+            vec![
+                Markup::link(&address(&id, &format!("/r/{number}")), number.to_string()),
+                Markup::text(outline.summary.sent_at.strftime("%H:%M:%S").to_string()),
+                Markup::text(&outline.summary.model),
+                Markup::text(grouped(outline.summary.tokens)),
+                Markup::text(reply.map_or_else(String::new, |reply| percent(reply.usage().cached_share()))),
+                Markup::text(reply.and_then(cost_of).map_or_else(String::new, money)),
+                Markup::text(broken.map_or_else(String::new, why)),
+            ]
+        });
+        let headings = [
+            text!("serve-request"),
+            text!("serve-sent"),
+            text!("serve-model"),
+            text!("serve-tokens"),
+            text!("serve-cached"),
+            text!("serve-cost"),
+            text!("serve-break"),
+        ];
+        let picture = Markup::element("div", &[("class", "wide"), ("tabindex", "0")], [Markup::picture(&picture)]);
+        Ok(page(&name, navigation, [heading, picture, Markup::table(&headings, rows)]))
+    }
+
+    async fn request(&self, conversation: Conversation, number: u64) -> anyhow::Result<Option<String>> {
+        let (name, navigation) = (conversation.name.clone(), navigation(&conversation));
+        let id = conversation.id.clone();
+        let Some(log) = self.log(conversation).await?.filter(|log| (1..=log.requests).contains(&number)) else {
+            return Ok(None);
+        };
+        let now = log.request(Some(number)).await?;
+        let before = if number > 1 { Some(log.request(Some(number - 1)).await?) } else { None };
+        let body = String::from_utf8_lossy(&render::body(&log, Some(number), None).await?).into_owned();
+        let (outlines, messages) = (log.outlines().await?, log.messages().await?);
+        let (models, replies) = (log.models(&outlines)?, replies(&outlines, &messages));
+        let breaks = breaks(&outlines, &models, &messages);
+        let reply = replies.get(outlines.iter().position(|one| one.summary.number == number).unwrap_or_default());
+        let title = text!("serve-request-of", number, requests = log.requests);
+        let mut pieces = vec![
+            Markup::plain("h1", format!("{name}: {title}")),
+            steps(&id, number, log.requests),
+            facts(&now, reply.copied().flatten(), breaks.iter().find(|one| one.request == number)),
+            Markup::plain("h2", text!("serve-segments")),
+            segments(&now, before.as_ref()),
+        ];
+        if let Some(before) = &before {
+            let difference = RequestDiff::of(before, &now).text(true);
+            pieces.extend([Markup::plain("h2", text!("serve-difference")), Markup::plain("pre", masked(&difference))]);
+        }
+        let summary = Markup::plain("summary", text!("serve-body", bytes = grouped(body.len() as u64)));
+        pieces.push(Markup::element("details", &[], [summary, Markup::plain("pre", masked(&body))]));
+        Ok(Some(page(&format!("{name}: {title}"), navigation, pieces)))
+    }
+}
+
+/// What a reply cost.
+fn cost_of(made: &LlmMetadata) -> Option<f64> {
+    let parts = [made.input_cost, made.output_cost, made.cached_input_cost, made.cache_write_cost];
+    parts.iter().any(Option::is_some).then(|| parts.iter().flatten().sum())
+}
+
+fn page(title: &str, navigation: Markup, content: impl IntoIterator<Item = Markup>) -> String {
+    let home = Markup::link("/", text!("serve-conversations"));
+    let header = Markup::element("nav", &[], [home, navigation]);
+    document(haft_messages::spoken().name(), title, Markup::all([header, Markup::element("main", &[], content)]))
+}
+
+/// The address of a page of a conversation. An id may hold anything.
+fn address(id: &ConversationId, page: &str) -> String {
+    let mut address = "/c/".to_owned();
+    for byte in id.as_str().bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => address.push(byte.into()),
+            // Writing to a String cannot fail.
+            _ => drop(write!(address, "%{byte:02X}")),
+        }
+    }
+    address + page
+}
+
+fn navigation(conversation: &Conversation) -> Markup {
+    Markup::all([
+        Markup::link(&address(&conversation.id, ""), text!("serve-dialogue")),
+        Markup::link(&address(&conversation.id, "/timeline"), text!("serve-timeline")),
+    ])
+}
+
+/// Links to what is before and behind a page of a list.
+fn pager(to: &str, from: usize, size: usize, all: usize) -> Markup {
+    let link = |at: usize, rel: &str, text: &str| {
+        Markup::element("a", &[("href", &format!("{to}?from={at}")), ("rel", rel)], [Markup::text(text)])
+    };
+    let before = (from > 0).then(|| link(from.saturating_sub(size), "prev", text!("serve-before")));
+    let after = (from + size < all).then(|| link(from + size, "next", text!("serve-after")));
+    Markup::element("p", &[("class", "pager")], before.into_iter().chain(after))
+}
+
+fn steps(id: &ConversationId, number: u64, requests: u64) -> Markup {
+    let link = |at: u64, rel: &str, text: &str| {
+        let to = address(id, &format!("/r/{at}"));
+        Markup::element("a", &[("href", &to), ("rel", rel)], [Markup::text(text)])
+    };
+    let before = (number > 1).then(|| link(number - 1, "prev", text!("serve-before")));
+    let after = (number < requests).then(|| link(number + 1, "next", text!("serve-after")));
+    Markup::element("p", &[("class", "pager")], before.into_iter().chain(after))
+}
+
+fn why(broken: &PrefixBreakReport) -> String {
+    let cause = broken.cause.map_or_else(|| text!("context-why-no-cause").to_owned(), |cause| cause.to_string());
+    let (tokens, cost) = broken.price();
+    let cost = cost.map_or_else(String::new, |cost| format!(", {}", money(cost)));
+    text!("serve-why", cause, tokens = grouped(tokens), cost)
+}
+
+fn facts(now: &LoggedRequest, reply: Option<&LlmMetadata>, broken: Option<&PrefixBreakReport>) -> Markup {
+    let summary = &now.summary;
+    let sent = text!(
+        "serve-sent-to",
+        model = summary.model,
+        api = summary.api,
+        time = summary.sent_at.strftime("%Y-%m-%d %H:%M:%S"),
+        tokens = grouped(summary.tokens)
+    );
+    let billed = match reply {
+        Some(reply) => {
+            let usage = reply.usage();
+            let cost = cost_of(reply).map_or_else(String::new, |cost| format!(", {}", money(cost)));
+            text!(
+                "serve-billed",
+                input = grouped(usage.all_input()),
+                cached = grouped(usage.cached_input),
+                written = grouped(usage.cache_write),
+                output = grouped(usage.output),
+                cost
+            )
+        }
+        None => text!("serve-no-reply").to_owned(),
+    };
+    let why = match broken {
+        Some(broken) => Markup::element("p", &[("class", "broken")], [Markup::text(why(broken))]),
+        None => Markup::plain("p", text!("serve-no-break")),
+    };
+    Markup::all([Markup::plain("p", sent), Markup::plain("p", billed), why])
+}
+
+fn segments(now: &LoggedRequest, before: Option<&LoggedRequest>) -> Markup {
+    let old = before.map_or(&[][..], |before| &before.segments);
+    let kept = old.iter().zip(&now.segments).take_while(|(old, new)| old.hash == new.hash).count();
+    let rows = now.segments.iter().enumerate().map(|(index, segment)| {
+        let state = if index < kept { text!("serve-kept") } else { text!("serve-new") };
+        let boundary = if segment.boundary { text!("serve-boundary") } else { "" };
+        let summary = Markup::plain("summary", opening(&segment.message).chars().take(100).collect::<String>());
+        let whole = Markup::plain("pre", whole_text(&segment.message));
+        vec![
+            Markup::text((index + 1).to_string()),
+            Markup::text(segment.layer.name()),
+            Markup::text(&segment.owner),
+            Markup::text(grouped(segment.tokens)),
+            Markup::text(format!("{state}{boundary}")),
+            Markup::element("details", &[], [summary, whole]),
+        ]
+    });
+    let headings = [
+        "#",
+        text!("serve-layer"),
+        text!("serve-owner"),
+        text!("serve-tokens"),
+        text!("serve-state"),
+        text!("serve-text"),
+    ];
+    Markup::table(&headings, rows)
+}
+
+/// A message of the dialogue. What tools were given and gave is folded.
+fn spoken(message: &Message) -> Markup {
+    let role = message.role.to_string();
+    let at = message.created_at.strftime("%Y-%m-%d %H:%M:%S");
+    let heading = Markup::plain("h2", format!("{role} {} {at}", message.message_id.short()));
+    let part = |part: &Part| {
+        let text = part_as_text(part);
+        let text = masked(&text);
+        match part {
+            Part::Text { .. } | Part::Image(_) => Markup::element("pre", &[("class", "said")], [Markup::text(text)]),
+            Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => {
+                let first: String = text.lines().next().unwrap_or_default().chars().take(120).collect();
+                Markup::element("details", &[], [Markup::plain("summary", first), Markup::plain("pre", &text)])
+            }
+        }
+    };
+    let parts = message.content.iter().map(part);
+    Markup::element("article", &[("class", &role)], std::iter::once(heading).chain(parts))
+}

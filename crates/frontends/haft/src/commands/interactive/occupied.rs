@@ -1,0 +1,89 @@
+//! A conversation that another haft has open: who has it, and what can be done.
+
+use haft_agent::SetupError;
+use haft_engine::{OpenError, Which};
+use haft_store::{Holder, Locked, StoreError};
+use haft_tui::{Operation, PickerAction, PickerList, PickerRow, UiMessage};
+use haft_types::ConversationId;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::TuiSession;
+use super::lists::age;
+use crate::wiring;
+
+/// The number under which the wait shows.
+const WAITING: u64 = u64::MAX - 1;
+
+/// What can be done, if that is why a conversation was not opened.
+pub(super) fn choices(error: &anyhow::Error) -> Option<PickerList> {
+    let Some(SetupError::Open(OpenError::Store(StoreError::LockTimeout { what, holder, .. }))) = error.downcast_ref()
+    else {
+        return None;
+    };
+    let Locked::Conversation(id) = what else { return None };
+    let row = |text: &str, about: &str, then| PickerRow { text: text.into(), about: about.into(), then };
+    let by = |holder: &Holder| text!("interactive-occupied-by", holder, age = age(holder.since));
+    Some(PickerList {
+        title: text!("interactive-occupied-title").into(),
+        notes: holder.iter().map(by).collect(),
+        rows: vec![
+            row(
+                text!("interactive-occupied-fork"),
+                text!("interactive-occupied-fork-note"),
+                PickerAction::Do(Operation::Fork(id.to_string())),
+            ),
+            row(
+                text!("interactive-occupied-wait"),
+                text!("interactive-occupied-wait-note"),
+                PickerAction::Do(Operation::Await(id.to_string())),
+            ),
+            row(text!("interactive-occupied-new"), "", PickerAction::Do(Operation::New)),
+        ],
+        filter: String::new(),
+    })
+}
+
+impl TuiSession<'_> {
+    /// Opens a conversation once nobody else has it open; gives what the user wanted meanwhile and is still to be done.
+    pub(super) async fn await_conversation(
+        &mut self,
+        id: String,
+        wanted: &mut UnboundedReceiver<Operation>,
+    ) -> anyhow::Result<Option<Operation>> {
+        let store = wiring::open_store(&self.places, &self.config)?;
+        let conversation = ConversationId::new(&id);
+        let line = text!("interactive-occupied-waiting").to_owned();
+        self.ui.tell(UiMessage::Running { id: WAITING, line });
+        let mut carried = None;
+        let mut free = false;
+        while !free {
+            tokio::select! {
+                biased;
+                operation = wanted.recv() => match operation {
+                    Some(Operation::Stop(WAITING) | Operation::Interrupt) => break,
+                    Some(Operation::Mode(mode)) => self.chosen.mode = mode,
+                    Some(prompt @ Operation::Submit(_)) => carried = Some(prompt),
+                    Some(Operation::Quit) | None => {
+                        carried = Some(Operation::Quit);
+                        break;
+                    }
+                    Some(aside) => self.side_actions.start(aside),
+                },
+                lock = store.try_lock(&conversation) => match lock {
+                    Ok(_) => free = true,
+                    Err(StoreError::LockTimeout { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                },
+            }
+        }
+        self.ui.tell(UiMessage::Ran { id: WAITING, text: String::new() });
+        if free {
+            self.open(Which::Named(id), "").await?;
+            self.tell_opened();
+        } else if let Some(Operation::Submit(text)) = carried.take_if(|next| matches!(next, Operation::Submit(_))) {
+            self.ui.tell(UiMessage::Idle);
+            self.ui.tell(UiMessage::Typed { text });
+        }
+        Ok(carried)
+    }
+}

@@ -1,0 +1,63 @@
+//! `haft serve`: a local web page over conversations and what was sent.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use clap::Args;
+use haft_serve::{AccessToken, serve};
+use uuid::Uuid;
+
+use crate::commands::configuration;
+use crate::commands::context::Inspector;
+use crate::commands::options::Common;
+use crate::exit::{ProcessExit, usage_error};
+use crate::{output, wiring};
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// The port on 127.0.0.1 to listen on; a free one when absent.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) port: u16,
+
+    /// Open the page in the browser.
+    #[arg(long)]
+    pub(crate) open: bool,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ProcessExit> {
+    let (places, loaded) = configuration(&args.common)?;
+    let store = wiring::open_store(&places, &loaded.config)?;
+    let site = Arc::new(Inspector { store, config: loaded.config });
+    let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+    wiring::runtime()?.block_on(async {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
+        let listener = tokio::net::TcpListener::bind(address).await;
+        let listener = listener.map_err(|error| usage_error(text!("serve-cannot-listen", address, error)))?;
+        let url = format!("http://{}/?token={token}", listener.local_addr()?);
+        output::print(&format!("{}\n", text!("serve-listening", url)))?;
+        if args.open {
+            open(&url);
+        }
+        let end = async {
+            // Where signals cannot be waited for, the system's own way to end a program is left.
+            if tokio::signal::ctrl_c().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        serve(listener, site, AccessToken::new(token), end).await;
+        Ok(ProcessExit::Completed)
+    })
+}
+
+fn open(url: &str) {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let started =
+        Command::new(program).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    if let Err(error) = started {
+        output::tell(&format!("haft: {}", text!("serve-cannot-open", program, error)));
+    }
+}

@@ -1,0 +1,307 @@
+//! What is chosen and answered at a real terminal: conversations that are open elsewhere, the menu of commands, calls that are
+//! changed before they run.
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+use serde_json::{Value, json};
+
+use crate::rig::Rig;
+use crate::terminal::{Terminal, rig};
+
+const ESC: &str = "\u{1b}";
+const DOWN: &str = "\u{1b}[B";
+const UP: &str = "\u{1b}[A";
+
+fn in_order(replies: impl IntoIterator<Item = Reply>) -> Rig {
+    Rig::new(Api::Anthropic, Script::replies(replies).unwrap())
+}
+
+fn leave(mut terminal: Terminal) {
+    terminal.press("\u{4}");
+    assert_eq!(terminal.ended().0, 0);
+}
+
+/// A conversation that a terminal has open.
+fn occupied(replies: &[&str]) -> (Rig, Terminal) {
+    let rig = in_order(replies.iter().map(|text| Reply::text(*text)));
+    assert_eq!(rig.task(&["begin"]).code(), 0);
+    let first = Terminal::start(&rig, &["-c"], (80, 24));
+    first.until_text("Begun.");
+    (rig, first)
+}
+
+#[test]
+fn a_conversation_that_is_open_elsewhere_is_continued_in_a_copy() {
+    let (rig, first) = occupied(&["Begun.", "In the copy."]);
+    let id = rig.run(&["conversations", "list", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
+    for arguments in [&["-c", "go on"][..], &["-r", &id, "go on"]] {
+        let mut second = Terminal::start(&rig, arguments, (100, 24));
+        second.until_text("This conversation is open in another haft");
+        let shown = second.text();
+        assert!(shown.contains("It is open in process ") && shown.contains("just now"), "{shown}");
+        assert_eq!(rig.server.generations().len(), if arguments[0] == "-c" { 1 } else { 2 }, "nothing was sent");
+        second.press("\r");
+        second.until_text("Begun.");
+        second.until("the prompt, to be sent", |screen| screen.contents().contains("\n> go on"));
+        if arguments[0] == "-c" {
+            second.press("\r");
+            second.until_text("In the copy.");
+            second.until_idle();
+        } else {
+            second.press("\u{3}");
+        }
+        leave(second);
+    }
+    leave(first);
+    let all = rig.run(&["conversations", "list", "--json"]).json();
+    assert_eq!(all.as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn a_conversation_that_is_open_elsewhere_is_waited_for_or_left() {
+    let (rig, first) = occupied(&["Begun.", "Mine now.", "Anew."]);
+    let mut second = Terminal::start(&rig, &["-c"], (100, 24));
+    let mut third = Terminal::start(&rig, &["-c"], (60, 20));
+    second.until_text("continue in a copy");
+    second.press(DOWN);
+    second.until_text("▸ wait");
+    second.press("\r");
+    second.until_text("waiting until the conversation is closed");
+    third.until_text("continue in a copy");
+    third.press(UP);
+    third.press("new");
+    third.until_text("▸ start a new conversation");
+    third.press("\r");
+    third.until_text("your next message starts a new conversation");
+    leave(first);
+    second.until_text("Begun.");
+    second.press("go on\r");
+    second.until_text("Mine now.");
+    second.until_idle();
+    third.press("hi\r");
+    third.until_text("Anew.");
+    leave(third);
+    leave(second);
+}
+
+#[test]
+fn waiting_for_a_conversation_can_be_stopped() {
+    let (rig, first) = occupied(&["Begun.", "Anew."]);
+    let mut second = Terminal::start(&rig, &["-c"], (100, 24));
+    second.until_text("continue in a copy");
+    second.press(&format!("{DOWN}\r"));
+    second.until_text("waiting until the conversation is closed");
+    second.press(ESC);
+    second.until("no wait", |screen| !screen.contents().contains("waiting until"));
+    second.press("hi\r");
+    second.until_text("Anew.");
+    leave(second);
+    leave(first);
+}
+
+#[test]
+fn a_headless_run_says_at_once_who_has_the_conversation() {
+    let (rig, first) = occupied(&["Begun.", "In the copy."]);
+    let refused = rig.run(&["run", "-c", "go on"]);
+    let said = refused.stderr();
+    assert!(refused.code() != 0 && said.contains("process ") && said.contains("`--fork-session`"), "{said}");
+    assert_eq!(rig.run(&["run", "-c", "--fork-session", "go on"]).code(), 0);
+    leave(first);
+}
+
+#[test]
+fn the_menu_of_commands_is_browsed_to_its_end() {
+    let rig = rig([]);
+    let mut terminal = Terminal::start(&rig, &[], (80, 24));
+    terminal.until_text("> ");
+    terminal.press("/");
+    terminal.until_text("1 of ");
+    let first = terminal.text().lines().find(|line| line.starts_with('▸')).unwrap().to_owned();
+    terminal.press(&DOWN.repeat(9));
+    terminal.until_text("10 of ");
+    assert_eq!(terminal.text().lines().filter(|line| line.starts_with('▸')).count(), 1, "{}", terminal.text());
+    terminal.press(&UP.repeat(10));
+    terminal.until("the last", |screen| {
+        let text = screen.contents();
+        let place = text.lines().find(|line| line.contains(" of ")).unwrap_or_default();
+        let numbers: Vec<_> = place.split_whitespace().filter_map(|word| word.parse::<u32>().ok()).collect();
+        numbers.len() == 2 && numbers[0] == numbers[1]
+    });
+    terminal.press("\u{1b}[5~\u{1b}[6~");
+    terminal.press(DOWN);
+    terminal.until("the first again", |screen| screen.contents().contains(&first));
+    terminal.press("cos");
+    terminal.until_text("▸ /cost");
+    terminal.press("\r");
+    terminal.until_text("0 requests");
+    leave(terminal);
+}
+
+#[test]
+fn many_rules_leave_the_command_on_the_screen() {
+    let line = (1..=30).map(|number| format!("npm run step{number}")).collect::<Vec<_>>().join(" && ");
+    for (columns, rows) in [(80, 24), (120, 30)] {
+        let call = Reply::call("execute_command", json!({"command": line, "requires_approval": false}));
+        let rig = rig([call, Reply::text("As you like.")]);
+        let mut terminal = Terminal::start(&rig, &["--", "go"], (columns, rows));
+        terminal.until_armed();
+        let shown = terminal.text();
+        assert!(shown.contains("npm run step1 &&") && shown.contains("npm run step30"), "{shown}");
+        assert!(!shown.contains("not allowed yet:\n\n"), "{shown}");
+        terminal.press("n");
+        terminal.until_text("As you like.");
+        leave(terminal);
+    }
+}
+
+#[test]
+fn nothing_is_said_to_be_not_allowed_where_all_parts_are() {
+    let call = Reply::call("execute_command", json!({"command": "true; true", "requires_approval": true}));
+    let rig = rig([call, Reply::text("As you like.")]);
+    let mut terminal = Terminal::start(&rig, &["--permission-mode", "auto", "--", "go"], (80, 24));
+    terminal.until_armed();
+    assert!(!terminal.text().contains("not allowed yet"), "{}", terminal.text());
+    terminal.press("n");
+    terminal.until_text("As you like.");
+    leave(terminal);
+}
+
+#[test]
+fn an_edit_that_does_not_fit_is_refused_before_anybody_is_asked() {
+    let calls = [
+        ("edit_file", json!({"path": "a.txt", "old_text": "four", "new_text": "x"})),
+        ("replace_in_file", json!({"path": "a.txt", "diff": "<<<<<<< SEARCH\nfour\n=======\nx\n>>>>>>> REPLACE\n"})),
+        ("multi_edit", json!({"edits": [{"path": "gone.txt", "old_string": "four", "new_string": "x"}]})),
+    ];
+    for (tool, arguments) in calls {
+        let rig = rig([
+            Reply::call("read_file", json!({"path": "a.txt"})),
+            Reply::call(tool, arguments),
+            Reply::text("It does not fit."),
+        ]);
+        rig.write("a.txt", "one\ntwo\nthree\n");
+        let terminal = Terminal::start(&rig, &["--", "go"], (100, 30));
+        terminal.until_text("It does not fit.");
+        let shown = terminal.text();
+        assert!(shown.contains(&format!("✗ {tool}")) && !terminal.written().contains("yes, this once"), "{shown}");
+        leave(terminal);
+    }
+}
+
+#[test]
+fn a_file_is_changed_in_the_editor_before_it_is_written() {
+    let calls: [(&str, Value); 4] = [
+        ("write_to_file", json!({"path": "a.txt", "content": "one\n2\nthree\n"})),
+        ("edit_file", json!({"path": "a.txt", "old_text": "two", "new_text": "2"})),
+        ("replace_in_file", json!({"path": "a.txt", "diff": "<<<<<<< SEARCH\ntwo\n=======\n2\n>>>>>>> REPLACE\n"})),
+        (
+            "multi_edit",
+            json!({"edits": [{"path": "a.txt", "old_string": "two", "new_string": "3"}, {"path": "a.txt", "old_string": "3", "new_string": "2"}]}),
+        ),
+    ];
+    for (tool, arguments) in calls {
+        let rig = rig([
+            Reply::call("read_file", json!({"path": "a.txt"})),
+            Reply::call(tool, arguments),
+            Reply::text("Written."),
+        ]);
+        rig.write("a.txt", "one\ntwo\nthree\n");
+        let editor = "sed -i -e s/2/zwei/ -e s/one/eins/";
+        let mut terminal = Terminal::start_with(&rig, &["--", "go"], (100, 30), &[("EDITOR", editor)]);
+        terminal.until_armed();
+        terminal.press("e");
+        terminal.until_text("Written.");
+        let written = std::fs::read_to_string(rig.project().join("a.txt")).unwrap();
+        assert_eq!(written, "eins\nzwei\nthree\n", "{tool}: {}", terminal.text());
+        leave(terminal);
+    }
+}
+
+#[test]
+fn an_editor_that_fails_or_changes_nothing_is_no_surprise() {
+    let rig = rig([Reply::call("write_to_file", json!({"path": "a.txt", "content": "x\n"})), Reply::text("Written.")]);
+    let mut terminal = Terminal::start_with(&rig, &["--", "go"], (100, 30), &[("EDITOR", "test -e again && true")]);
+    terminal.until_armed();
+    terminal.press("e");
+    terminal.until_text("what you typed is unchanged");
+    assert!(!rig.project().join("a.txt").exists());
+    rig.write("again", "");
+    terminal.press("e");
+    terminal.until_text("Written.");
+    assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "x\n");
+    leave(terminal);
+}
+
+#[test]
+fn archiving_that_gains_nothing_says_so() {
+    let rig = in_order([Reply::text("Hello."), Reply::text("Again.")]);
+    let mut terminal = Terminal::start(&rig, &["--", "hi"], (100, 24));
+    for answer in ["Hello.", "Again."] {
+        terminal.until_text(answer);
+        terminal.until_idle();
+        terminal.press("/compact\r");
+        terminal.until_text("The next request stays at ");
+        terminal.until_idle();
+        terminal.press("\u{c}hi\r");
+    }
+    leave(terminal);
+}
+
+#[test]
+fn a_cancelled_call_is_shown_where_it_was_cancelled() {
+    let waits =
+        || Reply::call("execute_command", json!({"command": "touch begun; sleep 300", "requires_approval": false}));
+    for both in [false, true] {
+        let reply = if both { Reply { parts: Vec::new(), ..waits() } } else { waits().with_text("I will wait.") };
+        let rig = in_order([reply, Reply::text("As you like.")]);
+        let mut terminal = Terminal::start(&rig, &["--permission-mode", "auto", "--", "go"], (80, 30));
+        terminal.until("the command", |_| rig.project().join("begun").exists());
+        terminal.press(ESC);
+        terminal.until_idle();
+        terminal.until_text("✗ ");
+        terminal.press("never mind\r");
+        terminal.until_text("As you like.");
+        let shown = terminal.text();
+        assert_eq!(shown.matches('✗').count(), 1, "{shown}");
+        assert!(shown.find('✗') < shown.find("> never mind"), "{shown}");
+        leave(terminal);
+    }
+}
+
+#[test]
+fn a_question_is_there_however_small_the_terminal_is() {
+    for (columns, rows) in [(20, 8), (24, 6), (40, 12)] {
+        let rig = rig([crate::terminal::write_a(), Reply::text("No.")]);
+        let mut terminal = Terminal::start(&rig, &["--", "go"], (columns, rows));
+        terminal.until_armed();
+        let shown = terminal.text();
+        assert!(shown.contains("Allow this?") && shown.contains(" n no"), "{columns}×{rows}: {shown}");
+        terminal.press("n");
+        terminal.until_text("No.");
+        leave(terminal);
+    }
+}
+
+#[test]
+fn what_was_undone_is_no_change_any_more() {
+    let rig = in_order([crate::terminal::write_a(), Reply::text("Written.")]);
+    let mut terminal = Terminal::start(&rig, &["--permission-mode", "accept-edits", "--", "go"], (80, 40));
+    terminal.until_text("Written.");
+    terminal.until_idle();
+    terminal.press("/diff\r");
+    terminal.until_text("+++ b/a.txt");
+    terminal.press("/undo\r");
+    terminal.until_text("▸ undo it");
+    terminal.press("\r");
+    terminal.until_text("Undid");
+    terminal.press("\u{c}/diff\r");
+    terminal.until_text("was undone");
+    assert_eq!(terminal.text().matches("+++ b/a.txt").count(), 1, "{}", terminal.text());
+    terminal.press("/redo\r");
+    terminal.until_text("▸ redo it");
+    terminal.press("\r");
+    terminal.until("it again", |_| rig.project().join("a.txt").exists());
+    terminal.press("/diff\r");
+    terminal.until("the change again", |screen| screen.contents().matches("+++ b/a.txt").count() == 2);
+    leave(terminal);
+}

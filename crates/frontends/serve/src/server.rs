@@ -1,0 +1,182 @@
+//! Requests to pages, files of the site, and events that say when a page has changed.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, SET_COOKIE};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use crate::guard::{AccessToken, GuardVerdict, check, protect};
+
+/// How often is looked whether a page has changed.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What a page is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageRequest {
+    /// The parts of the path, decoded.
+    pub path: Vec<String>,
+    /// The query, decoded; of a name that occurs twice the last one.
+    pub query: BTreeMap<String, String>,
+}
+
+impl PageRequest {
+    fn new(path: &str, query: &str) -> Self {
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        let pair = |pair: &str| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decoded(&name.replace('+', " ")), decoded(&value.replace('+', " ")))
+        };
+        let path = path.split('/').filter(|part| !part.is_empty()).map(decoded);
+        Self { path: path.collect(), query: pairs.map(pair).collect() }
+    }
+}
+
+/// A text with its `%XX` read. What is not UTF-8 is replaced.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        let byte = digits.filter(|_| first == b'%').and_then(|two| u8::from_str_radix(two, 16).ok());
+        bytes.push(byte.unwrap_or(first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What is served.
+#[async_trait]
+pub trait Site: Send + Sync {
+    /// The page, as a whole document; `None` where there is none.
+    async fn page(&self, request: &PageRequest) -> Result<Option<String>, String>;
+
+    /// Something that is different once the page is; `None` for pages that do not change.
+    async fn version(&self, request: &PageRequest) -> Option<String>;
+
+    /// The style sheet of all pages.
+    fn style(&self) -> String;
+}
+
+/// Serves until `end`. The listener must be one of this machine only.
+pub async fn serve(listener: TcpListener, site: Arc<dyn Site>, token: AccessToken, end: impl Future<Output = ()>) {
+    let Ok(port) = listener.local_addr().map(|address| address.port()) else { return };
+    let mut connections = JoinSet::new();
+    let mut end = std::pin::pin!(end);
+    loop {
+        let accepted = tokio::select! {
+            () = &mut end => return,
+            accepted = listener.accept() => accepted,
+            Some(_) = connections.join_next() => continue,
+        };
+        let Ok((stream, _)) = accepted else {
+            // Out of descriptors, or a client that went away: the next one may be luckier.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let (site, token) = (Arc::clone(&site), token.clone());
+        connections.spawn(async move {
+            let answer = service_fn(|request: Request<Incoming>| {
+                let (site, token) = (Arc::clone(&site), token.clone());
+                async move { Ok::<_, Infallible>(answer(site, &token, port, &request).await) }
+            });
+            // A client that breaks off is its own business.
+            let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+        });
+    }
+}
+
+type SiteBody = UnsyncBoxBody<Bytes, Infallible>;
+
+async fn answer<B>(site: Arc<dyn Site>, token: &AccessToken, port: u16, request: &Request<B>) -> Response<SiteBody> {
+    let page = PageRequest::new(request.uri().path(), request.uri().query().unwrap_or_default());
+    let given = page.query.get("token").map(String::as_str);
+    let mut response = match check(token, port, request.method(), request.headers(), given) {
+        GuardVerdict::Refused(status, why) => reply(status, "text/plain; charset=utf-8", format!("{why}\n")),
+        GuardVerdict::LogIn(cookie) => {
+            // The token must not stay in the address, and so in the history.
+            let mut response = reply(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", String::new());
+            set(&mut response, LOCATION, request.uri().path());
+            set(&mut response, SET_COOKIE, &cookie);
+            response
+        }
+        GuardVerdict::Allowed => allowed(site, page).await,
+    };
+    protect(response.headers_mut());
+    response
+}
+
+async fn allowed(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
+    let names: Vec<_> = page.path.iter().map(String::as_str).collect();
+    match names.as_slice() {
+        ["style.css"] => reply(StatusCode::OK, "text/css; charset=utf-8", site.style()),
+        ["live.js"] => reply(StatusCode::OK, "text/javascript; charset=utf-8", include_str!("live.js").to_owned()),
+        ["events"] => {
+            let path = page.query.get("path").map_or("/", String::as_str);
+            events(site, PageRequest::new(path, ""))
+        }
+        _ => match site.page(&page).await {
+            Ok(Some(html)) => reply(StatusCode::OK, "text/html; charset=utf-8", html),
+            Ok(None) => reply(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "there is no such page\n".to_owned()),
+            Err(error) => reply(StatusCode::INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", format!("{error}\n")),
+        },
+    }
+}
+
+fn reply(status: StatusCode, kind: &'static str, text: String) -> Response<SiteBody> {
+    let mut response = Response::new(Full::new(Bytes::from(text)).boxed_unsync());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+fn set(response: &mut Response<SiteBody>, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+/// An event whenever the page is another one, and first what it is now.
+fn events(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
+    let next = |(site, page, before): (Arc<dyn Site>, PageRequest, Option<String>)| async move {
+        loop {
+            let version = site.version(&page).await?;
+            if before.as_ref() != Some(&version) {
+                let event = format!("data: {}\n\n", version.replace(['\n', '\r'], " "));
+                let frame = Ok::<_, Infallible>(Frame::data(Bytes::from(event)));
+                return Some((frame, (site, page, Some(version))));
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    let body = StreamBody::new(stream::unfold((site, page, None), next));
+    let mut response = Response::new(body.boxed_unsync());
+    set(&mut response, CONTENT_TYPE, "text/event-stream");
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        let page = PageRequest::new("/c/a%20b%2F/r//3", "q=x+y%26&empty&q2=%zz%");
+        assert_eq!(page.path, ["c", "a b/", "r", "3"]);
+        let query: Vec<_> = page.query.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(query, [("empty", ""), ("q", "x y&"), ("q2", "%zz%")]);
+        assert_eq!(decoded("%e6%bc%a2%ff"), "漢\u{fffd}");
+    }
+}

@@ -1,0 +1,120 @@
+//! The page from outside: who is let in, and what every answer says about itself.
+
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use haft_serve::{AccessToken, Markup, PageRequest, Site, document, serve};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+struct OnePage;
+
+#[async_trait]
+impl Site for OnePage {
+    async fn page(&self, request: &PageRequest) -> Result<Option<String>, String> {
+        match request.path.first().map(String::as_str) {
+            None => Ok(Some(document("en", "secret page", Markup::text("the secret")))),
+            Some("broken") => Err("<script>no</script>".to_owned()),
+            Some(_) => Ok(None),
+        }
+    }
+
+    async fn version(&self, _: &PageRequest) -> Option<String> {
+        Some("1".to_owned())
+    }
+
+    fn style(&self) -> String {
+        "body {}".to_owned()
+    }
+}
+
+const TOKEN: &str = "5ecret5ecret5ecret5ecret";
+
+async fn start() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(serve(listener, Arc::new(OnePage), AccessToken::new(TOKEN.to_owned()), std::future::pending()));
+    port
+}
+
+/// What a request with these header lines is answered, up to `until` or the end.
+async fn ask(port: u16, line: &str, headers: &str, until: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    let request = format!("{line} HTTP/1.1\r\n{headers}connection: close\r\n\r\n").replace("PORT", &port.to_string());
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    while stream.read_buf(&mut answer).await.unwrap() > 0 {
+        if !until.is_empty() && String::from_utf8_lossy(&answer).contains(until) {
+            break;
+        }
+    }
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test]
+async fn the_first_address_gives_a_cookie_and_the_cookie_the_page() {
+    let port = start().await;
+    let first = ask(port, &format!("GET /?token={TOKEN}"), "host: 127.0.0.1:PORT\r\n", "").await;
+    assert!(first.starts_with("HTTP/1.1 303 ") && first.contains("location: /\r\n"), "{first}");
+    let cookie = format!("set-cookie: haft_{port}={TOKEN}; HttpOnly; SameSite=Strict; Path=/\r\n");
+    assert!(first.contains(&cookie), "{first}");
+    for host in ["127.0.0.1", "localhost", "[::1]"] {
+        let headers = format!("host: {host}:PORT\r\ncookie: other=1; haft_PORT={TOKEN}\r\n");
+        let page = ask(port, "GET /", &headers, "").await;
+        assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("the secret"), "{page}");
+    }
+    let headers = format!("host: localhost:PORT\r\norigin: http://localhost:PORT\r\ncookie: haft_PORT={TOKEN}\r\n");
+    assert!(ask(port, "GET /style.css", &headers, "").await.starts_with("HTTP/1.1 200 "));
+    assert!(ask(port, "GET /events?path=/", &headers, "data: 1").await.contains("text/event-stream"));
+    assert!(ask(port, "GET /nothing", &headers, "").await.starts_with("HTTP/1.1 404 "));
+    let broken = ask(port, "GET /broken", &headers, "").await;
+    assert!(broken.starts_with("HTTP/1.1 500 ") && broken.contains("text/plain"), "{broken}");
+}
+
+#[tokio::test]
+async fn everybody_else_is_refused() {
+    let port = start().await;
+    let cookie = format!("cookie: haft_PORT={TOKEN}\r\n");
+    let own = "host: 127.0.0.1:PORT\r\n";
+    let table = [
+        ("no token", "GET /", own.to_owned(), 401),
+        ("no token for the style", "GET /style.css", own.to_owned(), 401),
+        ("no token for events", "GET /events?path=/", own.to_owned(), 401),
+        ("a wrong token", "GET /?token=5ecret", own.to_owned(), 401),
+        ("a wrong cookie", "GET /", format!("{own}cookie: haft_PORT=5ecret\r\n"), 401),
+        ("the cookie of another port", "GET /", format!("{own}cookie: haft_1={TOKEN}\r\n"), 401),
+        ("a name bound to this machine", "GET /", format!("host: evil.example:PORT\r\n{cookie}"), 421),
+        ("the same with the token", &format!("GET /?token={TOKEN}"), "host: evil.example\r\n".to_owned(), 421),
+        ("a host that begins alike", "GET /", format!("host: 127.0.0.1.evil.example:PORT\r\n{cookie}"), 421),
+        ("another port", "GET /", format!("host: 127.0.0.1:1\r\n{cookie}"), 421),
+        ("no host at all", "GET /", cookie.clone(), 421),
+        ("another page", "GET /", format!("{own}origin: http://evil.example\r\n{cookie}"), 403),
+        ("a page without a name", "GET /", format!("{own}origin: null\r\n{cookie}"), 403),
+        ("another port of this machine", "GET /", format!("{own}origin: http://127.0.0.1:1\r\n{cookie}"), 403),
+        ("a form of another page", "POST /", format!("{own}origin: http://evil.example\r\n{cookie}"), 403),
+        ("a form", "POST /", format!("{own}{cookie}"), 405),
+        ("a change", "DELETE /", format!("{own}{cookie}"), 405),
+    ];
+    for (who, line, headers, status) in table {
+        let answer = ask(port, line, &headers, "").await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{who}: {answer}");
+        assert!(!answer.contains("the secret") && !answer.contains("set-cookie"), "{who}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn every_answer_forbids_what_is_not_the_site_s_own() {
+    let port = start().await;
+    let cookie = format!("host: localhost:PORT\r\ncookie: haft_PORT={TOKEN}\r\n");
+    for (path, headers) in [("/", &cookie), ("/live.js", &cookie), ("/nothing", &cookie), ("/", &String::new())] {
+        let answer = ask(port, &format!("GET {path}"), headers, "").await.to_ascii_lowercase();
+        for needed in
+            ["default-src 'none'", "frame-ancestors 'none'", "nosniff", "no-referrer", "no-store", "same-origin"]
+        {
+            assert!(answer.contains(needed), "{path} without {needed}: {answer}");
+        }
+        assert!(!answer.contains("unsafe-inline"), "{answer}");
+    }
+}
