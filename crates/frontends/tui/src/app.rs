@@ -28,10 +28,11 @@ use crate::diff;
 use crate::editor::Editor;
 use crate::form::FormDialog;
 use crate::line::{StyledLine, TextStyle};
-use crate::link::Operation;
+use crate::link::{EarlierMessage, Operation};
 use crate::markdown;
 use crate::picker::{Picker, PickerList};
 use crate::status::StatusLine;
+use crate::wrap::wrap;
 
 use activity::Activity;
 pub(crate) use activity::elapsed;
@@ -109,6 +110,8 @@ pub enum AppInput {
     },
     /// The files that can be named.
     Files(Vec<String>),
+    /// What was said last in the conversation that is resumed.
+    Earlier(Vec<EarlierMessage>),
     /// Another conversation is open.
     Opened(String),
     /// What was typed has become this in the user's editor.
@@ -178,6 +181,8 @@ pub struct App {
     /// What is printed once the text that is arriving is whole.
     held: Vec<StyledLine>,
     activity: Activity,
+    /// The conversation that is open, once something was sent in it.
+    conversation: Option<String>,
     /// The last error, which the result of the turn repeats.
     last_error: Option<String>,
     /// Whether the model's text was printed last; a blank row goes between it and a call.
@@ -253,6 +258,7 @@ impl App {
             reply: ReplyRows::default(),
             held: Vec::new(),
             activity: Activity::default(),
+            conversation: None,
             last_error: None,
             after_words: false,
             thinking: String::new(),
@@ -338,6 +344,15 @@ impl App {
                     self.begin_typing(ApprovalStage::Change, &text);
                 }
             }
+            AppInput::Earlier(messages) => {
+                for message in messages {
+                    let rows = match message {
+                        EarlierMessage::User(text) => view::said(&text, self.columns),
+                        EarlierMessage::Model(text) => markdown::render(&text, self.columns),
+                    };
+                    self.print_apart(rows);
+                }
+            }
             AppInput::Opened(text) => {
                 self.last_break = None;
                 self.panes = Panes::default();
@@ -365,9 +380,23 @@ impl App {
         self.activity.newest_shell()
     }
 
+    /// What was still arriving is finished as it is.
+    pub(crate) fn flush(&mut self) -> Vec<Effect> {
+        self.finish_text();
+        let mut effects = Vec::new();
+        self.collect(&mut effects);
+        effects
+    }
+
     /// The end: what was still arriving is finished as it is.
     pub fn leave(&mut self) -> Vec<Effect> {
         self.finish_text();
+        if let Some(id) = &self.conversation {
+            let (requests, money) = (self.status.requests, self.status.money().unwrap_or_default());
+            let line = text!("app-resume", id, requests);
+            let line = if money.is_empty() { line } else { format!("{line}, {money}") };
+            self.print_apart(wrap(&StyledLine::of(line, TextStyle::Dim), self.columns));
+        }
         let mut effects = Vec::new();
         self.collect(&mut effects);
         effects

@@ -116,7 +116,11 @@ impl ApprovalDialog {
                 if *leaves_sandbox { format!(" {}", text!("approval-outside")) } else { String::new() },
                 TextStyle::Warning,
             )
-            .and(reveal(&whose), TextStyle::Plain);
+            .and(reveal(&whose), TextStyle::Plain)
+            .and(
+                if diff::is_diff(subject) { format!("  {}", diff::counts(subject)) } else { String::new() },
+                TextStyle::Dim,
+            );
         // What is asked about stands right above the question, however many rules there are.
         let mut rows = self.rule_rows(columns);
         rows.extend(wrap(&title, columns));

@@ -6,6 +6,7 @@ use crossterm::event::{Event, EventStream, KeyCode, KeyEvent, KeyEventKind, KeyM
 use futures::StreamExt;
 use haft_text::width;
 
+use crate::call::text_rows;
 use crate::line::{StyledLine, TextStyle};
 use crate::run::{Signals, TuiError};
 use crate::terminal::RawTerminal;
@@ -17,6 +18,14 @@ pub enum InputEcho {
     Visible,
     /// A star for each: it is a secret.
     Masked,
+}
+
+/// The text with lines that do not fit the terminal broken between words.
+pub fn fitted(text: &str) -> String {
+    let columns = crossterm::terminal::size().map_or(usize::MAX, |size| size.0.max(16).into());
+    let rows: Vec<_> = text_rows(text, TextStyle::Plain, columns).iter().map(StyledLine::plain).collect();
+    let end = if text.ends_with('\n') { "\n" } else { "" };
+    format!("{}{end}", rows.join("\n"))
 }
 
 /// Asks, and waits for a line. None when the user left with Esc, Ctrl-C or Ctrl-D, or a signal came.

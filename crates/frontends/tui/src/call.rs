@@ -103,6 +103,7 @@ impl ToolCallView {
                 text!("app-hits", count = hits.unwrap_or(0_usize))
             }
             "list_files" | "glob" if status == ToolStatus::Success => text!("app-entries", count = lines()),
+            _ if status == ToolStatus::Success && diff::is_diff(text) => diff::counts(text),
             _ if took < Duration::from_secs(1) => return String::new(),
             _ => format!("{:.1} s", took.as_secs_f64()),
         };

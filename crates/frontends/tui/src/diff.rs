@@ -59,6 +59,15 @@ fn added(span: &StyledSpan) -> StyledSpan {
     StyledSpan::part(span.text().to_owned(), style)
 }
 
+/// How many lines are added and removed.
+pub(crate) fn counts(text: &str) -> String {
+    let count = |sign: &str| {
+        let places = text.lines().skip_while(|line| !line.starts_with("@@ -"));
+        places.filter(|line| line.starts_with(sign) && !line.starts_with(&sign.repeat(3))).count()
+    };
+    format!("+{} −{}", count("+"), count("-"))
+}
+
 /// Whether the text holds a unified diff.
 pub(crate) fn is_diff(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("@@ -"))

@@ -46,13 +46,13 @@ use std::time::Duration;
 use haft_messages::MessageFile;
 
 pub use app::{App, AppInput, Effect, LiveRegion, Setup};
-pub use ask::{InputEcho, ask};
+pub use ask::{InputEcho, ask, fitted};
 pub use commands::{COMMANDS, SlashCommand, is_command};
 pub use config::{Editing, TuiConfig};
 pub use line::{StyledLine, StyledSpan, TextStyle};
 pub use link::{
-    ContextEditAction, ContextEditRequest, Focus, ListRequest, Operation, Remember, RewindTarget, TerminalSide,
-    UiHandle, UiMessage, link,
+    ContextEditAction, ContextEditRequest, EarlierMessage, Focus, ListRequest, Operation, Remember, RewindTarget,
+    TerminalSide, UiHandle, UiMessage, link,
 };
 pub use picker::{PickerAction, PickerList, PickerRow};
 pub use plain::run_plain;

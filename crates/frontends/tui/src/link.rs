@@ -66,11 +66,22 @@ pub enum UiMessage {
     },
     /// The files that can be named, as paths of the project.
     Files(Vec<String>),
+    /// What was said last in the conversation that is open now.
+    Earlier(Vec<EarlierMessage>),
     /// Another conversation is open now.
     Opened {
         /// What to say of it.
         text: String,
     },
+}
+
+/// A message of a conversation that is resumed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EarlierMessage {
+    /// The user's.
+    User(String),
+    /// The model's.
+    Model(String),
 }
 
 /// What the user wants.

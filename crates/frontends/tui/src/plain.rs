@@ -18,10 +18,11 @@ use tokio::time::Instant;
 use crate::READING;
 use crate::app::{App, AppInput, Effect, Setup};
 use crate::approval::{ApprovalChoice, ApprovalDialog, ApprovalStage};
+use crate::ask::fitted;
 use crate::call::about;
 use crate::config::Editing;
 use crate::form::{FormDialog, FormProgress};
-use crate::link::{Operation, TerminalSide, UiMessage};
+use crate::link::{EarlierMessage, Operation, TerminalSide, UiMessage};
 use crate::picker::{PickerAction, PickerList};
 use crate::run::{Ended, HostActions, TuiError};
 
@@ -141,7 +142,7 @@ impl PlainDriver {
             UiMessage::Ask { approval, answer } => {
                 let asking = ApprovalDialog::new(*approval);
                 // What was said before it belongs before it.
-                let effects = self.app.leave();
+                let effects = self.app.flush();
                 self.carry_out(effects)?;
                 for row in asking.subject(COLUMNS) {
                     self.say(&text::of(&row))?;
@@ -165,13 +166,19 @@ impl PlainDriver {
                 self.take(AppInput::Ran { id, text })?;
                 self.prompt()
             }
+            UiMessage::Earlier(messages) => messages.into_iter().try_for_each(|message| match message {
+                EarlierMessage::User(text) => {
+                    self.say(&text::clean(&format!("{} {}", text!("plain-prompt"), text.replace('\n', " "))))
+                }
+                model @ EarlierMessage::Model(_) => self.take(AppInput::Earlier(vec![model])),
+            }),
             UiMessage::Opened { text } => {
                 self.take(AppInput::Opened(text))?;
                 self.prompt()
             }
             UiMessage::Form { form, answer } => {
                 let filling = FormDialog::new(*form);
-                let effects = self.app.leave();
+                let effects = self.app.flush();
                 self.carry_out(effects)?;
                 for row in filling.subject(COLUMNS) {
                     self.say(&text::of(&row))?;
@@ -378,7 +385,7 @@ impl PlainDriver {
             return Ok(());
         }
         let before = if std::mem::take(&mut self.prompted) { "\n" } else { "" };
-        put(&format!("{before}{line}\n"))
+        put(&format!("{before}{}\n", fitted(line)))
     }
 
     /// Prompts for the next input, unless a turn runs.

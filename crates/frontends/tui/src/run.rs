@@ -253,6 +253,7 @@ impl ScreenDriver {
             UiMessage::Running { id, line } => AppInput::Running { id, line },
             UiMessage::Ran { id, text } => AppInput::Ran { id, text },
             UiMessage::Files(files) => AppInput::Files(files),
+            UiMessage::Earlier(messages) => AppInput::Earlier(messages),
             UiMessage::Opened { text } => AppInput::Opened(text),
         };
         self.take(input)

@@ -9,11 +9,11 @@ use crossterm::terminal;
 static OURS: AtomicBool = AtomicBool::new(false);
 static HOOK: Once = Once::new();
 
-/// Marks pastes.
-const BEGIN: &[u8] = b"\x1b[?2004h";
+/// Marks pastes, and has terminals that can tell Shift-Enter from Enter do so.
+const BEGIN: &[u8] = b"\x1b[?2004h\x1b[>1u";
 /// Ends what was begun, and whatever a drawing that was cut off in the middle has left: held-back output, no wrapping, no cursor,
 /// a colour.
-const END: &[u8] = b"\x1b[?2026l\x1b[?7h\x1b[?25h\x1b[0m\x1b[?2004l";
+const END: &[u8] = b"\x1b[<u\x1b[?2026l\x1b[?7h\x1b[?25h\x1b[0m\x1b[?2004l";
 
 /// Takes the terminal. It is given back when this is dropped, and when anything panics.
 pub(crate) struct RawTerminal(());

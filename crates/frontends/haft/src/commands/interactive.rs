@@ -22,7 +22,7 @@ use haft_engine::{Leftovers, Session, Which};
 use haft_project::{KnowledgePaths, commands};
 use haft_text::Masker;
 use haft_tui::{Ended, HostActions, ListRequest, Operation, Palette, Setup, UiHandle, UiMessage};
-use haft_types::{Decision, Image, PermissionMode, Role};
+use haft_types::{Decision, Image, PermissionMode};
 use history::History;
 use setup::SetupOutcome;
 use side_actions::SideActions;
@@ -328,15 +328,15 @@ impl TuiSession<'_> {
         Ok(())
     }
 
-    /// Says which conversation is open, and what was said last in it.
+    /// Says which conversation is open, what was said last in it, and whether that was cut off.
     fn tell_opened(&self) {
         let Some(session) = &self.session else { return };
         let (conversation, history) = (session.conversation(), session.history());
         let text = text!("interactive-resumed", name = conversation.name, count = history.len());
         self.ui.tell(UiMessage::Opened { text });
-        let last = history.iter().rev().find(|entry| entry.message.role == Role::Assistant);
-        if let Some(text) = last.map(|entry| entry.message.joined_text()).filter(|text| !text.trim().is_empty()) {
-            self.tell(&text);
+        self.ui.tell(UiMessage::Earlier(lists::last_rounds(history)));
+        if lists::is_cut_off(history) {
+            self.tell(text!("interactive-cut-off"));
         }
     }
 

@@ -191,7 +191,7 @@ fn no_means_no_and_the_model_hears_why() {
     terminal.until_idle();
     assert!(!rig.project().join("a.txt").exists());
     terminal.press("\u{3}");
-    terminal.until_text("Press Ctrl-C again to exit");
+    terminal.until_text("Press Ctrl-C again to quit");
     terminal.press("\u{3}");
     assert_eq!(terminal.ended().0, 0);
 }
@@ -204,7 +204,7 @@ fn esc_interrupts_in_the_middle_and_the_next_words_go_on() {
     let mut terminal = Terminal::start(&rig, &["--", "talk"], (80, 24));
     terminal.until_text("many words");
     terminal.press("\u{1b}");
-    terminal.until_text("aborted");
+    terminal.until_text("Interrupted. Tell haft what to do instead.");
     terminal.press("never mind\r");
     terminal.until_text("As you like.");
     terminal.press("\u{4}");

@@ -305,3 +305,71 @@ fn what_was_undone_is_no_change_any_more() {
     terminal.until("the change again", |screen| screen.contents().matches("+++ b/a.txt").count() == 2);
     leave(terminal);
 }
+
+#[test]
+fn a_resumed_conversation_shows_its_last_rounds_and_how_to_resume_it_again() {
+    let rig = in_order(["One.", "Two.", "Three.", "**Four.**", "Five."].map(Reply::text));
+    let mut terminal = Terminal::start(&rig, &["--", "prompt one"], (80, 40));
+    terminal.until_text("One.");
+    terminal.until_idle();
+    for (number, answer) in [("two", "Two."), ("three", "Three."), ("four", "Four.")] {
+        terminal.press(&format!("prompt {number}\r"));
+        terminal.until_text(answer);
+        terminal.until_idle();
+    }
+    terminal.press("\u{4}");
+    let (_, left) = terminal.ended();
+    let line = left.lines().find(|line| line.contains("resumes this conversation")).unwrap_or_else(|| panic!("{left}"));
+    assert!(line.starts_with("haft -r ") && line.contains("4 requests, $0."), "{line}");
+    let id = line.split_whitespace().nth(2).unwrap();
+    let terminal = Terminal::start(&rig, &["-r", id], (80, 40));
+    terminal.until_text("Four.");
+    let shown = terminal.text();
+    assert!(shown.contains("> prompt two") && shown.contains("Three.") && !shown.contains("prompt one\n\n"), "{shown}");
+    assert!(!shown.contains("did not end") && !shown.contains("**"), "{shown}");
+    leave(terminal);
+}
+
+#[test]
+fn a_turn_that_was_cut_off_is_said_to_be() {
+    let waits =
+        Reply::call("execute_command", json!({"command": "touch begun; sleep 300", "requires_approval": false}));
+    let rig = in_order([waits, Reply::text("As you like.")]);
+    let mut terminal = Terminal::start(&rig, &["--permission-mode", "auto", "--", "go"], (80, 30));
+    terminal.until("the command", |_| rig.project().join("begun").exists());
+    terminal.press(ESC);
+    terminal.until_text("Interrupted. Tell haft what to do instead.");
+    leave(terminal);
+    let mut terminal = Terminal::start(&rig, &["-c"], (80, 30));
+    terminal.until_text("The last turn did not end");
+    terminal.press("never mind\r");
+    terminal.until_text("As you like.");
+    leave(terminal);
+}
+
+#[test]
+fn shift_enter_begins_a_new_line_where_the_terminal_says_so() {
+    let rig = rig([Reply::text("Hello.")]);
+    let mut terminal = Terminal::start(&rig, &[], (80, 24));
+    terminal.until_text("> ");
+    assert!(terminal.written().contains("\u{1b}[>1u"), "the terminal is asked to");
+    terminal.press("one\u{1b}[13;2utwo");
+    terminal.until_text("> one\n  two");
+    terminal.press("\u{1b}[13u");
+    terminal.until_text("Hello.");
+    assert!(rig.server.generations()[0].json().unwrap().to_string().contains("one\\ntwo"));
+    terminal.press("\u{1b}[100;5u");
+    let (code, _) = terminal.ended();
+    assert_eq!(code, 0);
+}
+
+#[test]
+fn words_stay_whole_in_the_input() {
+    let rig = rig([]);
+    let mut terminal = Terminal::start(&rig, &[], (30, 12));
+    terminal.until_text("> ");
+    terminal.press("please explain everything carefully");
+    terminal.until_text("> please explain everything \n  carefully");
+    terminal.press("\u{3}");
+    leave(terminal);
+}

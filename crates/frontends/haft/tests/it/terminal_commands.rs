@@ -49,7 +49,7 @@ fn a_conversation_is_chosen_from_a_list() {
         assert_eq!(rig.task(&["fix the bug"]).code(), 0);
         assert_eq!(rig.task(&["write the page"]).code(), 0);
         let mut terminal = Terminal::start(&rig, &["-r"], (columns, 20));
-        terminal.until_text("Continue which");
+        terminal.until_text("Resume which");
         let shown = terminal.text();
         let (page, bug) = (shown.find("write the page").unwrap(), shown.find("fix the bug").unwrap());
         assert!(page < bug && shown.contains("just now, 2"), "the newest first: {shown}");
@@ -286,7 +286,7 @@ fn words_that_wait_come_back_when_the_turn_is_interrupted() {
     terminal.press("in French please\r");
     terminal.until_text("next: in French please");
     terminal.press(ESC);
-    terminal.until_text("aborted");
+    terminal.until_text("Interrupted. Tell haft what to do instead.");
     terminal.until("the words in the input", |screen| screen.contents().contains("\n> in French please\n"));
     terminal.press(", or Latin\r");
     terminal.until_text("Fine.");

@@ -61,10 +61,10 @@ fn ctrl_c_interrupts_and_then_leaves() {
     let mut terminal = Terminal::start_with(&rig, &["--", "talk"], (80, 24), &[("TERM", "dumb")]);
     terminal.until_text("many words.");
     terminal.press("\u{3}");
-    terminal.until_text("aborted");
+    terminal.until_text("Interrupted. Tell haft what to do instead.");
     terminal.until_text("you: ");
     terminal.press("\u{3}");
-    terminal.until_text("Press Ctrl-C again to exit");
+    terminal.until_text("Press Ctrl-C again to quit");
     terminal.press("\u{3}");
     assert!(!terminal.written().contains('\u{1b}'));
     assert_eq!(terminal.ended().0, 0);

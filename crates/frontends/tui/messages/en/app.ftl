@@ -11,7 +11,7 @@ app-silent = no data from the server for { $elapsed }
 app-shell-running = { $elapsed }, Esc stops it
 app-shell-held = done, its output follows the answer
 app-interrupting = interrupting…
-app-quit-again = Press Ctrl-C again to exit
+app-quit-again = Press Ctrl-C again to quit
 app-rewind-again = Press Esc again to go back to an earlier message
 app-nothing-to-open = nothing to open yet
 app-turn-running = a turn is running; Esc interrupts it
@@ -56,6 +56,12 @@ app-entries =
         [one] 1 entry
        *[other] { $count } entries
     }
+app-resume =
+    haft -r { $id } resumes this conversation; { $requests ->
+        [one] 1 request
+       *[other] { $requests } requests
+    }
+app-interrupted = Interrupted. Tell haft what to do instead.
 app-see-result = to see it: { $command }
 app-subagent-ended = { $agent } ended
 app-subagent-outcome = { $agent } { $outcome }

@@ -16,6 +16,8 @@ use crate::line::{StyledLine, TextStyle};
 use crate::markdown;
 use crate::wrap::{hang, wrap};
 
+/// So much of an id names a conversation.
+const ID_CHARS: usize = 8;
 /// The notice of a request that another model answers.
 const MODEL_SWITCHED: &str = "model_switched";
 
@@ -29,6 +31,7 @@ impl App {
         }
         match &event.body {
             EventBody::Conversation { model, sandbox, .. } => {
+                self.conversation = Some(event.conversation_id.as_str().chars().take(ID_CHARS).collect());
                 self.status.model.clone_from(model);
                 self.status.sandbox = sandbox.as_ref().map(|status| status.layer);
             }
@@ -199,7 +202,8 @@ impl App {
             // The call that was refused has shown why, and the answer is there.
             Outcome::Waiting if result.code == "denied" => return,
             Outcome::Waiting => TextStyle::Dim,
-            Outcome::Aborted | Outcome::Exhausted => TextStyle::Warning,
+            Outcome::Aborted => return self.note(text!("app-interrupted"), TextStyle::Warning),
+            Outcome::Exhausted => TextStyle::Warning,
             Outcome::Failed => TextStyle::Bad,
         };
         let is_said = self.last_error.take().is_some_and(|error| error == result.message);

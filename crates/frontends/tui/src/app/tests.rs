@@ -258,7 +258,7 @@ fn esc_interrupts_and_gives_back_what_waited() {
     terminal.tell(over(Outcome::Aborted, "cancelled"));
     terminal.put(AppInput::Idle);
     assert!(terminal.live().contains("> second") && terminal.wanted().is_empty());
-    assert!(terminal.all().contains("aborted: cancelled"));
+    assert!(terminal.all().contains("Interrupted. Tell haft what to do instead."));
     terminal.key(KeyCode::Esc);
     assert!(terminal.wanted().is_empty(), "nothing runs");
 }

@@ -1,17 +1,25 @@
 //! The lists the user chooses from: conversations, what was said, models, documents.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use haft_agent::WallClock;
 use haft_store::ConversationScope;
-use haft_tui::{Focus, ListRequest, Operation, PickerAction, PickerList, PickerRow, RewindTarget, UiMessage};
-use haft_types::{self as types, Clock as _, Origin, Role, Timestamp};
+use haft_tui::{
+    EarlierMessage, Focus, ListRequest, Operation, PickerAction, PickerList, PickerRow, RewindTarget, UiMessage,
+};
+use haft_types::{self as types, Clock as _, Entry, Origin, Role, Timestamp, ToolCall};
 
 use super::TuiSession;
 use super::rewind::typed_part;
 use crate::commands::changes::ConversationChanges;
 use crate::commands::models;
 use crate::wiring;
+
+/// How many rounds of a conversation are shown when it is resumed.
+const REPLAYED: usize = 3;
+/// Tools that end a turn, or wait for the user.
+const ENDING: [&str; 3] = ["attempt_completion", "ask_followup_question", "plan_mode_respond"];
 
 impl TuiSession<'_> {
     /// The conversations of this project, the newest first.
@@ -193,6 +201,40 @@ fn how_far(message: &str, text: &str, changed: bool) -> PickerAction {
 }
 
 /// How long ago something was, in short form.
+/// What was said in the last rounds.
+pub(super) fn last_rounds(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
+    let messages = || history.iter().map(|entry| &entry.message);
+    let rounds = messages().filter(|message| message.opens_round()).count();
+    let mut before = rounds.saturating_sub(REPLAYED) + 1;
+    let since = messages().skip_while(|message| {
+        before -= usize::from(message.opens_round());
+        before > 0
+    });
+    let said = since.filter_map(|message| match (message.role, message.origin()) {
+        (Role::User, Origin::User | Origin::Joined) => {
+            Some(EarlierMessage::User(typed_part(&message.joined_text()).to_owned()))
+        }
+        (Role::Assistant, _) => Some(EarlierMessage::Model(message.joined_text())),
+        _ => None,
+    });
+    let is_empty = |message: &EarlierMessage| match message {
+        EarlierMessage::User(text) | EarlierMessage::Model(text) => text.trim().is_empty(),
+    };
+    said.filter(|message| !is_empty(message)).collect()
+}
+
+/// Whether the last turn was cut off before its end.
+pub(super) fn is_cut_off(history: &[Arc<Entry>]) -> bool {
+    let Some(reply) = history.iter().rposition(|entry| entry.message.role == Role::Assistant) else {
+        return !history.is_empty();
+    };
+    let waits = |call: &ToolCall| ENDING.contains(&call.name.as_str());
+    match history[reply].message.tool_calls().next() {
+        Some(_) => !history[reply].message.tool_calls().any(waits),
+        None => reply + 1 < history.len(),
+    }
+}
+
 pub(super) fn age(then: Timestamp) -> String {
     let passed = Duration::try_from(WallClock.now().duration_since(then)).unwrap_or_default();
     match passed.as_secs() {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use haft_agent::config::{self, Config};
 use haft_agent::{KeyState, Places};
 use haft_model::{BuiltIn, ModelError, ProviderConfig, Secret};
-use haft_tui::{InputEcho, ask};
+use haft_tui::{InputEcho, ask, fitted};
 use haft_types::Api;
 use toml_edit::{DocumentMut, Item, Table, value};
 
@@ -53,7 +53,7 @@ enum RetryFrom {
 
 /// Asks until a model answers, or the user leaves.
 pub(super) fn run(places: &Places, config: &Config) -> anyhow::Result<SetupOutcome> {
-    output::say(text!("setup-welcome"))?;
+    say(text!("setup-welcome"))?;
     'provider: loop {
         let Some(choice) = choose_provider(config)? else { return Ok(SetupOutcome::Left) };
         let mut config = config.clone();
@@ -76,21 +76,18 @@ pub(super) fn run(places: &Places, config: &Config) -> anyhow::Result<SetupOutco
                     ModelChoice::Failed(failure) => failure,
                     ModelChoice::Named(model) => {
                         let name = format!("{provider}/{model}");
-                        output::say(&text!("setup-trying", name))?;
+                        say(&text!("setup-trying", name))?;
                         match ModelTrial(&config).answers(&name, key.secret(&provider, &declared)?)? {
                             Ok(()) => {
                                 write(places, &config, &provider, &name, &key)?;
-                                output::print(&format!(
-                                    "{}\n\n",
-                                    text!("setup-done", file = places.config_file().display())
-                                ))?;
+                                show(&format!("{}\n\n", text!("setup-done", file = places.config_file().display())))?;
                                 return Ok(SetupOutcome::Model);
                             }
                             Err(failure) => failure,
                         }
                     }
                 };
-                output::say(&text!("setup-failed", failure))?;
+                say(&text!("setup-failed", failure))?;
                 match mended_by(&failure) {
                     RetryFrom::Provider => continue 'provider,
                     RetryFrom::Key => {
@@ -120,6 +117,15 @@ fn mended_by(failure: &ModelError) -> RetryFrom {
     }
 }
 
+/// Prints a line in words that stay whole.
+fn say(text: &str) -> anyhow::Result<()> {
+    show(&format!("{text}\n"))
+}
+
+fn show(text: &str) -> anyhow::Result<()> {
+    output::print(&fitted(text))
+}
+
 enum ProviderChoice {
     Known(String),
     Own,
@@ -142,7 +148,7 @@ fn choose_provider(config: &Config) -> anyhow::Result<Option<ProviderChoice>> {
         let _ = writeln!(text, "{:>4}  {name:<12} {note}", at + 1);
     }
     text.extend(["   ", text!("setup-other-choices"), "\n\n"]);
-    output::print(&text)?;
+    show(&text)?;
     loop {
         let Some(typed) = ask(text!("setup-provider-question"), InputEcho::Visible)? else { return Ok(None) };
         let typed = typed.trim();
@@ -164,9 +170,9 @@ fn choose_provider(config: &Config) -> anyhow::Result<Option<ProviderChoice>> {
 fn unknown_choice(typed: &str, count: usize, others: &str) -> anyhow::Result<()> {
     let typed = haft_text::sanitise(typed);
     if typed.is_empty() {
-        return output::say(&text!("setup-no-choice", count, others));
+        return say(&text!("setup-no-choice", count, others));
     }
-    output::say(&text!("setup-unknown-choice", typed, count, others))
+    say(&text!("setup-unknown-choice", typed, count, others))
 }
 
 /// The address of a server, and its API.
@@ -179,11 +185,11 @@ fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
         if ["http://", "https://"].iter().any(|scheme| url.len() > scheme.len() && url.starts_with(scheme)) {
             break url;
         }
-        output::say(text!("setup-bad-url"))?;
+        say(text!("setup-bad-url"))?;
     };
     let known = [Api::OpenaiChat, Api::OpenaiResponses, Api::Anthropic, Api::Gemini];
     let listed = known.map(|api| api.to_string()).join(", ");
-    output::say(&text!("setup-apis", listed, api = Api::OpenaiChat))?;
+    say(&text!("setup-apis", listed, api = Api::OpenaiChat))?;
     loop {
         let Some(typed) = ask(text!("setup-api-question"), InputEcho::Visible)? else { return Ok(None) };
         match typed.trim() {
@@ -192,7 +198,7 @@ fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
                 if let Some(api) = known.into_iter().find(|api| api.to_string() == typed) {
                     return Ok(Some(ProviderConfig::new(api, url)));
                 }
-                output::say(&text!("setup-unknown-api", typed, listed))?;
+                say(&text!("setup-unknown-api", typed, listed))?;
             }
         }
     }
@@ -205,10 +211,10 @@ fn ask_key(places: &Places, name: &str, provider: &ProviderConfig, refused: bool
     match state {
         KeyState::There | KeyState::Command | KeyState::Keyring if !refused => return Ok(Some(KeySource::Declared)),
         KeyState::NotNeeded if name != OWN && !refused => return Ok(Some(KeySource::None)),
-        KeyState::NotNeeded => output::print(&text!("setup-key-optional", kept))?,
+        KeyState::NotNeeded => show(&text!("setup-key-optional", kept))?,
         KeyState::There | KeyState::Missing | KeyState::Command | KeyState::Keyring => {
             let variable = provider.api_key_env.as_deref().unwrap_or_default();
-            output::say(&text!("setup-key-needed", name, kept, variable))?;
+            say(&text!("setup-key-needed", name, kept, variable))?;
         }
     }
     let question =
@@ -217,7 +223,7 @@ fn ask_key(places: &Places, name: &str, provider: &ProviderConfig, refused: bool
         let Some(typed) = ask(question, InputEcho::Masked)? else { return Ok(None) };
         match typed.trim() {
             "" if state == KeyState::NotNeeded => return Ok(Some(KeySource::None)),
-            "" => output::say(text!("setup-empty-key"))?,
+            "" => say(text!("setup-empty-key"))?,
             key => return Ok(Some(KeySource::Typed(key.to_owned()))),
         }
     }
@@ -267,7 +273,7 @@ fn ask_model(config: &Config, provider: &str, key: &KeySource) -> anyhow::Result
         let _ = writeln!(text, "      {}", text!("setup-more", more));
     }
     if !names.is_empty() {
-        output::print(&(text + "\n"))?;
+        show(&(text + "\n"))?;
     }
     let question = if names.is_empty() { text!("setup-model-question-name") } else { text!("setup-model-question") };
     loop {

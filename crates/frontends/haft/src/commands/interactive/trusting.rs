@@ -5,6 +5,7 @@ use std::io::BufRead;
 use haft_agent::{Places, Project, WallClock};
 use haft_project::{TrustList, TrustState};
 use haft_text::reveal;
+use haft_tui::fitted;
 use haft_types::Clock as _;
 
 use crate::commands::trust::TrustFootprint;
@@ -20,9 +21,9 @@ pub(super) fn settle(places: &Places, project: &Project, answers: &mut impl BufR
         return Ok(());
     }
     let text = found.described(project, &standing);
-    output::print(&reveal(&format!("{text}\n")))?;
+    output::print(&fitted(&reveal(&format!("{text}\n"))))?;
     typed_ahead::discard(std::io::stdin());
-    output::print(&reveal(&format!("{} ", text!("trust-question"))))?;
+    output::print(&fitted(&reveal(&format!("{} ", text!("trust-question")))))?;
     let mut answer = String::new();
     answers.read_line(&mut answer)?;
     if haft_messages::agreement(&answer) != Some(true) {
