@@ -63,3 +63,4 @@ interactive-occupied-wait-note = Esc 停止等待
 interactive-occupied-new = 开始新会话
 interactive-occupied-waiting = 正在等待该会话关闭
 interactive-compact-size = 下一次请求仍为 { $tokens } token。
+interactive-cut-off = 上一轮没有结束。你的下一条消息会继续它。

@@ -130,7 +130,7 @@ fn the_question_of_trust_and_the_start_screen_are_chinese() {
         rig.write("AGENTS.md", "Always say Moo.");
         let mut terminal = Terminal::start_with(&rig, &[], (80, 40), &[CHINESE]);
         terminal.until_text("信任此目录吗？");
-        assert!(terminal.text().contains("将会发给模型"), "{}", terminal.text());
+        assert!(terminal.text().contains("将会加载的指令文件"), "{}", terminal.text());
         terminal.press(answer);
         terminal.until_text("/help");
         assert_eq!(rig.run(&["trust", "--show", "--json"]).json()["standing"], standing, "{answer:?}");

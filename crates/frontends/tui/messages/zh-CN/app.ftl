@@ -86,3 +86,5 @@ app-hits =
     }
 app-entries = { $count } 项
 app-menu-place = { $at }/{ $count }
+app-resume = haft -r { $id } 继续本会话；{ $requests } 次请求
+app-interrupted = 已中断。告诉 haft 接下来该做什么。
