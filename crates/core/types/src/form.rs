@@ -123,8 +123,8 @@ impl FieldKind {
             }
             Self::Integer => line.parse::<i64>().map(Value::from).map_err(|_| "type a whole number".to_owned()),
             Self::Boolean => match line.to_lowercase().as_str() {
-                "y" | "yes" | "true" => Ok(true.into()),
-                "n" | "no" | "false" => Ok(false.into()),
+                "y" | "yes" | "true" | "是" => Ok(true.into()),
+                "n" | "no" | "false" | "否" => Ok(false.into()),
                 _ => Err("type `y` or `n`".to_owned()),
             },
             Self::One(choices) => chosen(choices, line).map(Value::from),
@@ -184,6 +184,7 @@ mod tests {
             (FieldKind::Integer, "-3", Ok(json!(-3))),
             (FieldKind::Integer, "3.5", Err("type a whole number")),
             (FieldKind::Boolean, "Yes", Ok(json!(true))),
+            (FieldKind::Boolean, "否", Ok(json!(false))),
             (FieldKind::Boolean, "maybe", Err("type `y` or `n`")),
             (FieldKind::One(colours()), "GREEN", Ok(json!("green"))),
             (FieldKind::One(colours()), "blue", Err("`blue` is none of red, green")),

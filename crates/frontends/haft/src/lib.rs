@@ -37,6 +37,7 @@ pub fn run() -> ExitCode {
         return code;
     }
     exit::mask_panics();
+    wiring::language::choose(std::env::args_os());
     if let Some(version) = commands::claude::version(&std::env::args_os().collect::<Vec<_>>()) {
         return output::print_exact(&version).map_or(ProcessExit::Failed, |()| ProcessExit::Completed).into();
     }

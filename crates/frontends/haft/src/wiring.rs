@@ -2,6 +2,7 @@
 //!
 //! Sessions are opened through [`haft_agent::Agent`] alone; each extension has its glue in a file of its own here.
 
+pub(crate) mod language;
 pub(crate) mod log;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
@@ -33,6 +34,7 @@ use haft_store::Store;
 use haft_tool::{Tool, Workspace};
 use haft_tui::TuiConfig;
 
+use language::LanguageChoice;
 use log::LogLevel;
 
 #[cfg(feature = "mcp")]
@@ -168,10 +170,15 @@ pub(crate) fn asked_by_servers(_: &Places, _: &Path) -> std::collections::BTreeM
     std::collections::BTreeMap::new()
 }
 
-/// The sections of the configuration in addition to those of the core: the extensions', the terminal's, and the log's.
+/// The sections of the configuration in addition to those of the core: the extensions', the terminal's, the log's, and the language.
 pub(crate) fn sections() -> Vec<Section> {
     let of_extensions = extensions().into_iter().flat_map(|extension| extension.sections());
-    of_extensions.chain([Section::of::<TuiConfig>("tui"), Section::of::<LogLevel>("log_level")]).collect()
+    let of_front_end = [
+        Section::of::<LanguageChoice>(language::KEY),
+        Section::of::<LogLevel>("log_level"),
+        Section::of::<TuiConfig>("tui"),
+    ];
+    of_extensions.chain(of_front_end).collect()
 }
 
 /// The `[tui]` section.

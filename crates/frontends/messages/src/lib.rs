@@ -2,19 +2,22 @@
 //!
 //! A key names its file: `trust-question` stands in `trust.ftl`. A file is parsed when one of its messages is first shown. Of
 //! Fluent there are text, `{ $name }`, `{ "literal" }` and a choice by an argument, `{ $count -> [one] … *[other] … }`: by what
-//! it reads as, then by its plural. This crate reads no files and knows no language but that of the text it is given; what
-//! programs read (JSON, events, the log) never goes through it.
+//! it reads as, then by its plural. The process has one [`Language`], which its front end chooses ([`speak`]); a message that is
+//! not there in it is shown in English. This crate reads no files and no environment; what programs read (JSON, events, the
+//! log) never goes through it.
 //!
-//! Read first: [`message!`] (how a front end shows one), [`MessageFile`].
+//! Read first: [`message!`] (how a front end shows one), [`MessageFile`], [`Language`].
 //!
 //! ```
 //! use haft_messages::{MessageFile, message};
 //!
 //! static FILES: [MessageFile; 1] =
-//!     [MessageFile::new("files", "files-found = { $count ->\n    [one] One file\n   *[other] { $count } files\n }.\n")];
+//!     [MessageFile::new("files", "files-found = { $count ->\n    [one] One file\n   *[other] { $count } files\n }.\n", "")];
 //!
 //! assert_eq!(message!(&FILES, "files-found", count = 2), "2 files.");
 //! ```
+
+mod language;
 
 use std::collections::HashMap;
 use std::fmt::{Display, Write as _};
@@ -23,10 +26,19 @@ use std::sync::OnceLock;
 use fluent_syntax::ast::{Entry, Expression, InlineExpression, Pattern, PatternElement, Variant, VariantKey};
 use fluent_syntax::parser;
 
-/// One file of messages, all of whose keys begin with its name.
+pub use language::{Language, agreement, in_english, speak, spoken};
+
+/// One file of messages, all of whose keys begin with its name, in every language.
 #[derive(Debug)]
 pub struct MessageFile {
     name: &'static str,
+    english: TranslatedFile,
+    chinese: TranslatedFile,
+}
+
+/// It in one language.
+#[derive(Debug)]
+struct TranslatedFile {
     source: &'static str,
     messages: OnceLock<HashMap<&'static str, Message>>,
 }
@@ -42,9 +54,23 @@ struct Message {
 }
 
 impl MessageFile {
-    /// The file `NAME.ftl` with this content.
-    pub const fn new(name: &'static str, source: &'static str) -> Self {
-        Self { name, source, messages: OnceLock::new() }
+    /// The file `NAME.ftl` with this content in English and in Chinese.
+    pub const fn new(name: &'static str, english: &'static str, chinese: &'static str) -> Self {
+        Self { name, english: TranslatedFile::new(english), chinese: TranslatedFile::new(chinese) }
+    }
+
+    fn get(&self, language: Language, key: &str) -> Option<&Message> {
+        let translated = match language {
+            Language::English => None,
+            Language::Chinese => self.chinese.get(key),
+        };
+        translated.or_else(|| self.english.get(key))
+    }
+}
+
+impl TranslatedFile {
+    const fn new(source: &'static str) -> Self {
+        Self { source, messages: OnceLock::new() }
     }
 
     fn get(&self, key: &str) -> Option<&Message> {
@@ -73,7 +99,7 @@ pub fn filled_message(files: &'static [MessageFile], key: &'static str, argument
 
 fn find(files: &'static [MessageFile], key: &str) -> Option<&'static Message> {
     let name = key.split('-').next()?;
-    files.iter().find(|file| file.name == name)?.get(key)
+    files.iter().find(|file| file.name == name)?.get(spoken(), key)
 }
 
 fn filled(pattern: &Pattern<&'static str>, arguments: &[MessageArgument<'_>]) -> String {
@@ -145,8 +171,9 @@ mod tests {
             "files",
             "files-none = No files.\nfiles-changed = { $count ->\n    [0] No file\n    [one] One file\n   *[other] { $count } \
              files\n } changed in { $folder }.\nfiles-odd = { \"  \" }{ \"{\" }two\n    lines\n",
+            "files-none = 没有文件。\n",
         ),
-        MessageFile::new("mode", "mode-meaning = { $mode ->\n    [plan] Read only\n   *[ask] Ask first\n }\n"),
+        MessageFile::new("mode", "mode-meaning = { $mode ->\n    [plan] Read only\n   *[ask] Ask first\n }\n", ""),
     ];
 
     #[test]
@@ -169,6 +196,14 @@ mod tests {
     fn a_choice_falls_back_to_its_default() {
         assert_eq!(message!(&FILES, "mode-meaning", mode = "plan"), "Read only");
         assert_eq!(message!(&FILES, "mode-meaning", mode = "other than those"), "Ask first");
+    }
+
+    #[test]
+    fn a_message_that_is_not_translated_is_english() {
+        let plain = |key| FILES[0].get(Language::Chinese, key).map(|message| message.plain.as_str());
+        assert_eq!(plain("files-none"), Some("没有文件。"));
+        assert_eq!(plain("files-odd"), Some("  {two\nlines"));
+        assert_eq!(plain("files-unknown"), None);
     }
 
     #[test]

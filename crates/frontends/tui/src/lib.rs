@@ -62,12 +62,15 @@ pub use screen::{Palette, TerminalScreen};
 /// How long a question stands before it can be answered: what was typed sooner was typed before anybody could have read it.
 pub const READING: Duration = Duration::from_millis(600);
 
+macro_rules! message_files {
+    ($($name:literal)+) => {
+        [$(MessageFile::new(
+            $name,
+            include_str!(concat!("../messages/en/", $name, ".ftl")),
+            include_str!(concat!("../messages/zh-CN/", $name, ".ftl")),
+        )),+]
+    };
+}
+
 /// What people read here. Every key begins with the name of its file.
-static MESSAGES: [MessageFile; 6] = [
-    MessageFile::new("app", include_str!("../messages/en/app.ftl")),
-    MessageFile::new("approval", include_str!("../messages/en/approval.ftl")),
-    MessageFile::new("commands", include_str!("../messages/en/commands.ftl")),
-    MessageFile::new("familiar", include_str!("../messages/en/familiar.ftl")),
-    MessageFile::new("form", include_str!("../messages/en/form.ftl")),
-    MessageFile::new("plain", include_str!("../messages/en/plain.ftl")),
-];
+static MESSAGES: [MessageFile; 6] = message_files!("app" "approval" "commands" "familiar" "form" "plain");

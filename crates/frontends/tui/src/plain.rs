@@ -293,6 +293,12 @@ impl PlainDriver {
         let line = line.trim();
         let given = match asking.stage {
             ApprovalStage::Choose => {
+                let line = match (line, haft_messages::agreement(line)) {
+                    (_, Some(true)) => "y",
+                    (_, Some(false)) => "n",
+                    ("始终", None) => "a",
+                    _ => line,
+                };
                 let mut chars = line.chars();
                 let choice = chars.next().and_then(|c| asking.choice(c));
                 // Two would read the same keys: a file is edited as the call says it.
@@ -302,11 +308,7 @@ impl PlainDriver {
                 });
                 let rest = chars.as_str();
                 match choice {
-                    Some(ApprovalChoice::Answer(given))
-                        if rest.is_empty() || ["yes", "always", "no"].contains(&line) =>
-                    {
-                        Ok(given)
-                    }
+                    Some(ApprovalChoice::Answer(given)) if rest.is_empty() || line == "always" => Ok(given),
                     Some(ApprovalChoice::Reason) if rest.is_empty() => {
                         asking.stage = ApprovalStage::Reason;
                         Err(text!("plain-reason").to_owned())

@@ -106,8 +106,10 @@ impl StatusLine {
         for BudgetLayer { layer, tokens, share } in &self.layers {
             let (glyph, style) = glyph(*layer);
             let cells = (share * 40.0).round() as usize;
+            let name = name(*layer);
+            let blanks = " ".repeat(10_usize.saturating_sub(haft_text::width(name)));
             lines.push(
-                StyledLine::of(format!("  {glyph} {:<10}", name(*layer)), style)
+                StyledLine::of(format!("  {glyph} {name}{blanks}"), style)
                     .and(format!("{:>10} {:>5.1}% ", grouped(*tokens), share * 100.0), TextStyle::Plain)
                     .and(glyph.to_string().repeat(cells), style),
             );

@@ -202,15 +202,14 @@ fn read(table: Table, sections: &[Section]) -> Result<Config, String> {
     Ok(Config { sections: of_sections, ..core })
 }
 
-/// `HAFT_MODEL`, `HAFT_LOG_LEVEL` and `HAFT_SECTION__KEY`; any other name is none of ours.
+/// `HAFT_MODEL`, `HAFT_LOG_LEVEL`, `HAFT_LANGUAGE` and `HAFT_SECTION__KEY`; any other name is none of ours.
 fn key_of_variable(name: &str, sections: &[Section]) -> Option<String> {
     let rest = name.strip_prefix("HAFT_")?;
-    // The log is the front end's, and so is its key.
-    let is_log_level = rest == "LOG_LEVEL" && sections.iter().any(|section| section.name() == "log_level");
-    if rest == "MODEL" || is_log_level {
-        return Some(rest.to_ascii_lowercase());
-    }
-    rest.contains("__").then(|| rest.to_ascii_lowercase().replace("__", "."))
+    let key = rest.to_ascii_lowercase();
+    // The log and the language are the front end's, and so are their keys.
+    let is_front_end =
+        ["LOG_LEVEL", "LANGUAGE"].contains(&rest) && sections.iter().any(|section| section.name() == key);
+    (rest == "MODEL" || is_front_end || rest.contains("__")).then(|| key.replace("__", "."))
 }
 
 fn split(set: &str) -> Result<(&str, &str), ConfigError> {

@@ -15,3 +15,6 @@ changes-did-undo = Undid the changes of { $calls }:
 changes-would-undo = Would undo the changes of { $calls }:
 changes-did-redo = Redid the changes of { $calls }:
 changes-would-redo = Would redo the changes of { $calls }:
+changes-undo = undo
+changes-redo = redo
+changes-call = a call

@@ -1,6 +1,5 @@
 # `haft commit`.
 
-commit-title = A commit message
 commit-nothing = there is nothing to commit: no file that git knows has changed
 commit-nothing-staged = nothing is staged; stage changes with `git add`, or commit every changed file with `haft commit -a`
 commit-no-message = the model gave no message; nothing was committed

@@ -7,3 +7,4 @@ demo-kept = The sample project and its conversation are kept in { $folder }.
 demo-tokens = Where the tokens of the last request went:
 demo-usage = { $requests } requests: { $input } tokens in, { $cached } % of them from the cache, { $output } out
 demo-cost = , ${ $cost } at the demo's made-up prices
+demo-end = .

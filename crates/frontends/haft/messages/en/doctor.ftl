@@ -24,3 +24,11 @@ doctor-model-none = no model is chosen; set `model` in config.toml
 doctor-model = the server of `{ $name }` answers and lists { $models } models
 doctor-model-failed = the server of `{ $name }`: { $error }; `haft models test` shows more
 doctor-model-timeout = it does not answer within { $seconds } s
+doctor-health =
+    { $health ->
+        [skipped] -
+        [repaired] repaired
+        [warning] warning
+        [damaged] DAMAGED
+       *[ok] ok
+    }

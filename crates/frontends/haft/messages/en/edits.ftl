@@ -43,3 +43,5 @@ edits-applied =
         [one] done: 1 edit is in force; `/context edit` undoes the last
        *[other] done: { $count } edits are in force; `/context edit` undoes the last
     }
+edits-cached = , cached
+edits-tokens = { $tokens } tokens

@@ -51,3 +51,4 @@ mcp-state-known = known
 mcp-state-off = switched off
 mcp-state-broken = cannot be used
 mcp-test-heading = { $server }: { $program }, protocol { $protocol }
+mcp-prompt-needed = needed

@@ -14,3 +14,4 @@ output-subagent-ended = ends: { $message }
 output-subagent-retry = retry { $attempt }: { $reason }
 output-sandbox = sandbox: { $what }
 output-sandbox-because = sandbox: { $what }: { $reasons }
+output-retry-limit = {" "}of { $limit }

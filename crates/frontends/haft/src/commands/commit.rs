@@ -20,6 +20,8 @@ use crate::output;
 use crate::wiring;
 
 const PROMPT: &str = include_str!("commit/prompt.md");
+/// The name of the conversation, which is stored: it is the same in every language.
+const TITLE: &str = "A commit message";
 /// Messages before this one that show how they are written here.
 const EXAMPLES: &str = "-8";
 /// Files whose content is nobody's business, by how their names end or begin.
@@ -124,7 +126,7 @@ fn worded(args: &CommitArgs, places: &Places, config: Config, task: String) -> a
         max_budget_usd: args.max_budget_usd,
         ..RunArgs::default()
     };
-    let mut plan = run::lower(&asked, &config, Some(text!("commit-title")))?;
+    let mut plan = run::lower(&asked, &config, Some(TITLE))?;
     plan.step = Some(RunStep { name: "commit".to_owned(), budget: SharedBudget::default() });
     wiring::runtime()?.block_on(async {
         let mut session = wiring::open_session(places, config, plan).await.map_err(run::usage_errors)?;
@@ -191,7 +193,7 @@ fn agreed() -> anyhow::Result<bool> {
     stderr.flush()?;
     let mut answer = String::new();
     stdin.lock().read_line(&mut answer)?;
-    let agreed = matches!(answer.trim(), "y" | "Y" | "yes");
+    let agreed = haft_messages::agreement(&answer) == Some(true);
     if !agreed {
         output::tell(&format!("haft: {}", text!("commit-not-done")));
     }

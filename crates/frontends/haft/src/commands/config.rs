@@ -103,7 +103,7 @@ fn get(key: &str, shown: &ShownArgs) -> anyhow::Result<ProcessExit> {
         _ if loaded.values.is_empty() => {
             let known = schema::keys();
             let near = haft_model::nearest(key, known.iter().map(String::as_str));
-            let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            let near = near.map_or_else(String::new, |near| text!("config-near", near));
             return Err(usage_error(text!("config-unknown-key", key, near)));
         }
         _ if json => output::print_json(&as_json(&loaded)?)?,

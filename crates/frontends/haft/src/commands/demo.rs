@@ -158,6 +158,6 @@ fn report(result: &TurnResult, budget: Option<&Budget>) -> String {
     if let Some(cost) = result.cost {
         let _ = write!(text, "{}", text!("demo-cost", cost = format_args!("{:.4}", cost.total)));
     }
-    text.push_str(".\n");
+    text.extend([text!("demo-end"), "\n"]);
     text
 }

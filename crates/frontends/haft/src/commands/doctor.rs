@@ -92,12 +92,14 @@ fn as_text(checks: &[Check]) -> String {
     for check in checks {
         let health = match check.health {
             CheckHealth::Ok => "ok",
-            CheckHealth::Skipped => "-",
+            CheckHealth::Skipped => "skipped",
             CheckHealth::Repaired => "repaired",
             CheckHealth::Warning => "warning",
-            CheckHealth::Damaged => "DAMAGED",
+            CheckHealth::Damaged => "damaged",
         };
-        lines.push(format!("{health:<8}  {:<width$}  {}", check.name, check.message));
+        let health = text!("doctor-health", health);
+        let blanks = " ".repeat(10_usize.saturating_sub(haft_text::width(&health)));
+        lines.push(format!("{health}{blanks}{:<width$}  {}", check.name, check.message));
         lines.extend(hint(check).map(|hint| format!("{:>10}  {hint}", "")));
         lines.extend(check.details.iter().map(|detail| format!("{:>10}  - {detail}", "")));
     }

@@ -137,7 +137,9 @@ fn ask(word: &str, near: Option<&NearWord>, answers: &mut impl BufRead) -> anyho
     answers.read_line(&mut answer)?;
     Ok(match (answer.trim().to_lowercase().as_str(), near) {
         ("p" | "prompt", _) => LoneWord::Prompt,
-        ("y" | "yes", Some(NearWord::Command(near))) => LoneWord::Command(near.clone()),
+        (answer, Some(NearWord::Command(near))) if haft_messages::agreement(answer) == Some(true) => {
+            LoneWord::Command(near.clone())
+        }
         _ => LoneWord::Left,
     })
 }

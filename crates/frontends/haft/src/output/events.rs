@@ -75,7 +75,7 @@ impl Printer {
             EventBody::Thinking { text } if self.verbose => text.clone(),
             EventBody::Retry { attempt, limit, delay_ms, reason } => {
                 self.text.clear();
-                let limit = limit.map_or_else(String::new, |limit| format!(" of {limit}"));
+                let limit = limit.map_or_else(String::new, |limit| text!("output-retry-limit", limit));
                 text!(
                     "output-retry",
                     attempt,

@@ -4,7 +4,11 @@ use haft_messages::MessageFile;
 
 macro_rules! files {
     ($($name:literal)+) => {
-        [$(MessageFile::new($name, include_str!(concat!("../../messages/en/", $name, ".ftl")))),+]
+        [$(MessageFile::new(
+            $name,
+            include_str!(concat!("../../messages/en/", $name, ".ftl")),
+            include_str!(concat!("../../messages/zh-CN/", $name, ".ftl")),
+        )),+]
     };
 }
 

@@ -41,6 +41,7 @@ mod init;
 mod inline;
 mod jobs;
 mod knowledge;
+mod languages;
 mod lib_docs;
 mod logs;
 mod long_session;

@@ -1,5 +1,5 @@
 //! Holds the messages for people against the code that shows them: every key that is used is there, every key that is there is
-//! used, and the arguments are those the text names.
+//! used, and the arguments are those the text names. Every language has the same messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,6 +7,12 @@ use std::path::{Path, PathBuf};
 
 /// The front ends whose text stands in `messages/LANGUAGE/NAME.ftl`.
 const SURFACES: [&str; 2] = ["tui", "haft"];
+
+/// Messages without a word that could be translated.
+const SAME_IN_CHINESE: [&str; 11] = [
+    "app-menu-place", "app-picker-place", "app-tokens", "app-tokens-out", "context-report-end",
+    "context-report-heading", "demo-end", "table-api", "table-id", "table-tokens", "tools-offer",
+];
 
 type Arguments = BTreeSet<String>;
 
@@ -103,6 +109,38 @@ fn every_message_is_there_and_used_with_its_arguments() {
         let used: BTreeSet<_> = used.iter().map(|(key, _)| key).collect();
         let idle: Vec<_> = written.keys().filter(|key| !used.contains(key)).collect();
         assert!(idle.is_empty(), "{name}: nothing shows {idle:?}");
+    }
+}
+
+#[test]
+fn every_message_is_there_in_chinese_with_the_same_arguments() {
+    for name in SURFACES {
+        let (english, chinese) = (written(name, "en"), written(name, "zh-CN"));
+        for (key, arguments) in &english {
+            assert_eq!(chinese.get(key), Some(arguments), "{name}: `{key}` in Chinese, and in English");
+        }
+        let idle: Vec<_> = chinese.keys().filter(|key| !english.contains_key(*key)).collect();
+        assert!(idle.is_empty(), "{name}: only in Chinese {idle:?}");
+    }
+}
+
+#[test]
+fn every_chinese_message_is_chinese() {
+    for name in SURFACES {
+        for (_, text) in files(&surface(name).join("messages/zh-CN"), "ftl") {
+            let entries = text.split("\n\n").skip(1).flat_map(str::lines).filter(|line| !line.starts_with('#'));
+            let mut messages: Vec<(&str, String)> = Vec::new();
+            for line in entries {
+                match line.split_once(" =").filter(|_| !line.starts_with(' ')) {
+                    Some((key, rest)) => messages.push((key, rest.to_owned())),
+                    None => messages.last_mut().unwrap().1.push_str(line),
+                }
+            }
+            for (key, said) in messages {
+                let is_chinese = said.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c));
+                assert_eq!(is_chinese, !SAME_IN_CHINESE.contains(&key), "`{key}`: {said}");
+            }
+        }
     }
 }
 

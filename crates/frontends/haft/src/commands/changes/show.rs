@@ -159,9 +159,9 @@ fn headline(step: &StepSummary) -> String {
         (Some(call), StepKind::Undo | StepKind::Redo) => {
             text!("changes-step-undo", tool = call.tool, call_id = call.call_id)
         }
-        (None, StepKind::Undo) => "undo".to_owned(),
-        (None, StepKind::Redo) => "redo".to_owned(),
-        (None, StepKind::Call) => "a call".to_owned(),
+        (None, StepKind::Undo) => text!("changes-undo").to_owned(),
+        (None, StepKind::Redo) => text!("changes-redo").to_owned(),
+        (None, StepKind::Call) => text!("changes-call").to_owned(),
     };
     let taken_back = if step.taken_back { text!("changes-undone") } else { "" };
     format!("== {who}, {}{taken_back}\n", step.at.strftime("%Y-%m-%d %H:%M:%S"))

@@ -236,7 +236,7 @@ fn cost_of(made: &LlmMetadata) -> Option<f64> {
 fn page(title: &str, navigation: Markup, content: impl IntoIterator<Item = Markup>) -> String {
     let home = Markup::link("/", text!("serve-conversations"));
     let header = Markup::element("nav", &[], [home, navigation]);
-    document("en", title, Markup::all([header, Markup::element("main", &[], content)]))
+    document(haft_messages::spoken().name(), title, Markup::all([header, Markup::element("main", &[], content)]))
 }
 
 /// The address of a page of a conversation. An id may hold anything.

@@ -84,7 +84,8 @@ fn as_json(report: &BudgetReport, log: Option<&RequestLogReader>) -> Value {
 
 fn as_text(report: &BudgetReport) -> String {
     let budget = &report.budget;
-    let mut text = format!("{}: {} in {}\n\n", report.title, report.model.full_name(), report.model.api);
+    let (title, model, api) = (&report.title, report.model.full_name(), report.model.api);
+    let mut text = format!("{}\n\n", text!("context-report-heading", title, model, api));
     let share = |tokens: u64| tokens as f64 / budget.window.max(1) as f64;
     let layers = budget.layers.iter().map(|layer| (layer.layer.name(), layer.tokens));
     for (name, tokens) in layers.chain([(text!("context-report-reserve"), budget.output_reserve)]) {
@@ -93,17 +94,17 @@ fn as_text(report: &BudgetReport) -> String {
     // What is missing is shown as such: a bar cannot be negative.
     let remaining = budget.remaining.unsigned_abs();
     if budget.remaining < 0 {
-        line(&mut text, "remaining", &format!("-{}", grouped(remaining)), 0.0);
+        line(&mut text, text!("context-report-remaining"), &format!("-{}", grouped(remaining)), 0.0);
     } else {
-        line(&mut text, "remaining", &grouped(remaining), share(remaining));
+        line(&mut text, text!("context-report-remaining"), &grouped(remaining), share(remaining));
     }
-    line(&mut text, "window", &grouped(budget.window), 1.0);
+    line(&mut text, text!("context-report-window"), &grouped(budget.window), 1.0);
     // Writing to a String cannot fail.
     let _ = write!(text, "\n{}", text!("context-report-estimate", used = grouped(budget.used())));
     match &report.reply {
         Some(reply) => text.push_str(&told(reply, &report.model)),
         None if report.number.is_some() => text.extend([text!("context-report-no-reply"), "\n"]),
-        None => text.push_str(".\n"),
+        None => text.extend([text!("context-report-end"), "\n"]),
     }
     text
 }
@@ -128,7 +129,9 @@ fn told(reply: &LlmMetadata, model: &ModelSpec) -> String {
 }
 
 fn line(text: &mut String, name: &str, tokens: &str, share: f64) {
-    let _ = writeln!(text, "{}", format!("{name:<14} {tokens:>11} {:>8}  {}", percent(share), bar(share)).trim_end());
+    let blanks = " ".repeat(15_usize.saturating_sub(haft_text::width(name)));
+    let _ =
+        writeln!(text, "{}", format!("{name}{blanks}{tokens:>11} {:>8}  {}", percent(share), bar(share)).trim_end());
 }
 
 /// A bar of up to 40 cells, in eighths. Whatever is there at all shows.

@@ -182,7 +182,7 @@ impl ContextTestBench {
         };
         let outcome = |document: &String, wanted: bool| {
             let sent = is_sent(document);
-            let verb = if wanted { "sends" } else { text!("context-test-does-not-send") };
+            let verb = if wanted { text!("context-test-sends") } else { text!("context-test-does-not-send") };
             let missing = !self.project.root.join(document).is_file();
             let found = match (sent, missing) {
                 (true, _) => text!("context-test-sent"),
@@ -254,7 +254,7 @@ impl ContextTestBench {
         let stated = text!("context-test-breaks", shown, limit, only);
         let found = match causes.as_slice() {
             [] => text!("context-test-no-break").to_owned(),
-            causes => format!("{} breaks: {}", causes.len(), names(causes)),
+            all => text!("context-test-found-breaks", count = all.len(), causes = names(all)),
         };
         Ok((stated.trim_end().to_owned(), holds, found))
     }

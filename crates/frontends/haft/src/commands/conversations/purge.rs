@@ -99,7 +99,7 @@ fn ask(args: &PurgeArgs, named: &[Conversation], family: &PurgeFamily) -> anyhow
         output::print(&format!("{question} "))?;
         let mut answer = String::new();
         answers.read_line(&mut answer)?;
-        if answer.trim() != wanted {
+        if answer.trim() != wanted && !(wanted == "y" && haft_messages::agreement(&answer) == Some(true)) {
             return Err(usage_error(text!("conversations-purge-left")));
         }
     }

@@ -62,12 +62,12 @@ impl TuiSession<'_> {
 /// A message, and what can be done to it.
 fn row(line: &ContextLine) -> PickerRow {
     let cache = match line.cache {
-        Some(CacheState::Cached) => ", cached",
+        Some(CacheState::Cached) => text!("edits-cached"),
         Some(CacheState::Written | CacheState::Not) => "",
         None => text!("edits-not-sent"),
     };
     let edited = line.edited.map_or_else(String::new, |edited| format!(", {}", edited.name()));
-    let about = format!("{} tokens{cache}{edited}", line.tokens);
+    let about = format!("{}{cache}{edited}", text!("edits-tokens", tokens = line.tokens));
     let deed = |text: &str, about: &str, deed| PickerRow {
         text: text.to_owned(),
         about: about.to_owned(),

@@ -1,7 +1,7 @@
 //! Actions outside the conversation: output of other commands of haft and of the user's shell, and file names.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -163,18 +163,9 @@ impl SideActions {
         std::thread::spawn(move || {
             let output = child.wait_with_output();
             running.list().retain(|one| one.0 != id);
-            let mut text = match output {
-                Ok(output) => {
-                    let text = sanitise_bytes(&[output.stdout, output.stderr].concat());
-                    match ending(output.status) {
-                        Some(ended) => format!("{}\n({ended})", text.trim_end()).trim_start().to_owned(),
-                        None => text,
-                    }
-                }
-                Err(error) => format!("haft: {error}"),
-            };
+            let mut text = said(&output);
             if listeners == Listeners::UserAndModel {
-                let told = cut_lines(&text, limits).text;
+                let told = cut_lines(&haft_messages::in_english(|| said(&output)), limits).text;
                 let told = format!("<shell>\n$ {line}\n{}\n</shell>", told.trim_end());
                 overheard.lock().unwrap_or_else(PoisonError::into_inner).push(told);
                 text = text!("interactive-shell-output", output = text.trim_end());
@@ -186,6 +177,19 @@ impl SideActions {
     /// Ends what still runs.
     pub(super) fn end(&self) {
         self.running.end(|_| true);
+    }
+}
+
+/// What a program printed, and how it ended.
+fn said(output: &std::io::Result<Output>) -> String {
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => return format!("haft: {error}"),
+    };
+    let text = sanitise_bytes(&[output.stdout.as_slice(), &output.stderr].concat());
+    match ending(output.status) {
+        Some(ended) => format!("{}\n({ended})", text.trim_end()).trim_start().to_owned(),
+        None => text,
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn settle(places: &Places, project: &Project, answers: &mut impl BufR
     output::print(&fitted(&reveal(&format!("{} ", text!("trust-question")))))?;
     let mut answer = String::new();
     answers.read_line(&mut answer)?;
-    if !matches!(answer.trim(), "y" | "Y" | "yes") {
+    if haft_messages::agreement(&answer) != Some(true) {
         return Ok(());
     }
     let trusted = list.trust_and_grant(&project.root, WallClock.now(), found.asked.clone())?;

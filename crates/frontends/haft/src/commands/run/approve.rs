@@ -105,14 +105,14 @@ fn choices(approval: &Approval) -> String {
 
 /// What a line means; none if it must be asked again.
 fn answer(line: &str, approval: &Approval) -> Option<ApprovalReply> {
-    match line {
-        "y" | "Y" | "yes" => Some(ApprovalReply::Once),
-        "a" | "A" | "always" if approval.remember.is_empty() => None,
-        "a" | "A" | "always" => Some(ApprovalReply::Always),
+    match (line, haft_messages::agreement(line)) {
+        (_, Some(true)) => Some(ApprovalReply::Once),
+        (_, Some(false)) => Some(ApprovalReply::No { reason: String::new() }),
+        ("a" | "A" | "always" | "始终", None) if approval.remember.is_empty() => None,
+        ("a" | "A" | "always" | "始终", None) => Some(ApprovalReply::Always),
         // Nobody says no by pressing one key too often.
-        "" => None,
-        "n" | "N" | "no" => Some(ApprovalReply::No { reason: String::new() }),
-        words => Some(ApprovalReply::No { reason: words.to_owned() }),
+        ("", None) => None,
+        (words, None) => Some(ApprovalReply::No { reason: words.to_owned() }),
     }
 }
 
@@ -155,6 +155,9 @@ mod tests {
     fn answers() {
         let can = approval(&["execute_command(make)"]);
         assert_eq!(answer("y", &can), Some(ApprovalReply::Once));
+        assert_eq!(answer("是", &can), Some(ApprovalReply::Once));
+        assert_eq!(answer("始终", &can), Some(ApprovalReply::Always));
+        assert_eq!(answer("否", &can), Some(ApprovalReply::No { reason: String::new() }));
         assert_eq!(answer("a", &can), Some(ApprovalReply::Always));
         assert_eq!(answer("a", &approval(&[])), None, "there is no rule to keep");
         assert_eq!(answer("", &can), None);

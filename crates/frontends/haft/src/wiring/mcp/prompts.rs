@@ -28,7 +28,7 @@ fn offered(server: &str, prompt: &PromptInfo) -> OfferedPrompt {
 /// What it takes, a line for each argument.
 fn about(server: &str, arguments: &[PromptArgument]) -> String {
     let line = |argument: &PromptArgument| {
-        let needed = if argument.required { "needed" } else { text!("mcp-prompt-optional") };
+        let needed = if argument.required { text!("mcp-prompt-needed") } else { text!("mcp-prompt-optional") };
         format!("{} ({needed}): {}", argument.name, argument.description)
     };
     let lines: Vec<_> = arguments.iter().map(line).collect();

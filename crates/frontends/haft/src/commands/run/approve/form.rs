@@ -21,7 +21,7 @@ pub(super) fn fill(
     let mut answers = Map::new();
     if form.fields.is_empty() {
         return Ok(match line(input, out, text!("run-form-confirm"))?.as_deref() {
-            Some("y" | "Y" | "yes") => Filled::Accepted(answers),
+            Some(typed) if haft_messages::agreement(typed) == Some(true) => Filled::Accepted(answers),
             Some(_) => Filled::Declined,
             None => Filled::Cancelled,
         });

@@ -1,0 +1,3 @@
+# `haft count`.
+
+count-unreadable = 无法读取 `{ $file }`：{ $error }

@@ -1,0 +1,34 @@
+# `haft doctor`.
+
+doctor-config = { $file } 有效
+doctor-hint-damaged = `haft doctor --salvage` 导出仍可读取的内容，`haft conversations backup list` 显示备份
+doctor-hint-unreadable = `haft doctor --salvage` 导出其中仍可读取的内容；之后即可删除
+doctor-hint-backup = `haft conversations backup` 立即备份
+doctor-salvage-nothing = 没有可抢救的内容：{ $database } 不存在
+doctor-salvage-complete = 没有缺失
+doctor-salvage-lost = { $lost } 条消息无法读取
+doctor-salvage-done =
+    { $conversations } 个会话、{ $messages } 条消息已导出到 { $folder }；{ $lost }。
+    要使用它们，请移走 { $database }，然后运行 `haft conversations import { $folder }`。
+doctor-salvage-copy = 从日志损坏的副本中读出的内容在 { $copy } 中。
+doctor-outputs-none = 还没有过长的输出
+doctor-outputs-unreadable-folder = 无法读取 { $folder }：{ $error }
+doctor-outputs = { $count } 份长输出，{ $size }
+doctor-outputs-unreadable = 部分长输出无法读取
+doctor-store = 响应正常，存有 { $messages } 条消息
+doctor-commands = 命令在监管进程下正常运行
+doctor-commands-wrong-exit = 应以 7 退出的命令结束为 { $outcome }
+doctor-commands-failed = 无法运行命令：{ $error }
+doctor-sandbox-failed = 无法建立沙箱：{ $error }
+doctor-model-none = 未选择模型；请在 config.toml 中设置 `model`
+doctor-model = `{ $name }` 的服务器响应正常，列出 { $models } 个模型
+doctor-model-failed = `{ $name }` 的服务器：{ $error }；`haft models test` 显示详情
+doctor-model-timeout = { $seconds } 秒内没有响应
+doctor-health =
+    { $health ->
+        [skipped] -
+        [repaired] 已修复
+        [warning] 警告
+        [damaged] 已损坏
+       *[ok] 正常
+    }

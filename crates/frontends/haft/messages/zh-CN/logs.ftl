@@ -1,0 +1,3 @@
+# `haft logs`.
+
+logs-none = { $folder } 中没有日志

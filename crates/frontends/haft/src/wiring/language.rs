@@ -1,0 +1,134 @@
+//! The language people are spoken to in: the configuration's, else that of the locale.
+//!
+//! It is chosen once, before anything is said, so that a mistyped command is answered in it, too; a value that cannot be read is
+//! left to whoever loads the configuration and reports it. Invariant: a process that prints for programs speaks English in all
+//! it says, because messages stand inside what it prints.
+
+use std::ffi::OsString;
+
+use haft_agent::{HostEnvironment, Places};
+use haft_messages::Language;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+/// The key of the configuration.
+pub(crate) const KEY: &str = "language";
+
+/// What the configuration says about the language.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum LanguageChoice {
+    /// That of the locale.
+    #[default]
+    #[serde(rename = "auto")]
+    Auto,
+    #[serde(rename = "en")]
+    English,
+    #[serde(rename = "zh-CN")]
+    Chinese,
+}
+
+/// Chooses the language of this process by its arguments, its environment and the user's file.
+pub(crate) fn choose(arguments: impl Iterator<Item = OsString>) {
+    let ours = arguments.skip(1).take_while(|argument| argument != "--");
+    let ours: Vec<_> = ours.map(|argument| argument.to_string_lossy().into_owned()).collect();
+    haft_messages::speak(chosen(&ours, super::environment()));
+}
+
+fn chosen(arguments: &[String], environment: &HostEnvironment) -> Language {
+    if is_for_programs(arguments) {
+        return Language::English;
+    }
+    match configured(arguments, environment) {
+        LanguageChoice::English => Language::English,
+        LanguageChoice::Chinese => Language::Chinese,
+        LanguageChoice::Auto => {
+            // The first that is set decides, as it does for every program.
+            let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].into_iter().find_map(|name| environment.word(name));
+            Language::of_locale(&locale.unwrap_or_default())
+        }
+    }
+}
+
+/// Whether it prints JSON, or is a job in the background, whose events are read later.
+fn is_for_programs(arguments: &[String]) -> bool {
+    let formats = ["--output-format", "--input-format"];
+    arguments.iter().any(|argument| argument == "--json" || argument.starts_with("--job="))
+        || formats.into_iter().any(|format| values(arguments, format).any(|value| value != "text"))
+}
+
+fn configured(arguments: &[String], environment: &HostEnvironment) -> LanguageChoice {
+    let assigned = values(arguments, "--set").filter_map(|set| set.split_once('='));
+    let by_flag = assigned.filter(|(key, _)| key.trim() == KEY).last().map(|(_, value)| value.to_owned());
+    let written = by_flag.or_else(|| environment.word("HAFT_LANGUAGE")).or_else(|| in_file(environment));
+    let read = |text: String| {
+        LanguageChoice::deserialize(Value::String(text.trim().trim_matches(['"', '\'']).to_owned())).ok()
+    };
+    written.and_then(read).unwrap_or_default()
+}
+
+fn in_file(environment: &HostEnvironment) -> Option<String> {
+    let file = Places::find(environment.clone()).ok()?.config_file();
+    let table: Table = toml::from_str(&std::fs::read_to_string(file).ok()?).ok()?;
+    table.get(KEY)?.as_str().map(str::to_owned)
+}
+
+/// What is given for an option, after it or after an equals sign.
+fn values<'a>(arguments: &'a [String], option: &'a str) -> impl Iterator<Item = &'a str> {
+    arguments.iter().enumerate().filter_map(move |(at, argument)| match argument.strip_prefix(option)? {
+        "" => arguments.get(at + 1).map(String::as_str),
+        rest => rest.strip_prefix('='),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The language of a command line, variables and a file.
+    fn language(line: &str, variables: &[(&str, &str)], file: &str) -> Language {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("config.toml"), file).unwrap();
+        let own = variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let environment = HostEnvironment::new(own.chain([("HAFT_HOME".into(), home.path().into())]));
+        chosen(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>(), &environment)
+    }
+
+    #[test]
+    fn a_flag_goes_before_a_variable_and_that_before_the_file_and_the_locale() {
+        const FILE: &str = "language = \"zh-CN\"\n";
+        const LOCALE: (&str, &str) = ("LANG", "zh_CN.UTF-8");
+        for (line, variables, file, expected) in [
+            ("", &[] as &[_], "", Language::English),
+            ("", &[LOCALE], "", Language::Chinese),
+            ("", &[("LC_ALL", "C"), LOCALE], "", Language::English),
+            ("", &[("LC_ALL", ""), ("LC_MESSAGES", "zh_TW"), ("LANG", "en_US")], "", Language::Chinese),
+            ("", &[], FILE, Language::Chinese),
+            ("", &[LOCALE], "language = \"en\"\n", Language::English),
+            ("", &[LOCALE], "language = \"auto\"\n", Language::Chinese),
+            ("", &[("HAFT_LANGUAGE", "en"), LOCALE], FILE, Language::English),
+            ("--set language=zh-CN", &[("HAFT_LANGUAGE", "en")], "", Language::Chinese),
+            ("--set=language=\"en\" run x", &[LOCALE], FILE, Language::English),
+            ("--set language=en --set language=zh-CN", &[], "", Language::Chinese),
+            // What cannot be read is reported by whoever loads it.
+            ("", &[LOCALE], "language = \"fr\"\n", Language::Chinese),
+            ("", &[LOCALE], "language = [\n", Language::Chinese),
+        ] {
+            assert_eq!(language(line, variables, file), expected, "{line} {variables:?} {file}");
+        }
+    }
+
+    #[test]
+    fn what_programs_read_is_english() {
+        for line in [
+            "models list --json",
+            "run --output-format json hi",
+            "-p --output-format=stream-json hi",
+            "run --input-format stream-json",
+            "run --job=1234 hi",
+        ] {
+            assert_eq!(language(line, &[("HAFT_LANGUAGE", "zh-CN")], ""), Language::English, "{line}");
+        }
+        let for_people = language("run --output-format text --json-schema x hi", &[("HAFT_LANGUAGE", "zh-CN")], "");
+        assert_eq!(for_people, Language::Chinese);
+    }
+}

@@ -1,0 +1,144 @@
+//! Chinese for people, and the same for programs whatever the language.
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+
+use crate::rig::{Ran, Rig};
+use crate::terminal::Terminal;
+
+const CHINESE: (&str, &str) = ("LANG", "zh_CN.UTF-8");
+
+fn rig() -> Rig {
+    Rig::new(Api::OpenaiChat, Script::replies([Reply::text("Hello."), Reply::text("Bye.")]).unwrap())
+}
+
+fn run_with(rig: &Rig, variable: (&str, &str), arguments: &[&str]) -> Ran {
+    Ran(rig.command(arguments).env(variable.0, variable.1).output().unwrap())
+}
+
+fn has_chinese(text: &str) -> bool {
+    text.chars().any(|c| ('\u{3000}'..='\u{ffef}').contains(&c))
+}
+
+#[test]
+fn what_programs_read_is_the_same_in_every_language() {
+    let rig = rig();
+    assert_eq!(rig.task(&["hi"]).code(), 0);
+    for arguments in [
+        &["doctor", "--json"] as &[&str],
+        &["models", "roles", "--json"],
+        &["models", "list", "--json"],
+        &["tools", "list", "--json"],
+        &["rules", "list", "--json"],
+        &["hooks", "--json"],
+        &["mcp", "list", "--json"],
+        &["trust", "--show", "--json"],
+        &["config", "--json"],
+        &["conversations", "show", "--json"],
+        &["context", "show", "--json"],
+        &["context", "report", "--json"],
+        &["context", "why", "--json"],
+        &["permissions", "explain", "--tool", "read_file", "--args", "{}", "--json"],
+        &["jobs", "show", "none", "--json"],
+        &["config", "schema"],
+        &["conversations", "export"],
+        &["events"],
+    ] {
+        let (plain, chinese) = (rig.run(arguments), run_with(&rig, CHINESE, arguments));
+        assert_eq!(plain.stdout(), chinese.stdout(), "{arguments:?}");
+        assert_eq!(plain.code(), chinese.code(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn events_and_what_is_stored_are_english() {
+    let rig = rig();
+    let events = run_with(&rig, CHINESE, &["run", "--output-format", "stream-json", "hi"]);
+    assert_eq!(events.code(), 0, "{}", events.stderr());
+    assert!(!has_chinese(&events.stdout()), "{}", events.stdout());
+    assert_eq!(run_with(&rig, CHINESE, &["run", "-c", "bye"]).code(), 0);
+    assert!(!has_chinese(&rig.export().to_string()));
+    let sent = rig.server.generations().iter().map(|request| request.json().unwrap().to_string()).collect::<String>();
+    assert!(!has_chinese(&sent), "{sent}");
+}
+
+#[test]
+fn the_key_goes_before_the_locale() {
+    let rig = rig();
+    let says = |variable, arguments: &[&str]| run_with(&rig, variable, arguments).stdout();
+    let (chinese, english) = ("还没有后台任务", "No runs in the background yet");
+    assert!(says(CHINESE, &["jobs"]).starts_with(chinese));
+    assert!(says(("LC_ALL", "zh_TW"), &["jobs"]).starts_with(chinese));
+    assert!(says(("HAFT_LANGUAGE", "zh-CN"), &["jobs"]).starts_with(chinese));
+    assert!(says(("LC_ALL", "C"), &["jobs"]).starts_with(english));
+    assert!(says(CHINESE, &["jobs", "list", "--set", "language=en"]).starts_with(english));
+    assert_eq!(rig.run(&["config", "set", "language", "zh-CN"]).code(), 0);
+    assert!(says(("LANG", "en_US.UTF-8"), &["jobs"]).starts_with(chinese));
+    assert_eq!(rig.run(&["config", "get", "language"]).stdout(), "zh-CN\n");
+}
+
+#[test]
+fn an_unknown_language_is_refused_with_those_there_are() {
+    let rig = rig();
+    for ran in [
+        rig.run(&["models", "list", "--set", "language=fr"]),
+        run_with(&rig, ("HAFT_LANGUAGE", "klingon"), &["models", "list"]),
+        rig.run(&["config", "set", "language", "zh"]),
+    ] {
+        let said = ran.stderr();
+        assert_eq!(ran.code(), 2, "{said}");
+        assert!(said.contains("`en`") && said.contains("`zh-CN`"), "{said}");
+    }
+}
+
+#[test]
+fn doctor_and_demo_speak_chinese() {
+    let rig = rig();
+    let doctor = run_with(&rig, CHINESE, &["doctor"]);
+    assert_eq!(doctor.code(), 0);
+    assert!(doctor.stdout().contains("config.toml 有效"), "{}", doctor.stdout());
+    let demo = run_with(&rig, CHINESE, &["demo"]);
+    let said = demo.stdout();
+    assert_eq!(demo.code(), 0, "{said}{}", demo.stderr());
+    for text in ["中有一个带缺陷的小项目", "任务：", "现在的测试结果：", "次请求：输入"] {
+        assert!(said.contains(text), "{text}: {said}");
+    }
+}
+
+#[test]
+fn columns_line_up_in_chinese() {
+    let rig = rig();
+    assert_eq!(rig.task(&["hi"]).code(), 0);
+    let report = run_with(&rig, CHINESE, &["context", "report"]).stdout();
+    let rows = report.lines().skip(2).take_while(|line| !line.is_empty());
+    let places: Vec<_> = rows.filter_map(|line| Some(haft_text::width(line.split_once('%')?.0))).collect();
+    assert!(places.len() > 4 && places.iter().all(|place| *place == places[0]), "{report}");
+    let table = run_with(&rig, CHINESE, &["tools", "list"]).stdout();
+    let column = |line: &str, at: &str| line.find(at).map(|end| haft_text::width(&line[..end]));
+    let mut lines = table.lines();
+    let heading = column(lines.next().unwrap(), "分组");
+    assert!(
+        heading.is_some() && lines.any(|line| line.starts_with("read_file ") && column(line, "files ") == heading),
+        "{table}"
+    );
+}
+
+#[test]
+fn the_question_of_trust_and_the_start_screen_are_chinese() {
+    for (answer, standing) in [("是\r", "trusted"), ("y\r", "trusted"), ("否\r", "untrusted")] {
+        let rig = Rig::untrusted(Api::Anthropic, Script::replies([Reply::text("Hello.")]).unwrap());
+        rig.write("AGENTS.md", "Always say Moo.");
+        let mut terminal = Terminal::start_with(&rig, &[], (80, 40), &[CHINESE]);
+        terminal.until_text("信任此目录吗？");
+        assert!(terminal.text().contains("将会加载的指令文件"), "{}", terminal.text());
+        terminal.press(answer);
+        terminal.until_text("/help");
+        assert_eq!(rig.run(&["trust", "--show", "--json"]).json()["standing"], standing, "{answer:?}");
+        terminal.press("/help\r");
+        terminal.until_text("显示按键和命令");
+        terminal.press("你好\r");
+        terminal.until_text("Hello.");
+        terminal.press("\u{4}");
+        assert_eq!(terminal.ended().0, 0);
+    }
+}

@@ -1,0 +1,90 @@
+# The terminal interface: input, status line, calls, lists.
+
+app-working = 工作中，Esc 中断
+app-working-for = 工作中 { $elapsed }，Esc 中断
+app-tokens-out =
+    { $count ->
+        [one] { $tokens } token
+       *[other] { $tokens } token
+    }
+app-silent = 服务器已 { $elapsed } 没有数据
+app-shell-running = { $elapsed }，Esc 停止
+app-shell-held = 已完成，输出将在回答之后显示
+app-interrupting = 正在中断…
+app-quit-again = 再按一次 Ctrl-C 退出
+app-rewind-again = 再按一次 Esc 回到之前的消息
+app-nothing-to-open = 还没有可展开的内容
+app-turn-running = 本轮正在进行；Esc 中断
+app-search = 搜索：
+app-nothing-found = 没有匹配
+app-queued = 接下来：
+app-more-lines = … 还有 { $more } 行
+app-more-rows = … 还有 { $extra } 行；Ctrl-O 显示全部
+app-pasted-characters = [已粘贴 { $count } 个字符]
+app-pasted-lines = [已粘贴 { $lines } 行]
+app-files-usage = `/files`、`/files add PATH…`、`/files remove PATH…` 或 `/files clear` 之一
+app-yolo-refused = `yolo` 没有沙箱：请用 `--permission-mode yolo` 启动 haft
+app-help-input = @path 提及文件，!command 在你的 shell 中运行
+
+## What a permission mode means
+app-mode-plan = 模型只读取和规划，不做任何修改
+app-mode-ask = 修改文件或运行命令前先询问
+app-mode-accept-edits = 编辑文件不询问，运行命令前询问
+app-mode-auto = 在沙箱内不询问
+app-mode-yolo = 不询问，也没有沙箱
+
+## What happens in a turn
+app-retry = { $attempt }，{ $wait } 秒后：{ $reason }
+app-retry-now = { $attempt }，等待回答：{ $reason }
+app-retry-of = 重试 { $attempt }/{ $limit }
+app-retry-unlimited = 重试 { $attempt }
+app-answer-again = （上面的回答被截断；重新开始）
+app-see-result = 查看结果：{ $command }
+app-subagent-ended = { $agent } 已结束
+app-subagent-outcome = { $agent } 结束：{ $outcome }
+app-thought = 思考了 { $words } 个词；Ctrl-O 显示内容
+app-thoughts = 思考
+app-todo-done = TODO 已完成 { $done }/{ $all }
+
+## Answers that were given
+app-form-sent = 已发送
+app-form-declined = 已拒绝
+app-form-cancelled = 已取消
+app-allowed = 已允许
+app-allowed-as = 已允许，改为 { $call }
+app-always-allowed = 始终允许
+app-not-allowed = 不允许
+app-not-allowed-because = 不允许：{ $reason }
+
+## Tokens and cost
+app-nothing-sent = 还没有发送请求
+app-tokens = { $used } / { $window } token
+app-prefix-break = { $message }（重新发送 { $tokens } token）
+app-last-prefix-break = 最近一次前缀失效：{ $last }
+app-no-prefix-break = 目前没有前缀失效
+app-no-price = 价格未知
+app-cost = { $requests } 次请求：新输入 { $input } token，读自缓存 { $cached }，写入缓存 { $written }，输出 { $output }；{ $money }
+app-no-sandbox = 无沙箱
+app-sandbox = 沙箱 { $layer }
+app-cache = 缓存 { $percent }%
+app-layer-system = 系统
+app-layer-documents = 文档
+app-layer-history = 历史
+app-layer-reminders = 提醒
+app-layer-current = 当前
+
+## Lists to choose from
+app-picker-empty = 没有匹配
+app-picker-place = { $at }/{ $count } · { $keys }
+app-picker-keys = Enter 选择，Esc 取消
+app-call-cancelled = 已取消
+app-lines = { $count } 行
+app-hits =
+    { $count ->
+        [0] 没有匹配
+       *[other] { $count } 处匹配
+    }
+app-entries = { $count } 项
+app-menu-place = { $at }/{ $count }
+app-resume = haft -r { $id } 继续本会话；{ $requests } 次请求
+app-interrupted = 已中断。告诉 haft 接下来该做什么。

@@ -1,0 +1,42 @@
+# What `/help` lists.
+
+commands-help = 显示按键和命令
+commands-context = 显示 token 的去向；/context edit
+commands-cost = 显示目前的 token 和费用
+commands-commit = 用模型写的说明提交已暂存的修改：/commit [-a] [--dry-run] [提示]
+commands-compact = 立即归档较早的轮次：/compact [要保留的内容]
+commands-clear = 开始新会话
+commands-resume = 继续另一个会话
+commands-rewind = 回到之前的消息
+commands-undo = 撤销最近一次文件修改
+commands-redo = 重做已撤销的修改
+commands-diff = 显示本会话对文件的修改
+commands-model = 切换模型
+commands-mode = 显示或设置权限模式：/mode plan
+commands-files = 列出模型关注的文件；/files add、remove、clear
+commands-conversations = 列出会话
+commands-agents = 列出子代理的角色
+commands-commands = 列出你自己的命令
+commands-rules = 列出规则
+commands-mcp = 列出 MCP 服务器
+commands-models = 列出已声明的模型
+commands-permissions = 列出权限规则
+commands-quit = 退出
+
+## Keys
+commands-key-enter = 发送
+commands-key-alt-enter = 换行
+commands-key-esc = 中断
+commands-key-esc-esc = 回到之前的消息
+commands-key-shift-tab = 下一个权限模式
+commands-key-ctrl-c = 中断、清空或退出
+commands-key-ctrl-d = 没有输入时退出
+commands-key-up-down = 之前的输入
+commands-key-ctrl-r = 搜索之前的输入
+commands-key-tab = 补全命令或 @文件
+commands-key-ctrl-o = 显示最近结果的全部内容
+commands-key-ctrl-t = 显示或隐藏 TODO 列表
+commands-key-ctrl-g = 在你的编辑器中编辑
+commands-key-readline = 像在 shell 中一样移动和剪切
+commands-key-ctrl-l = 重绘
+commands-key-ctrl-z = 挂起；`fg` 恢复

@@ -1,0 +1,38 @@
+# The interface in lines, for screen readers (`haft --plain`).
+
+plain-prompt = 你：
+plain-answer = 回答：
+plain-number = 编号，Enter 取消：
+plain-field = 回答，- 拒绝：
+plain-reason = 给模型的理由：
+plain-change = 应改为：
+plain-call-is = 现为：{ $text }
+plain-typed = 你的消息是：{ $text }
+plain-withdrawn = 问题已撤回
+plain-too-early = 已忽略：这是在问题显示之前输入的
+plain-interrupting = 正在中断
+plain-retry = 重试 { $attempt }，{ $wait } 秒后：{ $reason }
+plain-quit-again = 再按一次 Ctrl-C 退出
+plain-call = 调用：{ $name } { $about }
+plain-call-of = { $agent } 调用：{ $name } { $about }
+plain-todo = 待办，{ $status }：{ $content }
+plain-approval = 批准：允许运行 { $tool } 吗？{ $reason }；y 仅此一次，n 否，w 否并说明理由，e 先编辑
+plain-approval-always = 批准：允许运行 { $tool } 吗？{ $reason }；y 仅此一次，a 始终（将允许 { $rules }），n 否，w 否并说明理由，e 先编辑
+plain-rules-and = 和
+plain-allowed = 已允许
+plain-allowed-changed = 已允许修改后的调用
+plain-always-allowed = 始终允许
+plain-not-allowed = 不允许
+
+## What stands for a symbol at the beginning of a row
+plain-done = 完成：
+plain-partly-done = 部分完成：
+plain-failed = 失败：
+plain-asked = 批准：
+plain-opened = 全部内容：
+plain-chosen = 已选：
+plain-quote = 引用：
+
+## How everything of a folded result is shown: the key elsewhere, and the command here
+plain-open-key = Ctrl-O 显示
+plain-open-command = /open 显示
