@@ -10,6 +10,7 @@ import sys
 
 TURNS = 25
 WINDOW = 32768
+PROFILES = ("small", "full")
 
 HAFT_CONFIG = """
 model = "local/model"
@@ -19,17 +20,18 @@ base_url = "{url}"
 [models."local/model"]
 context_window = {window}
 max_output_tokens = 2048
-{protocol}
+{more}
 """
 
 
-def haft(run, binary, protocol=None, extra=()):
+def haft(run, binary, settings):
+    """`settings` are a tool protocol and a profile, either or both."""
     home = run.folder / "home"
     home.mkdir()
-    line = f'tool_protocol = "{protocol}"' if protocol else ""
-    (home / "config.toml").write_text(HAFT_CONFIG.format(url=run.url, window=WINDOW, protocol=line))
+    more = "".join(f'{"profile" if one in PROFILES else "tool_protocol"} = "{one}"\n' for one in settings)
+    (home / "config.toml").write_text(HAFT_CONFIG.format(url=run.url, window=WINDOW, more=more))
     command = [binary, "run", "--output-format", "stream-json", "--permission-mode", "auto", "--max-turns", str(TURNS)]
-    command += ["--max-wall-time", str(run.seconds), *extra, "--", run.task.prompt]
+    command += ["--max-wall-time", str(run.seconds), "--", run.task.prompt]
     ended = start(run, command, {"HAFT_HOME": str(home)})
     results = [event for event in lines_of(ended["stdout"]) if event.get("type") == "result"]
     result = results[-1] if results else {}
@@ -98,12 +100,12 @@ def named(name, haft_binary):
     """The agent of that name, or why there is none."""
     agent, _, setting = name.partition(":")
     if agent == "haft":
-        return lambda run: haft(run, haft_binary, setting or None)
+        return lambda run: haft(run, haft_binary, setting.split(":") if setting else [])
     if agent == "bare":
         return bare
     binary = shutil.which(agent)
     if agent not in ("codex", "goose"):
-        sys.exit(f"real-model: there is no agent `{name}`; choose from haft, haft:xml, haft:react, bare, codex and goose")
+        sys.exit(f"real-model: there is no agent `{name}`; choose from haft, haft:small, haft:xml, haft:xml:small, haft:react, bare, codex and goose")
     if binary is None:
         return None
     if agent == "codex":
