@@ -22,11 +22,13 @@ fn reply(parts: Vec<Part>, stop: StopReason) -> DecodedReply {
 }
 
 fn calls(reply: &DecodedReply) -> Vec<&ToolCall> {
-    let call = |part| match part {
-        &Part::ToolCall(ref call) => Some(call),
-        _ => None,
-    };
-    reply.parts.iter().filter_map(call).collect()
+    let mut calls = Vec::new();
+    for part in &reply.parts {
+        if let Part::ToolCall(call) = part {
+            calls.push(call);
+        }
+    }
+    calls
 }
 
 #[test]

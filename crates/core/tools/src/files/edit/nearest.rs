@@ -101,8 +101,9 @@ fn inside(lines: &[TextLine<'_>], search: &[&str], terms: EditTerms) -> Option<S
     };
     let numbers: Vec<usize> = found.iter().map(|(_, number)| *number).collect();
     let place = if exact && first.text.trim() != wanted { "inside" } else { "in" };
-    let lines_shown: String =
+    let lines_shown: Vec<_> =
         found.iter().take(SHOWN).map(|(line, number)| format!("\n- line {number} is `{}`", shown(line.text))).collect();
+    let lines_shown = lines_shown.concat();
     Some(format!(" `{}` is {place} line {}{how}:{lines_shown}", shown(wanted), report::list(&numbers)))
 }
 
@@ -112,8 +113,8 @@ fn nothing_similar(lines: &[TextLine<'_>]) -> String {
     if lines.is_empty() || lines.len() > WHOLE {
         return " Nothing similar was found: read the file with `read_file` and copy the lines from there.".to_owned();
     }
-    let all: String = lines.iter().map(|line| format!("\n{}", shown(line.text))).collect();
-    format!(" Nothing similar was found. The whole file is:{all}")
+    let all: Vec<_> = lines.iter().map(|line| shown(line.text)).collect();
+    format!(" Nothing similar was found. The whole file is:\n{}", all.join("\n"))
 }
 
 /// A line as it is shown in a sentence.
