@@ -89,6 +89,7 @@ pub(crate) fn count_effect(call: &ToolCall, fate: CallFate, registry: &Registry,
 }
 
 /// What became of a call.
+#[derive(Clone, Copy)]
 pub(crate) enum CallFate {
     TookEffect,
     Failed,
