@@ -77,14 +77,19 @@ pub(crate) fn note_output(
     }
 }
 
-/// Counts what came of a call that may write or run something.
+/// Counts what came of a call that may write or run something. What fails at a server or another agent is not haft's to judge.
 pub(crate) fn count_effect(call: &ToolCall, fate: CallFate, registry: &Registry, counts: &mut EffectCount) {
-    if registry.resolve(&call.name).is_some_and(|found| has_effects(found.tool.access())) {
-        match fate {
-            CallFate::TookEffect => counts.took_effect += 1,
-            CallFate::Failed => counts.failed += 1,
-            CallFate::NotRun => counts.not_run += 1,
-        }
+    let Some(found) = registry.resolve(&call.name) else { return };
+    let name = found.tool.spec().name.as_str();
+    let is_own = match found.tool.access() {
+        Access::Write => !names::WHERE_NEEDED.contains(&name),
+        Access::Execute => name == names::EXECUTE,
+        Access::Read | Access::State => return,
+    };
+    match fate {
+        CallFate::TookEffect => counts.took_effect += 1,
+        CallFate::Failed => counts.failed += u32::from(is_own),
+        CallFate::NotRun => counts.not_run += u32::from(is_own),
     }
 }
 
