@@ -6,7 +6,7 @@
 #   HAFT            the haft binary
 #   SCRIPTED_MODEL  the scripted-model binary
 #   TOKENS          the `tokens` example of crates/core/model
-#   NAME            aimock, agent_sdk, agent_sdk_node, claude, litellm, llama, tokenizer, mcp, conformance: all when none is named
+#   NAME            aimock, agent_sdk, agent_sdk_node, claude, litellm, llama, tokenizer, mcp, conformance, proxy: all when none is named
 set -uo pipefail
 
 if [ $# -lt 4 ]; then
@@ -17,7 +17,7 @@ mkdir -p "$1"
 folder=$(cd "$1" && pwd) haft=$(realpath "$2") model=$(realpath "$3") tokens=$(realpath "$4")
 shift 4
 here=$(cd "$(dirname "$0")" && pwd)
-names=${*:-aimock agent_sdk agent_sdk_node claude litellm llama tokenizer mcp conformance}
+names=${*:-aimock agent_sdk agent_sdk_node claude litellm llama tokenizer mcp conformance proxy}
 failed=0
 
 # npm_has PACKAGE [VERSION]: the package is installed, or was before.
@@ -41,6 +41,13 @@ venv_has() {
     timeout 300 "$venv/bin/pip" install --quiet --disable-pip-version-check "$@" >/dev/null 2>&1 && return 0
     echo "skipped: pip cannot install $* here"
     return 1
+}
+
+# Another agent through the recording proxy.
+proxy() {
+    command -v python3 >/dev/null || { echo "skipped: no python3 here"; return 0; }
+    npm_has @qwen-code/qwen-code 0.24.4 || return 0
+    timeout 180 python3 "$here/proxy_agents.py" "$haft" "$folder/npm/node_modules/.bin" 5 qwen
 }
 
 aimock() {
@@ -137,7 +144,7 @@ conformance() {
 for name in $names; do
     echo "-- $name"
     case $name in
-    aimock | agent_sdk | agent_sdk_node | claude | litellm | llama | tokenizer | mcp | conformance) "$name" || failed=1 ;;
+    aimock | agent_sdk | agent_sdk_node | claude | litellm | llama | tokenizer | mcp | conformance | proxy) "$name" || failed=1 ;;
     *)
         echo "there is no \`$name\`"
         exit 2
