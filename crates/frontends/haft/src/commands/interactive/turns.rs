@@ -157,56 +157,66 @@ impl RunningTurn {
 
 impl TurnControl<'_> {
     /// Waits for the work, hearing what the user wants in the meantime.
-    async fn attend<T>(self, work: impl Future<Output = T>, cancel: &CancellationToken) -> (T, Continuation) {
+    async fn attend<T>(mut self, work: impl Future<Output = T>, cancel: &CancellationToken) -> (T, Continuation) {
         let mut work = std::pin::pin!(work);
         let mut next = Continuation::Stay;
         loop {
             tokio::select! {
-                            done = &mut work => return (done, next),
-                            operation = self.wanted.recv(), if matches!(next, Continuation::Stay) => match operation {
-                                Some(Operation::Interrupt | Operation::Stop(INLINE)) => cancel.cancel(),
-                                Some(Operation::Join(text)) => {
-                                    // What cannot be delivered waits in the interface until the turn is over.
-                                    if let Some(running) = &self.running {
-                                        let text = self.side_actions.with_overheard(text);
-                                        let (from, to) = (USER.to_owned(), MAIN.to_owned());
-                                        drop(running.hub.send(AgentMessage { from, to, group: None, text }).await);
-                                    }
-                                }
-                                Some(Operation::Mode(mode)) => {
-                                    *self.mode = mode;
-                                    if let Some(running) = &self.running {
-                                        running.switch.set(mode);
-                                    }
-                                }
-                                Some(Operation::Diff) => {
-                                    self.side_actions.diff(self.running.as_ref().map(|running| running.conversation.as_str()));
-                                }
-                                Some(aside @ (Operation::Haft(_) | Operation::Shell(_) | Operation::Stop(_) | Operation::Files)) => self.side_actions.start(aside),
-                                // The interface lets these wait until the turn is over.
-                                Some(
-                                    Operation::Submit(_)
-                                    | Operation::New
-                                    | Operation::Resume(_)
-            | Operation::Fork(_)
-            | Operation::Await(_)
-                                    | Operation::Offer(_)
-                                    | Operation::Rewind { .. }
-                                    | Operation::Model(_)
-                                    | Operation::Compact(_)
-                                    | Operation::EditContext(_)
-                                    | Operation::Focus(_)
-                                    | Operation::Undo
-                                    | Operation::Redo,
-                                ) => {}
-                                Some(Operation::Quit) | None => {
-                                    // Whoever does not want to wait for the end of the turn says so with Ctrl-C.
-                                    self.quit.cancel();
-                                    cancel_on_signals(self.quit);
-                                    next = Continuation::Leave;
-                                }
-                            },
-                        }
+                done = &mut work => return (done, next),
+                operation = self.wanted.recv(), if matches!(next, Continuation::Stay) => {
+                    next = self.hear(operation, cancel).await;
+                }
+            }
         }
+    }
+
+    /// Does what can be done while the turn runs.
+    async fn hear(&mut self, operation: Option<Operation>, cancel: &CancellationToken) -> Continuation {
+        match operation {
+            Some(Operation::Interrupt | Operation::Stop(INLINE)) => cancel.cancel(),
+            Some(Operation::Join(text)) => {
+                // What cannot be delivered waits in the interface until the turn is over.
+                if let Some(running) = &self.running {
+                    let text = self.side_actions.with_overheard(text);
+                    let (from, to) = (USER.to_owned(), MAIN.to_owned());
+                    drop(running.hub.send(AgentMessage { from, to, group: None, text }).await);
+                }
+            }
+            Some(Operation::Mode(mode)) => {
+                *self.mode = mode;
+                if let Some(running) = &self.running {
+                    running.switch.set(mode);
+                }
+            }
+            Some(Operation::Diff) => {
+                self.side_actions.diff(self.running.as_ref().map(|running| running.conversation.as_str()));
+            }
+            Some(aside @ (Operation::Haft(_) | Operation::Shell(_) | Operation::Stop(_) | Operation::Files)) => {
+                self.side_actions.start(aside);
+            }
+            // The interface lets these wait until the turn is over.
+            Some(
+                Operation::Submit(_)
+                | Operation::New
+                | Operation::Resume(_)
+                | Operation::Fork(_)
+                | Operation::Await(_)
+                | Operation::Offer(_)
+                | Operation::Rewind { .. }
+                | Operation::Model(_)
+                | Operation::Compact(_)
+                | Operation::EditContext(_)
+                | Operation::Focus(_)
+                | Operation::Undo
+                | Operation::Redo,
+            ) => {}
+            Some(Operation::Quit) | None => {
+                // Whoever does not want to wait for the end of the turn says so with Ctrl-C.
+                self.quit.cancel();
+                cancel_on_signals(self.quit);
+                return Continuation::Leave;
+            }
+        }
+        Continuation::Stay
     }
 }
