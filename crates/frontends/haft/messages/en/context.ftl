@@ -101,4 +101,7 @@ context-report-remaining = remaining
 context-report-window = window
 context-report-end = .
 context-test-sends = sends
-context-test-found-breaks = { $count } breaks: { $causes }
+context-test-found-breaks = { $count ->
+    [one] 1 break
+   *[other] { $count } breaks
+ }: { $causes }
