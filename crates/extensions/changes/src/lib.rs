@@ -3,7 +3,7 @@
 //! [`FileChanges`] is the record a session is given: files are saved before a tool changes them, and what a command changed is found
 //! by scanning the tree before and after it. [`ChangeRecord`] shows the changes of a conversation, takes them back and brings them
 //! back. [`GitWorktrees`] makes copies of a project for sub-agents and merges their work. Contents and steps are kept in
-//! [`versions`].
+//! [`versions`]. The tools [`undo_edit`] and [`apply_patch`] are offered where this crate is built in.
 //!
 //! This crate asks nobody and decides nothing about calls. Only what haft changed is ever taken back.
 //!
