@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use crossterm::event::KeyEvent;
 use haft_agent::{Approval, ApprovalReply};
-use haft_types::{Event, Filled, Form, PermissionMode, ToolStatus};
+use haft_types::{Event, Filled, Form, PermissionMode, SandboxLayer, ToolStatus};
 use serde_json::Value;
 
 use crate::approval::{ApprovalDialog, ApprovalStage};
@@ -28,9 +28,9 @@ use crate::diff;
 use crate::editor::Editor;
 use crate::form::FormDialog;
 use crate::line::{StyledLine, TextStyle};
-use crate::link::{EarlierMessage, Operation};
+use crate::link::{ContextParts, EarlierMessage, Operation};
 use crate::markdown;
-use crate::picker::{Picker, PickerList};
+use crate::picker::{Picker, PickerAction, PickerList};
 use crate::status::StatusLine;
 use crate::wrap::wrap;
 
@@ -90,6 +90,8 @@ pub enum AppInput {
     Idle,
     /// Something is to be chosen.
     Pick(PickerList),
+    /// A row of a list was chosen elsewhere.
+    Chosen(PickerAction),
     /// Another model is asked from now on.
     Model(String),
     /// Something to print.
@@ -108,6 +110,10 @@ pub enum AppInput {
         /// What it said.
         text: String,
     },
+    /// What the next request would hold; none where no conversation is open.
+    Context(Option<Box<ContextParts>>),
+    /// What confines commands.
+    Sandbox(SandboxLayer),
     /// The files that can be named.
     Files(Vec<String>),
     /// What was said last in the conversation that is resumed.
@@ -137,6 +143,8 @@ pub enum Effect {
     Fill(Filled),
     /// [`AppInput::Armed`] is wanted in a moment, counted from now.
     Arm,
+    /// This is to be chosen from; [`AppInput::Pick`] is what shows it.
+    Offer(PickerList),
     /// This was typed and sent: it is kept for the next session.
     Keep(String),
     /// The user's editor is opened on this text; [`AppInput::Edited`] is what comes of it.
@@ -201,8 +209,14 @@ pub struct App {
     draft: Option<String>,
     /// Answers of the model's question, to be chosen by their number.
     options: Vec<String>,
+    /// Whether a plan waits for the user's word.
+    has_plan: bool,
     panes: Panes,
     menu: Option<CompletionMenu>,
+    /// Whether the keys are shown below the input.
+    shows_keys: bool,
+    /// What was typed to open a list: printed once something is chosen in it.
+    echo: Option<Vec<StyledLine>>,
     search: Option<HistorySearch>,
     files: Vec<String>,
     resources: Vec<String>,
@@ -270,8 +284,11 @@ impl App {
             picker: None,
             draft: None,
             options: Vec::new(),
+            has_plan: false,
             panes: Panes::default(),
             menu: None,
+            shows_keys: false,
+            echo: None,
             search: None,
             files: Vec::new(),
             resources: setup.resources,
@@ -312,13 +329,20 @@ impl App {
                 if let Some(filling) = &mut self.form {
                     filling.armed = true;
                 }
+                if let Some(picker) = &mut self.picker {
+                    picker.arm();
+                }
             }
             AppInput::Form(form) => self.show_form(*form, &mut effects),
             AppInput::Joined => self.joined(),
             AppInput::Idle => self.idle(&mut effects),
             // Whoever has begun a turn in the meantime wants that.
             AppInput::Pick(_) if self.busy => {}
-            AppInput::Pick(list) => self.picker = Some(Picker::new(list)),
+            AppInput::Pick(list) => {
+                self.picker = Some(Picker::new(list));
+                self.rearm(&mut effects);
+            }
+            AppInput::Chosen(action) => self.chosen(action, &mut effects),
             AppInput::Model(name) => self.status.model = name,
             AppInput::Told(text) => self.told(&text),
             AppInput::Running { id, line } => self.activity.shell_started(id, line),
@@ -329,6 +353,8 @@ impl App {
                     self.activity.forget_ended();
                 }
             }
+            AppInput::Context(parts) => self.context(parts.as_deref()),
+            AppInput::Sandbox(layer) => self.status.sandbox = Some(layer),
             AppInput::Files(files) => {
                 self.files = files;
                 self.offer();
@@ -375,6 +401,11 @@ impl App {
         self.busy || self.activity.is_timed()
     }
 
+    /// How much may happen without asking.
+    pub(crate) fn mode(&self) -> PermissionMode {
+        self.status.mode
+    }
+
     /// The command in the user's shell that was started last and still runs.
     pub(crate) fn newest_shell(&self) -> Option<u64> {
         self.activity.newest_shell()
@@ -410,12 +441,21 @@ impl App {
     }
 
     fn print(&mut self, rows: Vec<StyledLine>) {
+        self.print_echo();
         self.printed.extend(rows);
+    }
+
+    /// What was typed before what follows from it.
+    fn print_echo(&mut self) {
+        if let Some(rows) = self.echo.take() {
+            self.print_apart(rows);
+        }
     }
 
     /// Finished output that is set apart from what was before it.
     fn print_apart(&mut self, rows: Vec<StyledLine>) {
         if !rows.is_empty() {
+            self.print_echo();
             self.printed.push(StyledLine::empty());
             self.printed.extend(rows);
         }
@@ -456,7 +496,7 @@ impl App {
     fn ask(&mut self, approval: Approval, effects: &mut Vec<Effect>) {
         self.finish_text();
         self.picker = None;
-        let asking = ApprovalDialog::new(approval);
+        let asking = ApprovalDialog::new(approval, self.status.mode);
         self.print_apart(asking.subject(self.columns));
         self.asking = Some(asking);
         effects.push(Effect::Arm);
@@ -492,8 +532,11 @@ impl App {
             query.extend(Some(self.editor.whole()).filter(|text| !text.is_empty()));
             return self.editor.set(&query.join("\n"));
         }
+        let has_plan = std::mem::take(&mut self.has_plan);
         if let Some(next) = self.queue.pop_front() {
             self.begin(next.text, effects);
+        } else if has_plan && self.editor.is_empty() && self.status.mode == PermissionMode::Plan {
+            effects.push(Effect::Offer(self.plan_choices()));
         }
     }
 }

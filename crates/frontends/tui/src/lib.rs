@@ -35,6 +35,7 @@ mod markdown;
 mod picker;
 mod plain;
 mod proposed;
+mod rule_prefix;
 mod run;
 mod screen;
 mod status;
@@ -51,8 +52,8 @@ pub use commands::{COMMANDS, SlashCommand, is_command};
 pub use config::{Editing, TuiConfig};
 pub use line::{StyledLine, StyledSpan, TextStyle};
 pub use link::{
-    ContextEditAction, ContextEditRequest, EarlierMessage, Focus, ListRequest, Operation, Remember, RewindTarget,
-    TerminalSide, UiHandle, UiMessage, link,
+    ContextEditAction, ContextEditRequest, ContextPart, ContextParts, EarlierMessage, Focus, ListRequest, Operation,
+    Remember, RewindTarget, TerminalSide, UiHandle, UiMessage, link,
 };
 pub use picker::{PickerAction, PickerList, PickerRow};
 pub use plain::run_plain;

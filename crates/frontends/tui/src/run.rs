@@ -255,6 +255,8 @@ impl ScreenDriver {
             UiMessage::Told { text } => AppInput::Told(text),
             UiMessage::Running { id, line } => AppInput::Running { id, line },
             UiMessage::Ran { id, text } => AppInput::Ran { id, text },
+            UiMessage::Context(parts) => AppInput::Context(parts),
+            UiMessage::Sandbox(layer) => AppInput::Sandbox(layer),
             UiMessage::Files(files) => AppInput::Files(files),
             UiMessage::Earlier(messages) => AppInput::Earlier(messages),
             UiMessage::Opened { text } => AppInput::Opened(text),
@@ -287,6 +289,7 @@ impl ScreenDriver {
                         drop(waiting.send(filled));
                     }
                 }
+                Effect::Offer(list) => self.take(AppInput::Pick(list))?,
                 Effect::Arm => self.armed_at = Some(Instant::now() + READING),
                 Effect::Keep(text) => (self.host.keep)(&text),
                 Effect::Edit(text) => match self.open_editor(&text, PROMPT_ENDING)? {

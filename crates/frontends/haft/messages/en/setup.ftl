@@ -9,6 +9,7 @@ setup-variable-set = { $variable } is set
 setup-key-present = its key is there
 setup-key-missing = needs a key
 setup-local = a server on this machine, { $url }
+setup-local-answers = running at { $url }
 setup-key-set = its key is configured
 setup-other-choices =
     s  a server of your own, by its address

@@ -3,6 +3,7 @@
 //! The interface runs on a thread of its own; this one holds the session, carries out the user's operations, and sends back the results.
 //! Invariant: while a turn runs, an interrupt and the end are heard at once.
 
+mod context_parts;
 mod editing;
 mod history;
 mod lists;
@@ -10,10 +11,11 @@ mod occupied;
 mod rewind;
 mod setup;
 mod side_actions;
+mod start_screen;
 mod trusting;
 mod turns;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_agent::config::Config;
@@ -77,8 +79,9 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
         commands: own_commands(&ground, &sources),
         resources: sources.resources(),
         first: args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
-        greeting: format!("haft {} · {} · /help", env!("CARGO_PKG_VERSION"), from_home(&plan.project.cwd)),
+        greeting: String::new(),
     };
+    setup.greeting = start_screen::lines(&plan.project, &setup);
     let (ui, wanted, side) = haft_tui::link();
     let palette = palette();
     let plain = looks == InterfaceStyle::Plain || tui.plain || palette == Palette::Plain;
@@ -102,6 +105,9 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
             }
             session.ui.tell(UiMessage::Pick(list));
         }
+        start_screen::report_sandbox(
+            &session.ui, &session.places, &session.config, session.chosen.mode, &session.project,
+        );
         let terminal = std::thread::spawn(move || {
             if plain { haft_tui::run_plain(setup, side, host) } else { haft_tui::run(setup, palette, side, host) }
         });
@@ -134,16 +140,6 @@ fn own_commands(ground: &KnowledgePaths, sources: &PromptSources) -> Vec<(String
     let init = (init::NAME.to_owned(), text!("init-help").to_owned());
     let init = Some(init).filter(|_| found.get(init::NAME).is_none());
     own.chain(init).chain(sources.prompts().into_iter().map(|prompt| (prompt.name, prompt.description))).collect()
-}
-
-/// A folder as people write it.
-fn from_home(folder: &Path) -> String {
-    let home = wiring::environment().absolute_home();
-    match home.as_deref().and_then(|home| folder.strip_prefix(home).ok()) {
-        Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
-        Some(rest) => format!("~/{}", rest.display()),
-        None => folder.display().to_string(),
-    }
 }
 
 fn palette() -> Palette {
@@ -261,6 +257,9 @@ impl TuiSession<'_> {
                     self.side_actions.diff(self.session.as_ref().map(|session| session.conversation().id.as_str()));
                     Ok(())
                 }
+                Operation::Context => self.context_parts().map(|parts| {
+                    self.ui.tell(UiMessage::Context(parts.map(Box::new)));
+                }),
                 // Nothing runs: the interface sends this prompt again as a turn of its own.
                 Operation::Join(_) | Operation::Interrupt => Ok(()),
                 Operation::Quit => return,

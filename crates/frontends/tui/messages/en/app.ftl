@@ -24,6 +24,8 @@ app-pasted-characters = [pasted { $count } characters]
 app-pasted-lines = [pasted { $lines } lines]
 app-files-usage = `/files`, `/files add PATH…`, `/files remove PATH…` or `/files clear`
 app-yolo-refused = `yolo` has no sandbox: start haft with `--permission-mode yolo`
+app-placeholder = Describe a task; ? shows the keys
+app-more-keys = /help shows all
 app-help-input = @path names a file, !command runs in your shell
 
 ## What a permission mode means
@@ -32,6 +34,16 @@ app-mode-ask = asks before it changes files or runs commands
 app-mode-accept-edits = edits files without asking, asks before it runs commands
 app-mode-auto = asks nothing inside the sandbox
 app-mode-yolo = asks nothing, and there is no sandbox
+app-mode-title = Permission mode
+app-mode-current = { $mode } (current)
+
+## The end of a plan
+app-plan-title = Carry out this plan?
+app-plan-note = Type what to change to go on planning.
+app-plan-accept = yes, and edit files without asking
+app-plan-ask = yes, and ask before each change
+app-plan-more = no, keep planning
+app-plan-prompt = Carry out the plan.
 
 ## What happens in a turn
 app-retry = { $attempt } in { $wait } s: { $reason }
@@ -76,6 +88,9 @@ app-form-cancelled = cancelled
 app-allowed = allowed
 app-allowed-as = allowed as { $call }
 app-always-allowed = always allowed
+app-always-allowed-by = always allowed by { $rules }
+app-session-allowed = allowed for this session
+app-edits-allowed = allowed, and all edits of this session
 app-not-allowed = not allowed
 app-not-allowed-because = not allowed: { $reason }
 
@@ -91,6 +106,9 @@ app-cost =
         [one] 1 request
        *[other] { $requests } requests
     }: { $input } tokens new, { $cached } from the cache, { $written } written to it, { $output } out; { $money }
+app-context-next = The next request: { $percent } of the window, { $used } of { $window } tokens
+app-context-free = free
+app-context-reserve = kept for the reply
 app-no-sandbox = no sandbox
 app-sandbox = sandbox { $layer }
 app-cache = cache { $percent }%

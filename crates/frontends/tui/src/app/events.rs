@@ -100,7 +100,10 @@ impl App {
                 self.note(message, TextStyle::Warning);
             }
             EventBody::Question { question, options } => self.put_before_the_user(question, options),
-            EventBody::Plan { response, options } => self.put_before_the_user(response, options),
+            EventBody::Plan { response, options } => {
+                self.put_before_the_user(response, options);
+                self.has_plan = true;
+            }
             EventBody::Completion { result, command } => {
                 self.finish_text();
                 self.print_apart(markdown::render(result, self.columns));
@@ -208,7 +211,7 @@ impl App {
         };
         let is_said = self.last_error.take().is_some_and(|error| error == result.message);
         // A question that was just shown speaks for itself.
-        if self.options.is_empty() && !is_said {
+        if self.options.is_empty() && !self.has_plan && !is_said {
             self.note(&format!("{}: {}", result.outcome.name(), result.message), style);
         }
     }

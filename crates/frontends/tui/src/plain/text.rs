@@ -4,7 +4,7 @@ use haft_agent::ApprovalReply;
 use haft_text::reveal;
 use serde_json::Value;
 
-use crate::approval::ApprovalDialog;
+use crate::approval::{ApprovalChoice, ApprovalDialog};
 use crate::line::{StyledLine, TextStyle};
 
 /// What replaces the symbol that starts a row, and the rest of the row.
@@ -64,7 +64,11 @@ pub(super) fn question(asking: &ApprovalDialog) -> String {
         [] => text!("plain-approval", tool, reason),
         rules => {
             let rules = rules.join(&format!(" {} ", text!("plain-rules-and")));
-            text!("plain-approval-always", tool, reason, rules)
+            let session = match asking.choice('s') {
+                Some(ApprovalChoice::AllEdits) => text!("plain-session-edits"),
+                _ => text!("plain-session"),
+            };
+            text!("plain-approval-always", tool, reason, session, rules)
         }
     };
     clean(&reveal(&text))
@@ -75,7 +79,8 @@ pub(super) fn answered(answer: &ApprovalReply) -> &'static str {
     match answer {
         ApprovalReply::Once => text!("plain-allowed"),
         ApprovalReply::Changed { .. } => text!("plain-allowed-changed"),
-        ApprovalReply::Always => text!("plain-always-allowed"),
+        ApprovalReply::Always | ApprovalReply::AlwaysBy { .. } => text!("plain-always-allowed"),
+        ApprovalReply::Session => text!("plain-session-allowed"),
         ApprovalReply::No { .. } => text!("plain-not-allowed"),
     }
 }

@@ -143,6 +143,7 @@ impl SideActions {
             | Operation::Undo
             | Operation::Redo
             | Operation::Diff
+            | Operation::Context
             | Operation::Quit => {}
         }
     }

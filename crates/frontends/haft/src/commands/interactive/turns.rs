@@ -162,10 +162,12 @@ impl TurnControl<'_> {
         let mut next = Continuation::Stay;
         loop {
             tokio::select! {
-                done = &mut work => return (done, next),
+                // What was wanted with an answer holds for what that lets run.
+                biased;
                 operation = self.wanted.recv(), if matches!(next, Continuation::Stay) => {
                     next = self.hear(operation, cancel).await;
                 }
+                done = &mut work => return (done, next),
             }
         }
     }
@@ -208,7 +210,8 @@ impl TurnControl<'_> {
                 | Operation::EditContext(_)
                 | Operation::Focus(_)
                 | Operation::Undo
-                | Operation::Redo,
+                | Operation::Redo
+                | Operation::Context,
             ) => {}
             Some(Operation::Quit) | None => {
                 // Whoever does not want to wait for the end of the turn says so with Ctrl-C.
