@@ -21,7 +21,7 @@ use haft_types::{Event, Filled, Form, PermissionMode, SandboxLayer, ToolStatus};
 use serde_json::Value;
 
 use crate::approval::{ApprovalDialog, ApprovalStage};
-use crate::call::{ToolCallView, text_rows};
+use crate::call::{DIFF_ROWS, OmittedEnd, ToolCallView, cut, text_rows};
 use crate::complete::CompletionMenu;
 use crate::config::Editing;
 use crate::diff;
@@ -32,6 +32,7 @@ use crate::link::{ContextParts, EarlierMessage, Operation};
 use crate::markdown;
 use crate::picker::{Picker, PickerAction, PickerList};
 use crate::status::StatusLine;
+use crate::viewer::{ResultList, ResultViewer};
 use crate::wrap::wrap;
 
 use activity::Activity;
@@ -58,6 +59,12 @@ pub struct Setup {
     pub first: Option<String>,
     /// What to say before anything else.
     pub greeting: String,
+    /// Whether the bell rings when a question waits or a long turn ends.
+    pub bell: bool,
+    /// Whether the terminal is known to take a title and notifications, which are sent then.
+    pub notifies: bool,
+    /// The project's folder, where the terminal is known to take links to its files.
+    pub links: Option<String>,
 }
 
 /// Something that happens to the interface.
@@ -200,8 +207,13 @@ pub struct App {
     calls: Vec<ToolCallView>,
     /// Ids of calls that were shown as cancelled.
     cancelled: Vec<String>,
-    /// The last call with its result, and the last thoughts, to be opened.
-    last: Option<(ToolCallView, String)>,
+    /// The calls with their results, and thoughts, to be opened.
+    results: ResultList,
+    viewer: Option<ResultViewer>,
+    /// The project's folder, where a click opens its files.
+    links: Option<String>,
+    /// What a user who looks elsewhere is to know.
+    alert: Option<String>,
     asking: Option<ApprovalDialog>,
     form: Option<FormDialog>,
     picker: Option<Picker>,
@@ -252,6 +264,8 @@ enum Hint {
     Mode(PermissionMode),
     Interrupting,
     NothingToOpen,
+    /// The last result was just opened; nothing is said.
+    Opened,
 }
 
 impl App {
@@ -278,7 +292,10 @@ impl App {
             thinking: String::new(),
             calls: Vec::new(),
             cancelled: Vec::new(),
-            last: None,
+            results: ResultList::default(),
+            viewer: None,
+            links: setup.links,
+            alert: None,
             asking: None,
             form: None,
             picker: None,
@@ -381,6 +398,7 @@ impl App {
             }
             AppInput::Opened(text) => {
                 self.last_break = None;
+                self.results = ResultList::default();
                 self.panes = Panes::default();
                 self.status.forget_request();
                 self.print(vec![StyledLine::of(text, TextStyle::Dim).cut(self.columns)]);
@@ -399,6 +417,20 @@ impl App {
     /// Whether something is shown that changes with time.
     pub fn is_timed(&self) -> bool {
         self.busy || self.activity.is_timed()
+    }
+
+    /// What the title of the terminal says.
+    pub(crate) fn title(&self) -> &'static str {
+        match self.busy {
+            _ if self.asking.is_some() || self.form.is_some() => text!("app-title-question"),
+            true => text!("app-title-working"),
+            false => text!("app-title"),
+        }
+    }
+
+    /// What a user who looks elsewhere is to know, once.
+    pub(crate) fn take_alert(&mut self) -> Option<String> {
+        self.alert.take()
     }
 
     /// How much may happen without asking.
@@ -465,7 +497,11 @@ impl App {
     fn told(&mut self, text: &str) {
         let text = text.trim_end();
         let rows = if diff::is_diff(text) {
-            diff::rows(text.lines(), self.columns)
+            let rows = diff::rows(text.lines(), self.columns);
+            if rows.len() > DIFF_ROWS {
+                self.results.push(ToolCallView::new("", text!("app-changes")), text);
+            }
+            cut(&rows, DIFF_ROWS, OmittedEnd::Last)
         } else {
             text_rows(text, TextStyle::Plain, self.columns)
         };
@@ -483,8 +519,9 @@ impl App {
 
     fn show_form(&mut self, form: Form, effects: &mut Vec<Effect>) {
         self.finish_text();
-        self.picker = None;
+        (self.picker, self.viewer) = (None, None);
         let filling = FormDialog::new(form);
+        self.alert = Some(text!("app-alert-form").to_owned());
         self.print_apart(filling.subject(self.columns));
         self.form = Some(filling);
         self.draft = Some(self.editor.whole());
@@ -495,7 +532,8 @@ impl App {
 
     fn ask(&mut self, approval: Approval, effects: &mut Vec<Effect>) {
         self.finish_text();
-        self.picker = None;
+        (self.picker, self.viewer) = (None, None);
+        self.alert = Some(text!("app-alert-question", tool = approval.tool));
         let asking = ApprovalDialog::new(approval, self.status.mode);
         self.print_apart(asking.subject(self.columns));
         self.asking = Some(asking);
@@ -516,6 +554,9 @@ impl App {
     /// The turn is over: what was typed in the meantime begins the next.
     fn idle(&mut self, effects: &mut Vec<Effect>) {
         self.finish_text();
+        if self.busy && !self.interrupted && self.activity.turn_time() >= LONG_TURN {
+            self.alert = Some(text!("app-alert-done").to_owned());
+        }
         self.busy = false;
         self.hint = None;
         self.end_question();
@@ -540,6 +581,9 @@ impl App {
         }
     }
 }
+
+/// Whoever waits so long looks elsewhere.
+const LONG_TURN: Duration = Duration::from_secs(5);
 
 /// The room there is to lay things out in. In a terminal that is smaller still, rows are cut off at its edge.
 fn room(columns: usize, rows: usize) -> (usize, usize) {

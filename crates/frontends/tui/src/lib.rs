@@ -40,6 +40,7 @@ mod run;
 mod screen;
 mod status;
 mod terminal;
+mod viewer;
 mod wrap;
 
 use std::time::Duration;

@@ -90,6 +90,10 @@ struct ScreenDriver {
     armed_at: Option<Instant>,
     /// Whether the shell has the terminal.
     suspended: bool,
+    /// Whether the bell rings, and whether there are notifications and a title.
+    bell: bool,
+    notifies: bool,
+    title: &'static str,
     ended: Option<Ended>,
 }
 
@@ -133,6 +137,7 @@ impl ScreenDriver {
     fn start(setup: Setup, palette: Palette, side: TerminalSide, host: HostActions) -> io::Result<Self> {
         let (columns, rows) = crossterm::terminal::size()?;
         let taken = RawTerminal::take()?;
+        let (bell, notifies) = (setup.bell, setup.notifies);
         let (app, effects) = App::new(setup, columns.into(), rows.into());
         let mut driver = Self {
             app,
@@ -148,6 +153,9 @@ impl ScreenDriver {
             waiting: None,
             armed_at: None,
             suspended: false,
+            bell,
+            notifies,
+            title: "",
             ended: None,
         };
         driver.carry_out(effects)?;
@@ -185,6 +193,9 @@ impl ScreenDriver {
         self.carry_out(effects)?;
         self.draw()?;
         if terminal::is_ours() {
+            if !self.title.is_empty() {
+                self.screen.restore_title()?;
+            }
             self.screen.leave()?;
             terminal::give_back();
         }
@@ -268,7 +279,26 @@ impl ScreenDriver {
         self.app.set_time(self.began.elapsed());
         let effects = self.app.update(input);
         self.dirty = true;
+        self.notify()?;
         self.carry_out(effects)
+    }
+
+    /// Reaches a user who looks elsewhere.
+    fn notify(&mut self) -> io::Result<()> {
+        let alert = self.app.take_alert();
+        if !terminal::is_ours() {
+            return Ok(());
+        }
+        let title = self.app.title();
+        if self.notifies && self.title != title {
+            self.screen.title(self.title.is_empty(), title)?;
+            self.title = title;
+        }
+        match alert {
+            Some(_) if !self.bell => Ok(()),
+            Some(text) => self.screen.alert(self.notifies.then_some(&*text)),
+            None => Ok(()),
+        }
     }
 
     fn carry_out(&mut self, effects: Vec<Effect>) -> io::Result<()> {

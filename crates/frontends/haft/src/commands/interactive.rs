@@ -80,6 +80,9 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
         resources: sources.resources(),
         first: args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
         greeting: String::new(),
+        bell: tui.notifications,
+        notifies: tui.notifications && start_screen::takes_sequences(),
+        links: start_screen::takes_sequences().then(|| plan.project.cwd.display().to_string()),
     };
     setup.greeting = start_screen::lines(&plan.project, &setup);
     let (ui, wanted, side) = haft_tui::link();
@@ -257,9 +260,10 @@ impl TuiSession<'_> {
                     self.side_actions.diff(self.session.as_ref().map(|session| session.conversation().id.as_str()));
                     Ok(())
                 }
-                Operation::Context => self.context_parts().map(|parts| {
-                    self.ui.tell(UiMessage::Context(parts.map(Box::new)));
-                }),
+                Operation::Context => {
+                    self.ui.tell(UiMessage::Context(self.context_parts().map(Box::new)));
+                    Ok(())
+                }
                 // Nothing runs: the interface sends this prompt again as a turn of its own.
                 Operation::Join(_) | Operation::Interrupt => Ok(()),
                 Operation::Quit => return,

@@ -85,6 +85,7 @@ mod terminal_choices;
 mod terminal_commands;
 mod terminal_kept;
 mod terminal_plain;
+mod terminal_results;
 mod terminal_setup;
 mod terminal_start;
 mod terminal_text;

@@ -98,6 +98,7 @@ fn a_list_that_is_cancelled_leaves_nothing_behind() {
     let mut terminal = Terminal::start(&rig, &["--", "hi"], (80, 24));
     terminal.until_text("Hello.");
     terminal.until_idle();
+    terminal.until("the sandbox", |screen| screen.contents().contains("sandbox"));
     let before = terminal.text();
     let screen = |text: &str| {
         text.lines().map(str::trim_end).filter(|row| !row.is_empty()).map(str::to_owned).collect::<Vec<_>>()

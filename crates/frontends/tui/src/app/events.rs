@@ -9,6 +9,8 @@ use haft_types::{
     CallPhase, CompactionPhase, Event, EventBody, Outcome, SubagentPhase, TaskPhase, ToolStatus, TurnResult,
 };
 
+use serde_json::Value;
+
 use super::App;
 use super::reply_rows::FreshRows;
 use crate::call::{ToolCallView, about};
@@ -58,8 +60,9 @@ impl App {
                         }
                         let about = arguments.as_ref().map(about).unwrap_or_default();
                         let now = self.activity.now();
+                        let link = arguments.as_ref().and_then(|arguments| self.link_of(arguments));
                         let call = self.call(id, name);
-                        (call.about, call.since) = (about, now);
+                        (call.about, call.since, call.link) = (about, now, link);
                     }
                 }
             }
@@ -170,6 +173,13 @@ impl App {
         }
     }
 
+    /// The file that arguments name, where a click may open it.
+    fn link_of(&self, arguments: &Value) -> Option<String> {
+        let root = self.links.as_ref()?;
+        let path = arguments.get("path").or_else(|| arguments.get("file_path"))?.as_str()?;
+        Some(if path.starts_with('/') { path.to_owned() } else { format!("{root}/{path}") })
+    }
+
     /// The call of that id; one that was never announced is now.
     fn call(&mut self, id: &str, name: &str) -> &mut ToolCallView {
         let at = self.calls.iter().position(|call| call.id == id).unwrap_or_else(|| {
@@ -194,7 +204,7 @@ impl App {
             let rows = call.finished(status, text, self.activity.now(), self.columns);
             if std::mem::take(&mut self.after_words) { self.print_apart(rows) } else { self.print(rows) }
         }
-        self.last = Some((call, text.to_owned()));
+        self.results.push(call, text);
     }
 
     fn result(&mut self, result: &TurnResult) {
@@ -278,7 +288,7 @@ impl App {
         }
         let query = thought.split_whitespace().count() as u64;
         self.note(&text!("app-thought", words = grouped(query)), TextStyle::Dim);
-        self.last = Some((ToolCallView::new("", text!("app-thoughts")), thought));
+        self.results.push(ToolCallView::new("", text!("app-thoughts")), &thought);
     }
 
     pub(super) fn note(&mut self, text: &str, style: TextStyle) {

@@ -11,12 +11,13 @@ use haft_types::{Filled, PermissionMode};
 
 use super::{App, Effect, Hint, HistorySearch, view};
 use crate::approval::{ApprovalChoice, ApprovalStage};
-use crate::commands::{COMMANDS, familiar};
+use crate::commands::{COMMANDS, is_command};
 use crate::complete::{self, CompletionItem, CompletionMenu, MenuMove};
 use crate::form;
 use crate::line::TextStyle;
 use crate::link::{ListRequest, Operation};
 use crate::picker::{PickerAction, PickerOutcome};
+use crate::viewer::{ResultViewer, ViewerOutcome};
 
 impl App {
     pub(super) fn key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
@@ -26,6 +27,9 @@ impl App {
         let hint = self.hint.take();
         if self.picker.is_some() {
             return self.key_of_picker(key, effects);
+        }
+        if self.viewer.is_some() {
+            return self.key_of_viewer(key);
         }
         if std::mem::take(&mut self.shows_keys) {
             match key.code {
@@ -55,7 +59,7 @@ impl App {
             KeyCode::Char('g') if control => effects.push(Effect::Edit(self.editor.whole())),
             KeyCode::Char('l') if control => effects.push(Effect::Redraw),
             KeyCode::Char('z') if control => effects.push(Effect::Suspend),
-            KeyCode::Char('o') if control => self.open_last(),
+            KeyCode::Char('o') if control => self.open_last(hint),
             KeyCode::Char('t') if control => self.panes.todo_hidden = !self.panes.todo_hidden,
             KeyCode::Char('r') if control => self.search = Some(HistorySearch::default()),
             KeyCode::Esc if self.menu.is_some() => self.menu = None,
@@ -384,10 +388,11 @@ impl App {
             let text = format!("{before}\n");
             return self.editor.set(&text);
         }
-        // A name of another agent that was typed in full is meant, unless something else was chosen.
-        let is_familiar = self.editor.text().strip_prefix('/').is_some_and(|name| familiar::find(name).is_some());
+        // A name that was typed in full is meant, unless something else was chosen.
+        let is_name = |name: &str| is_command(name) || self.commands.iter().any(|(own, _)| own == name);
+        let is_typed = self.editor.text().strip_prefix('/').is_some_and(is_name);
         let would_change = |menu: &CompletionMenu| {
-            menu.choice().is_some_and(|item| item.text != self.editor.word()) && !(is_familiar && menu.chosen == 0)
+            menu.choice().is_some_and(|item| item.text != self.editor.word()) && !(is_typed && menu.chosen == 0)
         };
         if self.menu.as_ref().is_some_and(would_change) {
             let command = self.editor.text().starts_with('/');
@@ -409,14 +414,27 @@ impl App {
         self.said(text, effects);
     }
 
-    fn open_last(&mut self) {
-        match &self.last {
+    /// Prints all of the last result; the second time, any of them can be looked at.
+    fn open_last(&mut self, hint: Option<Hint>) {
+        match self.results.last() {
+            Some(_) if hint == Some(Hint::Opened) => self.viewer = Some(ResultViewer::default()),
             Some((call, text)) => {
                 let rows = call.opened(text, self.columns);
                 self.print_apart(rows);
+                self.hint = Some(Hint::Opened);
             }
             None => self.hint = Some(Hint::NothingToOpen),
         }
+    }
+
+    fn key_of_viewer(&mut self, key: KeyEvent) {
+        let Some(viewer) = &mut self.viewer else { return };
+        match viewer.key(key, &self.results, self.columns, self.rows.saturating_sub(1)) {
+            ViewerOutcome::Stay => return,
+            ViewerOutcome::Close => {}
+            ViewerOutcome::Print(rows) => self.print_apart(rows),
+        }
+        self.viewer = None;
     }
 
     fn key_of_search(&mut self, key: KeyEvent) {

@@ -28,6 +28,11 @@ impl App {
     pub fn frame(&self) -> LiveRegion {
         let columns = self.columns.max(1);
         let height = self.rows.saturating_sub(1).max(3);
+        if let Some(viewer) = &self.viewer {
+            let (rows, typed) = viewer.view(&self.results, columns, height);
+            let cursor = (rows.len().saturating_sub(1), typed.unwrap_or(0));
+            return LiveRegion { rows, cursor, shows_cursor: typed.is_some() };
+        }
         let mut below = Vec::new();
         let typed = if let Some(picker) = &self.picker {
             let (rows, cursor) = picker.view(columns, PICKER_ROWS.min(height.saturating_sub(1)));
@@ -143,13 +148,13 @@ impl App {
             }
             Some(Hint::Interrupting) => text!("app-interrupting"),
             Some(Hint::NothingToOpen) => text!("app-nothing-to-open"),
-            None if self.busy && self.asking.is_none() && self.form.is_none() => {
+            None | Some(Hint::Opened) if self.busy && self.asking.is_none() && self.form.is_none() => {
                 let line = self.activity.working(self.calls.is_empty()).and(" · ", TextStyle::Dim);
                 let room = columns.saturating_sub(line.width());
                 let status = self.status.line(room);
                 return line.spans().iter().chain(status.spans()).cloned().collect::<StyledLine>().cut(columns);
             }
-            None => return self.status.line(columns),
+            None | Some(Hint::Opened) => return self.status.line(columns),
         };
         StyledLine::of(hint, TextStyle::Warning).cut(columns)
     }

@@ -9,9 +9,9 @@ use super::TuiSession;
 
 impl TuiSession<'_> {
     /// What the next request would hold; none before there is a conversation.
-    pub(super) fn context_parts(&mut self) -> anyhow::Result<Option<ContextParts>> {
-        let Some(session) = &mut self.session else { return Ok(None) };
-        let next = session.preview()?;
+    pub(super) fn context_parts(&self) -> Option<ContextParts> {
+        let session = self.session.as_ref()?;
+        let next = session.next_request()?;
         let (request, budget) = (&next.request, &next.account.budget);
         let part = |layer, name: &str, about: String, tokens: u64| {
             let name = name.to_owned();
@@ -51,7 +51,7 @@ impl TuiSession<'_> {
         // What is not there needs no row, but for the parts everybody asks about.
         parts.retain(|part| part.tokens > 0 || part.layer != Layer::Reminders);
         let notes = self.fill_notes(budget.window);
-        Ok(Some(ContextParts { parts, reserve: budget.output_reserve, window: budget.window, notes }))
+        Some(ContextParts { parts, reserve: budget.output_reserve, window: budget.window, notes })
     }
 
     /// What happens at which fill.

@@ -42,6 +42,18 @@ pub(super) fn report_sandbox(ui: &UiHandle, places: &Places, config: &Config, mo
     });
 }
 
+/// Whether the terminal is known to take titles, notifications and links, or to leave them unread.
+pub(super) fn takes_sequences() -> bool {
+    let value = |name: &str| std::env::var(name).unwrap_or_default();
+    let set = |name: &str| !value(name).is_empty();
+    let known = ["kitty", "ghostty", "alacritty", "foot", "wezterm", "rio", "contour", "tmux"];
+    let (term, program) = (value("TERM"), value("TERM_PROGRAM").to_lowercase());
+    let programs = ["iterm.app", "wezterm", "ghostty", "vscode", "warpterminal", "tmux", "rio"];
+    known.iter().any(|name| term.contains(name))
+        || programs.contains(&program.as_str())
+        || ["VTE_VERSION", "KONSOLE_VERSION", "WT_SESSION", "KITTY_WINDOW_ID"].into_iter().any(set)
+}
+
 /// The branch that is checked out, or the commit where there is none.
 fn branch(root: &Path) -> Option<String> {
     let git = root.join(".git");

@@ -82,9 +82,10 @@ impl TuiSession<'_> {
         let cancel = quit.child_token();
         let mut sink = self.ui.clone();
         let focus = Some(focus).filter(|focus| !focus.is_empty());
-        let before = session.next_tokens();
+        let tokens = |session: &Session| session.next_request().map(|next| next.account.budget.used());
+        let before = tokens(session);
         let (compacted, next) = control.attend(session.compact_now(focus, &mut sink, &cancel), &cancel).await;
-        let tokens = before.zip(session.next_tokens());
+        let tokens = before.zip(tokens(session));
         session.drop_unread().await;
         match (compacted, tokens) {
             (Ok(Compacted::Archived { .. }), Some((before, after))) => {
