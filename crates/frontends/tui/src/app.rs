@@ -27,6 +27,7 @@ use crate::config::Editing;
 use crate::diff;
 use crate::editor::Editor;
 use crate::form::FormDialog;
+use crate::image_paste::{ImageSource, PastedImage};
 use crate::line::{StyledLine, TextStyle};
 use crate::link::{ContextParts, EarlierMessage, Operation};
 use crate::markdown;
@@ -74,6 +75,10 @@ pub enum AppInput {
     Key(KeyEvent),
     /// Text from the clipboard.
     Paste(String),
+    /// A picture that was pasted.
+    Image(PastedImage),
+    /// What was pasted is no picture that can be read.
+    NoImage(String),
     /// The terminal has this size.
     Size {
         /// Characters a row.
@@ -158,6 +163,13 @@ pub enum Effect {
     Edit(String),
     /// The file that this call would leave behind is opened in the user's editor; [`AppInput::CallEdited`] is what comes of it.
     EditFile(Box<Approval>),
+    /// A picture is looked for; [`AppInput::Image`] is what comes of it, or [`AppInput::NoImage`] with the text.
+    FindImage {
+        /// Where it may be.
+        source: ImageSource,
+        /// What was pasted.
+        text: String,
+    },
     /// Everything is drawn again.
     Redraw,
     /// To the shell, until it brings haft back.
@@ -227,6 +239,8 @@ pub struct App {
     menu: Option<CompletionMenu>,
     /// Whether the keys are shown below the input.
     shows_keys: bool,
+    /// Pictures that were pasted and not sent yet.
+    images: Vec<PastedImage>,
     /// What was typed to open a list: printed once something is chosen in it.
     echo: Option<Vec<StyledLine>>,
     search: Option<HistorySearch>,
@@ -305,6 +319,7 @@ impl App {
             panes: Panes::default(),
             menu: None,
             shows_keys: false,
+            images: Vec::new(),
             echo: None,
             search: None,
             files: Vec::new(),
@@ -335,6 +350,11 @@ impl App {
         match input {
             AppInput::Key(key) => self.key(key, &mut effects),
             AppInput::Paste(text) => self.paste(&text, &mut effects),
+            AppInput::Image(image) => {
+                self.editor.insert(&image.label);
+                self.images.push(image);
+            }
+            AppInput::NoImage(text) => self.editor.paste(&text),
             AppInput::Size { columns, rows } => (self.columns, self.rows) = room(columns, rows),
             AppInput::Event(event) => self.event(&event),
             AppInput::Ask(approval) => self.ask(*approval, &mut effects),

@@ -217,7 +217,7 @@ impl ApprovalDialog {
             StyledLine::of("  ", TextStyle::Plain).spans().iter().chain(row.spans()).cloned().collect()
         };
         let shown: Vec<_> = if diff::is_diff(subject) {
-            diff::rows(reveal(subject).lines(), room)
+            diff::numbered("", reveal(subject).lines(), room)
         } else {
             reveal(subject).lines().flat_map(|line| chop(&StyledLine::of(line, TextStyle::Code), room)).collect()
         };

@@ -73,7 +73,7 @@ impl ToolCallView {
             (ToolStatus::Error, _) => cut(&plain(text, columns, TextStyle::Bad), ERROR_ROWS, OmittedEnd::Last),
             _ if diff::is_diff(text) => {
                 let from = text.lines().skip_while(|line| !line.starts_with("---") && !line.starts_with("@@ -"));
-                cut(&inset(diff::rows_of(&self.about, from, columns.saturating_sub(2))), DIFF_ROWS, OmittedEnd::Last)
+                cut(&inset(diff::numbered(&self.about, from, columns.saturating_sub(2))), DIFF_ROWS, OmittedEnd::Last)
             }
             (_, "execute_command" | "session_start" | "session_interactive") => {
                 // That all went well is said by the mark.
@@ -90,22 +90,26 @@ impl ToolCallView {
         let mut rows = vec![self.title(StyledLine::of("▾ ", TextStyle::Accent)).cut(columns)];
         let limits = haft_text::CutLimits { lines: usize::MAX, bytes: OPENED_BYTES };
         let text = haft_text::cut_lines(text, limits).text;
-        rows.extend(inset(diff::rows(text.lines(), columns.saturating_sub(2))));
+        rows.extend(inset(diff::numbered("", text.lines(), columns.saturating_sub(2))));
         rows
     }
 
     /// What came of it, in a few words: how much was found, or how long it took.
     fn measure(&self, status: ToolStatus, text: &str, now: Duration) -> String {
         let lines = || text.lines().filter(|line| !line.trim().is_empty()).count();
+        let shown = |count: usize| haft_text::grouped(count as u64);
         let took = now.saturating_sub(self.since);
         let said = match self.tool.as_str() {
             _ if status == ToolStatus::Error && took < Duration::from_secs(1) => return String::new(),
-            "read_file" if status == ToolStatus::Success => text!("app-lines", count = lines()),
+            "read_file" if status == ToolStatus::Success => text!("app-lines", count = lines(), shown = shown(lines())),
             "search_files" if status == ToolStatus::Success => {
                 let hits = text.split_whitespace().next().and_then(|word| word.replace(',', "").parse().ok());
-                text!("app-hits", count = hits.unwrap_or(0_usize))
+                let count = hits.unwrap_or(0_usize);
+                text!("app-hits", count, shown = shown(count))
             }
-            "list_files" | "glob" if status == ToolStatus::Success => text!("app-entries", count = lines()),
+            "list_files" | "glob" if status == ToolStatus::Success => {
+                text!("app-entries", count = lines(), shown = shown(lines()))
+            }
             _ if status == ToolStatus::Success && diff::is_diff(text) => diff::counts(text),
             _ if took < Duration::from_secs(1) => return String::new(),
             _ => format!("{:.1} s", took.as_secs_f64()),

@@ -6,22 +6,22 @@ use crate::wrap::chop;
 
 /// The rows of a unified diff, or of text that may hold one.
 pub(crate) fn rows<'a>(lines: impl Iterator<Item = &'a str>, columns: usize) -> Vec<StyledLine> {
-    rows_of("", lines, columns)
+    let mut change = DiffPainter::of("");
+    lines.flat_map(|line| chop(&change.line(line), columns)).collect()
 }
 
-/// The same where the first file is known and need not be named.
-pub(crate) fn rows_of<'a>(path: &str, lines: impl Iterator<Item = &'a str>, columns: usize) -> Vec<StyledLine> {
-    let file = Highlighter::of_path(path);
+/// The same with the numbers of lines, and where the first file is known and need not be named.
+pub(crate) fn numbered<'a>(path: &str, lines: impl Iterator<Item = &'a str>, columns: usize) -> Vec<StyledLine> {
     let lines: Vec<_> = lines.collect();
     let last = lines.iter().filter_map(|line| HunkLines::of(line)).map(HunkLines::last).max().unwrap_or(0);
-    let mut change = DiffPainter { file, new: file, lines: HunkLines::default() };
+    let mut change = DiffPainter::of(path);
     let room = last.to_string().len();
     let rows = lines.into_iter().flat_map(|line| {
         let number = change.number(line);
         let row = change.line(line);
         let Some(number) = number else { return chop(&row, columns) };
-        let gutter = StyledLine::of(format!("{number:>room$} "), TextStyle::Dim);
-        let blank = StyledLine::of(" ".repeat(room + 1), TextStyle::Plain);
+        let gutter = StyledLine::of(format!("{number:>room$} "), TextStyle::LineNumber);
+        let blank = StyledLine::of(" ".repeat(room + 1), TextStyle::LineNumber);
         let rows = chop(&row, columns.saturating_sub(room + 1)).into_iter().enumerate();
         let fronted = |(at, row): (usize, StyledLine)| {
             let front = if at == 0 { &gutter } else { &blank };
@@ -68,6 +68,11 @@ struct DiffPainter {
 }
 
 impl DiffPainter {
+    fn of(path: &str) -> Self {
+        let file = Highlighter::of_path(path);
+        Self { file, new: file, lines: HunkLines::default() }
+    }
+
     /// The number of this line: in the file as it was where it is removed, else as it will be.
     fn number(&mut self, line: &str) -> Option<u64> {
         if let Some(lines) = HunkLines::of(line) {
@@ -160,23 +165,18 @@ mod tests {
                 && has(5, "\"c\"", TextStyle::Literal),
             "{rows:?}"
         );
-        let shown: Vec<_> = rows.iter().map(StyledLine::plain).collect();
-        assert_eq!(
-            shown[2..],
-            ["@@ -1 +1 @@", "1  fn a() {", "-    1", "+    if b { \"c\" }"],
-            "the head counts one line"
-        );
+        assert_eq!(rows.iter().map(StyledLine::plain).collect::<Vec<_>>(), text.lines().collect::<Vec<_>>());
     }
 
     #[test]
     fn lines_are_numbered_as_their_place_says() {
         let text = "--- a\n+++ b\n@@ -8,3 +8,4 @@\n x\n-y\n+z\n+zz\n w\n@@ -99,1 +100,0 @@ fn\n---- rule\nafter";
-        let shown: Vec<_> = rows(text.lines(), 40).iter().map(StyledLine::plain).collect();
+        let shown: Vec<_> = numbered("", text.lines(), 40).iter().map(StyledLine::plain).collect();
         let wanted =
             ["  8  x", "  9 -y", "  9 +z", " 10 +zz", " 11  w", "@@ -99,1 +100,0 @@ fn", " 99 ---- rule", "after"];
         assert_eq!(shown[3..], wanted);
         let long = format!("@@ -1 +1 @@\n-{}", "x".repeat(30));
-        let shown: Vec<_> = rows(long.lines(), 20).iter().map(StyledLine::plain).collect();
+        let shown: Vec<_> = numbered("", long.lines(), 20).iter().map(StyledLine::plain).collect();
         assert_eq!(shown[1..], [format!("1 -{}", "x".repeat(17)), format!("  {}", "x".repeat(13))]);
     }
 
@@ -185,7 +185,7 @@ mod tests {
         fn any_head_of_a_place_is_read(text in proptest::prelude::any::<String>(), numbers in proptest::array::uniform4(0u64..u64::MAX)) {
             let [a, b, c, d] = numbers;
             let diff = format!("@@ -{a},{b} +{c},{d} @@{text}\n-x\n+y\n z\n{text}");
-            for row in rows(diff.lines(), 24) {
+            for row in numbered("", diff.lines(), 24) {
                 proptest::prop_assert!(row.width() <= 24);
             }
         }
@@ -194,8 +194,7 @@ mod tests {
     #[test]
     fn lines_of_a_diff_have_their_tones() {
         let text = "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n z";
-        let tone = |row: &StyledLine| row.spans().iter().map(StyledSpan::style).find(|style| *style != TextStyle::Dim);
-        let styles: Vec<_> = rows(text.lines(), 40).iter().filter_map(tone).collect();
+        let styles: Vec<_> = rows(text.lines(), 40).iter().map(|row| row.spans()[0].style()).collect();
         assert_eq!(
             styles,
             [

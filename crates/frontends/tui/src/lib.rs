@@ -29,6 +29,7 @@ mod diff;
 mod editor;
 mod form;
 mod highlight;
+mod image_paste;
 mod line;
 mod link;
 mod markdown;
@@ -51,6 +52,7 @@ pub use app::{App, AppInput, Effect, LiveRegion, Setup};
 pub use ask::{InputEcho, ask, fitted};
 pub use commands::{COMMANDS, SlashCommand, is_command};
 pub use config::{Editing, TuiConfig};
+pub use image_paste::{ImageSource, PastedImage};
 pub use line::{StyledLine, StyledSpan, TextStyle};
 pub use link::{
     ContextEditAction, ContextEditRequest, ContextPart, ContextParts, EarlierMessage, Focus, ListRequest, Operation,
@@ -58,7 +60,7 @@ pub use link::{
 };
 pub use picker::{PickerAction, PickerList, PickerRow};
 pub use plain::run_plain;
-pub use run::{EditText, Ended, HostActions, ReadFile, TuiError, run};
+pub use run::{EditText, Ended, FindImage, HostActions, ReadFile, TuiError, run};
 pub use screen::{Palette, TerminalScreen};
 
 /// How long a question stands before it can be answered: what was typed sooner was typed before anybody could have read it.

@@ -45,6 +45,8 @@ pub enum TextStyle {
     Bad,
     /// It wants attention.
     Warning,
+    /// The number of a line of a file.
+    LineNumber,
     /// haft itself: the prompt, what is chosen.
     Accent,
 }

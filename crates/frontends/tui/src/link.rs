@@ -131,6 +131,10 @@ pub enum Operation {
     Fork(String),
     /// Another conversation, by id, as soon as nobody else has it open.
     Await(String),
+    /// The picture at this path is sent with the next prompt.
+    Attach(String),
+    /// The address of a page that shows this conversation.
+    Inspect,
     /// A list to choose from.
     Offer(ListRequest),
     /// Back to before this message of the user's.

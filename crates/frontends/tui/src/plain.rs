@@ -387,6 +387,10 @@ impl PlainDriver {
                 Effect::Keep(text) => (self.host.keep)(&text),
                 Effect::Quit => self.ended = Some(Ended::Left),
                 Effect::Offer(list) => self.offer(list)?,
+                Effect::FindImage { source, text } => match (self.host.image)(&source) {
+                    Ok(Some(image)) => self.take(AppInput::Image(image))?,
+                    Ok(None) | Err(_) => self.take(AppInput::NoImage(text))?,
+                },
                 // No key leads here: questions are asked above, and nothing is drawn.
                 Effect::Answer(_)
                 | Effect::Fill(_)

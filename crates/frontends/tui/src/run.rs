@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::READING;
 use crate::app::{App, AppInput, Effect, Setup};
+use crate::image_paste::{ImageSource, PastedImage};
 use crate::line::StyledLine;
 use crate::link::{Operation, TerminalSide, UiMessage};
 use crate::proposed::ProposedFile;
@@ -56,12 +57,17 @@ pub type EditText = Box<dyn Fn(&str, &str) -> Result<String, String> + Send>;
 /// Gives the text of a file; none where it has none.
 pub type ReadFile = Box<dyn Fn(&str) -> Option<String> + Send>;
 
+/// Finds a picture and what stands for it in the text; none where that is no picture, or why there is none.
+pub type FindImage = Box<dyn Fn(&ImageSource) -> Result<Option<PastedImage>, String> + Send>;
+
 /// Actions that need files and programs; the program that embeds the interface provides them.
 pub struct HostActions {
     /// Opens the user's editor, which has the terminal meanwhile.
     pub edit: EditText,
     /// Reads a file of the project, by the path a call names; none where that is no text.
     pub read: ReadFile,
+    /// Finds a picture that was pasted, or is in the clipboard.
+    pub image: FindImage,
     /// Keeps a text that was sent for the next session. Must not take long: keys wait.
     pub keep: Box<dyn Fn(&str) + Send>,
 }
@@ -327,6 +333,11 @@ impl ScreenDriver {
                     Err(why) => self.take(AppInput::Told(why))?,
                 },
                 Effect::EditFile(approval) => self.edit_file(&approval)?,
+                Effect::FindImage { source, text } => match (self.host.image)(&source) {
+                    Ok(Some(image)) => self.take(AppInput::Image(image))?,
+                    Ok(None) => self.take(AppInput::NoImage(text))?,
+                    Err(why) => self.take(AppInput::Told(why))?,
+                },
                 Effect::Redraw => self.screen.forget()?,
                 Effect::Suspend => self.suspend()?,
                 Effect::Quit => self.ended = Some(Ended::Left),

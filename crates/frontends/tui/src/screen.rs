@@ -27,7 +27,7 @@ impl Palette {
         match self {
             Self::Plain => "",
             Self::Attributes => match style {
-                TextStyle::Dim | TextStyle::Comment => "2",
+                TextStyle::Dim | TextStyle::LineNumber | TextStyle::Comment => "2",
                 TextStyle::Strong | TextStyle::Heading | TextStyle::Accent | TextStyle::Warning | TextStyle::Bad => "1",
                 TextStyle::Emphasis => "3",
                 TextStyle::Link => "4",
@@ -43,7 +43,7 @@ impl Palette {
             Self::Colour => match style {
                 TextStyle::Plain => "",
                 // Neither blue nor yellow: the one is hard to read on black, the other on white.
-                TextStyle::Dim => "2",
+                TextStyle::Dim | TextStyle::LineNumber => "2",
                 TextStyle::Comment => "2;3",
                 TextStyle::Strong => "1",
                 TextStyle::Emphasis => "3",

@@ -25,6 +25,12 @@ interactive-context-message-count =
     }
 interactive-context-pruned = At { $percent } ({ $tokens } tokens), old tool results are pruned.
 interactive-context-archived = At { $percent } ({ $tokens } tokens), older rounds are archived and summarised; /compact does it now.
+interactive-image = [image { $name }{ $size }]
+interactive-clipboard-none = The clipboard holds no image.
+interactive-clipboard-no-program = Images cannot be read from the clipboard: install wl-clipboard, xclip or pngpaste, or paste the path of a file.
+interactive-inspect =
+    { $url }
+    Only this address, opened on this machine, shows the page. It ends with haft.
 interactive-no-terminal = this needs a terminal; use `haft run "…"` or `haft -p "…"` without one
 interactive-cleared = your next message starts a new conversation
 interactive-nothing-yet = this conversation is still empty

@@ -25,6 +25,12 @@ interactive-context-message-count =
     }
 interactive-context-pruned = 达到 { $percent }（{ $tokens } 个 token）时，旧的工具结果会被修剪。
 interactive-context-archived = 达到 { $percent }（{ $tokens } 个 token）时，较早的轮次会被归档并总结；/compact 立即执行。
+interactive-image = [图片 { $name }{ $size }]
+interactive-clipboard-none = 剪贴板里没有图片。
+interactive-clipboard-no-program = 无法从剪贴板读取图片：请安装 wl-clipboard、xclip 或 pngpaste，或粘贴文件路径。
+interactive-inspect =
+    { $url }
+    只有在这台机器上打开这个地址才能看到页面。它随 haft 结束。
 interactive-no-terminal = 此功能需要终端；没有终端时请用 `haft run "…"` 或 `haft -p "…"`
 interactive-cleared = 你的下一条消息将开始新会话
 interactive-nothing-yet = 本会话还是空的

@@ -6,8 +6,10 @@
 mod context_parts;
 mod editing;
 mod history;
+mod inspecting;
 mod lists;
 mod occupied;
+mod pasted_images;
 mod rewind;
 mod setup;
 mod side_actions;
@@ -15,7 +17,7 @@ mod start_screen;
 mod trusting;
 mod turns;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_agent::config::Config;
@@ -89,7 +91,9 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
     let palette = palette();
     let plain = looks == InterfaceStyle::Plain || tui.plain || palette == Palette::Plain;
     let folder = plan.project.cwd.clone();
+    let images_of = pasted_images::PastedImages::new(plan.project.cwd.clone());
     let host = HostActions {
+        image: Box::new(move |source| images_of.find(source)),
         edit: Box::new(side_editor::edit),
         read: Box::new(move |path| std::fs::read_to_string(folder.join(path)).ok()),
         keep: Box::new(move |text| history.keep(text)),
@@ -97,8 +101,20 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
     let side_actions = SideActions::new(ui.clone(), plan.project.clone(), args.common.set.clone(), &config.limits);
     let chosen = SessionChoices { mode: plan.mode, model: None, focus: plan.focus_files };
     let project = plan.project;
-    let mut session =
-        TuiSession { args, places, config, project, ground, sources, ui, side_actions, chosen, images, session: None };
+    let mut session = TuiSession {
+        args,
+        places,
+        config,
+        project,
+        ground,
+        sources,
+        ui,
+        side_actions,
+        chosen,
+        images,
+        session: None,
+        page: None,
+    };
     wiring::runtime()?.block_on(async {
         if let Err(error) = session.look_back().await {
             let Some(list) = occupied::choices(&error) else { return Err(error) };
@@ -191,6 +207,8 @@ struct TuiSession<'a> {
     images: Vec<Image>,
     /// None until the first prompt: a conversation is named after it.
     session: Option<Session>,
+    /// The page of `/inspect`, once it was wanted.
+    page: Option<inspecting::OpenPage>,
 }
 
 impl TuiSession<'_> {
@@ -260,6 +278,11 @@ impl TuiSession<'_> {
                     self.side_actions.diff(self.session.as_ref().map(|session| session.conversation().id.as_str()));
                     Ok(())
                 }
+                Operation::Inspect => self.inspect(quit).await,
+                Operation::Attach(path) => images::read_one(Path::new(&path)).map(|image| match &mut self.session {
+                    Some(session) => session.attach(vec![image]),
+                    None => self.images.push(image),
+                }),
                 Operation::Context => {
                     self.ui.tell(UiMessage::Context(self.context_parts().map(Box::new)));
                     Ok(())

@@ -83,6 +83,7 @@ mod terminal;
 mod terminal_approvals;
 mod terminal_choices;
 mod terminal_commands;
+mod terminal_images;
 mod terminal_kept;
 mod terminal_plain;
 mod terminal_results;

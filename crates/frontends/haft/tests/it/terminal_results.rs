@@ -46,8 +46,10 @@ fn any_result_is_looked_at_and_searched() {
 #[test]
 fn a_long_change_is_folded_and_its_lines_are_numbered() {
     let content: String = (1..=90).map(|number| format!("row {number}\n")).collect();
-    let call = Reply::call("write_to_file", json!({"path": "long.txt", "content": content}));
-    let rig = Rig::new(Api::Anthropic, Script::replies([call, Reply::text("Written.")]).unwrap());
+    let edit = json!({"path": "long.txt", "old_text": "old\n", "new_text": content});
+    let calls = [Reply::call("read_file", json!({"path": "long.txt"})), Reply::call("edit_file", edit)];
+    let rig = Rig::new(Api::Anthropic, Script::replies(calls.into_iter().chain([Reply::text("Written.")])).unwrap());
+    rig.write("long.txt", "old\n");
     let mut terminal = Terminal::start(&rig, &["--permission-mode", "accept-edits", "--", "go"], (80, 100));
     terminal.until_text("Written.");
     terminal.until_idle();
@@ -56,7 +58,7 @@ fn a_long_change_is_folded_and_its_lines_are_numbered() {
     assert!(shown.contains("more rows; Ctrl-O shows all"), "{shown}");
     terminal.press("\u{c}/diff\r");
     terminal.until("the change, folded", |screen| screen.contents().matches("Ctrl-O shows all").count() > 1);
-    terminal.press(CTRL_O);
+    terminal.press("\u{f}");
     terminal.until_text("90 +row 90");
     leave(terminal);
 }

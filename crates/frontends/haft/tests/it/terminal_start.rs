@@ -24,7 +24,7 @@ fn the_start_screen_says_where_it_is_and_the_input_what_it_is_for() {
         let mut terminal = Terminal::start(&rig, &[], size);
         terminal.until_text("> Describe a task");
         let shown = terminal.text();
-        assert!(shown.contains("permission mode ask") && shown.contains("Hint: "), "{shown}");
+        assert!(shown.replace('\n', " ").contains("permission mode ask") && shown.contains("Hint: "), "{shown}");
         assert!(shown.replace('\n', " ").contains("on topic") && !shown.contains("\u{1b}"), "{shown}");
         terminal.until("the sandbox or that there is none", |screen| {
             size.0 < 80 || screen.contents().lines().last().is_some_and(|row| row.contains("sandbox"))
@@ -61,7 +61,7 @@ fn a_question_mark_shows_the_keys_and_is_typed_before_other_text() {
 
 #[test]
 fn the_window_is_shown_part_by_part() {
-    let rig = rig([Reply::text("Hello.")]);
+    let rig = Rig::new(Api::Anthropic, Script::replies([Reply::text("Hello.")]).unwrap());
     rig.write("AGENTS.md", "Say hello.");
     let mut terminal = Terminal::start(&rig, &["--", "hi"], (100, 40));
     terminal.until_text("Hello.");
@@ -95,7 +95,7 @@ fn a_mode_is_chosen_from_a_list() {
 #[test]
 fn a_list_that_is_cancelled_leaves_nothing_behind() {
     let rig = rig([Reply::text("Hello.")]);
-    let mut terminal = Terminal::start(&rig, &["--", "hi"], (80, 24));
+    let mut terminal = Terminal::start(&rig, &["--", "hi"], (140, 24));
     terminal.until_text("Hello.");
     terminal.until_idle();
     terminal.until("the sandbox", |screen| screen.contents().contains("sandbox"));

@@ -18,9 +18,21 @@ app-turn-running = a turn is running; Esc interrupts it
 app-search = search:
 app-nothing-found = no match
 app-queued = next:
-app-more-lines = … { $more } more lines
-app-more-rows = … { $extra } more rows; Ctrl-O shows all
-app-pasted-characters = [pasted { $count } characters]
+app-more-lines =
+    { $more ->
+        [one] … 1 more line
+       *[other] … { $more } more lines
+    }
+app-more-rows =
+    { $extra ->
+        [one] … 1 more row; Ctrl-O shows all
+       *[other] … { $extra } more rows; Ctrl-O shows all
+    }
+app-pasted-characters =
+    { $count ->
+        [one] [pasted 1 character]
+       *[other] [pasted { $count } characters]
+    }
 app-pasted-lines = [pasted { $lines } lines]
 app-files-usage = `/files`, `/files add PATH…`, `/files remove PATH…` or `/files clear`
 app-yolo-refused = `yolo` has no sandbox: start haft with `--permission-mode yolo`
@@ -65,18 +77,18 @@ app-call-cancelled = cancelled
 app-lines =
     { $count ->
         [one] 1 line
-       *[other] { $count } lines
+       *[other] { $shown } lines
     }
 app-hits =
     { $count ->
         [0] no hits
         [one] 1 hit
-       *[other] { $count } hits
+       *[other] { $shown } hits
     }
 app-entries =
     { $count ->
         [one] 1 entry
-       *[other] { $count } entries
+       *[other] { $shown } entries
     }
 app-resume =
     haft -r { $id } resumes this conversation; { $requests ->
@@ -87,7 +99,11 @@ app-interrupted = Interrupted. Tell haft what to do instead.
 app-see-result = to see it: { $command }
 app-subagent-ended = { $agent } ended
 app-subagent-outcome = { $agent } { $outcome }
-app-thought = thought { $words } words; Ctrl-O shows them
+app-thought =
+    { $count ->
+        [one] thought 1 word; Ctrl-O shows it
+       *[other] thought { $words } words; Ctrl-O shows them
+    }
 app-thoughts = thoughts
 app-todo-done = TODO { $done } of { $all } done
 
@@ -110,12 +126,12 @@ app-tokens = { $used } of { $window } tokens
 app-prefix-break = { $message } ({ $tokens } tokens sent again)
 app-last-prefix-break = last prefix break: { $last }
 app-no-prefix-break = no prefix break so far
-app-no-price = no price is known
+app-no-price = no price known
 app-cost =
     { $requests ->
         [one] 1 request
        *[other] { $requests } requests
-    }: { $input } tokens new, { $cached } from the cache, { $written } written to it, { $output } out; { $money }
+    }: { $input } new input tokens, { $cached } read from the cache, { $written } written to it, { $output } output tokens; { $money }
 app-context-next = The next request: { $percent } of the window, { $used } of { $window } tokens
 app-context-free = free
 app-context-reserve = kept for the reply

@@ -106,13 +106,13 @@ app-picker-empty = 没有匹配
 app-picker-place = { $at }/{ $count } · { $keys }
 app-picker-keys = Enter 选择，Esc 取消
 app-call-cancelled = 已取消
-app-lines = { $count } 行
+app-lines = { $shown } 行
 app-hits =
     { $count ->
         [0] 没有匹配
-       *[other] { $count } 处匹配
+       *[other] { $shown } 处匹配
     }
-app-entries = { $count } 项
+app-entries = { $shown } 项
 app-menu-place = { $at }/{ $count }
 app-resume = haft -r { $id } 继续本会话；{ $requests } 次请求
 app-interrupted = 已中断。告诉 haft 接下来该做什么。

@@ -287,7 +287,7 @@ impl App {
             return;
         }
         let query = thought.split_whitespace().count() as u64;
-        self.note(&text!("app-thought", words = grouped(query)), TextStyle::Dim);
+        self.note(&text!("app-thought", count = query, words = grouped(query)), TextStyle::Dim);
         self.results.push(ToolCallView::new("", text!("app-thoughts")), &thought);
     }
 

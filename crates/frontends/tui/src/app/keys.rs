@@ -14,6 +14,7 @@ use crate::approval::{ApprovalChoice, ApprovalStage};
 use crate::commands::{COMMANDS, is_command};
 use crate::complete::{self, CompletionItem, CompletionMenu, MenuMove};
 use crate::form;
+use crate::image_paste::{ImageSource, image_path};
 use crate::line::TextStyle;
 use crate::link::{ListRequest, Operation};
 use crate::picker::{PickerAction, PickerOutcome};
@@ -57,6 +58,9 @@ impl App {
             KeyCode::Char('c') if control => self.control_c(hint, effects),
             KeyCode::Char('d') if control && self.editor.is_empty() => effects.push(Effect::Quit),
             KeyCode::Char('g') if control => effects.push(Effect::Edit(self.editor.whole())),
+            KeyCode::Char('v') if control && self.asking.is_none() && self.form.is_none() => {
+                effects.push(Effect::FindImage { source: ImageSource::Clipboard, text: String::new() });
+            }
             KeyCode::Char('l') if control => effects.push(Effect::Redraw),
             KeyCode::Char('z') if control => effects.push(Effect::Suspend),
             KeyCode::Char('o') if control => self.open_last(hint),
@@ -106,7 +110,13 @@ impl App {
             return;
         }
         // While a question waits for a key, a paste must not be lost, nor answer it.
-        self.editor.paste(text);
+        match image_path(text).filter(|_| self.asking.is_none() && self.form.is_none()) {
+            Some(path) => {
+                let (source, text) = (ImageSource::Path(path), text.to_owned());
+                effects.push(Effect::FindImage { source, text });
+            }
+            None => self.editor.paste(text),
+        }
         self.menu = None;
         self.rearm(effects);
     }

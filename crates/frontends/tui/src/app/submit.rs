@@ -80,6 +80,7 @@ impl App {
             SessionCommand::Rewind => Operation::Offer(ListRequest::Messages),
             SessionCommand::Model => Operation::Offer(ListRequest::Models(arguments.to_owned())),
             SessionCommand::Files => return self.files(arguments, effects),
+            SessionCommand::Inspect => Operation::Inspect,
             SessionCommand::Undo => Operation::Offer(ListRequest::Undo),
             SessionCommand::Redo => Operation::Offer(ListRequest::Redo),
             SessionCommand::Compact => {
@@ -155,7 +156,7 @@ impl App {
             return self.begin(text, effects);
         }
         // A slash command is expanded first, so it waits for a turn of its own.
-        let joins = !text.starts_with('/');
+        let joins = !text.starts_with('/') && !self.images.iter().any(|image| text.contains(&image.label));
         if joins {
             effects.push(Effect::Do(Operation::Join(text.clone())));
         }
@@ -170,6 +171,8 @@ impl App {
         self.busy = true;
         self.activity.begin();
         self.last_error = None;
+        let images = std::mem::take(&mut self.images).into_iter().filter(|image| text.contains(&image.label));
+        effects.extend(images.map(|image| Effect::Do(Operation::Attach(image.path))));
         effects.push(Effect::Do(Operation::Submit(text)));
     }
 

@@ -166,8 +166,8 @@ fn key_rows(columns: usize, at_most: usize) -> Vec<StyledLine> {
     let beside = (columns / KEYS_COLUMNS).clamp(1, 3);
     let room = columns / beside;
     let cell = |(key, help): &(&str, &str)| {
-        let line =
-            StyledLine::of(format!("  {key:<17} "), TextStyle::Accent).and(*help, TextStyle::Plain).cut(room - 1);
+        let key = if room < KEYS_COLUMNS / 2 { format!(" {key}  ") } else { format!("  {key:<17} ") };
+        let line = StyledLine::of(key, TextStyle::Accent).and(*help, TextStyle::Plain).cut(room - 1);
         let blank = " ".repeat(room.saturating_sub(line.width()));
         line.and(blank, TextStyle::Plain)
     };

@@ -5,7 +5,7 @@ use haft_text::reveal;
 use serde_json::Value;
 
 use crate::approval::{ApprovalChoice, ApprovalDialog};
-use crate::line::{StyledLine, TextStyle};
+use crate::line::{StyledLine, StyledSpan, TextStyle};
 
 /// What replaces the symbol that starts a row, and the rest of the row.
 fn spelled_sign(row: &str) -> Option<(&'static str, &str)> {
@@ -26,7 +26,9 @@ fn spelled_sign(row: &str) -> Option<(&'static str, &str)> {
 
 /// A row as text; empty where it only separates others.
 pub(super) fn of(row: &StyledLine) -> String {
-    let text = row.plain();
+    // Numbers of lines are for the eye.
+    let said = row.spans().iter().filter(|span| span.style() != TextStyle::LineNumber);
+    let text: String = said.map(StyledSpan::text).collect();
     // What the user typed stands there already.
     if row.spans().first().is_some_and(|first| first.style() == TextStyle::Accent && first.text() == "> ") {
         return String::new();

@@ -40,7 +40,7 @@ impl TuiSession<'_> {
             text!("edits-to-write", quote = news.quote)
         }];
         if news.quote.saved() > 0 {
-            notes.push(text!("edits-saves", tokens = news.quote.saved()));
+            notes.push(text!("edits-saves", tokens = haft_text::grouped(news.quote.saved())));
         }
         let row = |text: &str, then| PickerRow { text: text.to_owned(), about: String::new(), then };
         let rows = vec![
@@ -67,7 +67,7 @@ fn row(line: &ContextLine) -> PickerRow {
         None => text!("edits-not-sent"),
     };
     let edited = line.edited.map_or_else(String::new, |edited| format!(", {}", edited.name()));
-    let about = format!("{}{cache}{edited}", text!("edits-tokens", tokens = line.tokens));
+    let about = format!("{}{cache}{edited}", text!("edits-tokens", tokens = haft_text::grouped(line.tokens)));
     let deed = |text: &str, about: &str, deed| PickerRow {
         text: text.to_owned(),
         about: about.to_owned(),

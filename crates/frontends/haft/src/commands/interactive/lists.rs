@@ -102,7 +102,7 @@ impl TuiSession<'_> {
     pub(super) fn files(&self) -> Option<PickerList> {
         let document = |(heading, text, tokens): (&str, &str, u32)| PickerRow {
             text: heading.to_owned(),
-            about: text!("interactive-document", tokens),
+            about: text!("interactive-document", tokens = haft_text::grouped(tokens)),
             then: PickerAction::Tell(text.to_owned()),
         };
         let focus = |path: &String| PickerRow {

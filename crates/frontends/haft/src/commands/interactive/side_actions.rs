@@ -144,6 +144,8 @@ impl SideActions {
             | Operation::Redo
             | Operation::Diff
             | Operation::Context
+            | Operation::Attach(_)
+            | Operation::Inspect
             | Operation::Quit => {}
         }
     }

@@ -212,7 +212,9 @@ impl TurnControl<'_> {
                 | Operation::Focus(_)
                 | Operation::Undo
                 | Operation::Redo
-                | Operation::Context,
+                | Operation::Context
+                | Operation::Attach(_)
+                | Operation::Inspect,
             ) => {}
             Some(Operation::Quit) | None => {
                 // Whoever does not want to wait for the end of the turn says so with Ctrl-C.
