@@ -444,7 +444,7 @@ impl App {
         match self.busy {
             _ if self.asking.is_some() || self.form.is_some() => text!("app-title-question"),
             true => text!("app-title-working"),
-            false => text!("app-title"),
+            false => "haft",
         }
     }
 

@@ -53,15 +53,18 @@ fn the_clipboard_is_asked_and_said_to_be_empty() {
     let tools = rig.home().join("tools");
     std::fs::create_dir(&tools).unwrap();
     std::fs::write(tools.join("picture"), PNG).unwrap();
-    let path = tools.display().to_string();
+    let program = tools.join("wl-paste");
+    let gives = |command: &str| {
+        std::fs::write(&program, format!("#!/bin/sh\n{command}\n")).unwrap();
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    };
+    gives("exit 1");
+    let path = format!("{}:/usr/bin:/bin", tools.display());
     let mut terminal = Terminal::start_with(&rig, &[], (110, 30), &[("PATH", &path)]);
     terminal.until_text("> ");
     terminal.press("\u{16}");
-    terminal.until_text("install wl-clipboard");
-    let script = format!("#!/bin/sh\n/bin/cat {}\n", tools.join("picture").display());
-    let program = tools.join("wl-paste");
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    terminal.until_text("The clipboard holds no image.");
+    gives(&format!("cat {}", tools.join("picture").display()));
     terminal.press("\u{16}");
     terminal.until_text("> [image clipboard-1.png 64×48]");
     terminal.press(" what is it?\r");

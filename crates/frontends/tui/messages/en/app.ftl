@@ -36,7 +36,6 @@ app-pasted-characters =
 app-pasted-lines = [pasted { $lines } lines]
 app-files-usage = `/files`, `/files add PATH…`, `/files remove PATH…` or `/files clear`
 app-yolo-refused = `yolo` has no sandbox: start haft with `--permission-mode yolo`
-app-title = haft
 app-title-working = haft: working
 app-title-question = haft: a question waits
 app-alert-question = haft: { $tool } needs your permission

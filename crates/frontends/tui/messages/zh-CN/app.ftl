@@ -24,7 +24,6 @@ app-pasted-characters = [已粘贴 { $count } 个字符]
 app-pasted-lines = [已粘贴 { $lines } 行]
 app-files-usage = `/files`、`/files add PATH…`、`/files remove PATH…` 或 `/files clear` 之一
 app-yolo-refused = `yolo` 没有沙箱：请用 `--permission-mode yolo` 启动 haft
-app-title = haft
 app-title-working = haft：工作中
 app-title-question = haft：有问题等待回答
 app-alert-question = haft：{ $tool } 需要你的许可
@@ -64,7 +63,11 @@ app-answer-again = （上面的回答被截断；重新开始）
 app-see-result = 查看结果：{ $command }
 app-subagent-ended = { $agent } 已结束
 app-subagent-outcome = { $agent } 结束：{ $outcome }
-app-thought = 思考了 { $words } 个词；Ctrl-O 显示内容
+app-thought =
+    { $count ->
+        [one] 思考了 1 个词；Ctrl-O 显示内容
+       *[other] 思考了 { $words } 个词；Ctrl-O 显示内容
+    }
 app-thoughts = 思考
 app-todo-done = TODO 已完成 { $done }/{ $all }
 
@@ -106,13 +109,21 @@ app-picker-empty = 没有匹配
 app-picker-place = { $at }/{ $count } · { $keys }
 app-picker-keys = Enter 选择，Esc 取消
 app-call-cancelled = 已取消
-app-lines = { $shown } 行
+app-lines =
+    { $count ->
+        [one] 1 行
+       *[other] { $shown } 行
+    }
 app-hits =
     { $count ->
         [0] 没有匹配
        *[other] { $shown } 处匹配
     }
-app-entries = { $shown } 项
+app-entries =
+    { $count ->
+        [one] 1 项
+       *[other] { $shown } 项
+    }
 app-menu-place = { $at }/{ $count }
 app-resume = haft -r { $id } 继续本会话；{ $requests } 次请求
 app-interrupted = 已中断。告诉 haft 接下来该做什么。
