@@ -241,6 +241,8 @@ pub struct App {
     shows_keys: bool,
     /// Pictures that were pasted and not sent yet.
     images: Vec<PastedImage>,
+    /// Whether an empty input says what it is for.
+    has_placeholder: bool,
     /// What was typed to open a list: printed once something is chosen in it.
     echo: Option<Vec<StyledLine>>,
     search: Option<HistorySearch>,
@@ -320,6 +322,7 @@ impl App {
             menu: None,
             shows_keys: false,
             images: Vec::new(),
+            has_placeholder: !setup.greeting.is_empty(),
             echo: None,
             search: None,
             files: Vec::new(),

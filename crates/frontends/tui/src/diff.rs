@@ -172,8 +172,7 @@ mod tests {
     fn lines_are_numbered_as_their_place_says() {
         let text = "--- a\n+++ b\n@@ -8,3 +8,4 @@\n x\n-y\n+z\n+zz\n w\n@@ -99,1 +100,0 @@ fn\n---- rule\nafter";
         let shown: Vec<_> = numbered("", text.lines(), 40).iter().map(StyledLine::plain).collect();
-        let wanted =
-            ["  8  x", "  9 -y", "  9 +z", " 10 +zz", " 11  w", "@@ -99,1 +100,0 @@ fn", " 99 ---- rule", "after"];
+        let wanted = [" 8  x", " 9 -y", " 9 +z", "10 +zz", "11  w", "@@ -99,1 +100,0 @@ fn", "99 ---- rule", "after"];
         assert_eq!(shown[3..], wanted);
         let long = format!("@@ -1 +1 @@\n-{}", "x".repeat(30));
         let shown: Vec<_> = numbered("", long.lines(), 20).iter().map(StyledLine::plain).collect();

@@ -48,7 +48,7 @@ impl App {
         } else {
             let mut typed = self.editor.view(PROMPT, columns, INPUT_ROWS.min(height / 2));
             let waits = !self.busy && self.conversation.is_none() && self.form.is_none() && self.asking.is_none();
-            if waits && self.editor.is_empty() && !self.shows_keys {
+            if waits && self.has_placeholder && self.editor.is_empty() && !self.shows_keys {
                 let line = StyledLine::of(PROMPT, TextStyle::Accent).and(text!("app-placeholder"), TextStyle::Dim);
                 typed.rows = vec![line.cut(columns)];
             }
