@@ -159,7 +159,7 @@ pub(crate) fn prepare(
             within: plan.tools_within,
             of_agent_file: plan.tools_of_agent_file,
             profiles: plan.tool_profiles,
-            plugins: agent.plugins.clone(),
+            plugins: agent.plugins.iter().cloned().chain(given.plugins).collect(),
             child_environment,
         },
         safety: SafetySettings { masker, permissions, shared },
@@ -175,9 +175,10 @@ pub(crate) fn prepare(
 fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution {
     let (mut all, mut search_at) = (Contribution::default(), None);
     for extension in &agent.extensions {
-        let Contribution { tools, catalogues, callbacks, rules, readers, secrets, notices } =
+        let Contribution { tools, catalogues, callbacks, plugins, rules, readers, secrets, notices } =
             extension.contribute(context);
         all.readers.documents = all.readers.documents.or(readers.documents);
+        all.readers.buffers = all.readers.buffers.or(readers.buffers);
         all.readers.tools.extend(readers.tools);
         all.tools.extend(tools);
         if !catalogues.is_empty() {
@@ -185,6 +186,7 @@ fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution 
         }
         all.catalogues.extend(catalogues);
         all.callbacks.extend(callbacks);
+        all.plugins.extend(plugins);
         all.rules.extend(rules);
         all.secrets.extend(secrets);
         all.notices.extend(notices);
