@@ -223,7 +223,7 @@ fn stop_reason(answer: &Value) -> &str {
 #[test]
 fn a_turn_is_shown_as_it_happens() {
     let todos =
-        json!({"todos": [{"content": "Look", "status": "completed"}, {"content": "Fix", "status": "in_progress"}]});
+        json!({"todos": [{"content": "Look", "status": "completed"}, {"content": "Fix", "status": "completed"}]});
     let rig = rig([
         Reply::call("todo_write", todos).with_thinking("Where is it?").with_text("I look."),
         Reply::call("read_file", json!({"path": "a.txt", "start_line": 1})),

@@ -64,7 +64,11 @@ fn a_refused_edit_saves_nothing_in_the_editor() {
 
 #[test]
 fn an_editor_that_only_reads_is_asked_to_save_first() {
-    let rig = rig([Reply::call("write_to_file", json!({"path": "a.txt", "content": "new\n"})), Reply::text("Done.")]);
+    let rig = rig([
+        Reply::call("read_file", json!({"path": "a.txt"})),
+        Reply::call("write_to_file", json!({"path": "a.txt", "content": "new\n"})),
+        Reply::text("Done."),
+    ]);
     rig.write("a.txt", "old\n");
     let (mut editor, session) = Editor::in_session(&rig, json!({"fs": {"readTextFile": true}}));
     editor.permission = "allow_once";
@@ -72,6 +76,6 @@ fn an_editor_that_only_reads_is_asked_to_save_first() {
     editor.buffers.insert(path.display().to_string(), "typed\n".to_owned());
     editor.prompt(&session, "write");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "old\n");
-    let request = format!("{:?}", rig.server.generations()[1].seen().unwrap().messages.last());
+    let request = format!("{:?}", rig.server.generations()[2].seen().unwrap().messages.last());
     assert!(request.contains("not saved"), "{request}");
 }
