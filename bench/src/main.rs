@@ -2,6 +2,8 @@
 //!
 //! `haft-bench pictures PATH-TO-HAFT` draws what the documentation shows of the terminal. `haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy|acp PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
 //! assemble|policies|rag|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
+//! `haft-bench pictures PATH-TO-HAFT` draws what the documentation shows of the terminal. `haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
+//! assemble|outline|policies|rag|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
 //! decides a test: a goal that is missed is printed as missed.
 
 mod acp;
@@ -11,6 +13,7 @@ mod figures;
 mod lab;
 mod mcp;
 mod model;
+mod outline;
 mod picture;
 mod policies;
 mod proxy;
@@ -34,6 +37,7 @@ fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().context(
         "usage: haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy|acp PATH-TO-HAFT, haft-bench assemble|policies|rag|scan|store",
+        "usage: haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy PATH-TO-HAFT, haft-bench assemble|outline|policies|rag|scan|store",
     )?;
     let mut haft = || -> anyhow::Result<PathBuf> {
         let haft = PathBuf::from(arguments.next().context("the path of the haft binary is missing")?);
@@ -48,6 +52,7 @@ fn main() -> anyhow::Result<()> {
         "tui" => tui::run(&haft()?),
         "pictures" => picture::run(&haft()?, &PathBuf::from(arguments.next().unwrap_or_else(|| "docs".into()))),
         "assemble" => assemble::run(),
+        "outline" => outline::run(),
         "sandbox" => sandbox::run(&haft()?),
         "scan" => scan::run(),
         "search" => search::run(&haft()?),
@@ -63,6 +68,7 @@ fn main() -> anyhow::Result<()> {
         other => {
             bail!(
                 "there is no benchmark `{other}`; use startup, turns, tui, mcp, acp, agents, assemble, policies, lab, proxy, rag, sandbox, scan, search or store"
+                "there is no benchmark `{other}`; use startup, turns, tui, mcp, agents, assemble, outline, policies, lab, proxy, rag, sandbox, scan, search or store"
             )
         }
     }

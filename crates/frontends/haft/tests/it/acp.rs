@@ -186,10 +186,6 @@ impl Editor {
         }
     }
 
-    fn kinds(&self) -> Vec<&str> {
-        self.updates.iter().map(|update| update["sessionUpdate"].as_str().unwrap()).collect()
-    }
-
     fn of_kind(&self, kind: &str) -> Vec<&Value> {
         self.updates.iter().filter(|update| update["sessionUpdate"] == kind).collect()
     }

@@ -58,6 +58,7 @@ mod modes;
 mod modules;
 mod money;
 mod needles;
+mod pages;
 mod permissions;
 mod project_policy;
 mod prompts;
