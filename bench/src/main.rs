@@ -1,9 +1,12 @@
 //! Measures haft and its context engine and prints every figure beside its goal.
 //!
+//! `haft-bench pictures PATH-TO-HAFT` draws what the documentation shows of the terminal. `haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy|acp PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
+//! assemble|policies|rag|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
 //! `haft-bench pictures PATH-TO-HAFT` draws what the documentation shows of the terminal. `haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
 //! assemble|outline|policies|rag|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
 //! decides a test: a goal that is missed is printed as missed.
 
+mod acp;
 mod agents;
 mod assemble;
 mod figures;
@@ -33,6 +36,7 @@ use anyhow::{Context, bail};
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().context(
+        "usage: haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy|acp PATH-TO-HAFT, haft-bench assemble|policies|rag|scan|store",
         "usage: haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy PATH-TO-HAFT, haft-bench assemble|outline|policies|rag|scan|store",
     )?;
     let mut haft = || -> anyhow::Result<PathBuf> {
@@ -40,6 +44,7 @@ fn main() -> anyhow::Result<()> {
         haft.canonicalize().with_context(|| format!("no haft binary at `{}`", haft.display()))
     };
     match name.as_str() {
+        "acp" => acp::run(&haft()?),
         "agents" => agents::run(&haft()?),
         "startup" => startup::run(&haft()?),
         "mcp" => mcp::run(&haft()?),
@@ -62,6 +67,7 @@ fn main() -> anyhow::Result<()> {
         ),
         other => {
             bail!(
+                "there is no benchmark `{other}`; use startup, turns, tui, mcp, acp, agents, assemble, policies, lab, proxy, rag, sandbox, scan, search or store"
                 "there is no benchmark `{other}`; use startup, turns, tui, mcp, agents, assemble, outline, policies, lab, proxy, rag, sandbox, scan, search or store"
             )
         }

@@ -159,7 +159,7 @@ pub(crate) fn prepare(
             within: plan.tools_within,
             of_agent_file: plan.tools_of_agent_file,
             profiles: plan.tool_profiles,
-            plugins: agent.plugins.clone(),
+            plugins: agent.plugins.iter().cloned().chain(given.plugins).collect(),
             child_environment,
         },
         safety: SafetySettings { masker, permissions, shared },
@@ -175,9 +175,10 @@ pub(crate) fn prepare(
 fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution {
     let (mut all, mut search_at) = (Contribution::default(), None);
     for extension in &agent.extensions {
-        let Contribution { tools, catalogues, callbacks, rules, readers, secrets, notices } =
+        let Contribution { tools, catalogues, callbacks, plugins, rules, readers, secrets, notices } =
             extension.contribute(context);
         all.readers.documents = all.readers.documents.or(readers.documents);
+        all.readers.buffers = all.readers.buffers.or(readers.buffers);
         all.readers.tools.extend(readers.tools);
         all.tools.extend(tools);
         if !catalogues.is_empty() {
@@ -185,6 +186,7 @@ fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution 
         }
         all.catalogues.extend(catalogues);
         all.callbacks.extend(callbacks);
+        all.plugins.extend(plugins);
         all.rules.extend(rules);
         all.secrets.extend(secrets);
         all.notices.extend(notices);
@@ -199,13 +201,8 @@ fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution 
 
 /// Takes back what a process that died in the middle of changing files left, in whatever project, and says so.
 pub(crate) fn recovered(journal: &Path) -> Vec<Notice> {
-    let code = |outcome: &RecoveryOutcome| match outcome {
-        RecoveryOutcome::NothingChanged
-        | RecoveryOutcome::AllChanged
-        | RecoveryOutcome::RolledBack
-        | RecoveryOutcome::RolledBackExcept { .. } => "recovered",
-        RecoveryOutcome::Failed { .. } => "recovery_failed",
-    };
+    let is_failed = |outcome: &RecoveryOutcome| matches!(outcome, RecoveryOutcome::Failed { .. });
+    let code = |outcome: &RecoveryOutcome| if is_failed(outcome) { "recovery_failed" } else { "recovered" };
     match haft_tools::recover(journal) {
         Ok(found) => found
             .iter()

@@ -43,6 +43,7 @@ impl ToolContext {
             transcript: Arc::new(Nothing),
             tokens: Arc::new(Nothing),
             documents: None,
+            buffers: None,
         }
     }
 }

@@ -7,8 +7,8 @@ use haft_text::CutLimits;
 use tokio_util::sync::CancellationToken;
 
 use crate::ports::{
-    CallProgress, ChangeUndo, ConversationMessages, DocumentReader, FileHistory, ProjectNotes, ReadLedger, TodoList,
-    TokenCount, UsefulInfo,
+    CallProgress, ChangeUndo, ConversationMessages, DocumentReader, EditorBuffers, FileHistory, ProjectNotes,
+    ReadLedger, TodoList, TokenCount, UsefulInfo,
 };
 
 /// The folders a call may work in. All paths are absolute and free of links.
@@ -101,4 +101,6 @@ pub struct ToolContext {
     pub tokens: Arc<dyn TokenCount>,
     /// Takes the text out of documents, where this build reads any.
     pub documents: Option<Arc<dyn DocumentReader>>,
+    /// What the user has open and not saved, where an editor says so.
+    pub buffers: Option<Arc<dyn EditorBuffers>>,
 }

@@ -61,9 +61,9 @@ pub use paths::{LinkError, follow_links};
 pub use plugin::Plugin;
 pub use ports::{
     Added, AgentReport, Assignment, CallName, CallProgress, ChangeRecords, ChangeUndo, ChangeWatch,
-    ConversationMessages, DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText, Evidence,
-    FileHistory, FileState, GroupDelivery, NewUseful, NotDelivered, Note, OpenedSkill, Patience, PortError, Post,
-    ProjectNotes, ReadLedger, Recalled, RecordedCall, SkillShelf, StartedAgent, SubAgents, TodoItem, TodoList,
+    ConversationMessages, DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText, EditorBuffers,
+    Evidence, FileHistory, FileState, GroupDelivery, NewUseful, NotDelivered, Note, OpenedSkill, Patience, PortError,
+    Post, ProjectNotes, ReadLedger, Recalled, RecordedCall, SkillShelf, StartedAgent, SubAgents, TodoItem, TodoList,
     TodoState, TokenCount, ToolCatalogue, TranscriptLine, UndoOutcome, UndoReport, UndoTarget, UndoneFile,
     UnknownAgent, Unrecorded, UsefulInfo, UsefulItem, WorkOrder, WorkPlace,
 };

@@ -1,6 +1,7 @@
 //! The traits through which tools reach what the engine keeps and what extensions can do, one file each.
 
 mod agents;
+mod buffers;
 mod catalogue;
 mod changes;
 mod documents;
@@ -17,6 +18,7 @@ mod undo;
 mod useful;
 
 pub use agents::{AgentReport, Assignment, Evidence, StartedAgent, SubAgents, UnknownAgent, WorkOrder, WorkPlace};
+pub use buffers::EditorBuffers;
 pub use catalogue::{Patience, ToolCatalogue};
 pub use changes::{CallName, ChangeRecords, ChangeWatch, RecordedCall, Unrecorded};
 pub use documents::{DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText};

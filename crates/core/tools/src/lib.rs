@@ -106,7 +106,7 @@ use haft_tool::Tool;
 /// Every built-in tool, in the order it is offered. The order is part of the request's prefix, so it depends on nothing but on
 /// what this build reads ([`Readers`]). Whatever calls leave running belongs to `running`.
 pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
-    let Readers { documents, tools: others } = running.readers();
+    let Readers { documents, tools: others, .. } = running.readers();
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(files::read_file::tool()),
         Arc::new(files::write_to_file::tool()),

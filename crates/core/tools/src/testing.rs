@@ -76,6 +76,7 @@ impl Bench {
             transcript: Arc::<MemoryTranscript>::clone(&transcript),
             tokens: Arc::new(Words),
             documents: Some(documents()),
+            buffers: None,
         };
         Self { _folder: folder, context, todo, transcript, history, progress }
     }
@@ -303,6 +304,7 @@ pub(crate) fn builtin() -> Vec<Arc<dyn Tool>> {
 /// Where commands of a test run.
 pub(crate) fn running(limits: LimitsConfig) -> Arc<Running> {
     let readers = Readers {
+        buffers: None,
         documents: Some(documents()),
         tools: vec![Arc::new(haft_changes::apply_patch()), Arc::new(haft_changes::undo_edit()), outline()],
     };

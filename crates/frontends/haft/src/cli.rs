@@ -7,6 +7,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use haft_project::KnowledgeKind;
 
 use crate::commands;
+#[cfg(feature = "acp")]
+use crate::commands::acp::AcpArgs;
 use crate::commands::catalogue::CatalogueArgs;
 use crate::commands::changes::{ChangesArgs, RedoArgs, RewindArgs, UndoArgs};
 use crate::commands::claude::{self, ClaudeOptions, CommandLine};
@@ -49,7 +51,8 @@ use crate::commands::workflows::WorkflowsArgs;
 use crate::exit::{ProcessExit, usage_error};
 
 /// The commands of extensions, each with the feature that brings it, and whether this build has it.
-const EXTENSION_COMMANDS: [(&[&str], &str, bool); 9] = [
+const EXTENSION_COMMANDS: [(&[&str], &str, bool); 10] = [
+    (&["acp"], "acp", cfg!(feature = "acp")),
     (&["conversations", "import"], "imports", cfg!(feature = "imports")),
     (&["context", "replay"], "lab", cfg!(feature = "lab")),
     (&["man"], "man", cfg!(feature = "man")),
@@ -197,6 +200,8 @@ impl Cli {
             Some(CliCommand::Context(args)) => commands::context::run(args.command),
             #[cfg(feature = "proxy")]
             Some(CliCommand::Proxy(args)) => commands::proxy::run(&args),
+            #[cfg(feature = "acp")]
+            Some(CliCommand::Acp(args)) => commands::acp::run(args),
             #[cfg(feature = "serve")]
             Some(CliCommand::Serve(args)) => commands::serve::run(&args),
             Some(CliCommand::Rules(args)) => commands::catalogue::run(KnowledgeKind::Rules, args.command),
@@ -304,6 +309,12 @@ pub(crate) enum CliCommand {
     /// <https://github.com/haft-agent/haft/blob/main/docs/inspector.md>.
     #[cfg(feature = "serve")]
     Serve(ServeArgs),
+    /// Serve editors over the Agent Client Protocol, on standard input and output.
+    ///
+    /// The editor starts it. Settings for Zed, JetBrains, Neovim, Emacs and VS Code:
+    /// <https://github.com/haft-agent/haft/blob/main/docs/editors.md>.
+    #[cfg(feature = "acp")]
+    Acp(AcpArgs),
     /// Manage rules the model follows.
     ///
     /// Rules lie in `.haft/rules` of the project and in your own `rules` folder, as Markdown. The front matter says when a rule is

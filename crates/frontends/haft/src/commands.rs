@@ -1,5 +1,7 @@
 //! What each command does, one module each.
 
+#[cfg(feature = "acp")]
+pub(crate) mod acp;
 pub(crate) mod catalogue;
 pub(crate) mod changes;
 pub(crate) mod chat;

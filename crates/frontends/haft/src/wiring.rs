@@ -31,7 +31,8 @@ use haft_changes::{FileChanges, GitWorktrees};
 use haft_engine::{Callback, Session};
 use haft_model::{Declared, ProviderConfig, Secret};
 use haft_store::Store;
-use haft_tool::{Tool, Workspace};
+use haft_tool::{EditorBuffers, Plugin, Tool, Workspace};
+use haft_tools::Readers;
 use haft_tui::TuiConfig;
 
 use language::LanguageChoice;
@@ -147,7 +148,7 @@ fn extensions_with(client: ClientParts) -> Vec<Arc<dyn Extension>> {
         Arc::new(AbsentExtension::new("web", "web", "web")),
         #[cfg(feature = "postgres")]
         Arc::new(postgres::PostgresExtension),
-        Arc::new(ClientExtension(client.callbacks)),
+        Arc::new(ClientExtension { callbacks: client.callbacks, plugins: client.plugins, buffers: client.buffers }),
     ]
 }
 
@@ -230,17 +231,30 @@ pub(crate) fn open_store(places: &Places, config: &Config) -> Result<Arc<dyn Sto
 pub(crate) struct ClientParts {
     /// Called at the points of the run.
     pub(crate) callbacks: Vec<Arc<dyn Callback>>,
+    /// Who looks over the shoulder of calls.
+    pub(crate) plugins: Vec<Arc<dyn Plugin>>,
+    /// What its user has open and not saved.
+    pub(crate) buffers: Option<Arc<dyn EditorBuffers>>,
     /// MCP servers for this session alone.
     #[cfg(feature = "mcp")]
     pub(crate) servers: mcp::GivenServers,
 }
 
-/// Gives a session the callbacks of its client.
-struct ClientExtension(Vec<Arc<dyn Callback>>);
+/// Gives a session what its client has of its own.
+struct ClientExtension {
+    callbacks: Vec<Arc<dyn Callback>>,
+    plugins: Vec<Arc<dyn Plugin>>,
+    buffers: Option<Arc<dyn EditorBuffers>>,
+}
 
 impl Extension for ClientExtension {
     fn contribute(&self, _: &ExtensionContext<'_>) -> Contribution {
-        Contribution { callbacks: self.0.clone(), ..Contribution::default() }
+        Contribution {
+            callbacks: self.callbacks.clone(),
+            plugins: self.plugins.clone(),
+            readers: Readers { buffers: self.buffers.clone(), ..Readers::default() },
+            ..Contribution::default()
+        }
     }
 }
 

@@ -175,6 +175,7 @@ impl Session {
             transcript: Arc::clone(&self.prompt.knowledge().transcript) as _,
             tokens: Arc::new(ModelTokens::new(Arc::clone(&self.services.counter), &self.config.model)),
             documents: self.services.running.readers().documents.clone(),
+            buffers: self.services.running.readers().buffers.clone(),
         }
     }
 

@@ -105,7 +105,7 @@ fn read(scope: &FileScope, parameters: &ReadFileParameters) -> CallResult {
         let (page, total) = stream::page(file, &name, range, scope)?;
         return Ok(show(&name, &page, total, mtime_ns(&metadata))?.into());
     }
-    let loaded = disk::load_open(file, &metadata, &name)?;
+    let loaded = scope.as_open(&path, disk::load_open(file, &metadata, &name)?);
     if let Some(format) = documents::format_of(scope, &path, &loaded.bytes) {
         let document = DocumentFile { path: &path, name: &name, bytes: &loaded.bytes, format };
         return document::read(scope, &document, range, loaded.state.mtime_ns);

@@ -196,10 +196,10 @@ async fn client_parts(args: &RunArgs, request: &Value, control: &Arc<StreamContr
         let mut servers = super::run::given_servers(args)?;
         servers.link = Some(Arc::new(ClientServers(Arc::clone(control))));
         servers.ask().await;
-        Ok(ClientParts { callbacks, servers })
+        Ok(ClientParts { callbacks, servers, ..ClientParts::default() })
     }
     #[cfg(not(feature = "mcp"))]
-    Ok(ClientParts { callbacks })
+    Ok(ClientParts { callbacks, ..ClientParts::default() })
 }
 
 /// Goes over to the model the client wants from now on. One that cannot be used is said, and the one before goes on.

@@ -21,6 +21,7 @@ pub(crate) fn readers(supervisor: &Arc<Supervisor>) -> Readers {
     #[cfg(not(feature = "documents"))]
     let _ = supervisor;
     Readers {
+        buffers: None,
         #[cfg(feature = "documents")]
         documents: Some(Arc::new(haft_documents::FormatReaders::new(Arc::clone(supervisor)))),
         #[cfg(not(feature = "documents"))]

@@ -1,0 +1,191 @@
+//! The binary as protocols see it: sessions are opened here with the configuration of this user.
+
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use async_trait::async_trait;
+use haft_acp::{Host, HostError, ListedConversation, OfferedCommand, OpenRequest, WrittenPrompt};
+use haft_agent::config::Config;
+use haft_agent::{Places, Project, RandomIds, RunPlan, Session, SetupError, knowledge};
+use haft_engine::{Leftovers, OpenError, Roles};
+use haft_store::ConversationScope;
+use haft_types::{ConversationId, Decision, IdSource as _, PermissionMode};
+
+use crate::commands::inline::InlineCommands;
+use crate::commands::interactive::is_cut_off;
+use crate::commands::options::Common;
+use crate::commands::{configuration, init, models, permissions, run, slash};
+use crate::wiring::{self, ClientParts, PromptSources};
+
+/// The configuration of this user, for sessions that somebody else drives.
+pub(crate) struct DrivenHost {
+    places: Places,
+    common: Common,
+    config: RwLock<Arc<Config>>,
+    model: Option<String>,
+    mode: Option<PermissionMode>,
+}
+
+impl DrivenHost {
+    /// The configuration as it is now, with the model and the mode that the command line names.
+    pub(crate) fn new(common: Common, model: Option<String>, mode: Option<PermissionMode>) -> anyhow::Result<Self> {
+        let (places, loaded) = configuration(&common)?;
+        Ok(Self { places, common, config: RwLock::new(Arc::new(loaded.config)), model, mode })
+    }
+
+    fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn plan(&self, request: &OpenRequest) -> Result<RunPlan, HostError> {
+        let config = self.config();
+        let project = self.project(&request.cwd)?;
+        let model = request.model.clone().map_or_else(|| self.model(), Ok)?;
+        let roles = &config.roles;
+        let roles = Roles {
+            main: roles.read_main().map_err(failed)?,
+            system_prompt: roles.read_system_prompt().map_err(failed)?,
+            ..Roles::default()
+        };
+        Ok(RunPlan {
+            roles,
+            mode: request.mode.unwrap_or_else(|| self.mode()),
+            added_folders: request.added_folders.clone(),
+            approver: request.approver.clone(),
+            leftovers: Leftovers::Keep,
+            ..RunPlan::of_config(&config, model, project, request.which.clone())
+        })
+    }
+
+    fn project(&self, cwd: &Path) -> Result<Project, HostError> {
+        wiring::project(Some(cwd)).map_err(failed)
+    }
+
+    async fn filled(&self, prompt: WrittenPrompt<'_>) -> anyhow::Result<String> {
+        let (config, project) = (self.config(), wiring::project(Some(prompt.cwd))?);
+        let sources = PromptSources::open(&self.places, &config, &project)?;
+        let (ground, _) = knowledge(&self.places, &project)?;
+        let text = if sources.are_called(&prompt.text) {
+            sources.expand(&prompt.text).await?
+        } else if let Some(wishes) = init::called(&prompt.text, &ground) {
+            init::prompt(&config, self.model.as_deref(), &project, wishes).text
+        } else {
+            let inline = InlineCommands {
+                places: &self.places,
+                config: &config,
+                project: &project,
+                mode: prompt.mode,
+                approver: prompt.approver,
+                ui: None,
+                cancel: prompt.cancel,
+            };
+            inline.fill(slash::expand_and_tell(prompt.text, &ground)?.0).await?
+        };
+        let text = sources.attach(text).await;
+        sources.close().await;
+        text
+    }
+}
+
+#[async_trait(?Send)]
+impl Host for DrivenHost {
+    fn version(&self) -> &str {
+        env!("CARGO_PKG_VERSION")
+    }
+
+    fn reload(&self) -> Result<(), HostError> {
+        let (_, loaded) = configuration(&self.common).map_err(|error| HostError::Failed(format!("{error:#}")))?;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(loaded.config);
+        Ok(())
+    }
+
+    fn model(&self) -> Result<String, HostError> {
+        let model = self.model.clone().or_else(|| haft_agent::configured_model(&self.config()));
+        model.ok_or_else(|| HostError::NoModel(text!("run-no-model").to_owned()))
+    }
+
+    fn mode(&self) -> PermissionMode {
+        self.mode.unwrap_or_else(|| self.config().permissions.mode)
+    }
+
+    fn models(&self) -> Vec<String> {
+        let usable = models::usable(&self.config()).unwrap_or_default();
+        usable.into_iter().map(|spec| spec.full_name()).collect()
+    }
+
+    fn fresh_id(&self) -> ConversationId {
+        ConversationId::from(RandomIds.uuid())
+    }
+
+    async fn open(&self, request: OpenRequest) -> Result<Session, HostError> {
+        let plan = self.plan(&request)?;
+        let client = ClientParts {
+            callbacks: request.callbacks,
+            plugins: request.plugins,
+            buffers: request.buffers,
+            #[cfg(feature = "mcp")]
+            servers: wiring::mcp::GivenServers { declared: request.servers, ..Default::default() },
+        };
+        let opened = wiring::open_driven_session(&self.places, self.config().as_ref().clone(), plan, client).await;
+        opened.map_err(|error| match error {
+            SetupError::Open(OpenError::Unknown(_)) => HostError::NotFound(error.to_string()),
+            other => HostError::Failed(format!("{:#}", run::usage_errors(other))),
+        })
+    }
+
+    async fn list(&self, cwd: Option<&Path>) -> Result<Vec<ListedConversation>, HostError> {
+        let namespace = cwd.map(|cwd| self.project(cwd)).transpose()?.map(|project| project.namespace());
+        let scope = namespace.as_deref().map_or(ConversationScope::Everywhere, ConversationScope::Namespace);
+        let store = wiring::open_store(&self.places, &self.config()).map_err(failed)?;
+        let mut listed = store.list(scope).await.map_err(failed)?;
+        listed.sort_by_key(|one| std::cmp::Reverse(one.updated_at));
+        let row = |one: haft_store::ConversationRow| ListedConversation {
+            id: one.id,
+            folder: one.namespace.into(),
+            name: one.name,
+            updated_at: one.updated_at,
+            messages: one.messages,
+        };
+        Ok(listed.into_iter().map(row).collect())
+    }
+
+    fn commands(&self, cwd: &Path) -> Vec<OfferedCommand> {
+        let Ok(project) = self.project(cwd) else { return Vec::new() };
+        let Ok((ground, _)) = knowledge(&self.places, &project) else { return Vec::new() };
+        // Problems with a file are reported when it is called, and by `haft commands list`.
+        let own = haft_project::commands::load(&ground, &mut Vec::new());
+        let of_servers = PromptSources::open(&self.places, &self.config(), &project)
+            .map(|sources| sources.prompts())
+            .unwrap_or_default();
+        let init = own
+            .get(init::NAME)
+            .is_none()
+            .then(|| OfferedCommand { name: init::NAME.to_owned(), description: text!("init-help").to_owned() });
+        let own = own.items.into_iter().map(|one| OfferedCommand { name: one.name, description: one.description });
+        let of_servers =
+            of_servers.into_iter().map(|one| OfferedCommand { name: one.name, description: one.description });
+        own.chain(init).chain(of_servers).collect()
+    }
+
+    async fn in_full(&self, prompt: WrittenPrompt<'_>) -> Result<String, HostError> {
+        let (called, mentions) = (prompt.text.starts_with('/'), prompt.text.contains('@'));
+        if !called && !mentions {
+            return Ok(prompt.text);
+        }
+        self.filled(prompt).await.map_err(|error| HostError::Failed(format!("{error:#}")))
+    }
+
+    fn is_cut_off(&self, session: &Session) -> bool {
+        is_cut_off(session.history())
+    }
+
+    fn remember(&self, rules: &[String]) -> Result<(), String> {
+        permissions::add(&self.places.config_file(), Decision::Allow, rules)
+            .map(drop)
+            .map_err(|error| error.to_string())
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> HostError {
+    HostError::Failed(error.to_string())
+}
