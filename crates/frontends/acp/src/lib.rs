@@ -3,8 +3,10 @@
 //! The binary is behind [`Host`]: it opens sessions and knows what can be chosen.
 
 mod host;
+mod mcp_server;
 
 pub use host::{Host, HostError, ListedConversation, OfferedCommand, OpenRequest, WrittenPrompt};
+pub use mcp_server::{HttpAccess, TaskServer};
 
 /// Speaks the Agent Client Protocol with whoever is behind these streams, until the input ends.
 pub async fn serve(
