@@ -112,6 +112,9 @@ pub trait Host: Send + Sync {
     /// The version of haft.
     fn version(&self) -> &str;
 
+    /// Reads the configuration again, for sessions that are yet to be opened.
+    fn reload(&self) -> Result<(), HostError>;
+
     /// The model that is configured, as `provider/model`.
     fn model(&self) -> Result<String, HostError>;
 
@@ -138,6 +141,9 @@ pub trait Host: Send + Sync {
 
     /// The prompt with what it calls put in its place: a command, a prompt of a server, resources.
     async fn in_full(&self, prompt: WrittenPrompt<'_>) -> Result<String, HostError>;
+
+    /// Whether the last turn of a session was cut off before its end.
+    fn is_cut_off(&self, session: &Session) -> bool;
 
     /// Writes rules that allow where the user can read them.
     fn remember(&self, rules: &[String]) -> Result<(), String>;

@@ -1,18 +1,23 @@
 //! haft for other programs: an agent for editors over the Agent Client Protocol, and a server of tasks for other agents over MCP.
 //!
-//! The binary is behind [`Host`]: it opens sessions and knows what can be chosen.
+//! The binary is behind [`Host`]: it opens sessions and knows what can be chosen. [`serve`] speaks the protocol: what an editor
+//! sends is put in order by one dispatcher (`dispatch.rs`), which owns the sessions (`live.rs`); what happens in a session is worded as the protocol
+//! has it (`updates.rs`, `calls.rs`), and what a session asks goes to the editor (`approver.rs`, `editor.rs`).
 
+mod approver;
+mod calls;
+mod diffs;
+mod dispatch;
+mod editor;
 mod host;
+mod lines;
+mod live;
 mod mcp_server;
+mod options;
+mod prompt;
+mod replay;
+mod updates;
 
+pub use dispatch::serve;
 pub use host::{Host, HostError, ListedConversation, OfferedCommand, OpenRequest, WrittenPrompt};
 pub use mcp_server::{HttpAccess, TaskServer};
-
-/// Speaks the Agent Client Protocol with whoever is behind these streams, until the input ends.
-pub async fn serve(
-    _host: std::sync::Arc<dyn Host>,
-    _input: impl tokio::io::AsyncRead + Send + Unpin + 'static,
-    _output: impl tokio::io::AsyncWrite + Send + Unpin + 'static,
-) -> std::io::Result<()> {
-    Ok(())
-}

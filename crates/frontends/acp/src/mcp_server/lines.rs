@@ -7,24 +7,23 @@ use std::future::Future;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use rmcp::model::{ClientNotification, ClientRequest, GetMeta as _, JsonRpcMessage, ProtocolVersion, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio_util::sync::CancellationToken;
 
-/// The longest line.
-const LONGEST: usize = 16 << 20;
+use crate::lines::incoming;
+
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
 
 /// Lines of text in both directions.
-pub(super) struct LineTransport<R, W> {
-    input: BufReader<R>,
-    line: Vec<u8>,
-    /// Whether the rest of a line that is too long is being passed over.
-    too_long: bool,
+pub(super) struct LineTransport<W> {
+    input: BoxStream<'static, io::Result<String>>,
     output: Arc<tokio::sync::Mutex<W>>,
     under_way: Arc<Mutex<HashSet<RequestId>>>,
     /// Whether a request has opened the exchange: before that, nothing else means anything.
@@ -40,12 +39,10 @@ struct BadLine {
     message: String,
 }
 
-impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> LineTransport<R, W> {
-    pub(super) fn new(input: R, output: W, gone: CancellationToken) -> Self {
+impl<W: AsyncWrite + Send + Unpin + 'static> LineTransport<W> {
+    pub(super) fn new(input: impl AsyncRead + Send + Unpin + 'static, output: W, gone: CancellationToken) -> Self {
         Self {
-            input: BufReader::new(input),
-            line: Vec::new(),
-            too_long: false,
+            input: incoming(input).boxed(),
             output: Arc::new(tokio::sync::Mutex::new(output)),
             under_way: Arc::default(),
             opened: false,
@@ -53,38 +50,13 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> LineTr
         }
     }
 
-    /// The next line without its end, or that it was too long; nothing when the input is over. It can be dropped at any moment
-    /// and asked again.
-    async fn next_line(&mut self) -> Option<Result<Vec<u8>, BadLine>> {
-        loop {
-            let available = self.input.fill_buf().await.ok().filter(|bytes| !bytes.is_empty())?;
-            let end = available.iter().position(|byte| *byte == b'\n');
-            let taken = end.map_or(available.len(), |at| at + 1);
-            if !self.too_long && self.line.len() + taken <= LONGEST {
-                self.line.extend_from_slice(&available[..taken]);
-            } else {
-                self.too_long = true;
-                self.line = Vec::new();
-            }
-            self.input.consume(taken);
-            if end.is_some() {
-                let line = std::mem::take(&mut self.line);
-                if std::mem::take(&mut self.too_long) {
-                    let message = format!("the line is longer than {LONGEST} bytes");
-                    return Some(Err(BadLine { id: Value::Null, code: INVALID_REQUEST, message }));
-                }
-                return Some(Ok(line));
-            }
-        }
-    }
-
     /// The message of a line; nothing where it is to be passed over.
-    fn read(&mut self, line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, BadLine> {
-        if line.trim_ascii().is_empty() {
+    fn read(&mut self, line: &str) -> Result<Option<RxJsonRpcMessage<RoleServer>>, BadLine> {
+        if line.trim().is_empty() {
             return Ok(None);
         }
         let bad = |id: Value, code: i32, message: String| BadLine { id, code, message };
-        let value: Value = serde_json::from_slice(line)
+        let value: Value = serde_json::from_str(line)
             .map_err(|error| bad(Value::Null, PARSE_ERROR, format!("the line is not JSON: {error}")))?;
         let Value::Object(object) = &value else {
             let message = "a message is one JSON object; batches are not supported";
@@ -152,11 +124,7 @@ async fn write<W: AsyncWrite + Unpin>(output: &tokio::sync::Mutex<W>, mut line: 
     output.flush().await
 }
 
-impl<R, W> Transport<RoleServer> for LineTransport<R, W>
-where
-    R: AsyncRead + Send + Unpin,
-    W: AsyncWrite + Send + Unpin + 'static,
-{
+impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for LineTransport<W> {
     type Error = io::Error;
 
     fn send(
@@ -177,11 +145,11 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            let Some(line) = self.next_line().await else {
+            let Some(Ok(line)) = self.input.next().await else {
                 self.gone.cancel();
                 return None;
             };
-            match line.and_then(|line| self.read(&line)) {
+            match self.read(&line) {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {}
                 Err(BadLine { id, code, message }) => {

@@ -9,6 +9,7 @@ use haft_types::PermissionMode;
 
 pub(crate) use host::DrivenHost;
 
+use crate::commands::interactive;
 use crate::commands::options::Common;
 use crate::exit::ProcessExit;
 use crate::wiring;
@@ -23,13 +24,19 @@ pub(crate) struct AcpArgs {
     #[arg(long, value_name = "MODE")]
     pub(crate) permission_mode: Option<PermissionMode>,
 
+    /// Choose a provider and a model at the terminal, and end.
+    #[arg(long)]
+    pub(crate) setup: bool,
+
     #[command(flatten)]
     pub(crate) common: Common,
 }
 
 pub(crate) fn run(args: AcpArgs) -> anyhow::Result<ProcessExit> {
-    let (places, loaded) = super::configuration(&args.common)?;
-    let host = DrivenHost { places, config: loaded.config, model: args.model, mode: args.permission_mode };
+    if args.setup {
+        return interactive::set_up(&args.common);
+    }
+    let host = DrivenHost::new(args.common, args.model, args.permission_mode)?;
     wiring::runtime()?.block_on(haft_acp::serve(Arc::new(host), tokio::io::stdin(), tokio::io::stdout()))?;
     Ok(ProcessExit::Completed)
 }

@@ -24,6 +24,7 @@ use haft_text::Masker;
 use haft_tui::{Ended, HostActions, ListRequest, Operation, Palette, Setup, UiHandle, UiMessage};
 use haft_types::{Decision, Image, PermissionMode};
 use history::History;
+pub(crate) use lists::is_cut_off;
 use setup::SetupOutcome;
 use side_actions::SideActions;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -32,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 use super::permissions;
 use super::run::{images, lower, take_role, usage_errors};
 use crate::commands::demo::DemoArgs;
-use crate::commands::options::{RunArgs, at_a_terminal};
+use crate::commands::options::{Common, RunArgs, at_a_terminal};
 use crate::commands::{init, side_editor};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output;
@@ -119,6 +120,20 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
             Ok(Ok(Ended::Panicked)) | Err(_) => Ok(ProcessExit::Failed),
         }
     })
+}
+
+/// The set-up alone, as the first start has it.
+#[cfg(feature = "acp")]
+pub(crate) fn set_up(common: &Common) -> anyhow::Result<ProcessExit> {
+    if !at_a_terminal() {
+        return Err(usage_error(text!("interactive-no-terminal")));
+    }
+    let (places, loaded) = super::configuration(common)?;
+    match setup::run(&places, &loaded.config)? {
+        SetupOutcome::Model => Ok(ProcessExit::Completed),
+        SetupOutcome::Demo => super::demo::run(&DemoArgs::default()),
+        SetupOutcome::Left => Ok(ProcessExit::Failed),
+    }
 }
 
 /// The same flags for a conversation that is chosen at the terminal, or is new.
@@ -335,7 +350,7 @@ impl TuiSession<'_> {
         let text = text!("interactive-resumed", name = conversation.name, count = history.len());
         self.ui.tell(UiMessage::Opened { text });
         self.ui.tell(UiMessage::Earlier(lists::last_rounds(history)));
-        if lists::is_cut_off(history) {
+        if is_cut_off(history) {
             self.tell(text!("interactive-cut-off"));
         }
     }

@@ -1,6 +1,7 @@
 //! The binary as protocols see it: sessions are opened here with the configuration of this user.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use haft_acp::{Host, HostError, ListedConversation, OfferedCommand, OpenRequest, WrittenPrompt};
@@ -11,24 +12,36 @@ use haft_store::ConversationScope;
 use haft_types::{ConversationId, Decision, IdSource as _, Message, PermissionMode};
 
 use crate::commands::inline::InlineCommands;
-use crate::commands::{init, models, permissions, slash};
+use crate::commands::interactive::is_cut_off;
+use crate::commands::options::Common;
+use crate::commands::{configuration, init, models, permissions, run, slash};
 use crate::wiring::{self, ClientParts, PromptSources};
 
 /// The configuration of this user, for sessions that somebody else drives.
 pub(crate) struct DrivenHost {
-    pub(crate) places: Places,
-    pub(crate) config: Config,
-    /// The model that the command line names.
-    pub(crate) model: Option<String>,
-    /// The mode that the command line names.
-    pub(crate) mode: Option<PermissionMode>,
+    places: Places,
+    common: Common,
+    config: RwLock<Arc<Config>>,
+    model: Option<String>,
+    mode: Option<PermissionMode>,
 }
 
 impl DrivenHost {
+    /// The configuration as it is now, with the model and the mode that the command line names.
+    pub(crate) fn new(common: Common, model: Option<String>, mode: Option<PermissionMode>) -> anyhow::Result<Self> {
+        let (places, loaded) = configuration(&common)?;
+        Ok(Self { places, common, config: RwLock::new(Arc::new(loaded.config)), model, mode })
+    }
+
+    fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn plan(&self, request: &OpenRequest) -> Result<RunPlan, HostError> {
+        let config = self.config();
         let project = self.project(&request.cwd)?;
         let model = request.model.clone().map_or_else(|| self.model(), Ok)?;
-        let roles = &self.config.roles;
+        let roles = &config.roles;
         let roles = Roles {
             main: roles.read_main().map_err(failed)?,
             system_prompt: roles.read_system_prompt().map_err(failed)?,
@@ -41,7 +54,7 @@ impl DrivenHost {
             approver: request.approver.clone(),
             leftovers: Leftovers::Keep,
             limits: request.limits,
-            ..RunPlan::of_config(&self.config, model, project, request.which.clone())
+            ..RunPlan::of_config(&config, model, project, request.which.clone())
         })
     }
 
@@ -50,17 +63,17 @@ impl DrivenHost {
     }
 
     async fn filled(&self, prompt: WrittenPrompt<'_>) -> anyhow::Result<String> {
-        let project = wiring::project(Some(prompt.cwd))?;
-        let sources = PromptSources::open(&self.places, &self.config, &project)?;
+        let (config, project) = (self.config(), wiring::project(Some(prompt.cwd))?);
+        let sources = PromptSources::open(&self.places, &config, &project)?;
         let (ground, _) = knowledge(&self.places, &project)?;
         let text = if sources.are_called(&prompt.text) {
             sources.expand(&prompt.text).await?
         } else if let Some(wishes) = init::called(&prompt.text, &ground) {
-            init::prompt(&self.config, self.model.as_deref(), &project, wishes).text
+            init::prompt(&config, self.model.as_deref(), &project, wishes).text
         } else {
             let inline = InlineCommands {
                 places: &self.places,
-                config: &self.config,
+                config: &config,
                 project: &project,
                 mode: prompt.mode,
                 approver: prompt.approver,
@@ -81,17 +94,23 @@ impl Host for DrivenHost {
         env!("CARGO_PKG_VERSION")
     }
 
+    fn reload(&self) -> Result<(), HostError> {
+        let (_, loaded) = configuration(&self.common).map_err(|error| HostError::Failed(format!("{error:#}")))?;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(loaded.config);
+        Ok(())
+    }
+
     fn model(&self) -> Result<String, HostError> {
-        let model = self.model.clone().or_else(|| haft_agent::configured_model(&self.config));
+        let model = self.model.clone().or_else(|| haft_agent::configured_model(&self.config()));
         model.ok_or_else(|| HostError::NoModel(text!("run-no-model").to_owned()))
     }
 
     fn mode(&self) -> PermissionMode {
-        self.mode.unwrap_or(self.config.permissions.mode)
+        self.mode.unwrap_or_else(|| self.config().permissions.mode)
     }
 
     fn models(&self) -> Vec<String> {
-        let usable = models::usable(&self.config).unwrap_or_default();
+        let usable = models::usable(&self.config()).unwrap_or_default();
         usable.into_iter().map(|spec| spec.full_name()).collect()
     }
 
@@ -108,17 +127,17 @@ impl Host for DrivenHost {
             #[cfg(feature = "mcp")]
             servers: wiring::mcp::GivenServers { declared: request.servers, ..Default::default() },
         };
-        let opened = wiring::open_driven_session(&self.places, self.config.clone(), plan, client).await;
+        let opened = wiring::open_driven_session(&self.places, self.config().as_ref().clone(), plan, client).await;
         opened.map_err(|error| match error {
             SetupError::Open(OpenError::Unknown(_)) => HostError::NotFound(error.to_string()),
-            other => HostError::Failed(format!("{:#}", super::super::run::usage_errors(other))),
+            other => HostError::Failed(format!("{:#}", run::usage_errors(other))),
         })
     }
 
     async fn list(&self, cwd: Option<&Path>) -> Result<Vec<ListedConversation>, HostError> {
         let namespace = cwd.map(|cwd| self.project(cwd)).transpose()?.map(|project| project.namespace());
         let scope = namespace.as_deref().map_or(ConversationScope::Everywhere, ConversationScope::Namespace);
-        let store = wiring::open_store(&self.places, &self.config).map_err(failed)?;
+        let store = wiring::open_store(&self.places, &self.config()).map_err(failed)?;
         let mut listed = store.list(scope).await.map_err(failed)?;
         listed.sort_by_key(|one| std::cmp::Reverse(one.updated_at));
         let row = |one: haft_store::ConversationRow| ListedConversation {
@@ -132,7 +151,7 @@ impl Host for DrivenHost {
     }
 
     async fn stored(&self, id: &ConversationId) -> Result<(PathBuf, Vec<Message>), HostError> {
-        let store = wiring::open_store(&self.places, &self.config).map_err(failed)?;
+        let store = wiring::open_store(&self.places, &self.config()).map_err(failed)?;
         let listed = store.list(ConversationScope::Everywhere).await.map_err(failed)?;
         let row = listed.into_iter().find(|one| one.id == *id);
         let row = row.ok_or_else(|| HostError::NotFound(OpenError::Unknown(id.as_str().to_owned()).to_string()))?;
@@ -144,7 +163,7 @@ impl Host for DrivenHost {
         let Ok((ground, _)) = knowledge(&self.places, &project) else { return Vec::new() };
         // Problems with a file are reported when it is called, and by `haft commands list`.
         let own = haft_project::commands::load(&ground, &mut Vec::new());
-        let of_servers = PromptSources::open(&self.places, &self.config, &project)
+        let of_servers = PromptSources::open(&self.places, &self.config(), &project)
             .map(|sources| sources.prompts())
             .unwrap_or_default();
         let init = own
@@ -163,6 +182,10 @@ impl Host for DrivenHost {
             return Ok(prompt.text);
         }
         self.filled(prompt).await.map_err(|error| HostError::Failed(format!("{error:#}")))
+    }
+
+    fn is_cut_off(&self, session: &Session) -> bool {
+        is_cut_off(session.history())
     }
 
     fn remember(&self, rules: &[String]) -> Result<(), String> {

@@ -224,7 +224,7 @@ pub(super) fn last_rounds(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
 }
 
 /// Whether the last turn was cut off before its end.
-pub(super) fn is_cut_off(history: &[Arc<Entry>]) -> bool {
+pub(crate) fn is_cut_off(history: &[Arc<Entry>]) -> bool {
     let Some(reply) = history.iter().rposition(|entry| entry.message.role == Role::Assistant) else {
         return !history.is_empty();
     };

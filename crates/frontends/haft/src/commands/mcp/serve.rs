@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::commands::acp::DrivenHost;
 use crate::commands::options::Common;
-use crate::commands::{configuration, run};
+use crate::commands::run;
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
@@ -47,8 +47,7 @@ pub(super) fn run(args: McpServeArgs) -> anyhow::Result<ProcessExit> {
         return Err(usage_error(text!("mcp-serve-yolo")));
     }
     let cwd = wiring::project(args.cwd.as_deref())?.cwd;
-    let (places, loaded) = configuration(&args.common)?;
-    let host = DrivenHost { places, config: loaded.config, model: args.model, mode: args.permission_mode };
+    let host = DrivenHost::new(args.common, args.model, args.permission_mode)?;
     let server = TaskServer { host: Arc::new(host), cwd };
     wiring::runtime()?.block_on(async {
         let stop = CancellationToken::new();
@@ -70,7 +69,7 @@ async fn listen(address: SocketAddr) -> anyhow::Result<HttpAccess> {
     }
     let listener = tokio::net::TcpListener::bind(address).await;
     let listener = listener.map_err(|error| usage_error(text!("mcp-serve-cannot-listen", address, error)))?;
-    let given = wiring::environment().var(TOKEN).filter(|token| !token.is_empty());
+    let given = wiring::environment().word(TOKEN);
     let token = given.clone().unwrap_or_else(|| format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()));
     if given.is_none() {
         output::tell(&text!("mcp-serve-token", token = token.as_str()));

@@ -1,0 +1,62 @@
+//! Asks the editor's user, and remembers the rules they want.
+
+use std::sync::Arc;
+
+use agent_client_protocol::v1::schema::{
+    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest, SessionUpdate,
+    ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+};
+use async_trait::async_trait;
+use haft_agent::{Approval, ApprovalReply, Approver};
+
+use crate::host::Host;
+use crate::updates::{SharedCalls, UpdateSender};
+
+const ONCE: &str = "allow-once";
+const ALWAYS: &str = "allow-always";
+const NO: &str = "reject-once";
+
+/// Asks through the protocol.
+pub(crate) struct EditorApprover {
+    pub(crate) sender: UpdateSender,
+    pub(crate) calls: SharedCalls,
+    pub(crate) host: Arc<dyn Host>,
+}
+
+#[async_trait]
+impl Approver for EditorApprover {
+    async fn ask(&self, approval: &Approval) -> ApprovalReply {
+        let no = ApprovalReply::No { reason: String::new() };
+        let call = self.calls.lock().asked(approval);
+        let id = call.tool_call_id.clone();
+        let request = RequestPermissionRequest::new(self.sender.session.clone(), call, choices(&approval.remember));
+        let Ok(answer) = self.sender.editor.send_request(request).block_task().await else { return no };
+        let reply = match answer.outcome {
+            RequestPermissionOutcome::Selected(chosen) => match chosen.option_id.0.as_ref() {
+                ONCE => ApprovalReply::Once,
+                ALWAYS if !approval.remember.is_empty() => ApprovalReply::Always,
+                _ => return no,
+            },
+            _ => return no,
+        };
+        let running = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress);
+        self.sender.send(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, running)));
+        reply
+    }
+
+    async fn remember(&self, rules: &[String]) -> Result<(), String> {
+        self.host.remember(rules)
+    }
+}
+
+/// What can be answered. "Always" says which rules it writes, and is there only where a rule would hold.
+fn choices(rules: &[String]) -> Vec<PermissionOption> {
+    let mut choices = vec![PermissionOption::new(ONCE, "Allow once", PermissionOptionKind::AllowOnce)];
+    if !rules.is_empty() {
+        let name =
+            format!("Always allow {}", rules.iter().map(|rule| format!("`{rule}`")).collect::<Vec<_>>().join(", "));
+        choices.push(PermissionOption::new(ALWAYS, name, PermissionOptionKind::AllowAlways));
+    }
+    choices.push(PermissionOption::new(NO, "Reject", PermissionOptionKind::RejectOnce));
+    choices
+}

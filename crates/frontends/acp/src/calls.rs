@@ -1,0 +1,276 @@
+//! The calls of a turn as the protocol shows them: kind, title, places, and what came of them.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use agent_client_protocol::v1::schema::{
+    ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+};
+use haft_agent::{Approval, MAIN};
+use haft_types::ToolStatus;
+use serde_json::Value;
+
+use crate::diffs::{self, FileBefore};
+
+/// How much of what a running call prints is shown.
+const PROGRESS: usize = 16 * 1024;
+/// How long a title may be.
+const TITLE: usize = 200;
+
+/// The tools through which the model speaks with its user: what they say is shown as text, not as calls.
+pub(crate) fn is_speech(tool: &str) -> bool {
+    matches!(
+        tool,
+        "attempt_completion" | "ask_followup_question" | "plan_mode_respond" | "todo_write" | "TodoWrite" | "todo_read"
+    )
+}
+
+/// What kind of thing a tool does.
+pub(crate) fn kind_of(tool: &str) -> ToolKind {
+    match tool {
+        "read_file" | "Read" | "list_files" | "LS" | "extract_to_text" | "count_tokens" | "use_skill" | "recall" => {
+            ToolKind::Read
+        }
+        "write_to_file" | "edit_file" | "replace_in_file" | "multi_edit" | "apply_patch" | "undo_edit" | "Write"
+        | "Edit" | "MultiEdit" => ToolKind::Edit,
+        "search_files" | "glob" | "Grep" | "Glob" | "list_code_definition_names" | "tool_search" | "use_rag_tool" => {
+            ToolKind::Search
+        }
+        "execute_command" | "Bash" | "session_start" | "session_interactive" | "session_stop" | "background_task" => {
+            ToolKind::Execute
+        }
+        "web_fetch" | "web_search" | "WebFetch" | "WebSearch" => ToolKind::Fetch,
+        "run_named_subagents" | "talk_to" | "talk_to_group" => ToolKind::Think,
+        _ => ToolKind::Other,
+    }
+}
+
+/// A call that has begun and not ended.
+#[derive(Debug)]
+struct OpenCall {
+    agent: String,
+    tool: String,
+    arguments: Value,
+    before: Vec<FileBefore>,
+    printed: String,
+}
+
+/// The calls that are under way, by the ids under which the editor knows them.
+#[derive(Debug)]
+pub(crate) struct OpenCalls {
+    cwd: PathBuf,
+    calls: HashMap<String, OpenCall>,
+    /// How many questions were asked for no call that is known.
+    nameless: u32,
+}
+
+impl OpenCalls {
+    pub(crate) fn new(cwd: PathBuf) -> Self {
+        Self { cwd, calls: HashMap::new(), nameless: 0 }
+    }
+
+    /// The model has named a tool.
+    pub(crate) fn begin(&mut self, agent: &str, id: &str, tool: &str) -> ToolCall {
+        let id = shown_id(agent, id);
+        let title = titled(agent, tool, &Value::Null);
+        let (agent, tool) = (agent.to_owned(), tool.to_owned());
+        let kind = kind_of(&tool);
+        let open = OpenCall { agent, tool, arguments: Value::Null, before: Vec::new(), printed: String::new() };
+        self.calls.insert(id.clone(), open);
+        ToolCall::new(id, title).kind(kind).status(ToolCallStatus::Pending)
+    }
+
+    /// Its arguments are whole.
+    pub(crate) fn whole(&mut self, agent: &str, id: &str, arguments: &Value) -> Option<ToolCallUpdate> {
+        let id = shown_id(agent, id);
+        let call = self.calls.get_mut(&id)?;
+        call.arguments.clone_from(arguments);
+        let files = diffs::written(&call.tool, arguments);
+        call.before = files.into_iter().filter_map(|file| FileBefore::at(self.cwd.join(file))).collect();
+        let fields = ToolCallUpdateFields::new()
+            .title(titled(&call.agent, &call.tool, arguments))
+            .status(ToolCallStatus::InProgress)
+            .locations(locations(&call.tool, arguments, &self.cwd))
+            .content(diffs::proposed(&call.tool, arguments, &self.cwd))
+            .raw_input(arguments.clone());
+        Some(ToolCallUpdate::new(id, fields))
+    }
+
+    /// It prints while it runs.
+    pub(crate) fn printed(&mut self, agent: &str, id: &str, text: &str) -> Option<ToolCallUpdate> {
+        let id = shown_id(agent, id);
+        let call = self.calls.get_mut(&id)?;
+        call.printed.push_str(text);
+        if !text.ends_with('\n') {
+            call.printed.push('\n');
+        }
+        let from = call.printed.ceil_char_boundary(call.printed.len().saturating_sub(PROGRESS));
+        call.printed.drain(..from);
+        let fields = ToolCallUpdateFields::new()
+            .status(ToolCallStatus::InProgress)
+            .content(vec![said(&call.tool, &call.printed)]);
+        Some(ToolCallUpdate::new(id, fields))
+    }
+
+    /// It has ended.
+    pub(crate) fn end(&mut self, agent: &str, id: &str, status: ToolStatus, text: &str) -> Option<ToolCallUpdate> {
+        let id = shown_id(agent, id);
+        let call = self.calls.remove(&id)?;
+        let status = match status {
+            ToolStatus::Success | ToolStatus::Partial => ToolCallStatus::Completed,
+            ToolStatus::Error => ToolCallStatus::Failed,
+        };
+        let mut content: Vec<_> = call.before.into_iter().filter_map(FileBefore::since).collect();
+        if content.is_empty() && !text.trim().is_empty() {
+            content.push(said(&call.tool, text));
+        }
+        let fields = ToolCallUpdateFields::new().status(status).content(content).raw_output(Value::from(text));
+        Some(ToolCallUpdate::new(id, fields))
+    }
+
+    /// Those that will never end, because their turn is over.
+    pub(crate) fn abandon(&mut self) -> Vec<ToolCallUpdate> {
+        let failed = |id| ToolCallUpdate::new(id, ToolCallUpdateFields::new().status(ToolCallStatus::Failed));
+        self.calls.drain().map(|(id, _)| failed(id)).collect()
+    }
+
+    /// The call that a question is about, with why it is asked. One that no call is known for gets an id of its own.
+    pub(crate) fn asked(&mut self, approval: &Approval) -> ToolCallUpdate {
+        let same = |call: &OpenCall| call.agent == approval.agent && call.arguments == approval.arguments;
+        let by_arguments = self.calls.iter().find(|(_, call)| same(call));
+        let by_tool = || self.calls.iter().find(|(_, call)| call.agent == approval.agent && call.tool == approval.tool);
+        let id = by_arguments.or_else(by_tool).map(|(id, _)| id.clone()).unwrap_or_else(|| {
+            self.nameless += 1;
+            format!("question-{}", self.nameless)
+        });
+        let (tool, arguments) = (&approval.tool, &approval.arguments);
+        let mut content = diffs::proposed(tool, arguments, &self.cwd);
+        if content.is_empty() {
+            content.push(said(tool, &approval.subject));
+        }
+        content.push(approval.reason.clone().into());
+        let title = titled(&approval.agent, tool, arguments);
+        let title = if approval.leaves_sandbox { format!("{title} (outside the sandbox)") } else { title };
+        let fields = ToolCallUpdateFields::new()
+            .title(title)
+            .kind(kind_of(tool))
+            .status(ToolCallStatus::Pending)
+            .locations(locations(tool, arguments, &self.cwd))
+            .content(content)
+            .raw_input(arguments.clone());
+        ToolCallUpdate::new(id, fields)
+    }
+}
+
+/// A call of a conversation that is shown again.
+pub(crate) fn earlier(id: &str, tool: &str, arguments: &Value, cwd: &Path) -> ToolCall {
+    ToolCall::new(id.to_owned(), titled(MAIN, tool, arguments))
+        .kind(kind_of(tool))
+        .status(ToolCallStatus::Pending)
+        .locations(locations(tool, arguments, cwd))
+        .content(diffs::proposed(tool, arguments, cwd))
+        .raw_input(arguments.clone())
+}
+
+/// What a call says: commands as they print, anything else as it is.
+pub(crate) fn said(tool: &str, text: &str) -> ToolCallContent {
+    let text = text.trim_end();
+    if kind_of(tool) != ToolKind::Execute {
+        return text.to_owned().into();
+    }
+    let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}\n{text}\n{fence}").into()
+}
+
+/// Calls of sub-agents have ids of their own, which may be those of another agent's calls.
+fn shown_id(agent: &str, id: &str) -> String {
+    if agent == MAIN { id.to_owned() } else { format!("{agent}/{id}") }
+}
+
+/// What a call does, in a line.
+fn titled(agent: &str, tool: &str, arguments: &Value) -> String {
+    let text = |key: &str| arguments.get(key).and_then(Value::as_str);
+    let about = match (kind_of(tool), text("command"), text("regex").or_else(|| text("pattern"))) {
+        (ToolKind::Execute, Some(command), _) => format!("`{}`", one_line(command)),
+        (_, _, Some(pattern)) => format!("{tool} \"{}\" in {}", one_line(pattern), text("path").unwrap_or(".")),
+        _ => {
+            let files = diffs::written(tool, arguments);
+            let known = ["path", "file_path", "url", "query", "name", "target"];
+            let named = known.iter().find_map(|key| text(key)).map(str::to_owned);
+            match named.or_else(|| (!files.is_empty()).then(|| files.join(", "))) {
+                Some(about) => format!("{tool} {}", one_line(&about)),
+                None => tool.to_owned(),
+            }
+        }
+    };
+    if agent == MAIN { about } else { format!("{agent}: {about}") }
+}
+
+fn one_line(text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.len() <= TITLE { text } else { format!("{}…", &text[..text.floor_char_boundary(TITLE)]) }
+}
+
+/// The files a call is about.
+fn locations(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCallLocation> {
+    let mut files = diffs::written(tool, arguments);
+    if files.is_empty() && !matches!(kind_of(tool), ToolKind::Execute | ToolKind::Fetch) {
+        let path = arguments.get("path").or_else(|| arguments.get("file_path")).and_then(Value::as_str);
+        files.extend(path.map(str::to_owned));
+    }
+    let line = arguments.get("start_line").and_then(Value::as_u64).and_then(|line| u32::try_from(line).ok());
+    files.into_iter().map(|file| ToolCallLocation::new(cwd.join(file)).line(line)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn titles_say_what_a_call_does() {
+        for (agent, tool, arguments, title) in [
+            (MAIN, "execute_command", json!({"command": "cargo\n  test"}), "`cargo test`"),
+            (MAIN, "search_files", json!({"regex": "fn ", "path": "src"}), "search_files \"fn \" in src"),
+            (MAIN, "multi_edit", json!({"edits": [{"path": "a"}, {"path": "b"}]}), "multi_edit a, b"),
+            ("scout", "read_file", json!({"path": "a"}), "scout: read_file a"),
+            (MAIN, "mcp__x__y", json!({"n": 1}), "mcp__x__y"),
+        ] {
+            assert_eq!(titled(agent, tool, &arguments), title);
+        }
+    }
+
+    #[test]
+    fn a_question_is_about_the_call_that_waits() {
+        let mut calls = OpenCalls::new("/work".into());
+        let arguments = json!({"command": "make"});
+        for (agent, id) in [(MAIN, "1"), ("scout", "1")] {
+            drop(calls.begin(agent, id, "execute_command"));
+            drop(calls.whole(agent, id, &arguments));
+        }
+        let mut approval = Approval {
+            agent: "scout".into(),
+            tool: "execute_command".into(),
+            arguments,
+            subject: "make".into(),
+            reason: "no rule allows `make`".into(),
+            leaves_sandbox: true,
+            parts: Vec::new(),
+            remember: Vec::new(),
+        };
+        let asked = calls.asked(&approval);
+        assert_eq!(asked.tool_call_id.0.as_ref(), "scout/1");
+        assert_eq!(asked.fields.title.as_deref(), Some("scout: `make` (outside the sandbox)"));
+        approval.agent = "nobody".into();
+        assert_eq!(calls.asked(&approval).tool_call_id.0.as_ref(), "question-1");
+    }
+
+    #[test]
+    fn output_cannot_leave_its_fence() {
+        let ToolCallContent::Content(content) = said("execute_command", "a ``` b") else { panic!() };
+        let agent_client_protocol::v1::schema::ContentBlock::Text(text) = content.content else { panic!() };
+        assert_eq!(text.text, "````\na ``` b\n````");
+    }
+}

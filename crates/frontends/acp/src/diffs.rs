@@ -1,0 +1,141 @@
+//! What a call would change in files, and what it has changed, as the protocol shows it.
+
+use std::path::{Path, PathBuf};
+
+use agent_client_protocol::v1::schema::{Diff, ToolCallContent};
+use serde_json::Value;
+
+/// The largest file that is shown whole, before and after.
+const LARGEST: u64 = 256 * 1024;
+
+/// A file as it was before a call, if it is a text that can be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileBefore {
+    path: PathBuf,
+    /// None where there was no file.
+    text: Option<String>,
+}
+
+/// The files that a call of this tool would write, as its arguments name them.
+pub(crate) fn written(tool: &str, arguments: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    match tool {
+        "write_to_file" | "edit_file" | "replace_in_file" => arguments.get("path").and_then(text).into_iter().collect(),
+        "multi_edit" => {
+            let edits = arguments.get("edits").and_then(Value::as_array).into_iter().flatten();
+            let mut paths: Vec<_> = edits.filter_map(|edit| edit.get("path").and_then(text)).collect();
+            paths.dedup();
+            paths
+        }
+        "apply_patch" => {
+            let patch = arguments.get("patch").or_else(|| arguments.get("input")).and_then(Value::as_str);
+            let kinds = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: "];
+            let named =
+                |line: &str| kinds.iter().find_map(|kind| line.strip_prefix(kind)).map(|path| path.trim().to_owned());
+            patch.unwrap_or_default().lines().filter_map(named).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What a call would change, as far as its arguments alone tell.
+pub(crate) fn proposed(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCallContent> {
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    let path = |value: &Value| text(value, "path").map(|path| cwd.join(path));
+    let diff =
+        |path: PathBuf, old: Option<String>, new: String| ToolCallContent::Diff(Diff::new(path, new).old_text(old));
+    match tool {
+        "write_to_file" => {
+            let Some((path, new)) = path(arguments).zip(text(arguments, "content")) else { return Vec::new() };
+            let old = FileBefore::at(path.clone()).and_then(|before| before.text);
+            vec![diff(path, old, new)]
+        }
+        "edit_file" => {
+            let (old, new) = (text(arguments, "old_text"), text(arguments, "new_text").unwrap_or_default());
+            path(arguments).map(|path| diff(path, old, new)).into_iter().collect()
+        }
+        "replace_in_file" => {
+            let Some((path, blocks)) = path(arguments).zip(text(arguments, "diff")) else { return Vec::new() };
+            blocks_of(&blocks).into_iter().map(|(old, new)| diff(path.clone(), Some(old), new)).collect()
+        }
+        "multi_edit" => {
+            let edits = arguments.get("edits").and_then(Value::as_array).into_iter().flatten();
+            let one = |edit: &Value| {
+                let (old, new) = (text(edit, "old_string"), text(edit, "new_string").unwrap_or_default());
+                path(edit).map(|path| diff(path, old.filter(|old| !old.is_empty()), new))
+            };
+            edits.filter_map(one).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The pairs of texts in SEARCH/REPLACE blocks.
+fn blocks_of(text: &str) -> Vec<(String, String)> {
+    let (mut pairs, mut old, mut new, mut at) = (Vec::new(), String::new(), String::new(), 0);
+    for line in text.split_inclusive('\n') {
+        match (at, line.trim_end()) {
+            (0, mark) if mark.starts_with("<<<<<<<") => at = 1,
+            (1, mark) if mark.starts_with("=======") => at = 2,
+            (2, mark) if mark.starts_with(">>>>>>>") => {
+                pairs.push((std::mem::take(&mut old), std::mem::take(&mut new)));
+                at = 0;
+            }
+            (1, _) => old.push_str(line),
+            (2, _) => new.push_str(line),
+            _ => {}
+        }
+    }
+    pairs
+}
+
+impl FileBefore {
+    /// The file at this path now; none where it is no text, or too large to be shown.
+    pub(crate) fn at(path: PathBuf) -> Option<Self> {
+        match std::fs::metadata(&path) {
+            Ok(found) if found.is_file() && found.len() <= LARGEST => {
+                let text = std::fs::read_to_string(&path).ok()?;
+                Some(Self { path, text: Some(text) })
+            }
+            Ok(_) => None,
+            Err(_) => Some(Self { path, text: None }),
+        }
+    }
+
+    /// What has changed since; none where nothing has, or where it cannot be shown any more.
+    pub(crate) fn since(self) -> Option<ToolCallContent> {
+        let now = Self::at(self.path.clone())?;
+        (now.text != self.text)
+            .then(|| ToolCallContent::Diff(Diff::new(self.path, now.text.unwrap_or_default()).old_text(self.text)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_files_of_a_call_are_named() {
+        let patch =
+            "*** Begin Patch\n*** Update File: a.rs\n*** Move to: b.rs\n@@\n-x\n+y\n*** Add File: c\n+z\n*** End Patch";
+        for (tool, arguments, files) in [
+            ("write_to_file", json!({"path": "a", "content": ""}), vec!["a"]),
+            ("multi_edit", json!({"edits": [{"path": "a"}, {"path": "a"}, {"path": "b"}]}), vec!["a", "b"]),
+            ("apply_patch", json!({"patch": patch}), vec!["a.rs", "b.rs", "c"]),
+            ("read_file", json!({"path": "a"}), vec![]),
+            ("write_to_file", json!([1]), vec![]),
+        ] {
+            assert_eq!(written(tool, &arguments), files, "{tool}");
+        }
+    }
+
+    #[test]
+    fn blocks_become_pairs() {
+        let text =
+            "<<<<<<< SEARCH\none\n=======\nzwei\n>>>>>>> REPLACE\n<<<<<<< SEARCH\nthree\n=======\n>>>>>>> REPLACE\n";
+        assert_eq!(blocks_of(text), [("one\n".into(), "zwei\n".into()), ("three\n".into(), String::new())]);
+        assert_eq!(blocks_of("no block"), []);
+    }
+}

@@ -1,0 +1,121 @@
+//! The editor's own view of files: what is open and not saved is what the model reads, and what it changes is written through.
+//!
+//! Before a call changes a file that is open with changes, the editor saves those: they become a version that undo knows. The file
+//! itself is changed by haft's own layer, and the editor is given what came of it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use agent_client_protocol::Client;
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::v1::schema::{FileSystemCapabilities, ReadTextFileRequest, SessionId, WriteTextFileRequest};
+use async_trait::async_trait;
+use haft_agent::{EditorBuffers, Plugin, ToolContext, ToolOutput};
+use serde_json::Value;
+use tokio::runtime::Handle;
+
+use crate::diffs;
+
+/// How long an editor may take to answer for one file.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The largest file an editor is asked for.
+const LARGEST: u64 = 8 << 20;
+
+/// The editor's files, for one session.
+#[derive(Clone)]
+pub(crate) struct EditorFiles {
+    editor: ConnectionTo<Client>,
+    session: SessionId,
+    offered: FileSystemCapabilities,
+    runtime: Handle,
+}
+
+impl EditorFiles {
+    /// None where the editor offers nothing.
+    pub(crate) fn new(
+        editor: ConnectionTo<Client>,
+        session: SessionId,
+        offered: FileSystemCapabilities,
+    ) -> Option<Self> {
+        let offers = offered.read_text_file || offered.write_text_file;
+        offers.then(|| Self { editor, session, offered, runtime: Handle::current() })
+    }
+
+    /// The text of a file as the editor has it, where that is another than on disk.
+    async fn differing(&self, path: &Path) -> Option<String> {
+        if !self.offered.read_text_file || !std::fs::metadata(path).is_ok_and(|found| found.len() <= LARGEST) {
+            return None;
+        }
+        let request = ReadTextFileRequest::new(self.session.clone(), path);
+        let asked = tokio::time::timeout(PATIENCE, self.editor.send_request(request).block_task()).await;
+        // An editor that cannot say leaves what is on disk.
+        let text = asked.ok()?.ok()?.content;
+        (!holds(path, &text)).then_some(text)
+    }
+
+    async fn write(&self, path: &Path, text: String) -> Result<(), String> {
+        let request = WriteTextFileRequest::new(self.session.clone(), path, text);
+        let asked = tokio::time::timeout(PATIENCE, self.editor.send_request(request).block_task()).await;
+        match asked {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("it did not answer within {} s", PATIENCE.as_secs())),
+        }
+    }
+
+    /// Has the editor save a file that it has changed.
+    async fn save(&self, path: &Path) -> Result<(), String> {
+        let Some(text) = self.differing(path).await else { return Ok(()) };
+        let shown = path.display();
+        if !self.offered.write_text_file {
+            return Err(format!("`{shown}` has changes in the editor that are not saved; ask the user to save it"));
+        }
+        let saved = self.write(path, text.clone()).await;
+        saved.map_err(|why| format!("`{shown}` has changes in the editor, and it could not save them: {why}"))?;
+        if holds(path, &text) {
+            Ok(())
+        } else {
+            Err(format!("`{shown}` has changes in the editor, and it did not save them as they are; read it again"))
+        }
+    }
+}
+
+/// Whether a file holds this text.
+fn holds(path: &Path, text: &str) -> bool {
+    std::fs::read(path).is_ok_and(|bytes| bytes == text.as_bytes())
+}
+
+impl EditorBuffers for EditorFiles {
+    fn unsaved(&self, path: &Path) -> Option<String> {
+        self.runtime.block_on(self.differing(path))
+    }
+}
+
+#[async_trait]
+impl Plugin for EditorFiles {
+    fn name(&self) -> &'static str {
+        "editor"
+    }
+
+    async fn before(&self, tool: &str, context: &ToolContext, arguments: &mut Value) -> Result<(), String> {
+        for file in diffs::written(tool, arguments) {
+            let path: PathBuf = context.workspace.cwd.join(file);
+            self.save(&path).await?;
+        }
+        Ok(())
+    }
+
+    async fn after(&self, _tool: &str, _context: &ToolContext, output: &mut ToolOutput) -> Result<(), String> {
+        if !self.offered.write_text_file {
+            return Ok(());
+        }
+        for change in &output.changes {
+            let small = std::fs::metadata(&change.path).is_ok_and(|found| found.is_file() && found.len() <= LARGEST);
+            if small && let Ok(text) = std::fs::read_to_string(&change.path) {
+                // The file is as it should be; an editor that does not follow reads it again.
+                drop(self.write(&change.path, text).await);
+            }
+        }
+        Ok(())
+    }
+}

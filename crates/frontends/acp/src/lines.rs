@@ -1,0 +1,63 @@
+//! Standard input and output as lines of the protocol.
+//!
+//! Invariant: whatever comes in, the connection goes on: what is no text or too long becomes a line that is no JSON, which is answered
+//! with an error.
+
+use std::io;
+
+use futures::{Sink, Stream, sink, stream};
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+};
+
+/// The longest line that is taken: a prompt with several pictures fits.
+const LONGEST: u64 = 64 << 20;
+
+/// The lines of the input.
+pub(crate) fn incoming(
+    input: impl AsyncRead + Send + Unpin + 'static,
+) -> impl Stream<Item = io::Result<String>> + Send {
+    stream::unfold(BufReader::new(input), async |mut input| {
+        let line = next_line(&mut input).await.transpose()?;
+        Some((line, input))
+    })
+}
+
+/// Writes lines to the output.
+pub(crate) fn outgoing(
+    output: impl AsyncWrite + Send + Unpin + 'static,
+) -> impl Sink<String, Error = io::Error> + Send {
+    sink::unfold(output, async |mut output, mut line: String| {
+        line.push('\n');
+        output.write_all(line.as_bytes()).await?;
+        output.flush().await?;
+        Ok(output)
+    })
+}
+
+async fn next_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    if (&mut *input).take(LONGEST + 1).read_until(b'\n', &mut line).await? == 0 {
+        return Ok(None);
+    }
+    if line.len() as u64 > LONGEST && line.last() != Some(&b'\n') {
+        skip_line(input).await?;
+        return Ok(Some(format!("a line of more than {} MiB", LONGEST >> 20)));
+    }
+    Ok(Some(String::from_utf8(line).unwrap_or_else(|_| "a line that is not UTF-8".to_owned())))
+}
+
+/// Passes over the rest of a line.
+async fn skip_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {
+    loop {
+        let piece = input.fill_buf().await?;
+        let (read, ended) = match piece.iter().position(|byte| *byte == b'\n') {
+            Some(end) => (end + 1, true),
+            None => (piece.len(), piece.is_empty()),
+        };
+        input.consume(read);
+        if ended {
+            return Ok(());
+        }
+    }
+}

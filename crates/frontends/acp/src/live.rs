@@ -1,0 +1,323 @@
+//! One session of an editor: a conversation that is opened with its first prompt, and the turns in it.
+//!
+//! Invariant: one turn at a time, and a turn that was cancelled or failed leaves the session usable.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::{
+    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ConfigOptionUpdate, ContentBlock,
+    CurrentModeUpdate, NoticeSeverity, PromptResponse, SessionConfigOption, SessionInfoUpdate, SessionModeState,
+    SessionUpdate, StopReason, UnstructuredCommandInput,
+};
+use haft_agent::{Approver, ModeSwitch, Session, Which};
+use haft_types::{ConversationId, CostSum, Outcome, PermissionMode, TurnResult};
+use tokio_util::sync::CancellationToken;
+
+use crate::approver::EditorApprover;
+use crate::calls::OpenCalls;
+use crate::editor::EditorFiles;
+use crate::host::{Host, HostError, OpenRequest, WrittenPrompt};
+use crate::options;
+use crate::prompt::Prompt;
+use crate::replay;
+use crate::updates::{SharedCalls, TurnUpdates, UpdateSender};
+
+/// The command with which a turn that was cut off goes on.
+const CONTINUE: &str = "continue";
+
+/// What a session is made of that does not change.
+pub(crate) struct SessionSetup {
+    pub(crate) cwd: PathBuf,
+    pub(crate) added_folders: Vec<PathBuf>,
+    /// MCP servers of the editor, each as JSON.
+    pub(crate) servers: Vec<String>,
+    pub(crate) files: Option<EditorFiles>,
+    pub(crate) sender: UpdateSender,
+    pub(crate) host: Arc<dyn Host>,
+}
+
+/// A session.
+pub(crate) struct LiveSession {
+    setup: SessionSetup,
+    id: ConversationId,
+    calls: SharedCalls,
+    state: RefCell<LiveState>,
+}
+
+struct LiveState {
+    /// None before the first prompt, and while a turn runs.
+    session: Option<Box<Session>>,
+    /// Cancels the turn that runs.
+    turn: Option<CancellationToken>,
+    mode: PermissionMode,
+    switch: Option<ModeSwitch>,
+    model: String,
+    /// Whether the next turn goes over to another model.
+    switches_model: bool,
+    cost: CostSum,
+}
+
+impl LiveSession {
+    /// A conversation that does not exist yet.
+    pub(crate) fn new(setup: SessionSetup, id: ConversationId) -> Result<Self, HostError> {
+        let state = LiveState {
+            session: None,
+            turn: None,
+            mode: setup.host.mode(),
+            switch: None,
+            model: setup.host.model()?,
+            switches_model: false,
+            cost: CostSum::zero(),
+        };
+        let calls = SharedCalls::new(OpenCalls::new(setup.cwd.clone()));
+        Ok(Self { setup, id, calls, state: RefCell::new(state) })
+    }
+
+    /// Opens a conversation of the store.
+    pub(crate) async fn load(&self) -> Result<(), HostError> {
+        let session = self.open(Which::Named(self.id.to_string())).await?;
+        self.state.borrow_mut().session = Some(Box::new(session));
+        Ok(())
+    }
+
+    /// Shows all that was said in it.
+    pub(crate) fn replay(&self) {
+        let state = self.state.borrow();
+        let Some(session) = &state.session else { return };
+        for update in replay::updates(session.history(), &self.setup.cwd) {
+            self.setup.sender.send(update);
+        }
+    }
+
+    /// Says what can be called, and whether the last turn was cut off.
+    pub(crate) fn introduce(&self) {
+        let hint = |about: &str| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(about));
+        let commands = self.setup.host.commands(&self.setup.cwd);
+        let command = |name: String, about: String| AvailableCommand::new(name, about).input(hint("arguments"));
+        let mut all: Vec<_> = commands.into_iter().map(|one| command(one.name, one.description)).collect();
+        let goes_on = "Go on with a turn that was cut off, without a new prompt.";
+        all.push(AvailableCommand::new(CONTINUE, goes_on));
+        self.setup.sender.send(SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(all)));
+        let cut = self.state.borrow().session.as_ref().is_some_and(|session| self.setup.host.is_cut_off(session));
+        if cut {
+            let text =
+                format!("The last turn was cut off. Send /{CONTINUE} to go on with it, or say what to do instead.");
+            self.setup.sender.tell(NoticeSeverity::Warning, text);
+        }
+    }
+
+    /// The modes it can be in.
+    pub(crate) fn modes(&self) -> SessionModeState {
+        options::modes(self.state.borrow().mode)
+    }
+
+    /// What can be chosen of it.
+    pub(crate) fn options(&self) -> Vec<SessionConfigOption> {
+        let state = self.state.borrow();
+        options::options(state.mode, &state.model, &self.setup.host.models())
+    }
+
+    /// Goes over to another mode, from the next call on.
+    pub(crate) fn set_mode(&self, name: &str) -> Result<(), Error> {
+        let mode = options::mode_of(name).ok_or_else(|| invalid(format!("there is no mode `{name}`")))?;
+        let mut state = self.state.borrow_mut();
+        state.mode = mode;
+        if let Some(switch) = &state.switch {
+            switch.set(mode);
+        }
+        drop(state);
+        self.setup.sender.send(SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(self.options())));
+        Ok(())
+    }
+
+    /// Goes over to another model, from the next turn on.
+    pub(crate) fn set_model(&self, name: &str) -> Result<(), Error> {
+        if !self.setup.host.models().iter().any(|known| known == name) && self.state.borrow().model != name {
+            return Err(invalid(format!("the model `{name}` cannot be used here")));
+        }
+        let mut state = self.state.borrow_mut();
+        state.switches_model |= state.model != name;
+        name.clone_into(&mut state.model);
+        Ok(())
+    }
+
+    /// The same under the name of an option.
+    pub(crate) fn set_option(&self, option: &str, value: &str) -> Result<(), Error> {
+        match option {
+            options::MODE => {
+                self.set_mode(value)?;
+                let now = CurrentModeUpdate::new(value.to_owned());
+                self.setup.sender.send(SessionUpdate::CurrentModeUpdate(now));
+                Ok(())
+            }
+            options::MODEL => self.set_model(value),
+            other => Err(invalid(format!("there is no option `{other}`; there are `mode` and `model`"))),
+        }
+    }
+
+    /// Cancels the turn that runs, if one does.
+    pub(crate) fn cancel(&self) {
+        if let Some(turn) = &self.state.borrow().turn {
+            turn.cancel();
+        }
+    }
+
+    /// Ends it: the turn that runs is cancelled, and the conversation is free for others.
+    pub(crate) async fn close(&self) {
+        self.cancel();
+        // A cancelled turn ends by itself, within its own limits.
+        while self.state.borrow().turn.is_some() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        let session = self.state.borrow_mut().session.take();
+        if let Some(mut session) = session {
+            for message in session.close().await {
+                self.setup.sender.tell(NoticeSeverity::Info, message);
+            }
+        }
+    }
+
+    /// Runs one turn.
+    pub(crate) async fn prompt(&self, blocks: Vec<ContentBlock>) -> Result<PromptResponse, Error> {
+        let prompt = Prompt::of(blocks, &self.setup.cwd).map_err(invalid)?;
+        let cancel = {
+            let mut state = self.state.borrow_mut();
+            if state.turn.is_some() {
+                return Err(refused("a turn runs in this session; cancel it first, or wait for its end"));
+            }
+            state.turn.insert(CancellationToken::new()).clone()
+        };
+        let ended = self.turn(prompt, &cancel).await;
+        self.state.borrow_mut().turn = None;
+        ended
+    }
+
+    async fn turn(&self, prompt: Prompt, cancel: &CancellationToken) -> Result<PromptResponse, Error> {
+        let goes_on = prompt.is_empty() || prompt.text.trim().strip_prefix('/') == Some(CONTINUE);
+        let known = self.state.borrow().session.is_some();
+        if goes_on && !known {
+            return Err(invalid("the prompt is empty".to_owned()));
+        }
+        let Some(text) = cancel.run_until_cancelled(self.in_full(&prompt, cancel)).await else {
+            return Ok(PromptResponse::new(StopReason::Cancelled));
+        };
+        let text = text.map_err(failed)?;
+        let opened = self.state.borrow_mut().session.take();
+        let mut session = match opened {
+            Some(session) => session,
+            None => {
+                let which = Which::NewAs { title: text.clone(), id: self.id.clone() };
+                Box::new(self.open(which).await.map_err(failed)?)
+            }
+        };
+        let ended = self.run(&mut session, (!goes_on).then_some(text), prompt, cancel).await;
+        self.state.borrow_mut().session = Some(session);
+        ended
+    }
+
+    async fn run(
+        &self,
+        session: &mut Session,
+        text: Option<String>,
+        prompt: Prompt,
+        cancel: &CancellationToken,
+    ) -> Result<PromptResponse, Error> {
+        let (model, cost) = {
+            let mut state = self.state.borrow_mut();
+            (std::mem::take(&mut state.switches_model).then(|| state.model.clone()), state.cost)
+        };
+        if let Some(model) = model {
+            session.use_model(&model).map_err(|error| refused(&error.to_string()))?;
+        }
+        session.attach(prompt.images);
+        let mut updates = TurnUpdates::new(self.setup.sender.clone(), self.calls.clone(), cost);
+        let report = session.run(text, &mut updates, cancel).await;
+        self.state.borrow_mut().cost = updates.over();
+        let title = session.conversation().name.clone();
+        self.setup.sender.send(SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().title(title)));
+        answer(&report.result)
+    }
+
+    /// The text of a prompt with what it calls put in its place.
+    async fn in_full(&self, prompt: &Prompt, cancel: &CancellationToken) -> Result<String, HostError> {
+        let written = WrittenPrompt {
+            cwd: &self.setup.cwd,
+            text: prompt.text.clone(),
+            mode: self.state.borrow().mode,
+            approver: Some(self.approver()),
+            cancel: cancel.clone(),
+        };
+        if prompt.text.trim().strip_prefix('/') == Some(CONTINUE) {
+            return Ok(String::new());
+        }
+        self.setup.host.in_full(written).await
+    }
+
+    fn approver(&self) -> Arc<dyn Approver> {
+        let SessionSetup { sender, host, .. } = &self.setup;
+        Arc::new(EditorApprover { sender: sender.clone(), calls: self.calls.clone(), host: Arc::clone(host) })
+    }
+
+    async fn open(&self, which: Which) -> Result<Session, HostError> {
+        let (mode, model) = {
+            let state = self.state.borrow();
+            (state.mode, state.model.clone())
+        };
+        let SessionSetup { cwd, added_folders, servers, files, host, .. } = &self.setup;
+        let session = host
+            .open(OpenRequest {
+                added_folders: added_folders.clone(),
+                model: Some(model),
+                mode: Some(mode),
+                approver: Some(self.approver()),
+                servers: servers.clone(),
+                plugins: files.iter().map(|files| Arc::new(files.clone()) as _).collect(),
+                buffers: files.clone().map(|files| Arc::new(files) as _),
+                ..OpenRequest::new(cwd.clone(), which)
+            })
+            .await?;
+        let mut state = self.state.borrow_mut();
+        let switch = session.mode_switch();
+        // It may have been changed while the session was opened.
+        switch.set(state.mode);
+        state.switch = Some(switch);
+        Ok(session)
+    }
+}
+
+/// How a turn ended, as the protocol has it.
+fn answer(result: &TurnResult) -> Result<PromptResponse, Error> {
+    let reason = match (result.outcome, result.code.as_str()) {
+        (Outcome::Aborted, _) => StopReason::Cancelled,
+        (Outcome::Exhausted, "max_turns" | "turns") => StopReason::MaxTurnRequests,
+        (Outcome::Exhausted, _) => StopReason::MaxTokens,
+        (Outcome::Failed, "refusal") => StopReason::Refusal,
+        (Outcome::Completed | Outcome::Waiting, _) => StopReason::EndTurn,
+        (Outcome::Failed, code) => {
+            return Err(Error::new(-32603, result.message.clone()).data(serde_json::json!({ "code": code })));
+        }
+    };
+    Ok(PromptResponse::new(reason))
+}
+
+/// The request cannot be carried out as it is.
+pub(crate) fn invalid(message: String) -> Error {
+    Error::new(-32602, message)
+}
+
+/// The request came at the wrong time.
+pub(crate) fn refused(message: &str) -> Error {
+    Error::new(-32600, message)
+}
+
+/// What the host could not do.
+pub(crate) fn failed(error: HostError) -> Error {
+    match error {
+        HostError::NoModel(message) => Error::new(-32000, message),
+        HostError::NotFound(message) => Error::new(-32002, message),
+        HostError::Failed(message) => Error::new(-32603, message),
+    }
+}

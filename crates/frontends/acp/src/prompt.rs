@@ -1,0 +1,135 @@
+//! What an editor sends as a prompt: text, pictures, files that are named and files that come along.
+
+use std::path::Path;
+
+use agent_client_protocol::v1::schema::{ContentBlock, EmbeddedResourceResource, ResourceLink};
+use haft_types::Image;
+
+/// A prompt as the model is to read it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Prompt {
+    /// The text, with what comes along behind it.
+    pub(crate) text: String,
+    /// The pictures.
+    pub(crate) images: Vec<Image>,
+}
+
+impl Prompt {
+    /// Reads the blocks of a prompt; the error says which one cannot be taken.
+    pub(crate) fn of(blocks: Vec<ContentBlock>, cwd: &Path) -> Result<Self, String> {
+        let (mut prompt, mut attached) = (Self::default(), String::new());
+        for (at, block) in blocks.into_iter().enumerate() {
+            match block {
+                ContentBlock::Text(text) => prompt.text.push_str(&text.text),
+                ContentBlock::Image(image) => {
+                    prompt.images.push(Image { media_type: image.mime_type, data: image.data });
+                }
+                ContentBlock::ResourceLink(link) => prompt.text.push_str(&mention(&link, cwd)),
+                ContentBlock::Resource(resource) => match resource.resource {
+                    EmbeddedResourceResource::TextResourceContents(file) => {
+                        prompt.text.push_str(&named(&file.uri, cwd));
+                        attached.push_str(&format!(
+                            "\n\n<file uri=\"{}\">\n{}\n</file>",
+                            file.uri,
+                            file.text.trim_end()
+                        ));
+                    }
+                    EmbeddedResourceResource::BlobResourceContents(file) => {
+                        let media_type = file.mime_type.unwrap_or_default();
+                        if !media_type.starts_with("image/") {
+                            return Err(format!("block {at}: `{}` is neither text nor a picture", file.uri));
+                        }
+                        prompt.images.push(Image { media_type, data: file.blob });
+                    }
+                    _ => return Err(format!("block {at} is a resource of an unknown kind")),
+                },
+                ContentBlock::Audio(_) => return Err(format!("block {at} is audio, which haft does not take")),
+                _ => return Err(format!("block {at} is of an unknown kind")),
+            }
+        }
+        prompt.text.push_str(&attached);
+        Ok(prompt)
+    }
+
+    /// Whether it says nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.trim().is_empty() && self.images.is_empty()
+    }
+}
+
+/// A link as text: files are mentioned as at the terminal, anything else by its address.
+fn mention(link: &ResourceLink, cwd: &Path) -> String {
+    match file_of(&link.uri) {
+        Some(_) => named(&link.uri, cwd),
+        None => format!("[{}]({})", link.name, link.uri),
+    }
+}
+
+/// A file of the project as `@path`; anything else by its address.
+fn named(uri: &str, cwd: &Path) -> String {
+    let Some(path) = file_of(uri) else { return uri.to_owned() };
+    let path = Path::new(&path).strip_prefix(cwd).map_or(path.clone(), |below| below.display().to_string());
+    if path.contains(char::is_whitespace) { format!("@\"{path}\"") } else { format!("@{path}") }
+}
+
+/// The path of a `file://` address, without the lines it may name.
+fn file_of(uri: &str) -> Option<String> {
+    let path = uri.strip_prefix("file://")?;
+    let path = path.split(['#', '?']).next()?;
+    let path = &path[path.find('/')?..];
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let escaped = (*first == b'%').then(|| after.get(..2)).flatten();
+        let escaped = escaped.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_client_protocol::v1::schema::{AudioContent, EmbeddedResource, ImageContent, TextResourceContents};
+
+    use super::*;
+
+    #[test]
+    fn files_are_mentioned_and_what_comes_along_stands_behind() {
+        let file = TextResourceContents::new("fn main() {}\n", "file:///work/src/main.rs");
+        let blocks = vec![
+            "Explain ".into(),
+            ContentBlock::ResourceLink(ResourceLink::new("notes", "file:///work/my%20notes.md#L3")),
+            " and ".into(),
+            ContentBlock::Resource(EmbeddedResource::new(EmbeddedResourceResource::TextResourceContents(file))),
+            ContentBlock::ResourceLink(ResourceLink::new("issue", "https://example.com/1")),
+            ContentBlock::Image(ImageContent::new("AAAA", "image/png")),
+        ];
+        let prompt = Prompt::of(blocks, Path::new("/work")).unwrap();
+        let text = "Explain @\"my notes.md\" and @src/main.rs[issue](https://example.com/1)\n\n\
+                    <file uri=\"file:///work/src/main.rs\">\nfn main() {}\n</file>";
+        assert_eq!(prompt.text, text);
+        assert_eq!(prompt.images, [Image { media_type: "image/png".into(), data: "AAAA".into() }]);
+    }
+
+    #[test]
+    fn what_cannot_be_taken_is_named() {
+        let audio = ContentBlock::Audio(AudioContent::new("AAAA", "audio/wav"));
+        let refused = Prompt::of(vec!["a".into(), audio], Path::new("/")).unwrap_err();
+        assert_eq!(refused, "block 1 is audio, which haft does not take");
+    }
+
+    #[test]
+    fn odd_addresses_do_no_harm() {
+        for (uri, path) in [
+            ("file:///a%2", Some("/a%2")),
+            ("file:///a%zz", Some("/a%zz")),
+            ("file://host/a", Some("/a")),
+            ("file://", None),
+            ("file:///%ff", None),
+            ("https://a/b", None),
+        ] {
+            assert_eq!(file_of(uri).as_deref(), path, "{uri}");
+        }
+    }
+}
