@@ -19,7 +19,7 @@ use super::asking::{ClientForms, FormState, NeedAnswer, TaskNeed};
 use super::tasks::{DelegatedTask, DelegatedTasks, RunRequest, TaskError};
 use super::tools::{
     self, AnswerArguments, CancelArguments, ContinueArguments, GetArguments, ListArguments, StartArguments,
-    TaskDecision, TaskList, TaskRow,
+    TaskDecision, TaskList,
 };
 use super::view::{TaskState, TaskStatus};
 
@@ -140,7 +140,7 @@ impl TaskHandler {
         }
         let task = self.tasks.find(&arguments.task_id).await?;
         if answered.is_none() {
-            self.tasks.go_on(&task, arguments.run())?;
+            self.tasks.begin(&task, arguments.run())?;
         }
         let (wait, cancel_with_call) = (tools::waiting_time(arguments.wait_seconds), arguments.cancel_with_call);
         self.wait(&task, CallWait { context, wait, cancel_with_call }).await
@@ -177,7 +177,7 @@ impl TaskHandler {
             self.reply(&task, &id, reply).await?;
         } else if view.status == TaskStatus::Waiting {
             let answer = arguments.answer.filter(|answer| !answer.trim().is_empty()).ok_or(CallError::NoAnswer)?;
-            self.tasks.go_on(&task, RunRequest { prompt: Some(answer), ..RunRequest::default() })?;
+            self.tasks.begin(&task, RunRequest { prompt: Some(answer), ..RunRequest::default() })?;
         } else {
             return Err(CallError::NothingAsked);
         }
@@ -196,17 +196,10 @@ impl TaskHandler {
     }
 
     async fn list(&self, arguments: ListArguments) -> CallOutcome {
-        let mut listed = self.tasks.list(arguments.cwd.as_deref()).await?;
-        let left_out = listed.len().saturating_sub(MOST_LISTED);
-        listed.truncate(MOST_LISTED);
-        let row = |(one, status): (crate::host::ListedConversation, _)| TaskRow {
-            task_id: one.id.as_str().to_owned(),
-            name: one.name,
-            status,
-            updated_at: one.updated_at.to_string(),
-            messages: one.messages,
-        };
-        structured(&TaskList { tasks: listed.into_iter().map(row).collect(), left_out })
+        let mut tasks = self.tasks.list(arguments.cwd.as_deref()).await?;
+        let left_out = tasks.len().saturating_sub(MOST_LISTED);
+        tasks.truncate(MOST_LISTED);
+        structured(&TaskList { tasks, left_out })
     }
 
     async fn cancel(&self, arguments: CancelArguments) -> CallOutcome {
@@ -246,7 +239,7 @@ impl TaskHandler {
                 Ok(true)
             }
             (NeedAnswer::Text(answer), _) => {
-                self.tasks.go_on(task, RunRequest { prompt: Some(answer), ..RunRequest::default() })?;
+                self.tasks.begin(task, RunRequest { prompt: Some(answer), ..RunRequest::default() })?;
                 Ok(true)
             }
             (NeedAnswer::Open | NeedAnswer::Reply(_), _) => Ok(false),

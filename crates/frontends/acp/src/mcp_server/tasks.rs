@@ -12,12 +12,13 @@ use async_trait::async_trait;
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 use haft_agent::{Approval, ApprovalReply, Approver, Session, TurnLimits, Which};
-use haft_types::{ConversationId, Event, PermissionMode};
+use haft_types::{ConversationId, Event, EventBody, PermissionMode};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::tools::TaskRow;
 use super::view::{TaskApproval, TaskState, TaskStatus, TaskView};
-use crate::host::{Host, HostError, ListedConversation, OpenRequest};
+use crate::host::{Host, HostError, OpenRequest};
 
 /// So many tasks may run at once.
 const MOST_RUNNING: usize = 32;
@@ -55,6 +56,8 @@ pub(super) struct RunRequest {
 pub(super) struct DelegatedTask {
     pub(super) id: ConversationId,
     cwd: PathBuf,
+    /// The first prompt, as long as nothing of the task is stored.
+    first: Mutex<Option<String>>,
     state: watch::Sender<TaskState>,
     choices: Mutex<TaskChoices>,
     /// Who waits for the answer to an approval.
@@ -76,12 +79,18 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl DelegatedTask {
-    fn new(id: ConversationId, cwd: PathBuf, mut state: TaskState, host: Arc<dyn Host>) -> Arc<Self> {
+    fn new(
+        id: ConversationId,
+        cwd: PathBuf,
+        first: Option<String>,
+        mut state: TaskState,
+        host: Arc<dyn Host>,
+    ) -> Arc<Self> {
         state.view.task_id = id.as_str().to_owned();
         state.view.cwd = cwd.display().to_string();
         let choices = TaskChoices { model: None, mode: None, cancel: CancellationToken::new(), approvals: 0 };
         let (state, choices) = (watch::Sender::new(state), Mutex::new(choices));
-        Arc::new(Self { id, cwd, state, choices, replies: Mutex::default(), host })
+        Arc::new(Self { id, cwd, first: Mutex::new(first), state, choices, replies: Mutex::default(), host })
     }
 
     /// What is known of it now.
@@ -104,8 +113,27 @@ impl DelegatedTask {
         locked(&self.replies).remove(approval).is_some_and(|waiting| waiting.send(reply).is_ok())
     }
 
+    fn fail(&self, message: String) {
+        self.state.send_modify(|state| state.stop(TaskStatus::Failed, message));
+    }
+
     fn take(&self, event: &Event) {
+        if matches!(event.body, EventBody::Conversation { .. }) {
+            locked(&self.first).take();
+        }
         self.state.send_if_modified(|state| state.take(event));
+    }
+
+    /// The conversation to open, and what it is given: a task of which nothing is stored begins anew.
+    fn opening(&self, prompt: Option<String>) -> (Which, Option<String>) {
+        let Some(title) = locked(&self.first).clone() else {
+            return (Which::Named(self.id.as_str().to_owned()), prompt);
+        };
+        let whole = match prompt {
+            Some(prompt) if prompt != title => format!("{title}\n\n{prompt}"),
+            _ => title.clone(),
+        };
+        (Which::NewAs { title, id: self.id.clone() }, Some(whole))
     }
 
     fn forget_approval(&self, id: &str) {
@@ -195,7 +223,7 @@ impl StartedRun {
     async fn watched(self) {
         let task = Arc::clone(&self.task);
         if tokio::task::spawn_local(self.work()).await.is_err() {
-            task.state.send_modify(|state| state.fail("the run broke; see `haft logs`".to_owned()));
+            task.fail("the run broke; see `haft logs`".to_owned());
         }
     }
 
@@ -203,14 +231,17 @@ impl StartedRun {
         let Self { task, request, prompt, cancel } = self;
         let opened = tokio::select! {
             opened = task.host.open(request) => opened,
-            () = cancel.cancelled() => Err(HostError::Failed("the task was cancelled before it began".to_owned())),
+            () = cancel.cancelled() => {
+                let message = "the task was cancelled before it began".to_owned();
+                return task.state.send_modify(|state| state.stop(TaskStatus::Aborted, message));
+            }
         };
         match opened {
             Ok(session) => {
                 let result = run(session, &task, prompt, &cancel).await;
                 task.state.send_modify(|state| state.finish(result));
             }
-            Err(error) => task.state.send_modify(|state| state.fail(error.to_string())),
+            Err(error) => task.fail(error.to_string()),
         }
     }
 }
@@ -243,21 +274,18 @@ impl DelegatedTasks {
     /// Begins a new task in this folder.
     pub(super) fn start(&self, cwd: Option<&str>, request: RunRequest) -> Result<Arc<DelegatedTask>, TaskError> {
         let cwd = self.folder(cwd)?;
-        let title = request.prompt.clone().unwrap_or_default();
         let id = self.host.fresh_id();
-        let which = Which::NewAs { title, id: id.clone() };
-        let task = DelegatedTask::new(id.clone(), cwd, TaskState::default(), Arc::clone(&self.host));
-        self.begin(&task, which, request)?;
+        let first = request.prompt.clone();
+        let task = DelegatedTask::new(id.clone(), cwd, first, TaskState::default(), Arc::clone(&self.host));
+        self.begin(&task, request)?;
         locked(&self.known).insert(id, Arc::clone(&task));
         Ok(task)
     }
 
-    /// Goes on with a task.
-    pub(super) fn go_on(&self, task: &Arc<DelegatedTask>, request: RunRequest) -> Result<(), TaskError> {
-        self.begin(task, Which::Named(task.id.as_str().to_owned()), request)
-    }
-
-    fn begin(&self, task: &Arc<DelegatedTask>, which: Which, request: RunRequest) -> Result<(), TaskError> {
+    /// Begins a run of a task.
+    pub(super) fn begin(&self, task: &Arc<DelegatedTask>, request: RunRequest) -> Result<(), TaskError> {
+        // The user may have chosen something else since.
+        self.host.reload()?;
         if locked(&self.known).values().filter(|task| task.state.borrow().runs).count() >= MOST_RUNNING {
             return Err(TaskError::TooMany);
         }
@@ -281,6 +309,7 @@ impl DelegatedTasks {
             PermissionMode::Yolo => PermissionMode::Auto,
             mode => mode,
         };
+        let (which, prompt) = task.opening(request.prompt);
         let open = OpenRequest {
             model: choices.model.clone(),
             mode: Some(mode),
@@ -289,9 +318,9 @@ impl DelegatedTasks {
             ..OpenRequest::new(task.cwd.clone(), which)
         };
         drop(choices);
-        let run = StartedRun { task: Arc::clone(task), request: open, prompt: request.prompt, cancel };
+        let run = StartedRun { task: Arc::clone(task), request: open, prompt, cancel };
         if self.local.send(Box::new(|| run.watched().boxed_local())).is_err() {
-            task.state.send_modify(|state| state.fail("the server is about to end".to_owned()));
+            task.fail("the server is about to end".to_owned());
         }
         Ok(())
     }
@@ -309,7 +338,7 @@ impl DelegatedTasks {
             other => other.into(),
         })?;
         let state = TaskState::of_messages(TaskView::default(), &messages);
-        let task = DelegatedTask::new(wanted.clone(), folder, state, Arc::clone(&self.host));
+        let task = DelegatedTask::new(wanted.clone(), folder, None, state, Arc::clone(&self.host));
         Ok(Arc::clone(locked(&self.known).entry(wanted).or_insert(task)))
     }
 
@@ -335,16 +364,19 @@ impl DelegatedTasks {
         if folder.is_dir() { Ok(folder) } else { Err(TaskError::NoFolder(folder.display().to_string())) }
     }
 
-    /// The conversations of the project around this folder, and how those stand that this server knows.
-    pub(super) async fn list(
-        &self,
-        cwd: Option<&str>,
-    ) -> Result<Vec<(ListedConversation, Option<TaskStatus>)>, TaskError> {
+    /// The tasks and other conversations of the project around this folder, the newest first, and how those stand that this server
+    /// knows.
+    pub(super) async fn list(&self, cwd: Option<&str>) -> Result<Vec<TaskRow>, TaskError> {
         let folder = self.folder(cwd)?;
-        let listed = self.ask_host(|host| async move { host.list(Some(&folder)).await }.boxed_local()).await?;
+        let wanted = folder.clone();
+        let listed = self.ask_host(|host| async move { host.list(Some(&wanted)).await }.boxed_local()).await?;
         let known = locked(&self.known);
+        let unstored = known.values().filter(|task| task.cwd == folder).filter_map(|task| {
+            let name = locked(&task.first).clone()?;
+            Some(TaskRow::unstored(task.view(), name))
+        });
         let status = |id: &ConversationId| known.get(id).map(|task| task.state.borrow().view.status);
-        Ok(listed.into_iter().map(|one| (status(&one.id), one)).map(|(status, one)| (one, status)).collect())
+        Ok(unstored.chain(listed.into_iter().map(|one| TaskRow::stored(status(&one.id), one))).collect())
     }
 
     /// Cancels every task and waits until they have ended.

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::tasks::RunRequest;
 use super::view::{TaskStatus, TaskView};
+use crate::host::ListedConversation;
 
 /// The longest that a call may wait.
 const LONGEST_WAIT: f64 = 3600.0;
@@ -199,15 +200,29 @@ pub(super) struct CancelArguments {
 /// A row of the list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct TaskRow {
-    pub(super) task_id: String,
+    task_id: String,
     /// The beginning of its first prompt.
-    pub(super) name: String,
+    name: String,
     /// How it stands, where this server knows it; `get_task` finds out about the others.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) status: Option<TaskStatus>,
+    status: Option<TaskStatus>,
     /// When something was last said in it.
-    pub(super) updated_at: String,
-    pub(super) messages: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated_at: Option<String>,
+    messages: u64,
+}
+
+impl TaskRow {
+    /// A conversation of the store.
+    pub(super) fn stored(status: Option<TaskStatus>, one: ListedConversation) -> Self {
+        let updated_at = Some(one.updated_at.to_string());
+        Self { task_id: one.id.as_str().to_owned(), name: one.name, status, updated_at, messages: one.messages }
+    }
+
+    /// A task of which nothing is stored yet.
+    pub(super) fn unstored(view: TaskView, name: String) -> Self {
+        Self { task_id: view.task_id, name, status: Some(view.status), updated_at: None, messages: 0 }
+    }
 }
 
 /// The tasks of a project.

@@ -218,11 +218,11 @@ impl TaskState {
         self.activity = format!("the task is {}", result.outcome.name());
     }
 
-    /// The run could not begin, or broke.
-    pub(super) fn fail(&mut self, message: String) {
+    /// The run is over without a result.
+    pub(super) fn stop(&mut self, status: TaskStatus, message: String) {
         self.runs = false;
         self.view.approvals.clear();
-        self.view.status = TaskStatus::Failed;
+        self.view.status = status;
         self.activity.clone_from(&message);
         self.view.message = message;
     }
