@@ -1,15 +1,19 @@
 //! Measures haft and its context engine and prints every figure beside its goal.
 //!
-//! `haft-bench pictures PATH-TO-HAFT` draws what the documentation shows of the terminal. `haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
+//! `haft-bench pictures PATH-TO-HAFT` draws what the documentation shows of the terminal. `haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy|acp PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
 //! assemble|policies|rag|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
+//! `haft-bench pictures PATH-TO-HAFT` draws what the documentation shows of the terminal. `haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
+//! assemble|outline|policies|rag|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
 //! decides a test: a goal that is missed is printed as missed.
 
+mod acp;
 mod agents;
 mod assemble;
 mod figures;
 mod lab;
 mod mcp;
 mod model;
+mod outline;
 mod picture;
 mod policies;
 mod proxy;
@@ -32,13 +36,15 @@ use anyhow::{Context, bail};
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().context(
-        "usage: haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy PATH-TO-HAFT, haft-bench assemble|policies|rag|scan|store",
+        "usage: haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy|acp PATH-TO-HAFT, haft-bench assemble|policies|rag|scan|store",
+        "usage: haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy PATH-TO-HAFT, haft-bench assemble|outline|policies|rag|scan|store",
     )?;
     let mut haft = || -> anyhow::Result<PathBuf> {
         let haft = PathBuf::from(arguments.next().context("the path of the haft binary is missing")?);
         haft.canonicalize().with_context(|| format!("no haft binary at `{}`", haft.display()))
     };
     match name.as_str() {
+        "acp" => acp::run(&haft()?),
         "agents" => agents::run(&haft()?),
         "startup" => startup::run(&haft()?),
         "mcp" => mcp::run(&haft()?),
@@ -46,6 +52,7 @@ fn main() -> anyhow::Result<()> {
         "tui" => tui::run(&haft()?),
         "pictures" => picture::run(&haft()?, &PathBuf::from(arguments.next().unwrap_or_else(|| "docs".into()))),
         "assemble" => assemble::run(),
+        "outline" => outline::run(),
         "sandbox" => sandbox::run(&haft()?),
         "scan" => scan::run(),
         "search" => search::run(&haft()?),
@@ -60,7 +67,8 @@ fn main() -> anyhow::Result<()> {
         ),
         other => {
             bail!(
-                "there is no benchmark `{other}`; use startup, turns, tui, mcp, agents, assemble, policies, lab, proxy, rag, sandbox, scan, search or store"
+                "there is no benchmark `{other}`; use startup, turns, tui, mcp, acp, agents, assemble, policies, lab, proxy, rag, sandbox, scan, search or store"
+                "there is no benchmark `{other}`; use startup, turns, tui, mcp, agents, assemble, outline, policies, lab, proxy, rag, sandbox, scan, search or store"
             )
         }
     }

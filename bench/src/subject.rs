@@ -85,14 +85,10 @@ pub(crate) struct Ran {
 pub(crate) fn run(mut command: Command) -> anyhow::Result<Ran> {
     let started = Instant::now();
     let mut child = command.spawn().context("cannot start haft")?;
-    let mut peak = 0_u64;
+    let mut peak = 0.0_f64;
     // The kernel forgets the peak with the process, so it is read while the process lives.
     let status = loop {
-        if let Ok(status) = std::fs::read_to_string(format!("/proc/{}/status", child.id())) {
-            let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-            let kb = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-            peak = peak.max(kb.unwrap_or(0));
-        }
+        peak = peak.max(peak_memory(child.id()).unwrap_or_default());
         if let Some(status) = child.try_wait()? {
             break status;
         }
@@ -103,5 +99,13 @@ pub(crate) fn run(mut command: Command) -> anyhow::Result<Ran> {
         std::io::Read::read_to_string(&mut stderr, &mut complaint)?;
     }
     ensure!(status.success(), "haft ended with {status}: {complaint}");
-    Ok(Ran { started, peak_mb: peak as f64 / 1024.0 })
+    Ok(Ran { started, peak_mb: peak })
+}
+
+/// The most memory a process has used so far, in megabytes.
+pub(crate) fn peak_memory(process: u32) -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kb: f64 = line.and_then(|line| line.split_whitespace().next()?.parse().ok()).context("no peak")?;
+    Ok(kb / 1024.0)
 }

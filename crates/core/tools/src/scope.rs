@@ -10,6 +10,7 @@ use haft_tool::{FileState, ToolContext, ToolOutput};
 use serde_json::{Value, json};
 
 use crate::files::change::seen;
+use crate::files::disk::{Loaded, state_of};
 
 /// The context of a call on files, with the ways to them.
 pub struct FileScope {
@@ -43,6 +44,15 @@ impl FileScope {
             );
         }
         output
+    }
+
+    /// A file as its user has it open, where an editor says that it is not saved.
+    pub(crate) fn as_open(&self, path: &Path, mut loaded: Loaded) -> Loaded {
+        if let Some(unsaved) = self.buffers.as_ref().and_then(|buffers| buffers.unsaved(path)) {
+            loaded.bytes = unsaved.into_bytes();
+            loaded.state = state_of(&loaded.bytes, &loaded.metadata);
+        }
+        loaded
     }
 
     /// Notes how a file looks now, here and in the result: the ledger is rebuilt from results when a conversation is

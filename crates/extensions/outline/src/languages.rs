@@ -1,7 +1,7 @@
 //! One file a language: its grammar and its query.
 //!
-//! To add a language: its grammar crate in the manifest, `NAME.rs` and `NAME.scm` here, its variant, names and extensions in
-//! `SourceLanguage`, and a folder with a real source and the list of its definitions in `fixtures/`.
+//! To add a language: its grammar crate in the manifest, its line in `build.rs` and in `packed.rs`, `NAME.rs` and `NAME.scm` here, its
+//! variant, names and extensions in `SourceLanguage`, and a folder with a real source and the list of its definitions in `fixtures/`.
 
 pub(crate) mod bash;
 pub(crate) mod c;
@@ -20,9 +20,11 @@ use std::sync::OnceLock;
 
 use tree_sitter::{Language, Query};
 
-/// A grammar and the query for its definitions. The query is compiled when it is first used.
+use crate::packed::PackedGrammar;
+
+/// A grammar and the query for its definitions. When it is first used, its tables are unpacked and the query is compiled.
 pub(crate) struct Grammar {
-    language: fn() -> Language,
+    language: &'static PackedGrammar,
     query: &'static str,
     ready: OnceLock<Result<CompiledGrammar, String>>,
 }
@@ -34,14 +36,14 @@ pub(crate) struct CompiledGrammar {
 }
 
 impl Grammar {
-    const fn new(language: fn() -> Language, query: &'static str) -> Self {
+    const fn new(language: &'static PackedGrammar, query: &'static str) -> Self {
         Self { language, query, ready: OnceLock::new() }
     }
 
-    /// The compiled query, or what is wrong with it.
+    /// The grammar with its compiled query, or what is wrong with it.
     pub(crate) fn ready(&self) -> Result<&CompiledGrammar, &str> {
         let compile = || {
-            let language = (self.language)();
+            let language = self.language.unpack()?;
             let query = Query::new(&language, self.query).map_err(|error| error.to_string())?;
             Ok(CompiledGrammar { language, query })
         };
@@ -51,7 +53,55 @@ impl Grammar {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+    use std::{fs, str};
+
+    use tree_sitter::Parser;
+
     use crate::{DefinitionKind, SourceLanguage};
+
+    fn fixtures() -> &'static Path {
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))
+    }
+
+    /// The first bytes of the real file in this language.
+    fn source(language: SourceLanguage, length: usize) -> String {
+        let folder = language.name().to_lowercase().replace("++", "pp").replace('#', "sharp");
+        let mut entries = fs::read_dir(fixtures().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        let path = entries.find(|path| path.file_stem().is_some_and(|stem| stem == "source")).unwrap();
+        str::from_utf8(&fs::read(path).unwrap()[..length]).unwrap().to_owned()
+    }
+
+    /// `fixtures/trees` was written with the grammar crates linked as they are: language, bytes of its file that are parsed (all, and two
+    /// thirds, which ends within something), nodes, and the FNV-1a digest of the tree as text.
+    #[test]
+    fn unpacked_grammars_make_the_trees_of_the_grammar_crates() {
+        let expected = fs::read_to_string(fixtures().join("trees")).unwrap();
+        assert_eq!(expected.lines().count(), 2 * SourceLanguage::ALL.len());
+        for row in expected.lines() {
+            let [name, length, nodes, digest] = row.split(' ').collect::<Vec<_>>()[..] else { panic!("{row}") };
+            let language = SourceLanguage::ALL.into_iter().find(|language| language.name() == name).unwrap();
+            let mut parser = Parser::new();
+            parser.set_language(&language.grammar().ready().unwrap().language).unwrap();
+            let tree = parser.parse(source(language, length.parse().unwrap()), None).unwrap();
+            let text = tree.root_node().to_sexp();
+            let fnv = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+            let found = text.bytes().fold(0xcbf2_9ce4_8422_2325, fnv);
+            assert_eq!(
+                (tree.root_node().descendant_count().to_string().as_str(), format!("{found:016x}").as_str()),
+                (nodes, digest),
+                "{row}"
+            );
+        }
+    }
+
+    /// All grammars together take less room than the tables of one of them took.
+    #[test]
+    fn packed_tables_are_small() {
+        let sizes = SourceLanguage::ALL.map(|language| (language.name(), language.grammar().language.size()));
+        let sum: usize = sizes.iter().map(|(_, size)| size).sum();
+        assert!(sum <= 1_300_000, "{sum}: {sizes:?}");
+    }
 
     #[test]
     fn every_query_compiles_and_captures_only_what_is_known() {

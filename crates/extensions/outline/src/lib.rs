@@ -21,6 +21,8 @@ mod collect;
 mod kind;
 mod language;
 mod languages;
+#[expect(unsafe_code, reason = "grammars are C")]
+mod packed;
 mod tool;
 
 pub use collect::{Definition, Outline, OutlineError, OutlineLimits, outline};

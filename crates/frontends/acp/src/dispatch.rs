@@ -227,12 +227,16 @@ impl Dispatcher {
         let this = Rc::clone(self);
         spawn_local(async move {
             let before = this.sessions.borrow_mut().remove(id.0.as_ref());
+            let mut stored = true;
             if let Some(before) = before {
                 before.close().await;
+                stored = before.is_stored();
             }
             let opened = async {
                 let session = this.live(wanted, ConversationId::new(id.0.to_string()), editor)?;
-                session.load().await.map_err(failed)?;
+                if stored {
+                    session.load().await.map_err(failed)?;
+                }
                 Ok(session)
             };
             let session = match opened.await {

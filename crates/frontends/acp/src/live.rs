@@ -158,6 +158,11 @@ impl LiveSession {
         }
     }
 
+    /// Whether anything was ever said in it: before that there is no conversation.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.state.borrow().switch.is_some()
+    }
+
     /// Cancels the turn that runs, if one does.
     pub(crate) fn cancel(&self) {
         if let Some(turn) = &self.state.borrow().turn {

@@ -277,7 +277,7 @@ pub(crate) enum CliCommand {
     Commit(Box<CommitArgs>),
     /// Run workflows of agent steps; list, show, add and remove them.
     ///
-    /// Workflows lie in `.haft/workflows` of the project and in your own `workflows` folder, as YAML. `docs/workflows.md` describes them.
+    /// Workflows lie in `.haft/workflows` of the project and in your own `workflows` folder, as YAML: <https://github.com/haft-agent/haft/blob/main/docs/workflows.md>.
     #[cfg(feature = "workflows")]
     #[command(alias = "workflow")]
     Workflows(WorkflowsArgs),
@@ -298,13 +298,15 @@ pub(crate) enum CliCommand {
     /// Record and explain what another agent sends to its model.
     ///
     /// Requests and replies pass unchanged. Each request is recorded without keys and explained in one line: what changed since
-    /// the one before, what the cache should have read and what was billed. `docs/proxy.md` says how agents are pointed at it.
+    /// the one before, what the cache should have read and what was billed. How agents are pointed at it:
+    /// <https://github.com/haft-agent/haft/blob/main/docs/proxy.md>.
     #[cfg(feature = "proxy")]
     Proxy(ProxyArgs),
     /// Show conversations and what was sent as a local web page.
     ///
     /// Conversations, their dialogue, their requests as a timeline, and each request with its segments, its body, its difference to
-    /// the one before and why; haft's own, imported and recorded ones. The page changes nothing. `docs/inspector.md` describes it.
+    /// the one before and why; haft's own, imported and recorded ones. The page changes nothing:
+    /// <https://github.com/haft-agent/haft/blob/main/docs/inspector.md>.
     #[cfg(feature = "serve")]
     Serve(ServeArgs),
     /// Serve as an agent for editors over the Agent Client Protocol, on standard input and output.

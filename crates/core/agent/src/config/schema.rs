@@ -71,6 +71,8 @@ impl SchemaTrace {
         let depth = self.path.len();
         self.path.extend(steps.iter().map(|step| (*step).to_owned()));
         if self.skipped.contains(&self.path) {
+            // A second name of a field is a key as well.
+            self.note(json!({}));
             self.path.truncate(depth);
             return false;
         }

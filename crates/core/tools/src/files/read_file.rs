@@ -105,11 +105,7 @@ fn read(scope: &FileScope, parameters: &ReadFileParameters) -> CallResult {
         let (page, total) = stream::page(file, &name, range, scope)?;
         return Ok(show(&name, &page, total, mtime_ns(&metadata))?.into());
     }
-    let mut loaded = disk::load_open(file, &metadata, &name)?;
-    if let Some(unsaved) = scope.buffers.as_ref().and_then(|buffers| buffers.unsaved(&path)) {
-        loaded.bytes = unsaved.into_bytes();
-        loaded.state = disk::state_of(&loaded.bytes, &metadata);
-    }
+    let loaded = scope.as_open(&path, disk::load_open(file, &metadata, &name)?);
     if let Some(format) = documents::format_of(scope, &path, &loaded.bytes) {
         let document = DocumentFile { path: &path, name: &name, bytes: &loaded.bytes, format };
         return document::read(scope, &document, range, loaded.state.mtime_ns);

@@ -50,7 +50,7 @@ pub(crate) fn write_whole(scope: &FileScope, path: &str, content: &str) -> CallR
 
 /// The file as it is, if there is one and it may be replaced.
 fn replaceable(scope: &FileScope, path: &Path, name: &str) -> Result<Option<Loaded>, ToolFailure> {
-    match disk::load(path, name) {
+    match disk::load(path, name).map(|old| scope.as_open(path, old)) {
         Ok(old) => {
             guard::check(scope, path, name, &old, ReadRequirement::MustBeRead)?;
             Ok(Some(old))

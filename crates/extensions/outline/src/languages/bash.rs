@@ -1,5 +1,6 @@
 //! Bash.
 
 use super::Grammar;
+use crate::packed;
 
-pub(crate) static GRAMMAR: Grammar = Grammar::new(|| tree_sitter_bash::LANGUAGE.into(), include_str!("bash.scm"));
+pub(crate) static GRAMMAR: Grammar = Grammar::new(&packed::BASH, include_str!("bash.scm"));

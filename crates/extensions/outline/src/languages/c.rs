@@ -1,5 +1,6 @@
 //! C.
 
 use super::Grammar;
+use crate::packed;
 
-pub(crate) static GRAMMAR: Grammar = Grammar::new(|| tree_sitter_c::LANGUAGE.into(), include_str!("c.scm"));
+pub(crate) static GRAMMAR: Grammar = Grammar::new(&packed::C, include_str!("c.scm"));

@@ -1,5 +1,6 @@
 //! C++.
 
 use super::Grammar;
+use crate::packed;
 
-pub(crate) static GRAMMAR: Grammar = Grammar::new(|| tree_sitter_cpp::LANGUAGE.into(), include_str!("cpp.scm"));
+pub(crate) static GRAMMAR: Grammar = Grammar::new(&packed::CPP, include_str!("cpp.scm"));

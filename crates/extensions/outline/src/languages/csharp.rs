@@ -1,5 +1,6 @@
 //! C#.
 
 use super::Grammar;
+use crate::packed;
 
-pub(crate) static GRAMMAR: Grammar = Grammar::new(|| tree_sitter_c_sharp::LANGUAGE.into(), include_str!("csharp.scm"));
+pub(crate) static GRAMMAR: Grammar = Grammar::new(&packed::C_SHARP, include_str!("csharp.scm"));

@@ -1,5 +1,6 @@
 //! Go.
 
 use super::Grammar;
+use crate::packed;
 
-pub(crate) static GRAMMAR: Grammar = Grammar::new(|| tree_sitter_go::LANGUAGE.into(), include_str!("go.scm"));
+pub(crate) static GRAMMAR: Grammar = Grammar::new(&packed::GO, include_str!("go.scm"));

@@ -1,5 +1,6 @@
 //! Java.
 
 use super::Grammar;
+use crate::packed;
 
-pub(crate) static GRAMMAR: Grammar = Grammar::new(|| tree_sitter_java::LANGUAGE.into(), include_str!("java.scm"));
+pub(crate) static GRAMMAR: Grammar = Grammar::new(&packed::JAVA, include_str!("java.scm"));

@@ -1,6 +1,6 @@
 //! JavaScript.
 
 use super::Grammar;
+use crate::packed;
 
-pub(crate) static GRAMMAR: Grammar =
-    Grammar::new(|| tree_sitter_javascript::LANGUAGE.into(), include_str!("javascript.scm"));
+pub(crate) static GRAMMAR: Grammar = Grammar::new(&packed::JAVASCRIPT, include_str!("javascript.scm"));

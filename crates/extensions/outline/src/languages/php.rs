@@ -1,5 +1,6 @@
 //! PHP.
 
 use super::Grammar;
+use crate::packed;
 
-pub(crate) static GRAMMAR: Grammar = Grammar::new(|| tree_sitter_php::LANGUAGE_PHP.into(), include_str!("php.scm"));
+pub(crate) static GRAMMAR: Grammar = Grammar::new(&packed::PHP, include_str!("php.scm"));

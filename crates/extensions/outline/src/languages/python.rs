@@ -1,5 +1,6 @@
 //! Python.
 
 use super::Grammar;
+use crate::packed;
 
-pub(crate) static GRAMMAR: Grammar = Grammar::new(|| tree_sitter_python::LANGUAGE.into(), include_str!("python.scm"));
+pub(crate) static GRAMMAR: Grammar = Grammar::new(&packed::PYTHON, include_str!("python.scm"));

@@ -1,5 +1,6 @@
 //! Ruby.
 
 use super::Grammar;
+use crate::packed;
 
-pub(crate) static GRAMMAR: Grammar = Grammar::new(|| tree_sitter_ruby::LANGUAGE.into(), include_str!("ruby.scm"));
+pub(crate) static GRAMMAR: Grammar = Grammar::new(&packed::RUBY, include_str!("ruby.scm"));

@@ -1,5 +1,6 @@
 //! Rust.
 
 use super::Grammar;
+use crate::packed;
 
-pub(crate) static GRAMMAR: Grammar = Grammar::new(|| tree_sitter_rust::LANGUAGE.into(), include_str!("rust.scm"));
+pub(crate) static GRAMMAR: Grammar = Grammar::new(&packed::RUST, include_str!("rust.scm"));

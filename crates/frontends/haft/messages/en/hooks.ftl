@@ -1,4 +1,4 @@
 # `haft hooks`.
 
-hooks-none = There are no hooks. `docs/hooks.md` says how to add one.
+hooks-none = There are no hooks. How to add one: https://github.com/haft-agent/haft/blob/main/docs/hooks.md
 hooks-untrusted = no, not trusted

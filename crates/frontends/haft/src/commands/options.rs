@@ -170,7 +170,7 @@ pub(crate) enum InputFormat {
     /// The task, or an attachment to it.
     #[default]
     Text,
-    /// One JSON object a line: messages, interrupts and approvals, until the input ends. `docs/events.md` describes them.
+    /// One JSON object a line: messages, interrupts and approvals, until the input ends. `haft events` describes them.
     StreamJson,
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test, a panic is the report")]
 #![expect(clippy::format_collect, reason = "short, and speed is not at stake here")]
 
+mod acp;
 mod active_context;
 mod advisories;
 mod agents;
@@ -59,6 +60,7 @@ mod modes;
 mod modules;
 mod money;
 mod needles;
+mod pages;
 mod permissions;
 mod project_policy;
 mod prompts;

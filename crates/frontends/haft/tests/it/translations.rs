@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 /// What a page and its translation have in common.
 #[derive(Default)]
-struct Outline {
+pub(crate) struct Outline {
     /// The levels of the headings, in order.
     levels: Vec<usize>,
     /// The headings as addresses within the page.
-    anchors: Vec<String>,
+    pub(crate) anchors: Vec<String>,
     /// The code blocks with their fences, without comments.
     blocks: Vec<String>,
     /// What stands outside of code blocks.
@@ -18,7 +18,7 @@ struct Outline {
 }
 
 impl Outline {
-    fn of(page: &Path) -> Self {
+    pub(crate) fn of(page: &Path) -> Self {
         let text = std::fs::read_to_string(page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
         let mut outline = Self::default();
         let mut inside = false;
@@ -59,7 +59,7 @@ impl Outline {
     }
 
     /// The targets of links and pictures within the repository.
-    fn links(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn links(&self) -> impl Iterator<Item = &str> {
         let targets = self.prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         targets.filter(|target| !target.contains("://"))
     }
@@ -77,7 +77,7 @@ fn anchor(title: &str) -> String {
     kept.flat_map(char::to_lowercase).map(|char| if char == ' ' { '-' } else { char }).collect()
 }
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().unwrap()
 }
 

@@ -50,7 +50,7 @@ impl EditSource {
     pub(crate) fn load(scope: &FileScope, given: &str) -> Result<Self, ToolFailure> {
         let path = paths::resolve(&scope.workspace, given)?;
         let name = paths::shown(&scope.workspace, &path);
-        let loaded = disk::load(&path, &name)?;
+        let loaded = scope.as_open(&path, disk::load(&path, &name)?);
         guard::check(scope, &path, &name, &loaded, ReadRequirement::Proven)?;
         Ok(Self { path, name, loaded })
     }

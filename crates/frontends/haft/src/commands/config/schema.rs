@@ -1,11 +1,14 @@
-//! `haft config schema`: what may stand in config.toml, as JSON Schema with the built-in values.
+//! `haft config schema`: what may stand in config.toml, as JSON Schema with the built-in values and a sentence for each key.
 
 use haft_agent::config::{self, Sources};
 use serde_json::{Value, json};
 
 use crate::wiring;
 
-/// The schema with its heading and the built-in values.
+/// A sentence for each key, in tables as the keys are.
+const DESCRIPTIONS: &str = include_str!("keys.toml");
+
+/// The schema with its heading, the built-in values and the descriptions.
 pub(crate) fn whole() -> Value {
     let sections = wiring::sections();
     let mut schema = config::schema(&sections);
@@ -18,7 +21,27 @@ pub(crate) fn whole() -> Value {
     }
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     schema["title"] = json!("haft's config.toml");
+    describe(&mut schema, &toml::from_str(DESCRIPTIONS).unwrap_or_default());
     schema
+}
+
+/// Adds the descriptions of a table to the schema of it.
+fn describe(node: &mut Value, descriptions: &toml::Table) {
+    for (name, described) in descriptions {
+        let inner = match (name.as_str(), name.strip_suffix("[]")) {
+            ("", _) => Some(&mut *node),
+            ("NAME", _) => node.get_mut("additionalProperties"),
+            (_, Some(list)) => node.get_mut("properties").and_then(|keys| keys.get_mut(list)?.get_mut("items")),
+            (_, None) => node.get_mut("properties").and_then(|keys| keys.get_mut(name)),
+        };
+        match (inner, described) {
+            (Some(Value::Object(inner)), toml::Value::String(text)) => {
+                inner.insert("description".to_owned(), json!(text));
+            }
+            (Some(inner), toml::Value::Table(descriptions)) => describe(inner, descriptions),
+            _ => {}
+        }
+    }
 }
 
 /// Whether this can be a key.
@@ -53,9 +76,10 @@ mod tests {
 
     use super::*;
 
-    /// The blocks of TOML in a page, as text.
-    fn blocks(page: &str) -> Vec<&str> {
-        page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
+    /// The blocks of TOML in a page that are configuration: with what stands behind the language, and as text.
+    fn blocks(page: &str) -> Vec<(&str, &str)> {
+        let blocks = page.split("```toml").skip(1).filter_map(|rest| rest.split("\n```").next()?.split_once('\n'));
+        blocks.filter(|(mark, _)| ![" not-config: ", " file: "].iter().any(|begin| mark.starts_with(begin))).collect()
     }
 
     fn problems(text: &str) -> Vec<String> {
@@ -72,15 +96,15 @@ mod tests {
         let mut checked = 0;
         for page in pages.iter().filter(|page| page.extension().is_some_and(|ending| ending == "md")) {
             let text = std::fs::read_to_string(page).unwrap();
-            // Not every block is part of a config.toml: some show other files.
-            for block in blocks(&text).into_iter().filter(|block| wiring::check_config(page, block).is_ok()) {
+            for (mark, block) in blocks(&text) {
+                assert_eq!(mark, "", "{}: what is no configuration says `not-config: REASON`", page.display());
+                let read = wiring::check_config(page, block);
+                assert!(read.is_ok(), "{}: {:#}\n{block}", page.display(), read.unwrap_err());
                 assert_eq!(problems(block), Vec::<String>::new(), "{}:\n{block}", page.display());
                 checked += 1;
             }
         }
-        assert!(checked > 10, "{checked} blocks");
-        let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
-        assert!(wiring::check_config(Path::new("README.md"), blocks(&readme)[0]).is_ok());
+        assert!(checked > 20, "{checked} blocks");
     }
 
     #[test]

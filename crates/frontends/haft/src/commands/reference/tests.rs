@@ -1,4 +1,7 @@
-//! The README's table and `docs/commands.md`, compared with the command line. `UPDATE_DOCS=1` writes them instead.
+//! The README's table, `docs/commands.md` and `docs/settings.md`, compared with the program. `UPDATE_DOCS=1` writes them instead.
+
+mod pages;
+mod settings;
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +11,7 @@ use super::*;
 use crate::cli::Cli;
 
 /// Pages that say more about a command.
-const PAGES: [(&str, &str); 30] = [
+const PAGES: [(&str, &str); 31] = [
     ("run", "runs"),
     ("review", "runs"),
     ("commit", "runs"),
@@ -38,8 +41,13 @@ const PAGES: [(&str, &str); 30] = [
     ("hooks", "hooks"),
     ("models", "models"),
     ("config", "configuration"),
+    ("doctor", "troubleshooting"),
     ("events", "events"),
 ];
+
+/// The commands the README has; all others are in `docs/commands.md`.
+const README_COMMANDS: [&str; 8] =
+    ["run", "conversations", "context", "mcp", "undo", "permissions", "models", "doctor"];
 
 const BEGIN: &str = "<!-- commands: written by a test, see docs/commands.md -->\n";
 const END: &str = "<!-- end of commands -->\n";
@@ -80,6 +88,7 @@ fn help_lines_are_one_short_sentence() {
     feature = "proxy",
     feature = "rag",
     feature = "serve",
+    feature = "web",
     feature = "workflows"
 ))]
 #[test]
@@ -90,6 +99,7 @@ fn readme_and_reference_say_what_the_help_says() {
     let (_, behind) = rest.split_once(END).expect("the table ends");
     compare(&readme, &format!("{front}{BEGIN}{}{END}{behind}", rows()));
     compare(&root().join("docs/commands.md"), &page());
+    compare(&root().join("docs/settings.md"), &settings::page());
 }
 
 fn root() -> PathBuf {
@@ -109,14 +119,18 @@ fn compare(path: &Path, text: &str) {
 fn rows() -> String {
     let haft = Cli::definition();
     let mut text = "\n| command | what it does |\n| --- | --- |\n".to_owned();
-    for name in grouped() {
+    for name in README_COMMANDS {
         let command = haft.find_subcommand(name).unwrap();
-        let page = PAGES.iter().find(|(of, _)| *of == name);
-        let link = page.map_or_else(String::new, |(_, page)| format!(" ([docs](docs/{page}.md))"));
+        let link = page_of(name).map_or_else(String::new, |page| format!(" ([docs](docs/{page}.md))"));
         let _ = writeln!(text, "| `haft {name}` | {}{link} |", line(command));
     }
     text.push('\n');
     text
+}
+
+/// The page that says more about a command.
+fn page_of(name: &str) -> Option<&'static str> {
+    PAGES.iter().find(|(of, _)| *of == name).map(|(_, page)| *page)
 }
 
 /// `docs/commands.md`.
@@ -141,6 +155,9 @@ fn page() -> String {
 
 fn section(page: &mut String, command: &Command, path: &str, depth: usize) {
     let _ = write!(page, "{} {path}\n\n{}.\n\n", "#".repeat(depth), line(command));
+    if let Some(more) = page_of(command.get_name()).filter(|_| depth == 3) {
+        let _ = write!(page, "More: [{more}.md]({more}.md).\n\n");
+    }
     let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
     if let Some((_, more)) = long.split_once("\n\n") {
         let more = if more.contains("\n  ") { format!("```text\n{more}\n```") } else { more.to_owned() };

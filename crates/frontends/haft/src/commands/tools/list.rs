@@ -33,9 +33,9 @@ const DEFERRED: &str = "deferred";
 pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
     let registry = super::registry();
     if args.markdown {
-        let mut offered = registry;
+        let mut offered = super::every_tool();
         offered.select(&[], &std::collections::BTreeMap::new())?;
-        return output::print(&super::page::page(&offered));
+        return output::print(&super::page::page(&offered, &registry));
     }
     let (_, loaded) = super::super::configuration(&args.common)?;
     let mut offered = registry.clone();

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::list::access_name;
 
-/// The page.
-pub(super) fn page(registry: &Registry) -> String {
+/// The page. Tools that are not among the constant ones are there where there is something for them.
+pub(super) fn page(registry: &Registry, constant: &Registry) -> String {
     let mut page = include_str!("page.md").to_owned();
     for group in Group::ALL {
         let tools: Vec<_> = registry.iter().filter(|tool| tool.manual().group == group).collect();
@@ -18,7 +18,7 @@ pub(super) fn page(registry: &Registry) -> String {
         // Writing to a String cannot fail.
         let _ = write!(page, "\n## {}\n", heading(group));
         for tool in tools {
-            write_tool(&mut page, tool.as_ref(), registry);
+            write_tool(&mut page, tool.as_ref(), registry, constant);
         }
     }
     let cases: Vec<_> = registry.cases().collect();
@@ -41,7 +41,7 @@ fn heading(group: Group) -> &'static str {
     }
 }
 
-fn write_tool(page: &mut String, tool: &dyn Tool, registry: &Registry) {
+fn write_tool(page: &mut String, tool: &dyn Tool, registry: &Registry, constant: &Registry) {
     let (spec, manual) = (tool.spec(), tool.manual());
     let _ = write!(page, "\n### `{}`\n\nIt {}.", spec.name, access_name(tool.access()));
     let aliases: Vec<_> = manual.aliases.iter().map(|alias| format!("`{}`", alias.name)).collect();
@@ -49,6 +49,7 @@ fn write_tool(page: &mut String, tool: &dyn Tool, registry: &Registry) {
         let _ = write!(page, " Also called {}.", aliases.join(", "));
     }
     page.push_str(match manual.set {
+        _ if constant.resolve(&spec.name).is_none() => " Offered where there is something for it, see the list above.",
         Set::Native => " Offered with native calls, deferred with text protocols.",
         Set::Text => " Offered with text protocols, deferred with native calls.",
         Set::Default | Set::Extension if registry.offers(&spec.name) => "",

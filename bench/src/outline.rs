@@ -1,0 +1,23 @@
+//! What the first use of a language costs, which unpacks its grammar and compiles its query, beside a later one.
+
+use std::time::{Duration, Instant};
+
+use haft_outline::{OutlineLimits, SourceLanguage, outline};
+
+use crate::figures;
+
+const GOAL_MS: f64 = 50.0;
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    for language in SourceLanguage::ALL {
+        let timed = || -> anyhow::Result<Duration> {
+            let begin = Instant::now();
+            outline(language, "x", OutlineLimits::default(), &|| false)?;
+            Ok(begin.elapsed())
+        };
+        let (mut first, mut second) = ([timed()?], [timed()?]);
+        let name = format!("{}: first use (a later one {:.2} ms)", language.name(), figures::median_ms(&mut second));
+        figures::print(&name, figures::median_ms(&mut first), "ms", Some(GOAL_MS));
+    }
+    Ok(())
+}

@@ -1,0 +1,497 @@
+//! `haft acp` as an editor drives it: real pipes, a scripted model.
+
+mod broken;
+mod files;
+mod killed;
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use haft_testkit::{Reply, Script, SeenRole};
+use haft_types::Api;
+use serde_json::{Value, json};
+
+use crate::rig::Rig;
+use crate::sandbox::has_namespaces;
+
+/// An editor that speaks with `haft acp`.
+struct Editor {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    /// The number of the last request.
+    last: u64,
+    /// Every update of a session, in order.
+    updates: Vec<Value>,
+    /// Answers that came while another one was waited for.
+    answers: HashMap<u64, Value>,
+    /// What it answers when it is asked for permission: the kind of the option.
+    permission: &'static str,
+    /// Every question for permission.
+    asked: Vec<Value>,
+    /// Files as the editor has them open.
+    buffers: HashMap<String, String>,
+    /// Files it was to write.
+    written: Vec<String>,
+}
+
+impl Editor {
+    fn start(rig: &Rig, arguments: &[&str]) -> Self {
+        let mut all = vec!["acp"];
+        all.extend(arguments);
+        let mut command = rig.command(&all);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        Self {
+            child,
+            input,
+            output,
+            last: 0,
+            updates: Vec::new(),
+            answers: HashMap::new(),
+            permission: "reject_once",
+            asked: Vec::new(),
+            buffers: HashMap::new(),
+            written: Vec::new(),
+        }
+    }
+
+    /// The same after the first request, with what it offers.
+    fn initialized(rig: &Rig, capabilities: Value) -> Self {
+        let mut editor = Self::start(rig, &[]);
+        let hello = json!({"protocolVersion": 1, "clientCapabilities": capabilities});
+        assert_eq!(editor.call("initialize", hello)["result"]["protocolVersion"], 1);
+        editor
+    }
+
+    /// The same with a session in the project.
+    fn in_session(rig: &Rig, capabilities: Value) -> (Self, String) {
+        let mut editor = Self::initialized(rig, capabilities);
+        let id = editor.new_session(&rig.project());
+        (editor, id)
+    }
+
+    fn new_session(&mut self, cwd: &Path) -> String {
+        let made = self.call("session/new", json!({"cwd": cwd, "mcpServers": []}));
+        made["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned()
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(line).unwrap();
+        input.write_all(b"\n").unwrap();
+        input.flush().unwrap();
+    }
+
+    fn send(&mut self, method: &str, params: Value) -> u64 {
+        self.last += 1;
+        let request = json!({"jsonrpc": "2.0", "id": self.last, "method": method, "params": params});
+        self.line(request.to_string().as_bytes());
+        self.last
+    }
+
+    fn notify(&mut self, method: &str, params: Value) {
+        self.line(json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string().as_bytes());
+    }
+
+    /// The next message, taken note of; what is asked is answered.
+    fn next(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        if self.output.read_line(&mut line).unwrap() == 0 {
+            return None;
+        }
+        let message: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        match message["method"].as_str() {
+            Some("session/update") => self.updates.push(message["params"]["update"].clone()),
+            Some(method) if !message["id"].is_null() => {
+                if let Some(answer) = self.answered(method, &message["params"]) {
+                    let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": answer});
+                    self.line(answer.to_string().as_bytes());
+                }
+            }
+            _ => {}
+        }
+        Some(message)
+    }
+
+    /// What the editor answers; nothing where it lets haft wait.
+    fn answered(&mut self, method: &str, params: &Value) -> Option<Value> {
+        let path = || params["path"].as_str().unwrap().to_owned();
+        Some(match method {
+            "session/request_permission" => {
+                self.asked.push(params.clone());
+                let options = params["options"].as_array().unwrap();
+                let chosen = options.iter().find(|option| option["kind"] == self.permission)?;
+                json!({"outcome": {"outcome": "selected", "optionId": chosen["optionId"]}})
+            }
+            "fs/read_text_file" => {
+                let open = self.buffers.get(&path()).cloned();
+                json!({"content": open.unwrap_or_else(|| std::fs::read_to_string(path()).unwrap())})
+            }
+            "fs/write_text_file" => {
+                let text = params["content"].as_str().unwrap();
+                std::fs::write(path(), text).unwrap();
+                if let Some(open) = self.buffers.get_mut(&path()) {
+                    text.clone_into(open);
+                }
+                self.written.push(path());
+                json!(null)
+            }
+            other => panic!("haft asked for {other}"),
+        })
+    }
+
+    fn answer(&mut self, id: u64) -> Value {
+        while !self.answers.contains_key(&id) {
+            let message = self.next().unwrap_or_else(|| panic!("the output ended: {:#?}", self.updates));
+            if let (Some(of), None) = (message["id"].as_u64(), message["method"].as_str()) {
+                self.answers.insert(of, message);
+            }
+        }
+        self.answers.remove(&id).unwrap()
+    }
+
+    fn call(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send(method, params);
+        self.answer(id)
+    }
+
+    fn send_prompt(&mut self, session: &str, text: &str) -> u64 {
+        self.send("session/prompt", json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]}))
+    }
+
+    fn prompt(&mut self, session: &str, text: &str) -> Value {
+        let id = self.send_prompt(session, text);
+        self.answer(id)
+    }
+
+    /// Reads until an update fits.
+    fn until(&mut self, fits: impl Fn(&Value) -> bool) {
+        let mut seen = 0;
+        loop {
+            if self.updates[seen..].iter().any(&fits) {
+                return;
+            }
+            seen = self.updates.len();
+            assert!(self.next().is_some(), "the output ended: {:#?}", self.updates);
+        }
+    }
+
+    /// Reads until haft asks for permission.
+    fn until_asked(&mut self) {
+        while self.asked.is_empty() {
+            assert!(self.next().is_some(), "the output ended: {:#?}", self.updates);
+        }
+    }
+
+    fn of_kind(&self, kind: &str) -> Vec<&Value> {
+        self.updates.iter().filter(|update| update["sessionUpdate"] == kind).collect()
+    }
+
+    /// What haft said, joined.
+    fn said(&self) -> String {
+        self.of_kind("agent_message_chunk").iter().map(|chunk| chunk["content"]["text"].as_str().unwrap()).collect()
+    }
+
+    /// Ends the input, and gives the exit code.
+    fn end(mut self) -> i32 {
+        drop(self.input.take());
+        while self.next().is_some() {}
+        self.child.wait().unwrap().code().unwrap_or(-1)
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
+    Rig::new(Api::Anthropic, Script::turns(replies).unwrap())
+}
+
+fn stop_reason(answer: &Value) -> &str {
+    answer["result"]["stopReason"].as_str().unwrap_or_else(|| panic!("{answer}"))
+}
+
+#[test]
+fn a_turn_is_shown_as_it_happens() {
+    let todos =
+        json!({"todos": [{"content": "Look", "status": "completed"}, {"content": "Fix", "status": "completed"}]});
+    let rig = rig([
+        Reply::call("todo_write", todos).with_thinking("Where is it?").with_text("I look."),
+        Reply::call("read_file", json!({"path": "a.txt", "start_line": 1})),
+        Reply::call(
+            "replace_in_file",
+            json!({"path": "a.txt", "diff": "<<<<<<< SEARCH\none\n=======\neins\n>>>>>>> REPLACE\n"}),
+        ),
+        Reply::text("Done."),
+    ]);
+    rig.write("a.txt", "one\ntwo\n");
+    let (mut editor, session) = Editor::in_session(&rig, json!({}));
+    editor.permission = "allow_once";
+    let answer = editor.prompt(&session, "Translate one");
+    assert_eq!(stop_reason(&answer), "end_turn");
+    assert_eq!(editor.said(), "I look.Done.");
+    assert_eq!(editor.of_kind("agent_thought_chunk")[0]["content"]["text"], "Where is it?");
+    let plan = &editor.of_kind("plan")[0]["entries"];
+    assert_eq!((&plan[0]["status"], &plan[1]["content"]), (&json!("completed"), &json!("Fix")));
+    let calls = editor.of_kind("tool_call");
+    assert_eq!(calls.iter().map(|call| &call["kind"]).collect::<Vec<_>>(), ["read", "edit"]);
+    let path = json!(rig.project().join("a.txt"));
+    let whole = editor.of_kind("tool_call_update");
+    let read = whole.iter().find(|update| update["title"] == "read_file a.txt").unwrap();
+    assert_eq!(read["locations"], json!([{"path": path, "line": 1}]));
+    let edit = calls[1]["toolCallId"].clone();
+    let of_edit: Vec<_> = whole.iter().filter(|update| update["toolCallId"] == edit).collect();
+    let diff = &of_edit[0]["content"][0];
+    assert_eq!(
+        (&diff["type"], &diff["oldText"], &diff["newText"]),
+        (&json!("diff"), &json!("one\n"), &json!("eins\n"))
+    );
+    let last = of_edit.last().unwrap();
+    assert_eq!(last["status"], "completed");
+    assert_eq!(last["content"][0]["newText"], "eins\ntwo\n", "after the call the whole file is shown");
+    let asked = &editor.asked[0];
+    assert_eq!(asked["toolCall"]["toolCallId"], edit);
+    let usage = *editor.of_kind("usage_update").last().unwrap();
+    assert!(usage["used"].as_u64().unwrap() > 0 && usage["size"] == 200_000 && usage["cost"]["currency"] == "USD");
+    assert_eq!(editor.end(), 0);
+    assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "eins\ntwo\n");
+}
+
+#[test]
+fn permission_is_asked_once_and_always_and_refused() {
+    let run = |line: &str| Reply::call("execute_command", json!({"command": line}));
+    let rig = rig([
+        run("touch one"),
+        Reply::text("No?"),
+        run("touch two"),
+        run("touch two"),
+        Reply::text("Yes."),
+        Reply::call("execute_command", json!({"command": "touch three", "sandbox": "outside"})),
+        Reply::text("Out."),
+    ]);
+    if !has_namespaces(&rig) {
+        return;
+    }
+    let (mut editor, session) = Editor::in_session(&rig, json!({}));
+    assert_eq!(stop_reason(&editor.prompt(&session, "one")), "end_turn");
+    assert!(!rig.project().join("one").exists());
+    editor.permission = "allow_always";
+    assert_eq!(stop_reason(&editor.prompt(&session, "two")), "end_turn");
+    assert_eq!(editor.asked.len(), 2, "once is enough for what is always allowed");
+    let always = editor.asked[1]["options"].as_array().unwrap().iter().find(|one| one["kind"] == "allow_always");
+    let name = always.unwrap()["name"].as_str().unwrap();
+    assert!(name.contains("touch"), "the rule is named: {name}");
+    assert!(std::fs::read_to_string(rig.home().join("config.toml")).unwrap().contains("touch"), "and kept");
+    editor.permission = "allow_once";
+    editor.prompt(&session, "three");
+    let title = editor.asked[2]["toolCall"]["title"].as_str().unwrap();
+    assert!(title.ends_with("(outside the sandbox)"), "{title}");
+    assert!(rig.project().join("two").exists() && rig.project().join("three").exists());
+}
+
+#[test]
+fn mode_and_model_are_chosen_while_it_runs() {
+    let write = |name: &str| Reply::call("write_to_file", json!({"path": name, "content": "x"}));
+    let rig = rig([write("a"), Reply::text("a"), write("b"), Reply::text("b"), Reply::text("c")]);
+    let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    rig.configure(&format!("{config}[models.\"mock/other\"]\ncontext_window = 100000\nmax_output_tokens = 1000\n"));
+    let mut editor = Editor::initialized(&rig, json!({}));
+    let made = editor.call("session/new", json!({"cwd": rig.project(), "mcpServers": []}));
+    let session = made["result"]["sessionId"].as_str().unwrap().to_owned();
+    let modes = made["result"]["modes"]["availableModes"].as_array().unwrap();
+    assert_eq!(modes.iter().map(|mode| &mode["id"]).collect::<Vec<_>>(), ["plan", "ask", "accept-edits", "auto"]);
+    let options = made["result"]["configOptions"].as_array().unwrap();
+    assert_eq!(options.iter().map(|one| &one["category"]).collect::<Vec<_>>(), ["mode", "model"]);
+    editor.call("session/set_mode", json!({"sessionId": session, "modeId": "accept-edits"}));
+    editor.prompt(&session, "a");
+    assert!(editor.asked.is_empty() && rig.project().join("a").exists());
+    let model = json!({"sessionId": session, "configId": "model", "value": "mock/other"});
+    let chosen = editor.call("session/set_config_option", model);
+    assert_eq!(chosen["result"]["configOptions"][1]["currentValue"], "mock/other");
+    editor.prompt(&session, "b");
+    assert_eq!(rig.server.generations().last().unwrap().seen().unwrap().model, "other");
+    for (method, params, code) in [
+        ("session/set_mode", json!({"sessionId": session, "modeId": "yolo"}), -32602),
+        ("session/set_mode", json!({"sessionId": "nobody", "modeId": "plan"}), -32002),
+        ("session/set_config_option", json!({"sessionId": session, "configId": "model", "value": "mock/none"}), -32602),
+        ("session/set_config_option", json!({"sessionId": session, "configId": "colour", "value": "red"}), -32602),
+        ("session/prompt", json!({"sessionId": session, "prompt": []}), 0),
+        ("session/new", json!({"cwd": "relative", "mcpServers": []}), -32602),
+        ("session/new", json!({"cwd": "/there/is/nothing", "mcpServers": []}), -32602),
+    ] {
+        let answer = editor.call(method, params.clone());
+        assert_eq!(answer["error"]["code"].as_i64().unwrap_or_default(), code, "{method} {params}: {answer}");
+    }
+}
+
+#[test]
+fn a_turn_is_cancelled_wherever_it_is() {
+    let slow = Reply { delta_chars: Some(1), delta_delay_ms: 50, ..Reply::text("0123456789".repeat(40)) };
+    let silent = Reply { delay_ms: 60_000, ..Reply::text("never") };
+    let asks = Reply::call("execute_command", json!({"command": "touch asked"}));
+    let sleeps = Reply::call("execute_command", json!({"command": "sleep 60"}));
+    for (state, reply) in [("streaming", slow), ("silent", silent), ("asked", asks), ("running", sleeps)] {
+        let rig = rig([reply, Reply::text("Again.")]);
+        let (mut editor, session) = Editor::in_session(&rig, json!({}));
+        editor.permission = if state == "running" { "allow_once" } else { "nothing" };
+        let prompt = editor.send_prompt(&session, "go");
+        match state {
+            "streaming" => editor.until(|update| update["sessionUpdate"] == "agent_message_chunk"),
+            "silent" => while rig.server.generations().is_empty() {},
+            "asked" => editor.until_asked(),
+            _ => editor.until(|update| update["status"] == "in_progress"),
+        }
+        // Twice does no harm.
+        editor.notify("session/cancel", json!({"sessionId": session}));
+        editor.notify("session/cancel", json!({"sessionId": session}));
+        let answer = editor.answer(prompt);
+        assert_eq!(stop_reason(&answer), "cancelled", "{state}");
+        editor.permission = "reject_once";
+        assert_eq!(stop_reason(&editor.prompt(&session, "again")), "end_turn", "{state}");
+        assert_eq!(editor.end(), 0, "{state}");
+        assert!(!rig.project().join("asked").exists());
+    }
+}
+
+#[test]
+fn one_turn_at_a_time_and_many_sessions() {
+    let rig = rig([Reply { delay_ms: 300, ..Reply::text("First.") }, Reply::text("Second.")]);
+    let (mut editor, session) = Editor::in_session(&rig, json!({}));
+    let other = editor.new_session(&rig.project());
+    let first = editor.send_prompt(&session, "one");
+    let refused = editor.prompt(&session, "two");
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    assert_eq!(stop_reason(&editor.prompt(&other, "three")), "end_turn");
+    assert_eq!(stop_reason(&editor.answer(first)), "end_turn");
+    let listed = editor.call("session/list", json!({"cwd": rig.project()}));
+    assert_eq!(listed["result"]["sessions"].as_array().unwrap().len(), 2, "{listed}");
+    let closed = editor.call("session/close", json!({"sessionId": session}));
+    assert!(closed["error"].is_null(), "{closed}");
+    assert_eq!(editor.prompt(&session, "gone")["error"]["code"], -32002);
+}
+
+#[test]
+fn prompts_bring_files_pictures_and_commands() {
+    let rig = rig([Reply::text("1"), Reply::text("2")]);
+    rig.write("src/my file.rs", "fn main() {}\n");
+    rig.write(".haft/commands/greet.md", "Say hello to $ARGUMENTS in French.\n");
+    rig.run(&["trust"]);
+    let (mut editor, session) = Editor::in_session(&rig, json!({}));
+    let root = rig.project().display().to_string();
+    let pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let prompt = json!([
+        {"type": "text", "text": "Look at "},
+        {"type": "resource_link", "name": "file", "uri": format!("file://{root}/src/my%20file.rs")},
+        {"type": "resource", "resource": {"uri": "zed:///selection", "text": "selected text"}},
+        {"type": "image", "data": pixel, "mimeType": "image/png"},
+    ]);
+    let answer = editor.call("session/prompt", json!({"sessionId": session, "prompt": prompt}));
+    assert_eq!(stop_reason(&answer), "end_turn");
+    let request = rig.server.generations()[0].seen().unwrap();
+    let user = request.messages.iter().find(|message| message.role == SeenRole::User).unwrap();
+    let text = format!("{user:?}");
+    assert!(text.contains("src/my file.rs") && text.contains("selected text") && text.contains("Image"), "{text}");
+    let commands = editor.of_kind("available_commands_update")[0]["availableCommands"].as_array().unwrap();
+    let names: Vec<_> = commands.iter().map(|command| command["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["greet", "init", "continue"]);
+    editor.prompt(&session, "/greet Ada");
+    let request = rig.server.generations()[1].seen().unwrap();
+    assert!(format!("{:?}", request.messages.last()).contains("Say hello to Ada in French."));
+    let unknown = editor.prompt(&session, "/nothing");
+    assert!(unknown["error"]["message"].as_str().unwrap().contains("nothing"), "{unknown}");
+    let audio = json!([{"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}]);
+    let refused = editor.call("session/prompt", json!({"sessionId": session, "prompt": audio}));
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+}
+
+#[test]
+fn without_a_model_the_editor_is_told_how_to_get_one() {
+    let rig = rig([Reply::text("Here.")]);
+    let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    rig.configure("");
+    let mut editor = Editor::start(&rig, &[]);
+    let hello = json!({"protocolVersion": 1, "clientCapabilities": {"auth": {"terminal": true}}});
+    let method = editor.call("initialize", hello)["result"]["authMethods"][0].clone();
+    assert_eq!((&method["type"], &method["args"]), (&json!("terminal"), &json!(["--setup"])));
+    let params = json!({"cwd": rig.project(), "mcpServers": []});
+    assert_eq!(editor.call("session/new", params.clone())["error"]["code"], -32000);
+    assert_eq!(editor.call("authenticate", json!({"methodId": method["id"]}))["error"]["code"], -32000);
+    rig.configure(&config);
+    assert!(editor.call("authenticate", json!({"methodId": method["id"]}))["error"].is_null());
+    let session = editor.call("session/new", params)["result"]["sessionId"].as_str().unwrap().to_owned();
+    editor.prompt(&session, "hello");
+    assert_eq!(editor.said(), "Here.");
+}
+
+#[test]
+fn servers_of_the_editor_serve_its_session() {
+    let call = json!({"server_name": "given", "tool_name": "echo", "arguments": {"text": "hi"}});
+    let rig = rig([Reply::call("use_mcp_tool", call), Reply::text("Done.")]);
+    if !has_namespaces(&rig) {
+        return;
+    }
+    rig.write("server.sh", haft_testkit::test::SHELL_MCP_SERVER);
+    let mut editor = Editor::initialized(&rig, json!({}));
+    editor.permission = "allow_once";
+    let server = json!({"name": "given", "command": "/bin/sh", "args": [rig.project().join("server.sh")], "env": []});
+    let made = editor.call("session/new", json!({"cwd": rig.project(), "mcpServers": [server]}));
+    let session = made["result"]["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(stop_reason(&editor.prompt(&session, "use it")), "end_turn");
+    let offered = rig.server.generations()[0].seen().unwrap();
+    assert!(format!("{offered:?}").contains("given"), "the server is offered");
+}
+
+#[test]
+fn the_same_task_leaves_the_same_conversation_behind() {
+    let script = || {
+        [
+            Reply::call("write_to_file", json!({"path": "a.txt", "content": "one\n"})),
+            Reply::call("read_file", json!({"path": "a.txt"})),
+            Reply::text("Done."),
+        ]
+    };
+    let over_acp = rig(script());
+    let (mut editor, session) = Editor::in_session(&over_acp, json!({}));
+    editor.call("session/set_mode", json!({"sessionId": session, "modeId": "accept-edits"}));
+    editor.prompt(&session, "Write one");
+    editor.end();
+    let headless = rig(script());
+    headless.run(&["run", "--permission-mode", "accept-edits", "Write one"]);
+    let shape = |rig: &Rig| {
+        let project = rig.project().display().to_string();
+        let exported = rig.export();
+        let message = |one: &Value| {
+            let text = json!([one["role"], one["content"], one["metadata"]["origin"]]).to_string();
+            text.replace(&project, "PROJECT")
+        };
+        let without_times = |text: String| {
+            let mut value: Value = serde_json::from_str(&text).unwrap();
+            forget_times(&mut value);
+            value
+        };
+        let messages = exported["messages"].as_array().unwrap();
+        (exported["name"].clone(), messages.iter().map(|one| without_times(message(one))).collect::<Vec<_>>())
+    };
+    assert_eq!(shape(&over_acp), shape(&headless));
+    let file = |rig: &Rig| std::fs::read(rig.project().join("a.txt")).unwrap();
+    assert_eq!(file(&over_acp), file(&headless));
+}
+
+/// Takes out what differs from run to run: times and ids.
+fn forget_times(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields
+                .retain(|name, _| !matches!(name.as_str(), "mtime_ns" | "id" | "tool_call_id" | "mtime" | "modified"));
+            fields.values_mut().for_each(forget_times);
+        }
+        Value::Array(items) => items.iter_mut().for_each(forget_times),
+        Value::String(text) if text.contains("modified") => text.clear(),
+        _ => {}
+    }
+}
