@@ -201,13 +201,8 @@ fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution 
 
 /// Takes back what a process that died in the middle of changing files left, in whatever project, and says so.
 pub(crate) fn recovered(journal: &Path) -> Vec<Notice> {
-    let code = |outcome: &RecoveryOutcome| match outcome {
-        RecoveryOutcome::NothingChanged
-        | RecoveryOutcome::AllChanged
-        | RecoveryOutcome::RolledBack
-        | RecoveryOutcome::RolledBackExcept { .. } => "recovered",
-        RecoveryOutcome::Failed { .. } => "recovery_failed",
-    };
+    let is_failed = |outcome: &RecoveryOutcome| matches!(outcome, RecoveryOutcome::Failed { .. });
+    let code = |outcome: &RecoveryOutcome| if is_failed(outcome) { "recovery_failed" } else { "recovered" };
     match haft_tools::recover(journal) {
         Ok(found) => found
             .iter()

@@ -6,6 +6,7 @@ use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest, SessionUpdate,
     ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
 };
+use agent_client_protocol::{is_connection_terminated, is_incoming_transport_closed};
 use async_trait::async_trait;
 use haft_agent::{Approval, ApprovalReply, Approver};
 
@@ -30,7 +31,14 @@ impl Approver for EditorApprover {
         let call = self.calls.lock().asked(approval);
         let id = call.tool_call_id.clone();
         let request = RequestPermissionRequest::new(self.sender.session.clone(), call, choices(&approval.remember));
-        let Ok(answer) = self.sender.editor.send_request(request).block_task().await else { return no };
+        let answer = match self.sender.editor.send_request(request).block_task().await {
+            Ok(answer) => answer,
+            // Who is gone has not said no: the turn is about to be cancelled, and the question is asked again when it goes on.
+            Err(error) if is_connection_terminated(&error) || is_incoming_transport_closed(&error) => {
+                std::future::pending().await
+            }
+            Err(_) => return no,
+        };
         let reply = match answer.outcome {
             RequestPermissionOutcome::Selected(chosen) => match chosen.option_id.0.as_ref() {
                 ONCE => ApprovalReply::Once,

@@ -332,7 +332,7 @@ fn mode_and_model_are_chosen_while_it_runs() {
 #[test]
 fn a_turn_is_cancelled_wherever_it_is() {
     let slow = Reply { delta_chars: Some(1), delta_delay_ms: 50, ..Reply::text("0123456789".repeat(40)) };
-    let silent = Reply { delay_ms: 60_000, ..Reply::text("never") };
+    let silent = Reply { delay_ms: 8_000, ..Reply::text("never") };
     let asks = Reply::call("execute_command", json!({"command": "touch asked"}));
     let sleeps = Reply::call("execute_command", json!({"command": "sleep 60"}));
     for (state, reply) in [("streaming", slow), ("silent", silent), ("asked", asks), ("running", sleeps)] {

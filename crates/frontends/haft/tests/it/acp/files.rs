@@ -40,7 +40,7 @@ fn an_edit_keeps_what_was_not_saved_and_undo_brings_it_back() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\nzwei\n");
     assert_eq!(editor.buffers.values().next().unwrap(), "one\nzwei\n", "the editor follows");
     assert_eq!(editor.end(), 0);
-    let undone = rig.run(&["undo", "--yes"]);
+    let undone = rig.run(&["undo"]);
     assert_eq!(undone.code(), 0, "{}", undone.stderr());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n", "what the user typed is a version");
 }
