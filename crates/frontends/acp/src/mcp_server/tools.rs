@@ -8,6 +8,7 @@ use haft_types::PermissionMode;
 use rmcp::model::{ErrorData, JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -295,7 +296,10 @@ fn tool<A: JsonSchema, R: JsonSchema>(
 
 /// The schema of a type with everything in its place: not every client follows references.
 fn schema<T: JsonSchema>() -> Arc<JsonObject> {
-    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    // `uint64` and the like are formats of Rust, and clients warn about them.
+    let plain = RecursiveTransform(|schema: &mut schemars::Schema| drop(schema.remove("format")));
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).with_transform(plain);
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     schema.remove("title");
     Arc::new(schema.as_object().cloned().unwrap_or_default())

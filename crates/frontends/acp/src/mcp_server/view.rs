@@ -50,7 +50,6 @@ pub(super) struct TaskQuestion {
     /// The question, or the plan that waits for a decision.
     pub(super) question: String,
     /// Answers to choose from; any other text is possible, too.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) options: Vec<String>,
 }
 
@@ -106,18 +105,15 @@ pub(super) struct TaskView {
     /// The last text of haft's model; the answer once the task is completed.
     pub(super) text: String,
     /// Why it stands so, where that needs saying.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) message: String,
     /// The question that waits for an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) question: Option<TaskQuestion>,
     /// The calls that wait for a yes or no.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) approvals: Vec<TaskApproval>,
     /// The folder it works in.
     pub(super) cwd: String,
     /// The model, as `provider/model`.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) model: String,
     /// Tokens used since this server knows the task.
     pub(super) usage: Usage,

@@ -209,6 +209,11 @@ fn a_task_is_started_continued_and_listed() {
         assert_eq!((&done["status"], &done["text"]), (&json!("completed"), &json!("Two.")), "{done:#}");
         let listed = client.call("list_tasks", json!({}));
         assert_eq!((&listed["tasks"][0]["task_id"], &listed["tasks"][0]["status"]), (id, &json!("completed")));
+        let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
+        for (name, given) in [("start_task", &done), ("list_tasks", &listed)] {
+            let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap();
+            jsonschema::validate(&tool["outputSchema"], given).expect("what a tool gives fits its schema");
+        }
         assert_eq!(client.end(), 0);
         assert_eq!(&rig.run(&["conversations", "list", "--json"]).json()[0]["id"], id);
     }
