@@ -309,7 +309,7 @@ pub(crate) enum CliCommand {
     /// <https://github.com/haft-agent/haft/blob/main/docs/inspector.md>.
     #[cfg(feature = "serve")]
     Serve(ServeArgs),
-    /// Serve as an agent for editors over the Agent Client Protocol, on standard input and output.
+    /// Serve editors over the Agent Client Protocol, on standard input and output.
     ///
     /// The editor starts it: `docs/editors.md` has the settings for Zed, JetBrains, Neovim, Emacs and VS Code.
     #[cfg(feature = "acp")]
