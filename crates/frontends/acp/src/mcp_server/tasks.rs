@@ -86,7 +86,7 @@ impl DelegatedTask {
         mut state: TaskState,
         host: Arc<dyn Host>,
     ) -> Arc<Self> {
-        state.view.task_id = id.as_str().to_owned();
+        id.as_str().clone_into(&mut state.view.task_id);
         state.view.cwd = cwd.display().to_string();
         let choices = TaskChoices { model: None, mode: None, cancel: CancellationToken::new(), approvals: 0 };
         let (state, choices) = (watch::Sender::new(state), Mutex::new(choices));
@@ -238,7 +238,7 @@ impl StartedRun {
         };
         match opened {
             Ok(session) => {
-                let result = run(session, &task, prompt, &cancel).await;
+                let result = Box::pin(run(session, &task, prompt, &cancel)).await;
                 task.state.send_modify(|state| state.finish(result));
             }
             Err(error) => task.fail(error.to_string()),
@@ -383,7 +383,9 @@ impl DelegatedTasks {
     pub(super) async fn shut_down(&self) {
         self.gone.cancel();
         let known: Vec<_> = locked(&self.known).values().cloned().collect();
-        known.iter().for_each(|task| task.cancel());
+        for task in &known {
+            task.cancel();
+        }
         let ended = async {
             for task in &known {
                 // It fails where the task is gone, which is as good.

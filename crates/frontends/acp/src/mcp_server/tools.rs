@@ -50,22 +50,26 @@ impl From<TaskMode> for PermissionMode {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct TaskLimits {
     /// Replies of the model.
-    max_turns: Option<u32>,
+    #[serde(rename = "max_turns")]
+    turns: Option<u32>,
     /// Tokens, input and output together.
-    max_tokens: Option<u64>,
+    #[serde(rename = "max_tokens")]
+    tokens: Option<u64>,
     /// Money in USD, where prices are known.
-    max_budget_usd: Option<f64>,
+    #[serde(rename = "max_budget_usd")]
+    budget_usd: Option<f64>,
     /// Seconds from the beginning to the end.
-    max_seconds: Option<u32>,
+    #[serde(rename = "max_seconds")]
+    seconds: Option<u32>,
 }
 
 impl From<TaskLimits> for TurnLimits {
     fn from(limits: TaskLimits) -> Self {
         Self {
-            turns: limits.max_turns,
-            tokens: limits.max_tokens,
-            budget_usd: limits.max_budget_usd,
-            wall_time: limits.max_seconds.map(|seconds| Duration::from_secs(seconds.into())),
+            turns: limits.turns,
+            tokens: limits.tokens,
+            budget_usd: limits.budget_usd,
+            wall_time: limits.seconds.map(|seconds| Duration::from_secs(seconds.into())),
         }
     }
 }

@@ -147,7 +147,7 @@ impl TaskState {
     /// Another run begins.
     pub(super) fn begin(&mut self) {
         self.runs = true;
-        self.activity = "the task begins".to_owned();
+        "the task begins".clone_into(&mut self.activity);
         let view = &mut self.view;
         (view.status, view.question) = (TaskStatus::Running, None);
         view.message.clear();
@@ -230,7 +230,7 @@ impl TaskState {
         let newest = messages.peek().copied();
         let view = &mut state.view;
         view.status = TaskStatus::Aborted;
-        view.message = "the run was interrupted; continue_task goes on with it".to_owned();
+        "the run was interrupted; continue_task goes on with it".clone_into(&mut view.message);
         let (Some(newest), Some(reply)) = (newest, messages.find(|message| message.role == Role::Assistant)) else {
             return state;
         };
