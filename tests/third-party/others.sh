@@ -6,7 +6,7 @@
 #   HAFT            the haft binary
 #   SCRIPTED_MODEL  the scripted-model binary
 #   TOKENS          the `tokens` example of crates/core/model
-#   NAME            aimock, agent_sdk, agent_sdk_node, claude, litellm, llama, tokenizer, mcp, conformance, proxy, acp: all when none is named
+#   NAME            aimock, agent_sdk, agent_sdk_node, claude, litellm, llama, tokenizer, mcp, conformance, mcp_server, proxy, acp: all when none is named
 set -uo pipefail
 
 if [ $# -lt 4 ]; then
@@ -17,7 +17,7 @@ mkdir -p "$1"
 folder=$(cd "$1" && pwd) haft=$(realpath "$2") model=$(realpath "$3") tokens=$(realpath "$4")
 shift 4
 here=$(cd "$(dirname "$0")" && pwd)
-names=${*:-aimock agent_sdk agent_sdk_node claude litellm llama tokenizer mcp conformance proxy acp}
+names=${*:-aimock agent_sdk agent_sdk_node claude litellm llama tokenizer mcp conformance mcp_server proxy acp}
 failed=0
 
 # npm_has PACKAGE [VERSION]: the package is installed, or was before.
@@ -161,10 +161,17 @@ conformance() {
     timeout 580 "$here/conformance.sh" "$node" "$folder/npm/node_modules" "$client"
 }
 
+# haft as an MCP server.
+mcp_server() {
+    local node
+    npm_has @modelcontextprotocol/conformance 0.2.0-alpha.12 && npm_has @modelcontextprotocol/inspector 2.12.0 && node=$(node22) || return 0
+    "$here/mcp_server.sh" "$node" "$folder/npm/node_modules" "$haft" "$model"
+}
+
 for name in $names; do
     echo "-- $name"
     case $name in
-    aimock | agent_sdk | agent_sdk_node | claude | litellm | llama | tokenizer | mcp | conformance | proxy | acp) "$name" || failed=1 ;;
+    aimock | agent_sdk | agent_sdk_node | claude | litellm | llama | tokenizer | mcp | conformance | mcp_server | proxy | acp) "$name" || failed=1 ;;
     *)
         echo "there is no \`$name\`"
         exit 2

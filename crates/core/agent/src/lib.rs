@@ -67,6 +67,7 @@ pub use error::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupErro
 pub use haft_engine::{Approval, ApprovalReply, Approver, EventSink, MAIN};
 /// The rule a person may write when a call is approved.
 pub use haft_permission::PermissionRule;
+pub use haft_engine::turn::TurnLimits;
 pub use haft_engine::{Approval, ApprovalReply, Approver, Callback, EventSink, MAIN, ModeSwitch, Session, Which};
 /// What an editor has to say of its open files, and who looks at the calls that change them.
 pub use haft_tool::{EditorBuffers, Plugin, ToolContext, ToolOutput};

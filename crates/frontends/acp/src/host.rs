@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_agent::{Approver, Callback, EditorBuffers, Plugin, Session, Which};
-use haft_types::{ConversationId, PermissionMode, Timestamp};
+use haft_agent::{Approver, Callback, EditorBuffers, Plugin, Session, TurnLimits, Which};
+use haft_types::{ConversationId, Message, PermissionMode, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 /// Something that could not be done, in a sentence for people.
@@ -45,6 +45,8 @@ pub struct OpenRequest {
     pub callbacks: Vec<Arc<dyn Callback>>,
     /// What its user has open and not saved.
     pub buffers: Option<Arc<dyn EditorBuffers>>,
+    /// What a run may use up.
+    pub limits: TurnLimits,
 }
 
 impl OpenRequest {
@@ -61,6 +63,7 @@ impl OpenRequest {
             plugins: Vec::new(),
             callbacks: Vec::new(),
             buffers: None,
+            limits: TurnLimits::default(),
         }
     }
 }
@@ -129,6 +132,9 @@ pub trait Host: Send + Sync {
 
     /// The conversations of the project around this folder, or of all, the newest first.
     async fn list(&self, cwd: Option<&Path>) -> Result<Vec<ListedConversation>, HostError>;
+
+    /// The folder and the messages of a stored conversation; it is not opened.
+    async fn stored(&self, id: &ConversationId) -> Result<(PathBuf, Vec<Message>), HostError>;
 
     /// The prompts that can be called in this folder; nothing is started.
     fn commands(&self, cwd: &Path) -> Vec<OfferedCommand>;

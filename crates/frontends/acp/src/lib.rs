@@ -12,6 +12,7 @@ mod editor;
 mod host;
 mod lines;
 mod live;
+mod mcp_server;
 mod options;
 mod prompt;
 mod replay;
@@ -19,3 +20,4 @@ mod updates;
 
 pub use dispatch::serve;
 pub use host::{Host, HostError, ListedConversation, OfferedCommand, OpenRequest, WrittenPrompt};
+pub use mcp_server::{HttpAccess, TaskServer};

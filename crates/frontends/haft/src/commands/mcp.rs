@@ -3,6 +3,8 @@
 mod add;
 mod list;
 mod login;
+#[cfg(feature = "acp")]
+mod serve;
 mod test;
 
 use std::path::{Path, PathBuf};
@@ -35,6 +37,11 @@ pub(crate) enum McpCommand {
     Test(McpTestArgs),
     /// Log in to an MCP server in the browser.
     Login(McpNameArgs),
+    /// Serve haft as an MCP server, so that other agents can hand it tasks.
+    ///
+    /// Over standard input and output, or over HTTP with `--http`.
+    #[cfg(feature = "acp")]
+    Serve(Box<serve::McpServeArgs>),
 }
 
 #[derive(Debug, Default, Args)]
@@ -132,6 +139,8 @@ pub(crate) fn run(command: Option<McpCommand>) -> anyhow::Result<ProcessExit> {
         McpCommand::Remove(args) => add::remove(&args.name),
         McpCommand::Test(args) => wiring::runtime()?.block_on(test::run(&args)),
         McpCommand::Login(args) => wiring::runtime()?.block_on(login::run(&args)),
+        #[cfg(feature = "acp")]
+        McpCommand::Serve(args) => serve::run(*args),
     }
 }
 

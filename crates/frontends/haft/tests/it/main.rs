@@ -50,6 +50,8 @@ mod long_session;
 mod mcp;
 #[cfg(feature = "mcp")]
 mod mcp_scope;
+#[cfg(all(feature = "acp", feature = "mcp"))]
+mod mcp_serve;
 mod mentions;
 mod message_ids;
 mod messages;

@@ -1,6 +1,6 @@
 //! The binary as protocols see it: sessions are opened here with the configuration of this user.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
@@ -9,7 +9,7 @@ use haft_agent::config::Config;
 use haft_agent::{Places, Project, RandomIds, RunPlan, Session, SetupError, knowledge};
 use haft_engine::{Leftovers, OpenError, Roles};
 use haft_store::ConversationScope;
-use haft_types::{ConversationId, Decision, IdSource as _, PermissionMode};
+use haft_types::{ConversationId, Decision, IdSource as _, Message, PermissionMode};
 
 use crate::commands::inline::InlineCommands;
 use crate::commands::interactive::is_cut_off;
@@ -53,6 +53,7 @@ impl DrivenHost {
             added_folders: request.added_folders.clone(),
             approver: request.approver.clone(),
             leftovers: Leftovers::Keep,
+            limits: request.limits,
             ..RunPlan::of_config(&config, model, project, request.which.clone())
         })
     }
@@ -147,6 +148,14 @@ impl Host for DrivenHost {
             messages: one.messages,
         };
         Ok(listed.into_iter().map(row).collect())
+    }
+
+    async fn stored(&self, id: &ConversationId) -> Result<(PathBuf, Vec<Message>), HostError> {
+        let store = wiring::open_store(&self.places, &self.config()).map_err(failed)?;
+        let listed = store.list(ConversationScope::Everywhere).await.map_err(failed)?;
+        let row = listed.into_iter().find(|one| one.id == *id);
+        let row = row.ok_or_else(|| HostError::NotFound(OpenError::Unknown(id.as_str().to_owned()).to_string()))?;
+        Ok((row.namespace.into(), store.messages(id).await.map_err(failed)?))
     }
 
     fn commands(&self, cwd: &Path) -> Vec<OfferedCommand> {

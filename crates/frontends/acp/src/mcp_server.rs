@@ -1,0 +1,81 @@
+//! haft as an MCP server: other agents hand it tasks, watch them, answer what it asks, and read what came of it.
+//!
+//! Sessions cannot leave their thread, so they run as local tasks ([`tasks`]); the protocol ([`handler`]) speaks with them through
+//! what is known of each task ([`view`]). Invariant: a call that waits never holds a session, so that it can end at any moment.
+
+mod asking;
+mod handler;
+mod http;
+mod lines;
+mod tasks;
+mod tools;
+mod view;
+
+use std::future::Future;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rmcp::service::{ServerInitializeError, serve_server};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::LocalSet;
+
+use crate::host::Host;
+use handler::TaskHandler;
+pub use http::HttpAccess;
+use lines::LineTransport;
+use tasks::DelegatedTasks;
+
+/// What a server of tasks works with.
+pub struct TaskServer {
+    /// Who opens sessions.
+    pub host: Arc<dyn Host>,
+    /// The folder of tasks that name none.
+    pub cwd: PathBuf,
+}
+
+impl TaskServer {
+    /// Serves whoever is behind these streams, until the input ends or `end` is over. Tasks that run are cancelled then; they can
+    /// be continued later.
+    pub async fn serve(
+        self,
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+        end: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        self.with_tasks(async |tasks: Arc<DelegatedTasks>| {
+            let transport = LineTransport::new(input, output, tasks.gone.clone());
+            let speak = async {
+                match serve_server(TaskHandler::new(Arc::clone(&tasks)), transport).await {
+                    Ok(running) => running.waiting().await.map(drop).map_err(io::Error::other),
+                    Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+                    Err(error) => Err(io::Error::other(error)),
+                }
+            };
+            tokio::select! { spoken = speak => spoken, () = end => Ok(()) }
+        })
+        .await
+    }
+
+    /// Serves everybody who has the token over HTTP, until `end` is over.
+    pub async fn serve_http(self, access: HttpAccess, end: impl Future<Output = ()>) -> io::Result<()> {
+        self.with_tasks(async |tasks: Arc<DelegatedTasks>| {
+            tokio::select! { () = http::serve(access, tasks) => {}, () = end => {} }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Speaks while tasks run beside it, and ends them in an orderly way.
+    async fn with_tasks(self, speak: impl AsyncFnOnce(Arc<DelegatedTasks>) -> io::Result<()>) -> io::Result<()> {
+        let local = LocalSet::new();
+        let spoken = local.run_until(async {
+            let (tasks, runs) = DelegatedTasks::new(self.host, self.cwd);
+            tokio::task::spawn_local(runs.work());
+            let spoken = speak(Arc::clone(&tasks)).await;
+            tasks.shut_down().await;
+            spoken
+        });
+        spoken.await
+    }
+}

@@ -1,0 +1,154 @@
+//! What a task asks, as a form for the user of a client that can show one, and what their answer means.
+
+use haft_agent::ApprovalReply;
+use haft_text::sanitise;
+use rmcp::model::{
+    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest, InputRequests,
+    InputRequiredResult,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::view::{TaskApproval, TaskQuestion, TaskStatus, TaskView};
+
+/// How the user of a client can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClientForms {
+    /// Not at all.
+    None,
+    /// The server sends a request in the middle of a call.
+    Requests,
+    /// The call is answered with the form, and made again with what was filled in.
+    Rounds,
+}
+
+impl ClientForms {
+    pub(super) fn of(context: &RequestContext<RoleServer>) -> Self {
+        let offered = context.client_capabilities().and_then(|offered| offered.elicitation);
+        // One that names no kind means forms, as before there were others.
+        if !offered.is_some_and(|offered| offered.form.is_some() || offered.url.is_none()) {
+            return Self::None;
+        }
+        match context.protocol_version() {
+            Some(version) if !version.has_initialize() => Self::Rounds,
+            _ => Self::Requests,
+        }
+    }
+}
+
+/// What a task needs somebody for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum TaskNeed {
+    Approval(TaskApproval),
+    Question(TaskQuestion),
+}
+
+/// What was said to it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum NeedAnswer {
+    Reply(ApprovalReply),
+    Text(String),
+    /// Nothing: the question stays open.
+    Open,
+}
+
+/// What comes back with a form that was filled in. It is only a name for what waits: whoever makes one up can do no more than with
+/// the tools.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct FormState {
+    pub(super) task_id: String,
+    pub(super) need: String,
+}
+
+impl TaskNeed {
+    /// The first thing that a task needs.
+    pub(super) fn of(view: &TaskView) -> Option<Self> {
+        let approval = view.approvals.first().cloned().map(Self::Approval);
+        let asked = view.question.clone().filter(|_| view.status == TaskStatus::Waiting);
+        approval.or_else(|| asked.map(Self::Question))
+    }
+
+    /// Its name within the task.
+    pub(super) fn key(&self) -> String {
+        match self {
+            Self::Approval(approval) => format!("approval-{}", approval.approval_id),
+            Self::Question(_) => "question".to_owned(),
+        }
+    }
+
+    /// The form.
+    pub(super) fn form(&self) -> Option<ElicitRequestParams> {
+        let (message, schema) = match self {
+            Self::Approval(approval) => (approval_text(approval), approval_schema(approval)),
+            Self::Question(question) => (question_text(question), question_schema()),
+        };
+        let requested_schema = ElicitationSchema::from_json_schema(schema.as_object()?.clone()).ok()?;
+        Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
+    }
+
+    /// The form as the answer to a call.
+    pub(super) fn round(&self, task_id: &str) -> Option<InputRequiredResult> {
+        let form = InputRequest::Elicitation(rmcp::model::ElicitRequest::new(self.form()?));
+        let state = FormState { task_id: task_id.to_owned(), need: self.key() };
+        let forms = InputRequests::from([(self.key(), form)]);
+        Some(InputRequiredResult::new(Some(forms), serde_json::to_string(&state).ok()))
+    }
+
+    /// What an answer means. Whatever is not a clear yes to an approval is a no.
+    pub(super) fn read(&self, result: &ElicitResult) -> NeedAnswer {
+        let accepted = result.action == ElicitationAction::Accept;
+        let field = |name: &str| {
+            let content = result.content.as_ref().filter(|_| accepted)?;
+            content.get(name).and_then(Value::as_str).map(str::to_owned)
+        };
+        match self {
+            Self::Approval(_) => NeedAnswer::Reply(match field("decision").as_deref() {
+                Some("allow") => ApprovalReply::Once,
+                Some("always") => ApprovalReply::Always,
+                _ => ApprovalReply::No { reason: field("reason").unwrap_or_default() },
+            }),
+            Self::Question(_) => {
+                field("answer").filter(|text| !text.trim().is_empty()).map_or(NeedAnswer::Open, NeedAnswer::Text)
+            }
+        }
+    }
+}
+
+fn approval_text(approval: &TaskApproval) -> String {
+    let TaskApproval { tool, subject, reason, .. } = approval;
+    let outside = if approval.leaves_sandbox { "\nIt would run outside of the sandbox." } else { "" };
+    sanitise(&format!("haft asks for permission to use {tool}:\n\n{subject}\n\n{reason}{outside}")).into_owned()
+}
+
+fn approval_schema(approval: &TaskApproval) -> Value {
+    let rules = approval.remember.join(", ");
+    let (decisions, description) = if approval.remember.is_empty() {
+        (vec!["allow", "deny"], "allow: this once; deny: no".to_owned())
+    } else {
+        let description =
+            sanitise(&format!("allow: this once; always: from now on, by the rules {rules}; deny: no")).into_owned();
+        (vec!["allow", "always", "deny"], description)
+    };
+    json!({
+        "type": "object",
+        "properties": {
+            "decision": {"type": "string", "title": "Decision", "description": description, "enum": decisions},
+            "reason": {"type": "string", "title": "Reason", "description": "With deny: a message for the model"},
+        },
+        "required": ["decision"],
+    })
+}
+
+fn question_text(question: &TaskQuestion) -> String {
+    let options: Vec<_> = question.options.iter().map(|option| format!("- {option}")).collect();
+    sanitise(&format!("haft asks:\n\n{}\n\n{}", question.question, options.join("\n"))).trim_end().to_owned()
+}
+
+fn question_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"answer": {"type": "string", "title": "Answer"}},
+        "required": ["answer"],
+    })
+}

@@ -1,0 +1,400 @@
+//! The calls of a client: what each tool does, and how a call waits for a task.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use haft_agent::ApprovalReply;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ElicitResult,
+    ErrorCode, ErrorData, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams,
+    ProgressNotificationParam, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use rmcp::{ErrorData as McpError, ServerHandler};
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::asking::{ClientForms, FormState, NeedAnswer, TaskNeed};
+use super::tasks::{DelegatedTask, DelegatedTasks, RunRequest, TaskError};
+use super::tools::{
+    self, AnswerArguments, CancelArguments, ContinueArguments, GetArguments, ListArguments, StartArguments,
+    TaskDecision, TaskList,
+};
+use super::view::{TaskState, TaskStatus};
+
+/// After so long without news those who wait are told that the task still runs.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// How long a task may take to end once it is cancelled, before its call returns.
+const CANCELLATION: Duration = Duration::from_secs(5);
+/// So many tasks are listed.
+const MOST_LISTED: usize = 50;
+
+/// A call that could not be done.
+#[derive(Debug, thiserror::Error)]
+enum CallError {
+    /// The call itself makes no sense.
+    #[error(transparent)]
+    Protocol(#[from] McpError),
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    #[error("an approval waits: say `decision`: allow, always or deny")]
+    NoDecision,
+    #[error("{0} approvals wait: say `approval_id`")]
+    WhichApproval(usize),
+    #[error("the approval is no longer waiting")]
+    ApprovalGone,
+    #[error("the user decides: call get_task with `wait_seconds`, and this client shows them the approval")]
+    UserDecides,
+    #[error("the task asks nothing; continue_task gives it another prompt")]
+    NothingAsked,
+    #[error("the task asks a question: say `answer`")]
+    NoAnswer,
+}
+
+type CallOutcome = Result<CallToolResponse, CallError>;
+
+/// What one client sees of the tasks.
+pub(super) struct TaskHandler {
+    tasks: Arc<DelegatedTasks>,
+    /// Whether the client failed to show a form that it should be able to show.
+    forms_fail: AtomicBool,
+}
+
+/// How a call waits.
+struct CallWait<'a> {
+    context: &'a RequestContext<RoleServer>,
+    wait: Duration,
+    /// Whether the task ends when the call is cancelled.
+    cancel_with_call: bool,
+}
+
+/// Why a call no longer waits.
+enum WaitEnd {
+    /// There is something to return, or the time is over.
+    Return,
+    /// Its user has to fill in a form first.
+    Round(Box<rmcp::model::InputRequiredResult>),
+}
+
+fn structured(value: &impl Serialize) -> CallOutcome {
+    let value = serde_json::to_value(value).map_err(|error| McpError::internal_error(error.to_string(), None))?;
+    Ok(CallToolResult::structured(value).into())
+}
+
+impl TaskHandler {
+    pub(super) fn new(tasks: Arc<DelegatedTasks>) -> Self {
+        Self { tasks, forms_fail: AtomicBool::new(false) }
+    }
+
+    fn forms(&self, context: &RequestContext<RoleServer>) -> ClientForms {
+        if self.forms_fail.load(Ordering::Relaxed) { ClientForms::None } else { ClientForms::of(context) }
+    }
+
+    async fn call(&self, mut request: CallToolRequestParams, context: &RequestContext<RoleServer>) -> CallOutcome {
+        let answered = self.take_form(&request).await?;
+        let arguments = request.arguments.take();
+        match request.name.as_ref() {
+            "start_task" => self.start(arguments, answered, context).await,
+            "continue_task" => self.go_on(arguments, answered, context).await,
+            "answer_task" => self.answer(arguments, answered, context).await,
+            "get_task" => {
+                let GetArguments { task_id, wait_seconds } = tools::arguments(arguments)?;
+                let task = self.tasks.find(&task_id).await?;
+                self.wait(&task, CallWait { context, wait: tools::waiting_time(wait_seconds), cancel_with_call: false })
+                    .await
+            }
+            "list_tasks" => self.list(tools::arguments(arguments)?).await,
+            "cancel_task" => self.cancel(tools::arguments(arguments)?).await,
+            other => Err(McpError::invalid_params(format!("there is no tool `{other}`"), None).into()),
+        }
+    }
+
+    async fn start(
+        &self,
+        arguments: Option<JsonObject>,
+        answered: Option<Arc<DelegatedTask>>,
+        context: &RequestContext<RoleServer>,
+    ) -> CallOutcome {
+        let arguments: StartArguments = tools::arguments(arguments)?;
+        if arguments.prompt.trim().is_empty() {
+            return Err(McpError::invalid_params("the prompt is empty", None).into());
+        }
+        let task = match answered {
+            Some(task) => task,
+            None => self.tasks.start(arguments.cwd.as_deref(), arguments.run())?,
+        };
+        let (wait, cancel_with_call) = (tools::waiting_time(arguments.wait_seconds), arguments.cancel_with_call);
+        self.wait(&task, CallWait { context, wait, cancel_with_call }).await
+    }
+
+    async fn go_on(
+        &self,
+        arguments: Option<JsonObject>,
+        answered: Option<Arc<DelegatedTask>>,
+        context: &RequestContext<RoleServer>,
+    ) -> CallOutcome {
+        let arguments: ContinueArguments = tools::arguments(arguments)?;
+        if arguments.prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty()) {
+            return Err(McpError::invalid_params("the prompt is empty", None).into());
+        }
+        let task = self.tasks.find(&arguments.task_id).await?;
+        if answered.is_none() {
+            self.tasks.begin(&task, arguments.run())?;
+        }
+        let (wait, cancel_with_call) = (tools::waiting_time(arguments.wait_seconds), arguments.cancel_with_call);
+        self.wait(&task, CallWait { context, wait, cancel_with_call }).await
+    }
+
+    async fn answer(
+        &self,
+        arguments: Option<JsonObject>,
+        answered: Option<Arc<DelegatedTask>>,
+        context: &RequestContext<RoleServer>,
+    ) -> CallOutcome {
+        let arguments: AnswerArguments = tools::arguments(arguments)?;
+        let task = self.tasks.find(&arguments.task_id).await?;
+        let wait = CallWait { context, wait: tools::waiting_time(arguments.wait_seconds), cancel_with_call: false };
+        if answered.is_some() {
+            return self.wait(&task, wait).await;
+        }
+        let view = task.view();
+        if !view.approvals.is_empty() {
+            let decision = arguments.decision.ok_or(CallError::NoDecision)?;
+            let id = match (arguments.approval_id, view.approvals.as_slice()) {
+                (Some(id), _) => id,
+                (None, [only]) => only.approval_id.clone(),
+                (None, several) => return Err(CallError::WhichApproval(several.len())),
+            };
+            if decision != TaskDecision::Deny && self.forms(context) != ClientForms::None {
+                return Err(CallError::UserDecides);
+            }
+            let reply = match decision {
+                TaskDecision::Allow => ApprovalReply::Once,
+                TaskDecision::Always => ApprovalReply::Always,
+                TaskDecision::Deny => ApprovalReply::No { reason: arguments.reason },
+            };
+            self.reply(&task, &id, reply).await?;
+        } else if view.status == TaskStatus::Waiting {
+            let answer = arguments.answer.filter(|answer| !answer.trim().is_empty()).ok_or(CallError::NoAnswer)?;
+            self.tasks.begin(&task, RunRequest { prompt: Some(answer), ..RunRequest::default() })?;
+        } else {
+            return Err(CallError::NothingAsked);
+        }
+        self.wait(&task, wait).await
+    }
+
+    /// Answers an approval, and waits until the task has taken the answer.
+    async fn reply(&self, task: &DelegatedTask, id: &str, reply: ApprovalReply) -> Result<(), CallError> {
+        if !task.reply(id, reply) {
+            return Err(CallError::ApprovalGone);
+        }
+        let taken = |state: &TaskState| state.view.approvals.iter().all(|one| one.approval_id != id);
+        // It fails only where the task is gone.
+        let _ = task.watch().wait_for(taken).await;
+        Ok(())
+    }
+
+    async fn list(&self, arguments: ListArguments) -> CallOutcome {
+        let mut tasks = self.tasks.list(arguments.cwd.as_deref()).await?;
+        let left_out = tasks.len().saturating_sub(MOST_LISTED);
+        tasks.truncate(MOST_LISTED);
+        structured(&TaskList { tasks, left_out })
+    }
+
+    async fn cancel(&self, arguments: CancelArguments) -> CallOutcome {
+        let task = self.tasks.find(&arguments.task_id).await?;
+        task.cancel();
+        let _ = tokio::time::timeout(CANCELLATION, task.watch().wait_for(|state| !state.runs)).await;
+        structured(&task.view())
+    }
+
+    /// Takes what was filled in since the call was made before. Gives the task where this is such a call.
+    async fn take_form(&self, request: &CallToolRequestParams) -> Result<Option<Arc<DelegatedTask>>, CallError> {
+        let Some(state) = &request.request_state else { return Ok(None) };
+        let state: FormState = serde_json::from_str(state).map_err(|error| {
+            McpError::invalid_params(format!("the request state is not one of haft's: {error}"), None)
+        })?;
+        let task = self.tasks.find(&state.task_id).await?;
+        let filled = request.input_responses.as_ref().and_then(|forms| forms.get(&state.need)).cloned();
+        let need = TaskNeed::of(&task.view()).filter(|need| need.key() == state.need);
+        // What is no longer asked needs no answer.
+        let (Some(filled), Some(need)) = (filled, need) else { return Ok(Some(task)) };
+        let filled: ElicitResult = serde_json::from_value(filled)
+            .map_err(|error| McpError::invalid_params(format!("the form is not filled in: {error}"), None))?;
+        self.take_answer(&task, &need, &filled).await?;
+        Ok(Some(task))
+    }
+
+    /// Does what the answer to a form means. Says whether there was one.
+    async fn take_answer(
+        &self,
+        task: &Arc<DelegatedTask>,
+        need: &TaskNeed,
+        filled: &ElicitResult,
+    ) -> Result<bool, CallError> {
+        match (need.read(filled), need) {
+            (NeedAnswer::Reply(reply), TaskNeed::Approval(approval)) => {
+                self.reply(task, &approval.approval_id, reply).await?;
+                Ok(true)
+            }
+            (NeedAnswer::Text(answer), _) => {
+                self.tasks.begin(task, RunRequest { prompt: Some(answer), ..RunRequest::default() })?;
+                Ok(true)
+            }
+            (NeedAnswer::Open | NeedAnswer::Reply(_), _) => Ok(false),
+        }
+    }
+
+    async fn wait(&self, task: &Arc<DelegatedTask>, wait: CallWait<'_>) -> CallOutcome {
+        match self.wait_for_news(task, &wait).await? {
+            WaitEnd::Return => structured(&task.view()),
+            WaitEnd::Round(form) => Ok((*form).into()),
+        }
+    }
+
+    async fn wait_for_news(&self, task: &Arc<DelegatedTask>, call: &CallWait<'_>) -> Result<WaitEnd, CallError> {
+        if call.wait.is_zero() {
+            return Ok(WaitEnd::Return);
+        }
+        let deadline = Instant::now() + call.wait;
+        let (mut watch, mut progress) = (task.watch(), CallProgress::new(call.context));
+        loop {
+            let (need, runs, activity) = {
+                let state = watch.borrow_and_update();
+                (TaskNeed::of(&state.view), state.runs, state.activity.clone())
+            };
+            progress.tell(&activity).await;
+            if let Some(need) = need {
+                match self.ask(task, &need, call).await? {
+                    Some(end) => return Ok(end),
+                    None => continue,
+                }
+            }
+            if !runs {
+                return Ok(WaitEnd::Return);
+            }
+            tokio::select! {
+                _ = watch.changed() => {}
+                () = tokio::time::sleep(HEARTBEAT) => progress.tell_again().await,
+                () = tokio::time::sleep_until(deadline) => return Ok(WaitEnd::Return),
+                () = self.tasks.gone.cancelled() => return Ok(WaitEnd::Return),
+                () = call.context.ct.cancelled() => {
+                    if call.cancel_with_call {
+                        task.cancel();
+                    }
+                    return Ok(WaitEnd::Return);
+                }
+            }
+        }
+    }
+
+    /// Puts what a task needs before the user of the client, where that is possible. Gives how the call ends, or nothing where it
+    /// waits on.
+    async fn ask(
+        &self,
+        task: &Arc<DelegatedTask>,
+        need: &TaskNeed,
+        call: &CallWait<'_>,
+    ) -> Result<Option<WaitEnd>, CallError> {
+        match self.forms(call.context) {
+            ClientForms::None => Ok(Some(WaitEnd::Return)),
+            ClientForms::Rounds => {
+                let round = need.round(task.id.as_str());
+                Ok(Some(round.map_or(WaitEnd::Return, |round| WaitEnd::Round(Box::new(round)))))
+            }
+            ClientForms::Requests => {
+                let Some(form) = need.form() else { return Ok(Some(WaitEnd::Return)) };
+                let mut watch = task.watch();
+                let filled = tokio::select! {
+                    filled = call.context.peer.create_elicitation(form) => filled,
+                    _ = watch.wait_for(|state| TaskNeed::of(&state.view).as_ref() != Some(need)) => return Ok(None),
+                    () = self.tasks.gone.cancelled() => return Ok(Some(WaitEnd::Return)),
+                    () = call.context.ct.cancelled() => {
+                        if call.cancel_with_call {
+                            task.cancel();
+                        }
+                        return Ok(Some(WaitEnd::Return));
+                    }
+                };
+                let Ok(filled) = filled else {
+                    // It cannot do what it offered: its model answers with the tool.
+                    self.forms_fail.store(true, Ordering::Relaxed);
+                    return Ok(Some(WaitEnd::Return));
+                };
+                let answered = self.take_answer(task, need, &filled).await?;
+                Ok(if answered { None } else { Some(WaitEnd::Return) })
+            }
+        }
+    }
+}
+
+/// Tells whoever waits how a task comes along.
+struct CallProgress<'a> {
+    context: &'a RequestContext<RoleServer>,
+    steps: u32,
+    last: String,
+}
+
+impl<'a> CallProgress<'a> {
+    fn new(context: &'a RequestContext<RoleServer>) -> Self {
+        Self { context, steps: 0, last: String::new() }
+    }
+
+    async fn tell(&mut self, activity: &str) {
+        if activity != self.last {
+            activity.clone_into(&mut self.last);
+            self.tell_again().await;
+        }
+    }
+
+    async fn tell_again(&mut self) {
+        let Some(token) = self.context.meta.get_progress_token() else { return };
+        self.steps += 1;
+        let progress = ProgressNotificationParam::new(token, f64::from(self.steps)).with_message(self.last.clone());
+        // Whoever does not hear it asks again.
+        let _ = self.context.peer.notify_progress(progress).await;
+    }
+}
+
+impl ServerHandler for TaskHandler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let server = Implementation::new("haft", self.tasks.version()).with_title("haft");
+        ServerConfig::new(capabilities).with_server_info(server).with_instructions(tools::INSTRUCTIONS.trim_end())
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools::all()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        match self.call(request, &context).await {
+            Ok(response) => Ok(response),
+            Err(CallError::Protocol(error)) => Err(error),
+            Err(error) => Ok(CallToolResult::error(vec![ContentBlock::text(error.to_string())]).into()),
+        }
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        // A request of the protocol comes here where its parameters do not fit.
+        const KNOWN: [&str; 5] = ["initialize", "ping", "server/discover", "tools/list", "tools/call"];
+        Err(if KNOWN.contains(&request.method.as_str()) {
+            ErrorData::invalid_params(format!("the parameters of `{}` do not fit", request.method), None)
+        } else {
+            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{}`", request.method), None)
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! The same over HTTP: whoever has the token may use it, under the names this server has, and from no page of another origin.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use super::handler::TaskHandler;
+use super::tasks::DelegatedTasks;
+
+/// The largest request.
+const LARGEST: usize = 16 << 20;
+/// Where it is served.
+const PATH: &str = "/mcp";
+
+/// Where and to whom tasks are served over HTTP.
+pub struct HttpAccess {
+    listener: TcpListener,
+    address: SocketAddr,
+    token: String,
+}
+
+impl HttpAccess {
+    /// Serves at this listener whoever sends the token, which must be hard to guess.
+    pub fn new(listener: TcpListener, token: String) -> std::io::Result<Self> {
+        Ok(Self { address: listener.local_addr()?, listener, token })
+    }
+
+    /// The URL for a client.
+    pub fn url(&self) -> String {
+        format!("http://{}{PATH}", self.address)
+    }
+
+    /// The names under which it may be called, with the port: a name of somebody else that leads here is not one of them.
+    fn names(&self) -> Vec<String> {
+        let port = self.address.port();
+        let own = self.address.to_string();
+        if self.address.ip().is_loopback() {
+            let names = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}"));
+            names.into_iter().chain([own]).collect()
+        } else {
+            vec![own]
+        }
+    }
+
+    fn service(&self, tasks: Arc<DelegatedTasks>) -> StreamableHttpService<TaskHandler, LocalSessionManager> {
+        let names = self.names();
+        let config = StreamableHttpServerConfig::default()
+            .with_allowed_origins(names.iter().map(|name| format!("http://{name}")))
+            .with_allowed_hosts(names)
+            .enforce_origin_validation()
+            .with_cancellation_token(tasks.gone.clone())
+            .with_max_request_body_bytes(LARGEST);
+        let handler = move || Ok(TaskHandler::new(Arc::clone(&tasks)));
+        StreamableHttpService::new(handler, Arc::default(), config)
+    }
+}
+
+/// Serves for ever.
+pub(super) async fn serve(access: HttpAccess, tasks: Arc<DelegatedTasks>) {
+    let service = access.service(tasks);
+    let token: Arc<str> = access.token.into();
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = access.listener.accept() => accepted,
+            Some(_) = connections.join_next() => continue,
+        };
+        let Ok((stream, _)) = accepted else {
+            // Out of descriptors, or a client that went away: the next one may be luckier.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let (service, token) = (service.clone(), Arc::clone(&token));
+        connections.spawn(async move {
+            let answer = service_fn(|request: Request<Incoming>| {
+                let (service, token) = (service.clone(), Arc::clone(&token));
+                async move {
+                    Ok::<_, Infallible>(match refusal(&request, &token) {
+                        Some(refused) => refused,
+                        None => service.handle(request).await,
+                    })
+                }
+            });
+            // A client that breaks off is its own business.
+            let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+        });
+    }
+}
+
+type HttpBody = BoxBody<Bytes, Infallible>;
+
+/// What a request is answered with that may not be served.
+fn refusal(request: &Request<Incoming>, token: &str) -> Option<Response<HttpBody>> {
+    if !is_authorized(request.headers(), token) {
+        let mut response =
+            plain(StatusCode::UNAUTHORIZED, "the bearer token that `haft mcp serve` was given is wanted\n");
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        return Some(response);
+    }
+    (request.uri().path() != PATH).then(|| plain(StatusCode::NOT_FOUND, "only /mcp is served\n"))
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Response<HttpBody> {
+    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
+    *response.status_mut() = status;
+    response
+}
+
+/// Every byte is looked at, so that how long it takes tells only the length.
+fn is_authorized(headers: &HeaderMap, token: &str) -> bool {
+    let given = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
+    let Some((scheme, given)) = given.split_at_checked("Bearer ".len()) else { return false };
+    let differences = given.iter().zip(token.as_bytes()).filter(|(one, other)| one != other).count();
+    scheme.eq_ignore_ascii_case(b"Bearer ") && given.len() == token.len() && differences == 0
+}

@@ -1,0 +1,397 @@
+//! The tasks of a server: each is a conversation, and runs as a session of its own on the thread of the server.
+//!
+//! Invariants: one run at a time works on a task; a session is open only while its run lasts, so that what is stored is all there
+//! is, and another process can go on with it.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::FutureExt as _;
+use futures::future::LocalBoxFuture;
+use haft_agent::{Approval, ApprovalReply, Approver, Session, TurnLimits, Which};
+use haft_types::{ConversationId, Event, EventBody, PermissionMode};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::tools::TaskRow;
+use super::view::{TaskApproval, TaskState, TaskStatus, TaskView};
+use crate::host::{Host, HostError, OpenRequest};
+
+/// So many tasks may run at once.
+const MOST_RUNNING: usize = 32;
+/// How long tasks may take to end when the server does.
+const GOODBYE: Duration = Duration::from_secs(10);
+
+/// Something that cannot be done with a task, in a sentence for the caller.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TaskError {
+    #[error("there is no task `{0}`; list_tasks shows the tasks of a project")]
+    Unknown(String),
+    #[error("the task is still running; wait for it with get_task, or cancel it with cancel_task")]
+    Running,
+    #[error("{MOST_RUNNING} tasks are running; wait for one of them, or cancel one")]
+    TooMany,
+    #[error("`{0}` is not a folder")]
+    NoFolder(String),
+    #[error(transparent)]
+    Host(#[from] HostError),
+}
+
+/// What a run of a task is begun with.
+#[derive(Clone, Default)]
+pub(super) struct RunRequest {
+    /// What the model reads; without it an interrupted turn goes on.
+    pub(super) prompt: Option<String>,
+    /// Another model than before, as `provider/model`.
+    pub(super) model: Option<String>,
+    /// Another mode than before.
+    pub(super) mode: Option<PermissionMode>,
+    pub(super) limits: TurnLimits,
+}
+
+/// A task.
+pub(super) struct DelegatedTask {
+    pub(super) id: ConversationId,
+    cwd: PathBuf,
+    /// The first prompt, as long as nothing of the task is stored.
+    first: Mutex<Option<String>>,
+    state: watch::Sender<TaskState>,
+    choices: Mutex<TaskChoices>,
+    /// Who waits for the answer to an approval.
+    replies: Mutex<HashMap<String, oneshot::Sender<ApprovalReply>>>,
+    host: Arc<dyn Host>,
+}
+
+/// What was last chosen for a task.
+struct TaskChoices {
+    model: Option<String>,
+    mode: Option<PermissionMode>,
+    cancel: CancellationToken,
+    /// How many approvals were asked.
+    approvals: u64,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl DelegatedTask {
+    fn new(
+        id: ConversationId,
+        cwd: PathBuf,
+        first: Option<String>,
+        mut state: TaskState,
+        host: Arc<dyn Host>,
+    ) -> Arc<Self> {
+        id.as_str().clone_into(&mut state.view.task_id);
+        state.view.cwd = cwd.display().to_string();
+        let choices = TaskChoices { model: None, mode: None, cancel: CancellationToken::new(), approvals: 0 };
+        let (state, choices) = (watch::Sender::new(state), Mutex::new(choices));
+        Arc::new(Self { id, cwd, first: Mutex::new(first), state, choices, replies: Mutex::default(), host })
+    }
+
+    /// What is known of it now.
+    pub(super) fn view(&self) -> TaskView {
+        self.state.borrow().view.clone()
+    }
+
+    /// To wait for news of it.
+    pub(super) fn watch(&self) -> watch::Receiver<TaskState> {
+        self.state.subscribe()
+    }
+
+    /// Ends the run that works on it.
+    pub(super) fn cancel(&self) {
+        locked(&self.choices).cancel.cancel();
+    }
+
+    /// Answers a call that waits. Says whether it still did.
+    pub(super) fn reply(&self, approval: &str, reply: ApprovalReply) -> bool {
+        locked(&self.replies).remove(approval).is_some_and(|waiting| waiting.send(reply).is_ok())
+    }
+
+    fn fail(&self, message: String) {
+        self.state.send_modify(|state| state.stop(TaskStatus::Failed, message));
+    }
+
+    fn take(&self, event: &Event) {
+        if matches!(event.body, EventBody::Conversation { .. }) {
+            locked(&self.first).take();
+        }
+        self.state.send_if_modified(|state| state.take(event));
+    }
+
+    /// The conversation to open, and what it is given: a task of which nothing is stored begins anew.
+    fn opening(&self, prompt: Option<String>) -> (Which, Option<String>) {
+        let Some(title) = locked(&self.first).clone() else {
+            return (Which::Named(self.id.as_str().to_owned()), prompt);
+        };
+        let whole = match prompt {
+            Some(prompt) if prompt != title => format!("{title}\n\n{prompt}"),
+            _ => title.clone(),
+        };
+        (Which::NewAs { title, id: self.id.clone() }, Some(whole))
+    }
+
+    fn forget_approval(&self, id: &str) {
+        locked(&self.replies).remove(id);
+        self.state.send_modify(|state| {
+            state.view.approvals.retain(|one| one.approval_id != id);
+            if state.runs && state.view.approvals.is_empty() {
+                state.view.status = TaskStatus::Running;
+            }
+        });
+    }
+}
+
+/// Who is asked: whoever reads the state of the task.
+struct TaskApprover(Arc<DelegatedTask>);
+
+/// An approval that is asked, until it is answered or its call is dropped.
+struct OpenApproval<'a>(&'a DelegatedTask, String);
+
+impl Drop for OpenApproval<'_> {
+    fn drop(&mut self) {
+        self.0.forget_approval(&self.1);
+    }
+}
+
+#[async_trait]
+impl Approver for TaskApprover {
+    async fn ask(&self, approval: &Approval) -> ApprovalReply {
+        let task = &self.0;
+        let id = {
+            let mut choices = locked(&task.choices);
+            choices.approvals += 1;
+            choices.approvals.to_string()
+        };
+        let (sender, receiver) = oneshot::channel();
+        locked(&task.replies).insert(id.clone(), sender);
+        let open = OpenApproval(task, id.clone());
+        task.state.send_modify(|state| {
+            state.view.approvals.push(TaskApproval::new(id, approval));
+            state.view.status = TaskStatus::Waiting;
+            state.activity = format!("asks for the approval of {}", approval.tool);
+        });
+        let reply = receiver.await.unwrap_or(ApprovalReply::No { reason: String::new() });
+        drop(open);
+        reply
+    }
+
+    async fn remember(&self, rules: &[String]) -> Result<(), String> {
+        self.0.host.remember(rules)
+    }
+}
+
+/// The tasks that this server knows.
+pub(super) struct DelegatedTasks {
+    host: Arc<dyn Host>,
+    cwd: PathBuf,
+    known: Mutex<HashMap<ConversationId, Arc<DelegatedTask>>>,
+    local: mpsc::UnboundedSender<LocalWork>,
+    /// Fires when the one client there is has gone.
+    pub(super) gone: CancellationToken,
+}
+
+/// A run that is to begin.
+struct StartedRun {
+    task: Arc<DelegatedTask>,
+    request: OpenRequest,
+    prompt: Option<String>,
+    cancel: CancellationToken,
+}
+
+/// Something that is done where sessions run.
+type LocalWork = Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>;
+
+/// The other end: where sessions run.
+pub(super) struct TaskRuns(mpsc::UnboundedReceiver<LocalWork>);
+
+impl TaskRuns {
+    /// Does what is wanted, until nobody can want anything any more.
+    pub(super) async fn work(mut self) {
+        while let Some(work) = self.0.recv().await {
+            tokio::task::spawn_local(work());
+        }
+    }
+}
+
+impl StartedRun {
+    async fn watched(self) {
+        let task = Arc::clone(&self.task);
+        if tokio::task::spawn_local(self.work()).await.is_err() {
+            task.fail("the run broke; see `haft logs`".to_owned());
+        }
+    }
+
+    async fn work(self) {
+        let Self { task, request, prompt, cancel } = self;
+        let opened = tokio::select! {
+            opened = task.host.open(request) => opened,
+            () = cancel.cancelled() => {
+                let message = "the task was cancelled before it began".to_owned();
+                return task.state.send_modify(|state| state.stop(TaskStatus::Aborted, message));
+            }
+        };
+        match opened {
+            Ok(session) => {
+                let result = Box::pin(run(session, &task, prompt, &cancel)).await;
+                task.state.send_modify(|state| state.finish(result));
+            }
+            Err(error) => task.fail(error.to_string()),
+        }
+    }
+}
+
+/// Runs one turn. The session is closed when this returns, and somebody else may open the conversation.
+async fn run(
+    mut session: Session,
+    task: &Arc<DelegatedTask>,
+    prompt: Option<String>,
+    cancel: &CancellationToken,
+) -> haft_types::TurnResult {
+    let mut sink = |event: &Event| task.take(event);
+    let report = session.run(prompt, &mut sink, cancel).await;
+    session.close().await;
+    report.result
+}
+
+impl DelegatedTasks {
+    pub(super) fn new(host: Arc<dyn Host>, cwd: PathBuf) -> (Arc<Self>, TaskRuns) {
+        let (local, wanted) = mpsc::unbounded_channel();
+        let tasks = Self { host, cwd, known: Mutex::default(), local, gone: CancellationToken::new() };
+        (Arc::new(tasks), TaskRuns(wanted))
+    }
+
+    /// The version of haft.
+    pub(super) fn version(&self) -> &str {
+        self.host.version()
+    }
+
+    /// Begins a new task in this folder.
+    pub(super) fn start(&self, cwd: Option<&str>, request: RunRequest) -> Result<Arc<DelegatedTask>, TaskError> {
+        let cwd = self.folder(cwd)?;
+        let id = self.host.fresh_id();
+        let first = request.prompt.clone();
+        let task = DelegatedTask::new(id.clone(), cwd, first, TaskState::default(), Arc::clone(&self.host));
+        self.begin(&task, request)?;
+        locked(&self.known).insert(id, Arc::clone(&task));
+        Ok(task)
+    }
+
+    /// Begins a run of a task.
+    pub(super) fn begin(&self, task: &Arc<DelegatedTask>, request: RunRequest) -> Result<(), TaskError> {
+        // The user may have chosen something else since.
+        self.host.reload()?;
+        if locked(&self.known).values().filter(|task| task.state.borrow().runs).count() >= MOST_RUNNING {
+            return Err(TaskError::TooMany);
+        }
+        let began = task.state.send_if_modified(|state| {
+            let free = !state.runs;
+            if free {
+                state.begin();
+            }
+            free
+        });
+        if !began {
+            return Err(TaskError::Running);
+        }
+        let cancel = CancellationToken::new();
+        let mut choices = locked(&task.choices);
+        choices.cancel = cancel.clone();
+        choices.model = request.model.or(choices.model.take());
+        choices.mode = request.mode.or(choices.mode);
+        // Whoever is not at this machine does not decide that nothing holds.
+        let mode = match choices.mode.unwrap_or_else(|| self.host.mode()) {
+            PermissionMode::Yolo => PermissionMode::Auto,
+            mode => mode,
+        };
+        let (which, prompt) = task.opening(request.prompt);
+        let open = OpenRequest {
+            model: choices.model.clone(),
+            mode: Some(mode),
+            approver: Some(Arc::new(TaskApprover(Arc::clone(task)))),
+            limits: request.limits,
+            ..OpenRequest::new(task.cwd.clone(), which)
+        };
+        drop(choices);
+        let run = StartedRun { task: Arc::clone(task), request: open, prompt, cancel };
+        if self.local.send(Box::new(|| run.watched().boxed_local())).is_err() {
+            task.fail("the server is about to end".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The task with this id, which another server or `haft` itself may have begun.
+    pub(super) async fn find(&self, id: &str) -> Result<Arc<DelegatedTask>, TaskError> {
+        let wanted = ConversationId::new(id);
+        if let Some(known) = locked(&self.known).get(&wanted) {
+            return Ok(Arc::clone(known));
+        }
+        let asked = wanted.clone();
+        let stored = self.ask_host(|host| async move { host.stored(&asked).await }.boxed_local()).await;
+        let (folder, messages) = stored.map_err(|error| match error {
+            HostError::NotFound(_) => TaskError::Unknown(id.to_owned()),
+            other => other.into(),
+        })?;
+        let state = TaskState::of_messages(TaskView::default(), &messages);
+        let task = DelegatedTask::new(wanted.clone(), folder, None, state, Arc::clone(&self.host));
+        Ok(Arc::clone(locked(&self.known).entry(wanted).or_insert(task)))
+    }
+
+    /// What the host says, which it says only where sessions run.
+    async fn ask_host<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(Arc<dyn Host>) -> LocalBoxFuture<'static, Result<T, HostError>> + Send + 'static,
+    ) -> Result<T, HostError> {
+        let (sender, receiver) = oneshot::channel();
+        let host = Arc::clone(&self.host);
+        let work = move || {
+            let answer = ask(host);
+            // Whoever asked may have gone.
+            async move { drop(sender.send(answer.await)) }.boxed_local()
+        };
+        let _ = self.local.send(Box::new(work));
+        receiver.await.unwrap_or_else(|_| Err(HostError::Failed("the server is about to end".to_owned())))
+    }
+
+    /// A relative folder is one below the server's.
+    fn folder(&self, cwd: Option<&str>) -> Result<PathBuf, TaskError> {
+        let folder = cwd.map_or_else(|| self.cwd.clone(), |cwd| self.cwd.join(cwd));
+        if folder.is_dir() { Ok(folder) } else { Err(TaskError::NoFolder(folder.display().to_string())) }
+    }
+
+    /// The tasks and other conversations of the project around this folder, the newest first, and how those stand that this server
+    /// knows.
+    pub(super) async fn list(&self, cwd: Option<&str>) -> Result<Vec<TaskRow>, TaskError> {
+        let folder = self.folder(cwd)?;
+        let wanted = folder.clone();
+        let listed = self.ask_host(|host| async move { host.list(Some(&wanted)).await }.boxed_local()).await?;
+        let known = locked(&self.known);
+        let unstored = known.values().filter(|task| task.cwd == folder).filter_map(|task| {
+            let name = locked(&task.first).clone()?;
+            Some(TaskRow::unstored(task.view(), name))
+        });
+        let status = |id: &ConversationId| known.get(id).map(|task| task.state.borrow().view.status);
+        Ok(unstored.chain(listed.into_iter().map(|one| TaskRow::stored(status(&one.id), one))).collect())
+    }
+
+    /// Cancels every task and waits until they have ended.
+    pub(super) async fn shut_down(&self) {
+        self.gone.cancel();
+        let known: Vec<_> = locked(&self.known).values().cloned().collect();
+        for task in &known {
+            task.cancel();
+        }
+        let ended = async {
+            for task in &known {
+                // It fails where the task is gone, which is as good.
+                let _ = task.watch().wait_for(|state| !state.runs).await;
+            }
+        };
+        let _ = tokio::time::timeout(GOODBYE, ended).await;
+    }
+}

@@ -1,0 +1,316 @@
+//! The tools, as a model reads them, and their arguments.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_agent::TurnLimits;
+use haft_types::PermissionMode;
+use rmcp::model::{ErrorData, JsonObject, Tool, ToolAnnotations};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::tasks::RunRequest;
+use super::view::{TaskStatus, TaskView};
+use crate::host::ListedConversation;
+
+/// The longest that a call may wait.
+const LONGEST_WAIT: f64 = 3600.0;
+
+/// How much a task may do without asking.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum TaskMode {
+    /// Read only.
+    Plan,
+    /// Everything that changes or runs something is asked.
+    Ask,
+    /// Edits in the project are allowed; commands are asked.
+    AcceptEdits,
+    /// Nothing is asked inside the sandbox.
+    Auto,
+}
+
+impl From<TaskMode> for PermissionMode {
+    fn from(mode: TaskMode) -> Self {
+        match mode {
+            TaskMode::Plan => Self::Plan,
+            TaskMode::Ask => Self::Ask,
+            TaskMode::AcceptEdits => Self::AcceptEdits,
+            TaskMode::Auto => Self::Auto,
+        }
+    }
+}
+
+/// What a run may use up. A task that reaches a limit is `exhausted` and can be continued.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TaskLimits {
+    /// Replies of the model.
+    #[serde(rename = "max_turns")]
+    turns: Option<u32>,
+    /// Tokens, input and output together.
+    #[serde(rename = "max_tokens")]
+    tokens: Option<u64>,
+    /// Money in USD, where prices are known.
+    #[serde(rename = "max_budget_usd")]
+    budget_usd: Option<f64>,
+    /// Seconds from the beginning to the end.
+    #[serde(rename = "max_seconds")]
+    seconds: Option<u32>,
+}
+
+impl From<TaskLimits> for TurnLimits {
+    fn from(limits: TaskLimits) -> Self {
+        Self {
+            turns: limits.turns,
+            tokens: limits.tokens,
+            budget_usd: limits.budget_usd,
+            wall_time: limits.seconds.map(|seconds| Duration::from_secs(seconds.into())),
+        }
+    }
+}
+
+/// How long a call waits that names so many seconds.
+pub(super) fn waiting_time(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds.clamp(0.0, LONGEST_WAIT)).unwrap_or_default()
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StartArguments {
+    /// What is to be done, with everything haft must know: it sees nothing of your conversation.
+    pub(super) prompt: String,
+    /// The project folder, best as an absolute path; the folder of the server when absent.
+    pub(super) cwd: Option<String>,
+    /// The model, as `provider/model`; the configured one when absent.
+    model: Option<String>,
+    /// How much may be done without asking; the configured mode when absent.
+    permission_mode: Option<TaskMode>,
+    #[serde(default)]
+    limits: TaskLimits,
+    /// Seconds to wait for the result; 0 returns at once. The task goes on when the time is over.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 3600))]
+    pub(super) wait_seconds: f64,
+    /// Whether cancelling this call, while it waits, cancels the task, too.
+    #[serde(default)]
+    pub(super) cancel_with_call: bool,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ContinueArguments {
+    /// The id of the task.
+    pub(super) task_id: String,
+    /// What is to be done next. Without it, a task that was interrupted or reached a limit goes on where it stopped.
+    pub(super) prompt: Option<String>,
+    /// Another model than before, as `provider/model`.
+    model: Option<String>,
+    /// Another permission mode than before.
+    permission_mode: Option<TaskMode>,
+    #[serde(default)]
+    limits: TaskLimits,
+    /// Seconds to wait for the result; 0 returns at once.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 3600))]
+    pub(super) wait_seconds: f64,
+    /// Whether cancelling this call, while it waits, cancels the task, too.
+    #[serde(default)]
+    pub(super) cancel_with_call: bool,
+}
+
+impl StartArguments {
+    pub(super) fn run(&self) -> RunRequest {
+        RunRequest {
+            prompt: Some(self.prompt.clone()),
+            model: self.model.clone(),
+            mode: self.permission_mode.map(Into::into),
+            limits: self.limits.into(),
+        }
+    }
+}
+
+impl ContinueArguments {
+    pub(super) fn run(&self) -> RunRequest {
+        RunRequest {
+            prompt: self.prompt.clone(),
+            model: self.model.clone(),
+            mode: self.permission_mode.map(Into::into),
+            limits: self.limits.into(),
+        }
+    }
+}
+
+/// What may be said to an approval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum TaskDecision {
+    /// This once.
+    Allow,
+    /// From now on, by the rules in `remember`, which are written to the configuration of haft's user.
+    Always,
+    /// No.
+    Deny,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AnswerArguments {
+    /// The id of the task.
+    pub(super) task_id: String,
+    /// The answer to the question of the task.
+    pub(super) answer: Option<String>,
+    /// The decision about an approval.
+    pub(super) decision: Option<TaskDecision>,
+    /// The approval, where several wait.
+    pub(super) approval_id: Option<String>,
+    /// With `deny`: why, for haft's model.
+    #[serde(default)]
+    pub(super) reason: String,
+    /// Seconds to wait for the result; 0 returns at once.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 3600))]
+    pub(super) wait_seconds: f64,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetArguments {
+    /// The id of the task.
+    pub(super) task_id: String,
+    /// Seconds to wait for the end, a question or an approval; 0 returns at once.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 3600))]
+    pub(super) wait_seconds: f64,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListArguments {
+    /// The project folder; the folder of the server when absent.
+    pub(super) cwd: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CancelArguments {
+    /// The id of the task.
+    pub(super) task_id: String,
+}
+
+/// A row of the list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct TaskRow {
+    task_id: String,
+    /// The beginning of its first prompt.
+    name: String,
+    /// How it stands, where this server knows it; `get_task` finds out about the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<TaskStatus>,
+    /// When something was last said in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated_at: Option<String>,
+    messages: u64,
+}
+
+impl TaskRow {
+    /// A conversation of the store.
+    pub(super) fn stored(status: Option<TaskStatus>, one: ListedConversation) -> Self {
+        let updated_at = Some(one.updated_at.to_string());
+        Self { task_id: one.id.as_str().to_owned(), name: one.name, status, updated_at, messages: one.messages }
+    }
+
+    /// A task of which nothing is stored yet.
+    pub(super) fn unstored(view: TaskView, name: String) -> Self {
+        Self { task_id: view.task_id, name, status: Some(view.status), updated_at: None, messages: 0 }
+    }
+}
+
+/// The tasks of a project.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct TaskList {
+    /// The newest first.
+    pub(super) tasks: Vec<TaskRow>,
+    /// How many older ones were left out.
+    pub(super) left_out: usize,
+}
+
+/// What a server that knows nothing of haft tells its model.
+pub(super) const INSTRUCTIONS: &str = include_str!("instructions.md");
+
+/// What the tools are and do.
+pub(super) fn all() -> Vec<Tool> {
+    let acts = || ToolAnnotations::new().read_only(false).destructive(true).idempotent(false).open_world(true);
+    let reads = || ToolAnnotations::new().read_only(true).open_world(false);
+    vec![
+        tool::<StartArguments, TaskView>(
+            ("start_task", "Start a task"),
+            "Gives haft, a coding agent, a task in a project folder. haft reads and edits files and runs commands there by \
+             itself. Returns the task's id and status at once, or waits up to `wait_seconds` for the result. Work of many \
+             minutes: start it, then call get_task with `wait_seconds`. Read `status`: waiting means that a question or an \
+             approval needs answer_task.",
+            acts(),
+        ),
+        tool::<ContinueArguments, TaskView>(
+            ("continue_task", "Continue a task"),
+            "Gives a task that is not running its next prompt; haft still knows everything of the task. Without a prompt, a task \
+             that was interrupted, cancelled or stopped by a limit goes on where it stopped.",
+            acts(),
+        ),
+        tool::<AnswerArguments, TaskView>(
+            ("answer_task", "Answer a task"),
+            "Answers what a waiting task asks: `answer` for its question, or `decision` for an approval. Approve only what your \
+             user would approve; ask them when in doubt.",
+            acts(),
+        ),
+        tool::<GetArguments, TaskView>(
+            ("get_task", "Get a task"),
+            "Returns how a task stands: status, last text, question or approvals that wait, usage, cost and changed files. With \
+             `wait_seconds` it returns when the task ends or asks something.",
+            reads(),
+        ),
+        tool::<ListArguments, TaskList>(
+            ("list_tasks", "List tasks"),
+            "Lists the tasks and other conversations of a project, the newest first.",
+            reads(),
+        ),
+        tool::<CancelArguments, TaskView>(
+            ("cancel_task", "Cancel a task"),
+            "Cancels the work on a task and returns how it stands then. Changes in files stay; continue_task can go on with it.",
+            ToolAnnotations::new().read_only(false).destructive(false).idempotent(true).open_world(false),
+        ),
+    ]
+}
+
+fn tool<A: JsonSchema, R: JsonSchema>(
+    (name, title): (&'static str, &str),
+    description: &'static str,
+    annotations: ToolAnnotations,
+) -> Tool {
+    let mut tool = Tool::new(name, description, schema::<A>());
+    tool.title = Some(title.to_owned());
+    tool.output_schema = Some(schema::<R>());
+    tool.annotations = Some(annotations);
+    tool
+}
+
+/// The schema of a type with everything in its place: not every client follows references.
+fn schema<T: JsonSchema>() -> Arc<JsonObject> {
+    // `uint64` and the like are formats of Rust, and clients warn about them.
+    let plain = RecursiveTransform(|schema: &mut schemars::Schema| drop(schema.remove("format")));
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).with_transform(plain);
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.remove("title");
+    Arc::new(schema.as_object().cloned().unwrap_or_default())
+}
+
+/// The arguments of a call.
+pub(super) fn arguments<T: DeserializeOwned>(given: Option<JsonObject>) -> Result<T, ErrorData> {
+    serde_json::from_value(Value::Object(given.unwrap_or_default()))
+        .map_err(|error| ErrorData::invalid_params(format!("the arguments do not fit: {error}"), None))
+}

@@ -1,0 +1,261 @@
+//! What is known of a task, as its tools give it: made from the events of its runs, or from its stored messages.
+
+use std::collections::BTreeMap;
+
+use haft_agent::{Approval, MAIN};
+use haft_types::{CallPhase, ChangeKind, Event, EventBody, Message, Outcome, Role, ToolStatus, TurnResult, Usage};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+/// The tools that end a turn, by the names they are stored with.
+const ASK: &str = "ask_followup_question";
+const PLAN: &str = "plan_mode_respond";
+const COMPLETE: &str = "attempt_completion";
+
+/// How a task stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum TaskStatus {
+    /// haft works on it.
+    #[default]
+    Running,
+    /// A question or an approval waits for an answer.
+    Waiting,
+    /// It is done.
+    Completed,
+    /// It could not go on.
+    Failed,
+    /// It was cancelled or interrupted; it can be continued.
+    Aborted,
+    /// A limit was reached; it can be continued.
+    Exhausted,
+}
+
+impl From<Outcome> for TaskStatus {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Completed => Self::Completed,
+            Outcome::Waiting => Self::Waiting,
+            Outcome::Aborted => Self::Aborted,
+            Outcome::Exhausted => Self::Exhausted,
+            Outcome::Failed => Self::Failed,
+        }
+    }
+}
+
+/// A question of haft's model.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(super) struct TaskQuestion {
+    /// The question, or the plan that waits for a decision.
+    pub(super) question: String,
+    /// Answers to choose from; any other text is possible, too.
+    pub(super) options: Vec<String>,
+}
+
+/// A call of haft's model that waits for a yes or no.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(super) struct TaskApproval {
+    /// By which an answer names it.
+    pub(super) approval_id: String,
+    /// The agent that calls: `main`, or a sub-agent's name.
+    pub(super) agent: String,
+    /// The tool.
+    pub(super) tool: String,
+    /// Exactly what would run or be written.
+    pub(super) subject: String,
+    /// Why it is asked.
+    pub(super) reason: String,
+    /// Whether it would run outside of the sandbox.
+    pub(super) leaves_sandbox: bool,
+    /// The rules that `always` would write; without any, `always` means this once.
+    pub(super) remember: Vec<String>,
+}
+
+impl TaskApproval {
+    pub(super) fn new(approval_id: String, approval: &Approval) -> Self {
+        Self {
+            approval_id,
+            agent: approval.agent.clone(),
+            tool: approval.tool.clone(),
+            subject: approval.subject.clone(),
+            reason: approval.reason.clone(),
+            leaves_sandbox: approval.leaves_sandbox,
+            remember: approval.remember.clone(),
+        }
+    }
+}
+
+/// What became of a file.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(super) struct ChangedFile {
+    /// The file, relative to the project where it lies inside.
+    path: String,
+    /// What happened to it last.
+    change: ChangeKind,
+}
+
+/// A task as its tools give it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub(super) struct TaskView {
+    /// The id of the task, which is the id of its conversation.
+    pub(super) task_id: String,
+    /// How it stands.
+    pub(super) status: TaskStatus,
+    /// The last text of haft's model; the answer once the task is completed.
+    pub(super) text: String,
+    /// Why it stands so, where that needs saying.
+    pub(super) message: String,
+    /// The question that waits for an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) question: Option<TaskQuestion>,
+    /// The calls that wait for a yes or no.
+    pub(super) approvals: Vec<TaskApproval>,
+    /// The folder it works in.
+    pub(super) cwd: String,
+    /// The model, as `provider/model`.
+    pub(super) model: String,
+    /// Tokens used since this server knows the task.
+    pub(super) usage: Usage,
+    /// What they cost in USD; null without prices.
+    pub(super) cost_usd: Option<f64>,
+    /// The files that were changed since this server knows the task.
+    #[schemars(with = "Vec<ChangedFile>")]
+    #[serde(serialize_with = "as_list")]
+    pub(super) changed_files: BTreeMap<String, ChangeKind>,
+}
+
+fn as_list<S: serde::Serializer>(files: &BTreeMap<String, ChangeKind>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(files.iter().map(|(path, change)| ChangedFile { path: path.clone(), change: *change }))
+}
+
+/// A task and what is needed to follow it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TaskState {
+    pub(super) view: TaskView,
+    /// Whether a session has it.
+    pub(super) runs: bool,
+    /// What happened last, for those who wait.
+    pub(super) activity: String,
+    /// Whether the next text begins a message.
+    fresh: bool,
+    /// Whether a request had no price.
+    unpriced: bool,
+}
+
+impl TaskState {
+    /// Another run begins.
+    pub(super) fn begin(&mut self) {
+        self.runs = true;
+        "the task begins".clone_into(&mut self.activity);
+        let view = &mut self.view;
+        (view.status, view.question) = (TaskStatus::Running, None);
+        view.message.clear();
+        view.text.clear();
+    }
+
+    /// Takes an event of the run in. Says whether there is news for those who wait.
+    pub(super) fn take(&mut self, event: &Event) -> bool {
+        let main = event.agent == MAIN;
+        match &event.body {
+            EventBody::Conversation { model, .. } if main => self.view.model.clone_from(model),
+            EventBody::Window { .. } if main => self.fresh = true,
+            EventBody::Text { text } if main => {
+                if std::mem::take(&mut self.fresh) {
+                    self.view.text.clear();
+                }
+                self.view.text.push_str(text);
+            }
+            EventBody::Question { question, options } | EventBody::Plan { response: question, options } if main => {
+                self.view.question = Some(TaskQuestion { question: question.clone(), options: options.clone() });
+            }
+            EventBody::FileChanged { path, change } => {
+                self.view.changed_files.insert(path.clone(), *change);
+            }
+            EventBody::Usage { usage, cost, .. } => {
+                self.view.usage += *usage;
+                self.unpriced |= cost.is_none();
+                let total = self.view.cost_usd.unwrap_or_default() + cost.map_or(0.0, |cost| cost.total);
+                self.view.cost_usd = Some(total).filter(|_| !self.unpriced);
+            }
+            EventBody::ToolCall { name, phase: CallPhase::Finished, .. } => {
+                self.activity = if main { format!("calls {name}") } else { format!("{}: calls {name}", event.agent) };
+                return true;
+            }
+            EventBody::ToolResult { name, status, .. } => {
+                let ended = if *status == ToolStatus::Error { "failed" } else { "is done" };
+                self.activity = format!("{name} {ended}");
+                return true;
+            }
+            EventBody::Retry { reason, .. } => {
+                self.activity = format!("asks the model again: {reason}");
+                return true;
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// The run is over.
+    pub(super) fn finish(&mut self, result: TurnResult) {
+        self.runs = false;
+        let view = &mut self.view;
+        view.approvals.clear();
+        view.status = result.outcome.into();
+        if view.status != TaskStatus::Waiting {
+            view.question = None;
+        }
+        if !result.text.is_empty() {
+            view.text = result.text;
+        }
+        if view.status != TaskStatus::Completed {
+            view.message = result.message;
+        }
+        self.activity = format!("the task is {}", result.outcome.name());
+    }
+
+    /// The run is over without a result.
+    pub(super) fn stop(&mut self, status: TaskStatus, message: String) {
+        self.runs = false;
+        self.view.approvals.clear();
+        self.view.status = status;
+        self.activity.clone_from(&message);
+        self.view.message = message;
+    }
+
+    /// What the stored messages of a conversation say of it, which nobody works on here.
+    pub(super) fn of_messages(view: TaskView, messages: &[Message]) -> Self {
+        let mut state = Self { view, ..Self::default() };
+        let mut messages = messages.iter().rev().filter(|message| message.role != Role::Summary).peekable();
+        let newest = messages.peek().copied();
+        let view = &mut state.view;
+        view.status = TaskStatus::Aborted;
+        "the run was interrupted; continue_task goes on with it".clone_into(&mut view.message);
+        let (Some(newest), Some(reply)) = (newest, messages.find(|message| message.role == Role::Assistant)) else {
+            return state;
+        };
+        view.text = reply.joined_text();
+        let calls: Vec<_> = reply.tool_calls().collect();
+        let argument = |name: &str, key: &str| {
+            let call = calls.iter().find(|call| call.name == name)?;
+            serde_json::from_str::<Value>(&call.arguments).ok()?.get(key).cloned()
+        };
+        let text = |value: Value| value.as_str().map(str::to_owned);
+        if newest.message_id == reply.message_id {
+            let asked = argument(ASK, "question").or_else(|| argument(PLAN, "response")).and_then(text);
+            if calls.is_empty() {
+                (view.status, view.message) = (TaskStatus::Completed, String::new());
+            } else if let Some(question) = asked {
+                let options = argument(ASK, "options").or_else(|| argument(PLAN, "options"));
+                let options = options.and_then(|options| serde_json::from_value(options).ok()).unwrap_or_default();
+                view.question = Some(TaskQuestion { question, options });
+                (view.status, view.message) = (TaskStatus::Waiting, String::new());
+            }
+        } else if let Some(report) = argument(COMPLETE, "result").and_then(text)
+            && newest.tool_results().all(|result| result.envelope.status != ToolStatus::Error)
+        {
+            (view.status, view.message, view.text) = (TaskStatus::Completed, String::new(), report);
+        }
+        state
+    }
+}

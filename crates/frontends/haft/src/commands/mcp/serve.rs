@@ -1,0 +1,83 @@
+//! `haft mcp serve`: tasks for other agents, over standard input and output or HTTP.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use haft_acp::{HttpAccess, TaskServer};
+use haft_types::PermissionMode;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::commands::acp::DrivenHost;
+use crate::commands::options::Common;
+use crate::commands::run;
+use crate::exit::{ProcessExit, usage_error};
+use crate::{output, wiring};
+
+/// Who may use a server over HTTP.
+const TOKEN: &str = "HAFT_MCP_TOKEN";
+
+#[derive(Debug, Args)]
+pub(crate) struct McpServeArgs {
+    /// Serve over HTTP at this address, a free port of 127.0.0.1 when absent. The bearer token is read from HAFT_MCP_TOKEN, or made
+    /// and printed.
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:0")]
+    pub(crate) http: Option<SocketAddr>,
+
+    /// The model of tasks that name none, as `provider/model`.
+    #[arg(short, long)]
+    pub(crate) model: Option<String>,
+
+    /// The permission mode of tasks that name none: plan, ask, accept-edits or auto.
+    #[arg(long, value_name = "MODE")]
+    pub(crate) permission_mode: Option<PermissionMode>,
+
+    /// The project folder of tasks that name none.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+pub(super) fn run(args: McpServeArgs) -> anyhow::Result<ProcessExit> {
+    if args.permission_mode == Some(PermissionMode::Yolo) {
+        return Err(usage_error(text!("mcp-serve-yolo")));
+    }
+    let cwd = wiring::project(args.cwd.as_deref())?.cwd;
+    let host = DrivenHost::new(args.common, args.model, args.permission_mode)?;
+    let server = TaskServer { host: Arc::new(host), cwd };
+    wiring::runtime()?.block_on(async {
+        let stop = CancellationToken::new();
+        run::cancel_on_signals(&stop);
+        match args.http {
+            Some(address) => {
+                let access = listen(address).await?;
+                server.serve_http(access, stop.cancelled()).await?;
+            }
+            None => server.serve(tokio::io::stdin(), tokio::io::stdout(), stop.cancelled()).await?,
+        }
+        Ok(ProcessExit::Completed)
+    })
+}
+
+async fn listen(address: SocketAddr) -> anyhow::Result<HttpAccess> {
+    if address.ip().is_unspecified() {
+        return Err(usage_error(text!("mcp-serve-unspecified", address)));
+    }
+    let listener = tokio::net::TcpListener::bind(address).await;
+    let listener = listener.map_err(|error| usage_error(text!("mcp-serve-cannot-listen", address, error)))?;
+    let given = wiring::environment().word(TOKEN);
+    let token = given.clone().unwrap_or_else(|| format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()));
+    if given.is_none() {
+        output::tell(&text!("mcp-serve-token", token = token.as_str()));
+    }
+    if !address.ip().is_loopback() {
+        output::tell(&format!("haft: {}", text!("mcp-serve-open", address)));
+    }
+    let access = HttpAccess::new(listener, token)?;
+    output::print(&format!("{}\n", access.url()))?;
+    Ok(access)
+}
