@@ -1,6 +1,21 @@
 # `haft doctor`.
 
 doctor-config = { $file } is valid
+doctor-installed =
+    haft { $version }, { $by ->
+        [archive] unpacked from an archive
+        [cargo] installed with cargo
+        [checkout] built from source
+        [deb] installed as a Debian package
+        [make] installed with make
+        [npm] installed with npm
+        [pypi] installed with pip
+       *[unknown] installed in an unknown way
+    }: { $path }
+doctor-newer = there is a newer release, { $newest }; this is { $version }
+doctor-newest = the newest release is { $newest }
+doctor-newer-failed = { $address } names no release: { $error }
+doctor-newer-no-name = the answer has no `tag_name`
 doctor-hint-damaged = `haft doctor --salvage` exports what can still be read, `haft conversations backup list` shows the backups
 doctor-hint-unreadable = `haft doctor --salvage` exports what can still be read of them; after that they can be removed
 doctor-hint-backup = `haft conversations backup` makes one now

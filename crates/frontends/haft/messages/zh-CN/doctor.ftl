@@ -1,6 +1,21 @@
 # `haft doctor`.
 
 doctor-config = { $file } 有效
+doctor-installed =
+    haft { $version }，{ $by ->
+        [archive] 由归档解压而来
+        [cargo] 用 cargo 安装
+        [checkout] 从源代码构建
+        [deb] 以 Debian 包安装
+        [make] 用 make 安装
+        [npm] 用 npm 安装
+        [pypi] 用 pip 安装
+       *[unknown] 安装方式未知
+    }：{ $path }
+doctor-newer = 有更新的版本 { $newest }；当前是 { $version }
+doctor-newest = 最新版本是 { $newest }
+doctor-newer-failed = { $address } 没有给出版本：{ $error }
+doctor-newer-no-name = 回答里没有 `tag_name`
 doctor-hint-damaged = `haft doctor --salvage` 导出仍可读取的内容，`haft conversations backup list` 显示备份
 doctor-hint-unreadable = `haft doctor --salvage` 导出其中仍可读取的内容；之后即可删除
 doctor-hint-backup = `haft conversations backup` 立即备份

@@ -1,5 +1,6 @@
 //! `haft doctor`: whether everything haft keeps and needs is as it should be.
 
+mod installation;
 mod salvage;
 mod surroundings;
 
@@ -23,6 +24,10 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "DIR", num_args = 0..=1)]
     #[expect(clippy::option_option, reason = "not given, given alone, given with a folder")]
     pub(crate) salvage: Option<Option<PathBuf>>,
+    /// Ask the repository whether there is a newer release, or this address, which answers with JSON that has `tag_name`. Without
+    /// this option nothing is asked.
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = installation::RELEASES)]
+    pub(crate) newer: Option<String>,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -45,6 +50,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ProcessExit> {
             (vec![Check::new("configuration", CheckHealth::Warning, format!("{error:#}"))], Config::default())
         }
     };
+    checks.insert(0, installation::installed());
     if config.store.url.is_none() {
         checks.extend(examine(&patient(&places, &config)));
     }
@@ -56,6 +62,9 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ProcessExit> {
         checks.push(surroundings::commands().await);
         checks.push(surroundings::sandbox(&places, &config).await);
         checks.push(surroundings::provider(&config).await);
+        if let Some(address) = &args.newer {
+            checks.push(installation::newer(address).await);
+        }
     });
     let ok = checks.iter().all(|check| check.health != CheckHealth::Damaged);
     if args.json {

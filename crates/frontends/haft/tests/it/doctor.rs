@@ -43,6 +43,48 @@ fn a_sound_store_exits_with_0_whatever_the_network() {
     assert_eq!((health(&report, "configuration"), health(&report, "messages")), (&json!("warning"), &json!("ok")));
 }
 
+/// A server that gives one answer to every request.
+fn release_server(answer: &'static str) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/latest", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.unwrap();
+            let _ = std::io::Read::read(&mut connection, &mut [0; 4096]);
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", answer.len());
+            std::io::Write::write_all(&mut connection, format!("{head}{answer}").as_bytes()).unwrap();
+        }
+    });
+    address
+}
+
+#[test]
+fn it_says_how_haft_was_installed_and_asks_for_releases_only_if_told() {
+    let rig = Rig::new(Api::OpenaiChat, Script::replies([Reply::text("x")]).unwrap());
+    let message = |report: &Value, name: &str| {
+        let checks = report["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["name"] == name).map(|check| check["message"].as_str().unwrap().to_owned())
+    };
+    let report = rig.run(&["doctor", "--json"]).json();
+    let installed = message(&report, "installation").unwrap();
+    assert!(
+        installed.starts_with(concat!("haft ", env!("CARGO_PKG_VERSION"))) && installed.ends_with("haft"),
+        "{installed}"
+    );
+    assert_eq!(message(&report, "release"), None);
+    for (answer, expected) in [
+        ("{\"tag_name\": \"v999.0.0\"}", "there is a newer release, 999.0.0"),
+        ("{\"tag_name\": \"v0.0.1\"}", "the newest release is 0.0.1"),
+        ("{}", "no `tag_name`"),
+        ("<html>", "expected value"),
+    ] {
+        let ran = rig.run(&["doctor", "--json", "--newer", &release_server(answer)]);
+        let said = message(&ran.json(), "release").unwrap();
+        assert!(ran.code() == 0 && said.contains(expected), "{answer}: {said}");
+    }
+    assert_eq!(*health(&rig.run(&["doctor", "--json", "--newer", "http://127.0.0.1:9/"]).json(), "release"), "warning");
+}
+
 #[test]
 fn a_new_home_is_sound_and_stays_empty() {
     let rig = Rig::new(Api::OpenaiChat, Script::replies([Reply::text("x")]).unwrap());

@@ -1,0 +1,99 @@
+//! How haft came onto this machine, and, only if asked, whether there is a newer release.
+
+use std::path::Path;
+use std::time::Duration;
+
+use haft_rescue::{Check, CheckHealth};
+use serde_json::Value;
+
+/// What the newest release is, as JSON with `tag_name`.
+pub(super) const RELEASES: &str = "https://api.github.com/repos/haft-agent/haft/releases/latest";
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// How long the answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Which version this is, where it lies, and how it got there.
+pub(super) fn installed() -> Check {
+    const NAME: &str = "installation";
+    match std::env::current_exe().and_then(|path| path.canonicalize()) {
+        Ok(path) => {
+            let message = text!("doctor-installed", by = way(&path), version = VERSION, path = path.display());
+            Check::new(NAME, CheckHealth::Ok, message)
+        }
+        Err(error) => Check::new(NAME, CheckHealth::Warning, error.to_string()),
+    }
+}
+
+/// Packages leave a word in `share/haft/installed-by` next to `bin`; cargo keeps a list of what it installed, and marks the
+/// folder it builds in.
+fn way(binary: &Path) -> &'static str {
+    let Some(root) = binary.parent().and_then(Path::parent) else { return "unknown" };
+    let word = std::fs::read_to_string(root.join("share/haft/installed-by")).unwrap_or_default();
+    if let Some(known) = ["archive", "deb", "make", "npm", "pypi"].into_iter().find(|known| *known == word.trim()) {
+        return known;
+    }
+    let marks = [(root.join(".crates.toml"), "cargo"), (binary.with_file_name(".cargo-lock"), "checkout")];
+    marks.into_iter().find(|(mark, _)| mark.is_file()).map_or("unknown", |(_, way)| way)
+}
+
+/// Whether there is a newer release than this one.
+pub(super) async fn newer(address: &str) -> Check {
+    const NAME: &str = "release";
+    match newest(address).await {
+        Ok(newest) if parts(&newest) > parts(VERSION) => {
+            Check::new(NAME, CheckHealth::Ok, text!("doctor-newer", newest, version = VERSION))
+        }
+        Ok(newest) => Check::new(NAME, CheckHealth::Ok, text!("doctor-newest", newest)),
+        Err(error) => {
+            let message = text!("doctor-newer-failed", address, error = format_args!("{error:#}"));
+            Check::new(NAME, CheckHealth::Warning, message)
+        }
+    }
+}
+
+async fn newest(address: &str) -> anyhow::Result<String> {
+    // It is there already when a model's client was made before.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().timeout(PATIENCE).user_agent("haft").build()?;
+    let text = client.get(address).send().await?.error_for_status()?.text().await?;
+    let release: Value = serde_json::from_str(&text)?;
+    let name = release["tag_name"].as_str().ok_or_else(|| anyhow::anyhow!(text!("doctor-newer-no-name")))?;
+    Ok(haft_text::sanitise(name.trim_start_matches('v')).into_owned())
+}
+
+/// A version as numbers; what is none counts as 0.
+fn parts(version: &str) -> Vec<u64> {
+    version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_it_was_installed_is_read_off_its_surroundings() {
+        let folder = tempfile::tempdir().unwrap();
+        let binary = folder.path().join("bin/haft");
+        assert_eq!(way(&binary), "unknown");
+        std::fs::create_dir(folder.path().join("bin")).unwrap();
+        std::fs::write(folder.path().join("bin/.cargo-lock"), "").unwrap();
+        assert_eq!(way(&binary), "checkout");
+        std::fs::write(folder.path().join(".crates.toml"), "").unwrap();
+        assert_eq!(way(&binary), "cargo");
+        std::fs::create_dir_all(folder.path().join("share/haft")).unwrap();
+        for (word, expected) in [("deb\n", "deb"), ("npm", "npm"), ("pypi\n", "pypi"), ("\u{1b}[31mother", "cargo")] {
+            std::fs::write(folder.path().join("share/haft/installed-by"), word).unwrap();
+            assert_eq!(way(&binary), expected, "{word:?}");
+        }
+        assert_eq!(way(Path::new("haft")), "unknown");
+    }
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert!(
+            parts("0.10.0") > parts("0.9.9") && parts("1.0.0") > parts("0.99.0") && parts("0.1.0") == parts("0.1.0")
+        );
+    }
+}
