@@ -65,6 +65,8 @@ pub use environment::HostEnvironment;
 pub use error::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupError};
 /// What a front end needs of a running session: its events, and the approval of calls.
 pub use haft_engine::{Approval, ApprovalReply, Approver, EventSink, MAIN};
+/// The rule a person may write when a call is approved.
+pub use haft_permission::PermissionRule;
 
 pub use extension::{AbsentExtension, Contribution, Extension, ExtensionContext};
 pub use keys::{KeyState, key_of, key_state};

@@ -38,6 +38,13 @@ pub enum ApprovalReply {
     },
     /// From now on, by the rules of the approval.
     Always,
+    /// From now on, by rules of the person's own.
+    AlwaysBy {
+        /// The rules.
+        rules: Vec<String>,
+    },
+    /// By the rules of the approval until the session ends; nothing is written.
+    Session,
     /// No.
     No {
         /// What the model reads; may be empty.

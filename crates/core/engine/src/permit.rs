@@ -219,10 +219,13 @@ impl Permit {
                     }
                 }
             }
-            ApprovalReply::Always => {
-                self.remember(&approval.remember);
-                let written = approver.remember(&approval.remember).await;
-                granted.notice = written.err().map(|why| format!("the rule could not be written: {why}"));
+            reply @ (ApprovalReply::Always | ApprovalReply::AlwaysBy { .. } | ApprovalReply::Session) => {
+                let rules = if let ApprovalReply::AlwaysBy { rules } = &reply { rules } else { &approval.remember };
+                self.remember(rules);
+                if reply != ApprovalReply::Session {
+                    let written = approver.remember(rules).await;
+                    granted.notice = written.err().map(|why| format!("the rule could not be written: {why}"));
+                }
                 Ok(granted)
             }
             ApprovalReply::No { reason } => {

@@ -17,21 +17,23 @@ use std::time::Duration;
 
 use crossterm::event::KeyEvent;
 use haft_agent::{Approval, ApprovalReply};
-use haft_types::{Event, Filled, Form, PermissionMode, ToolStatus};
+use haft_types::{Event, Filled, Form, PermissionMode, SandboxLayer, ToolStatus};
 use serde_json::Value;
 
 use crate::approval::{ApprovalDialog, ApprovalStage};
-use crate::call::{ToolCallView, text_rows};
+use crate::call::{DIFF_ROWS, OmittedEnd, ToolCallView, cut, text_rows};
 use crate::complete::CompletionMenu;
 use crate::config::Editing;
 use crate::diff;
 use crate::editor::Editor;
 use crate::form::FormDialog;
+use crate::image_paste::{ImageSource, PastedImage};
 use crate::line::{StyledLine, TextStyle};
-use crate::link::{EarlierMessage, Operation};
+use crate::link::{ContextParts, EarlierMessage, Operation};
 use crate::markdown;
-use crate::picker::{Picker, PickerList};
+use crate::picker::{Picker, PickerAction, PickerList};
 use crate::status::StatusLine;
+use crate::viewer::{ResultList, ResultViewer};
 use crate::wrap::wrap;
 
 use activity::Activity;
@@ -58,6 +60,12 @@ pub struct Setup {
     pub first: Option<String>,
     /// What to say before anything else.
     pub greeting: String,
+    /// Whether the bell rings when a question waits or a long turn ends.
+    pub bell: bool,
+    /// Whether the terminal is known to take a title and notifications, which are sent then.
+    pub notifies: bool,
+    /// The project's folder, where the terminal is known to take links to its files.
+    pub links: Option<String>,
 }
 
 /// Something that happens to the interface.
@@ -67,6 +75,10 @@ pub enum AppInput {
     Key(KeyEvent),
     /// Text from the clipboard.
     Paste(String),
+    /// A picture that was pasted.
+    Image(PastedImage),
+    /// What was pasted is no picture that can be read.
+    NoImage(String),
     /// The terminal has this size.
     Size {
         /// Characters a row.
@@ -90,6 +102,8 @@ pub enum AppInput {
     Idle,
     /// Something is to be chosen.
     Pick(PickerList),
+    /// A row of a list was chosen elsewhere.
+    Chosen(PickerAction),
     /// Another model is asked from now on.
     Model(String),
     /// Something to print.
@@ -108,6 +122,10 @@ pub enum AppInput {
         /// What it said.
         text: String,
     },
+    /// What the next request would hold; none where no conversation is open.
+    Context(Option<Box<ContextParts>>),
+    /// What confines commands.
+    Sandbox(SandboxLayer),
     /// The files that can be named.
     Files(Vec<String>),
     /// What was said last in the conversation that is resumed.
@@ -137,12 +155,21 @@ pub enum Effect {
     Fill(Filled),
     /// [`AppInput::Armed`] is wanted in a moment, counted from now.
     Arm,
+    /// This is to be chosen from; [`AppInput::Pick`] is what shows it.
+    Offer(PickerList),
     /// This was typed and sent: it is kept for the next session.
     Keep(String),
     /// The user's editor is opened on this text; [`AppInput::Edited`] is what comes of it.
     Edit(String),
     /// The file that this call would leave behind is opened in the user's editor; [`AppInput::CallEdited`] is what comes of it.
     EditFile(Box<Approval>),
+    /// A picture is looked for; [`AppInput::Image`] is what comes of it, or [`AppInput::NoImage`] with the text.
+    FindImage {
+        /// Where it may be.
+        source: ImageSource,
+        /// What was pasted.
+        text: String,
+    },
     /// Everything is drawn again.
     Redraw,
     /// To the shell, until it brings haft back.
@@ -192,8 +219,13 @@ pub struct App {
     calls: Vec<ToolCallView>,
     /// Ids of calls that were shown as cancelled.
     cancelled: Vec<String>,
-    /// The last call with its result, and the last thoughts, to be opened.
-    last: Option<(ToolCallView, String)>,
+    /// The calls with their results, and thoughts, to be opened.
+    results: ResultList,
+    viewer: Option<ResultViewer>,
+    /// The project's folder, where a click opens its files.
+    links: Option<String>,
+    /// What a user who looks elsewhere is to know.
+    alert: Option<String>,
     asking: Option<ApprovalDialog>,
     form: Option<FormDialog>,
     picker: Option<Picker>,
@@ -201,8 +233,18 @@ pub struct App {
     draft: Option<String>,
     /// Answers of the model's question, to be chosen by their number.
     options: Vec<String>,
+    /// Whether a plan waits for the user's word.
+    has_plan: bool,
     panes: Panes,
     menu: Option<CompletionMenu>,
+    /// Whether the keys are shown below the input.
+    shows_keys: bool,
+    /// Pictures that were pasted and not sent yet.
+    images: Vec<PastedImage>,
+    /// Whether an empty input says what it is for.
+    has_placeholder: bool,
+    /// What was typed to open a list: printed once something is chosen in it.
+    echo: Option<Vec<StyledLine>>,
     search: Option<HistorySearch>,
     files: Vec<String>,
     resources: Vec<String>,
@@ -238,6 +280,8 @@ enum Hint {
     Mode(PermissionMode),
     Interrupting,
     NothingToOpen,
+    /// The last result was just opened; nothing is said.
+    Opened,
 }
 
 impl App {
@@ -264,14 +308,22 @@ impl App {
             thinking: String::new(),
             calls: Vec::new(),
             cancelled: Vec::new(),
-            last: None,
+            results: ResultList::default(),
+            viewer: None,
+            links: setup.links,
+            alert: None,
             asking: None,
             form: None,
             picker: None,
             draft: None,
             options: Vec::new(),
+            has_plan: false,
             panes: Panes::default(),
             menu: None,
+            shows_keys: false,
+            images: Vec::new(),
+            has_placeholder: !setup.greeting.is_empty(),
+            echo: None,
             search: None,
             files: Vec::new(),
             resources: setup.resources,
@@ -301,6 +353,11 @@ impl App {
         match input {
             AppInput::Key(key) => self.key(key, &mut effects),
             AppInput::Paste(text) => self.paste(&text, &mut effects),
+            AppInput::Image(image) => {
+                self.editor.insert(&image.label);
+                self.images.push(image);
+            }
+            AppInput::NoImage(text) => self.editor.paste(&text),
             AppInput::Size { columns, rows } => (self.columns, self.rows) = room(columns, rows),
             AppInput::Event(event) => self.event(&event),
             AppInput::Ask(approval) => self.ask(*approval, &mut effects),
@@ -312,13 +369,20 @@ impl App {
                 if let Some(filling) = &mut self.form {
                     filling.armed = true;
                 }
+                if let Some(picker) = &mut self.picker {
+                    picker.arm();
+                }
             }
             AppInput::Form(form) => self.show_form(*form, &mut effects),
             AppInput::Joined => self.joined(),
             AppInput::Idle => self.idle(&mut effects),
             // Whoever has begun a turn in the meantime wants that.
             AppInput::Pick(_) if self.busy => {}
-            AppInput::Pick(list) => self.picker = Some(Picker::new(list)),
+            AppInput::Pick(list) => {
+                self.picker = Some(Picker::new(list));
+                self.rearm(&mut effects);
+            }
+            AppInput::Chosen(action) => self.chosen(action, &mut effects),
             AppInput::Model(name) => self.status.model = name,
             AppInput::Told(text) => self.told(&text),
             AppInput::Running { id, line } => self.activity.shell_started(id, line),
@@ -329,6 +393,8 @@ impl App {
                     self.activity.forget_ended();
                 }
             }
+            AppInput::Context(parts) => self.context(parts.as_deref()),
+            AppInput::Sandbox(layer) => self.status.sandbox = Some(layer),
             AppInput::Files(files) => {
                 self.files = files;
                 self.offer();
@@ -355,6 +421,7 @@ impl App {
             }
             AppInput::Opened(text) => {
                 self.last_break = None;
+                self.results = ResultList::default();
                 self.panes = Panes::default();
                 self.status.forget_request();
                 self.print(vec![StyledLine::of(text, TextStyle::Dim).cut(self.columns)]);
@@ -373,6 +440,25 @@ impl App {
     /// Whether something is shown that changes with time.
     pub fn is_timed(&self) -> bool {
         self.busy || self.activity.is_timed()
+    }
+
+    /// What the title of the terminal says.
+    pub(crate) fn title(&self) -> &'static str {
+        match self.busy {
+            _ if self.asking.is_some() || self.form.is_some() => text!("app-title-question"),
+            true => text!("app-title-working"),
+            false => "haft",
+        }
+    }
+
+    /// What a user who looks elsewhere is to know, once.
+    pub(crate) fn take_alert(&mut self) -> Option<String> {
+        self.alert.take()
+    }
+
+    /// How much may happen without asking.
+    pub(crate) fn mode(&self) -> PermissionMode {
+        self.status.mode
     }
 
     /// The command in the user's shell that was started last and still runs.
@@ -410,12 +496,21 @@ impl App {
     }
 
     fn print(&mut self, rows: Vec<StyledLine>) {
+        self.print_echo();
         self.printed.extend(rows);
+    }
+
+    /// What was typed before what follows from it.
+    fn print_echo(&mut self) {
+        if let Some(rows) = self.echo.take() {
+            self.print_apart(rows);
+        }
     }
 
     /// Finished output that is set apart from what was before it.
     fn print_apart(&mut self, rows: Vec<StyledLine>) {
         if !rows.is_empty() {
+            self.print_echo();
             self.printed.push(StyledLine::empty());
             self.printed.extend(rows);
         }
@@ -425,7 +520,11 @@ impl App {
     fn told(&mut self, text: &str) {
         let text = text.trim_end();
         let rows = if diff::is_diff(text) {
-            diff::rows(text.lines(), self.columns)
+            let rows = diff::rows(text.lines(), self.columns);
+            if rows.len() > DIFF_ROWS {
+                self.results.push(ToolCallView::new("", text!("app-changes")), text);
+            }
+            cut(&rows, DIFF_ROWS, OmittedEnd::Last)
         } else {
             text_rows(text, TextStyle::Plain, self.columns)
         };
@@ -443,8 +542,9 @@ impl App {
 
     fn show_form(&mut self, form: Form, effects: &mut Vec<Effect>) {
         self.finish_text();
-        self.picker = None;
+        (self.picker, self.viewer) = (None, None);
         let filling = FormDialog::new(form);
+        self.alert = Some(text!("app-alert-form").to_owned());
         self.print_apart(filling.subject(self.columns));
         self.form = Some(filling);
         self.draft = Some(self.editor.whole());
@@ -455,8 +555,9 @@ impl App {
 
     fn ask(&mut self, approval: Approval, effects: &mut Vec<Effect>) {
         self.finish_text();
-        self.picker = None;
-        let asking = ApprovalDialog::new(approval);
+        (self.picker, self.viewer) = (None, None);
+        self.alert = Some(text!("app-alert-question", tool = approval.tool));
+        let asking = ApprovalDialog::new(approval, self.status.mode);
         self.print_apart(asking.subject(self.columns));
         self.asking = Some(asking);
         effects.push(Effect::Arm);
@@ -476,6 +577,9 @@ impl App {
     /// The turn is over: what was typed in the meantime begins the next.
     fn idle(&mut self, effects: &mut Vec<Effect>) {
         self.finish_text();
+        if self.busy && !self.interrupted && self.activity.turn_time() >= LONG_TURN {
+            self.alert = Some(text!("app-alert-done").to_owned());
+        }
         self.busy = false;
         self.hint = None;
         self.end_question();
@@ -492,11 +596,17 @@ impl App {
             query.extend(Some(self.editor.whole()).filter(|text| !text.is_empty()));
             return self.editor.set(&query.join("\n"));
         }
+        let has_plan = std::mem::take(&mut self.has_plan);
         if let Some(next) = self.queue.pop_front() {
             self.begin(next.text, effects);
+        } else if has_plan && self.editor.is_empty() && self.status.mode == PermissionMode::Plan {
+            effects.push(Effect::Offer(self.plan_choices()));
         }
     }
 }
+
+/// Whoever waits so long looks elsewhere.
+const LONG_TURN: Duration = Duration::from_secs(5);
 
 /// The room there is to lay things out in. In a terminal that is smaller still, rows are cut off at its edge.
 fn room(columns: usize, rows: usize) -> (usize, usize) {

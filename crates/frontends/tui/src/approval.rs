@@ -3,14 +3,16 @@
 //! What is asked about is printed whole, as finished output, so that it can be scrolled through; the question stands in the live
 //! region. Invariant: no key that was pressed before the question could be read answers it (`armed`).
 
-use haft_agent::{Approval, ApprovalReply, MAIN};
+use haft_agent::{Approval, ApprovalReply, MAIN, PermissionRule};
 use haft_text::reveal;
-use haft_types::Decision;
+use haft_types::{Decision, PermissionMode};
 use serde_json::Value;
 
+use crate::complete::MenuMove;
 use crate::diff;
 use crate::line::{StyledLine, TextStyle};
 use crate::proposed;
+use crate::rule_prefix;
 use crate::wrap::{chop, hang, wrap};
 
 /// Rows of a reason or a choice, so that all of them fit a small terminal.
@@ -25,6 +27,10 @@ pub(crate) struct ApprovalDialog {
     /// Whether keys answer it yet.
     pub(crate) armed: bool,
     pub(crate) stage: ApprovalStage,
+    /// Whether edits could be accepted from now on.
+    edits: bool,
+    /// The choice the arrows stand on: none before the first of them, so that Enter alone says nothing.
+    chosen: Option<usize>,
 }
 
 /// What is being typed for it.
@@ -36,6 +42,8 @@ pub(crate) enum ApprovalStage {
     Reason,
     /// Other arguments.
     Change,
+    /// The rules that allow it from now on, one in each line.
+    Rule,
 }
 
 /// What a key chooses.
@@ -43,30 +51,91 @@ pub(crate) enum ApprovalStage {
 pub(crate) enum ApprovalChoice {
     /// That is the answer.
     Answer(ApprovalReply),
+    /// Yes, and edits are not asked about any more.
+    AllEdits,
     /// A reason is typed first.
     Reason,
     /// The arguments are changed first, beginning with this text.
     Change(String),
     /// What a file would hold is changed first, in the user's editor.
     ChangeFile,
+    /// Rules are written first, beginning with these.
+    Rule(String),
+}
+
+/// One of the rows a question ends in.
+struct ApprovalRow {
+    key: char,
+    text: String,
+    short: &'static str,
 }
 
 impl ApprovalDialog {
-    pub(crate) fn new(approval: Approval) -> Self {
-        Self { approval, armed: false, stage: ApprovalStage::Choose }
+    /// The question as it is at first, in this mode.
+    pub(crate) fn new(approval: Approval, mode: PermissionMode) -> Self {
+        let is_edit = diff::is_diff(&approval.subject) || proposed::is_file_tool(&approval.tool);
+        // What no rule can allow is asked whatever the mode.
+        let edits = is_edit && mode == PermissionMode::Ask && !approval.remember.is_empty();
+        Self { approval, armed: false, stage: ApprovalStage::Choose, edits, chosen: None }
+    }
+
+    /// What can be answered, in the order it is shown.
+    fn rows(&self) -> Vec<ApprovalRow> {
+        let row = |key, text: &str, short| ApprovalRow { key, text: text.to_owned(), short };
+        let mut rows = vec![row('y', text!("approval-yes"), text!("approval-short-yes"))];
+        if !self.approval.remember.is_empty() {
+            let (rules, count) = (self.rules(), self.approval.remember.len());
+            let many = rules.len() > LONG_RULES && count > 1;
+            let always = if many { text!("approval-always-many", count) } else { text!("approval-always", rules) };
+            let session = if self.edits { text!("approval-all-edits") } else { text!("approval-session") };
+            rows.push(row('s', session, text!("approval-short-session")));
+            rows.push(row('a', &always, text!("approval-short-always")));
+            let proposed = reveal(&self.proposed_rules().replace('\n', ", ")).into_owned();
+            let rule = if many || proposed == rules || proposed.len() > LONG_RULES {
+                text!("approval-rule").to_owned()
+            } else {
+                text!("approval-rule-such-as", rule = proposed)
+            };
+            rows.push(row('r', &rule, text!("approval-short-rule")));
+        }
+        rows.push(row('n', text!("approval-no"), text!("approval-short-no")));
+        rows.push(row('w', text!("approval-no-reason"), text!("approval-short-reason")));
+        rows.push(row('e', text!("approval-edit"), text!("approval-short-edit")));
+        rows
     }
 
     /// What a key means, if anything.
     pub(crate) fn choice(&self, key: char) -> Option<ApprovalChoice> {
+        let can_remember = !self.approval.remember.is_empty();
         match key {
             'y' => Some(ApprovalChoice::Answer(ApprovalReply::Once)),
-            'a' if !self.approval.remember.is_empty() => Some(ApprovalChoice::Answer(ApprovalReply::Always)),
+            's' if self.edits => Some(ApprovalChoice::AllEdits),
+            's' if can_remember => Some(ApprovalChoice::Answer(ApprovalReply::Session)),
+            'a' if can_remember => Some(ApprovalChoice::Answer(ApprovalReply::Always)),
+            'r' if can_remember => Some(ApprovalChoice::Rule(self.proposed_rules())),
             'n' => Some(ApprovalChoice::Answer(ApprovalReply::No { reason: String::new() })),
             'w' => Some(ApprovalChoice::Reason),
             'e' if proposed::is_file_tool(&self.approval.tool) => Some(ApprovalChoice::ChangeFile),
             'e' => Some(ApprovalChoice::Change(self.editable())),
             _ => None,
         }
+    }
+
+    /// What the row the arrows stand on means.
+    pub(crate) fn chosen(&self) -> Option<ApprovalChoice> {
+        self.choice(self.rows().get(self.chosen?)?.key)
+    }
+
+    /// The arrows go to another row, and around at the ends.
+    pub(crate) fn step(&mut self, step: MenuMove) {
+        let count = self.rows().len();
+        self.chosen = Some(match (step, self.chosen) {
+            (MenuMove::Up, None | Some(0)) => count - 1,
+            (MenuMove::Up, Some(at)) => at - 1,
+            (MenuMove::Down, at) => at.map_or(0, |at| (at + 1) % count),
+            (MenuMove::PageUp, _) => 0,
+            (MenuMove::PageDown, _) => count - 1,
+        });
     }
 
     /// The answer that typed text is, or why it is none.
@@ -81,7 +150,26 @@ impl ApprovalDialog {
                     ApprovalReply::Changed { arguments }
                 })
             }
+            ApprovalStage::Rule => {
+                let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+                let rules: Vec<_> = lines.map(str::to_owned).collect();
+                for rule in &rules {
+                    PermissionRule::parse(rule, None).map_err(|error| error.to_string())?;
+                }
+                match rules.as_slice() {
+                    [] => Err(text!("approval-no-rule").to_owned()),
+                    same if same == self.approval.remember => Ok(ApprovalReply::Always),
+                    _ => Ok(ApprovalReply::AlwaysBy { rules }),
+                }
+            }
         }
+    }
+
+    /// The rules to begin with where they are edited first, one in each line.
+    fn proposed_rules(&self) -> String {
+        let mut rules: Vec<_> = self.approval.remember.iter().map(|rule| rule_prefix::proposed(rule)).collect();
+        rules.dedup();
+        rules.join("\n")
     }
 
     fn command(&self) -> Option<&str> {
@@ -129,7 +217,7 @@ impl ApprovalDialog {
             StyledLine::of("  ", TextStyle::Plain).spans().iter().chain(row.spans()).cloned().collect()
         };
         let shown: Vec<_> = if diff::is_diff(subject) {
-            diff::rows(reveal(subject).lines(), room)
+            diff::numbered("", reveal(subject).lines(), room)
         } else {
             reveal(subject).lines().flat_map(|line| chop(&StyledLine::of(line, TextStyle::Code), room)).collect()
         };
@@ -177,57 +265,57 @@ impl ApprovalDialog {
         if rows.len() <= room || self.stage != ApprovalStage::Choose {
             return rows;
         }
-        let key = if self.armed { TextStyle::Accent } else { TextStyle::Dim };
-        let always = (!self.approval.remember.is_empty()).then_some(("a", text!("approval-short-always")));
-        let choices = [("y", text!("approval-short-yes"))].into_iter().chain(always).chain([
-            ("n", text!("approval-short-no")),
-            ("w", text!("approval-short-reason")),
-            ("e", text!("approval-short-edit")),
-        ]);
-        let line = choices.fold(StyledLine::empty(), |line, (c, meaning)| {
-            line.and(format!(" {c} "), key).and(meaning, TextStyle::Plain)
-        });
-        let mut short = wrap(&line, columns);
+        let mut short = self.short_rows(columns, |_| true);
+        if short.len() >= room {
+            // Their keys stay; what is left fits.
+            short = self.short_rows(columns, |key| !matches!(key, 's' | 'r'));
+        }
         let reason = wrap(&self.reason(), columns);
         let first = reason.into_iter().take(room.saturating_sub(short.len()).max(1)).collect::<Vec<_>>();
         short.splice(0..0, first);
         short
     }
 
+    /// The choices side by side, each in one piece.
+    fn short_rows(&self, columns: usize, is_shown: impl Fn(char) -> bool) -> Vec<StyledLine> {
+        let key = if self.armed { TextStyle::Accent } else { TextStyle::Dim };
+        let mut lines = vec![StyledLine::empty()];
+        for (at, row) in self.rows().iter().enumerate().filter(|(_, row)| is_shown(row.key)) {
+            let cell = StyledLine::of(self.front(at, row.key), key).and(row.short, TextStyle::Plain);
+            match lines.last_mut() {
+                Some(last) if last.width() + cell.width() <= columns => {
+                    cell.spans().iter().for_each(|span| last.push(span.clone()));
+                }
+                _ => lines.push(cell),
+            }
+        }
+        lines.into_iter().map(|line| line.cut(columns)).collect()
+    }
+
+    /// The mark and the key before a choice.
+    fn front(&self, at: usize, key: char) -> String {
+        format!("{}{key} ", if self.chosen == Some(at) { '▸' } else { ' ' })
+    }
+
     /// The question.
     pub(crate) fn question(&self, columns: usize) -> Vec<StyledLine> {
         let mut rows = few(wrap(&self.reason(), columns));
         let key = if self.armed { TextStyle::Accent } else { TextStyle::Dim };
-        let choice = |rows: &mut Vec<StyledLine>, c: &str, meaning: String| {
-            let front = StyledLine::of(format!(" {c} "), key);
-            rows.extend(few(hang(
-                &StyledLine::of(meaning, TextStyle::Plain),
-                &front,
-                &StyledLine::of("   ", TextStyle::Plain),
-                columns,
-            )));
-        };
-        match self.stage {
+        let note = match self.stage {
             ApprovalStage::Choose => {
-                choice(&mut rows, "y", text!("approval-yes").into());
-                if !self.approval.remember.is_empty() {
-                    let (rules, count) = (self.rules(), self.approval.remember.len());
-                    let many = rules.len() > LONG_RULES && count > 1;
-                    let always =
-                        if many { text!("approval-always-many", count) } else { text!("approval-always", rules) };
-                    choice(&mut rows, "a", always);
+                for (at, row) in self.rows().iter().enumerate() {
+                    let style = if self.chosen == Some(at) { TextStyle::Accent } else { TextStyle::Plain };
+                    let front = StyledLine::of(self.front(at, row.key), key);
+                    let rest = StyledLine::of("   ", TextStyle::Plain);
+                    rows.extend(few(hang(&StyledLine::of(&row.text, style), &front, &rest, columns)));
                 }
-                choice(&mut rows, "n", text!("approval-no").into());
-                choice(&mut rows, "w", text!("approval-no-reason").into());
-                choice(&mut rows, "e", text!("approval-edit").into());
+                text!("approval-choice-keys")
             }
-            ApprovalStage::Reason => {
-                rows.push(StyledLine::of(text!("approval-reason-keys"), TextStyle::Dim).cut(columns));
-            }
-            ApprovalStage::Change => {
-                rows.push(StyledLine::of(text!("approval-edit-keys"), TextStyle::Dim).cut(columns));
-            }
-        }
+            ApprovalStage::Reason => text!("approval-reason-keys"),
+            ApprovalStage::Change => text!("approval-edit-keys"),
+            ApprovalStage::Rule => text!("approval-rule-keys"),
+        };
+        rows.push(StyledLine::of(note, TextStyle::Dim).cut(columns));
         rows
     }
 }
@@ -248,7 +336,7 @@ mod tests {
     use super::*;
 
     pub(crate) fn asking(tool: &str, arguments: Value, subject: &str) -> ApprovalDialog {
-        ApprovalDialog::new(Approval {
+        let approval = Approval {
             agent: MAIN.into(),
             tool: tool.into(),
             arguments,
@@ -257,7 +345,8 @@ mod tests {
             leaves_sandbox: false,
             parts: Vec::new(),
             remember: Vec::new(),
-        })
+        };
+        ApprovalDialog::new(approval, PermissionMode::Ask)
     }
 
     #[test]
@@ -298,7 +387,7 @@ mod tests {
         asking.approval.remember = vec![format!("execute_command({})", "long ".repeat(5_000))];
         asking.approval.reason = "no ".repeat(5_000);
         let rows: Vec<_> = asking.question(40).iter().map(StyledLine::plain).collect();
-        assert!(rows.len() < 14 && rows.contains(&" y yes, this once".to_owned()), "{rows:#?}");
+        assert!(rows.len() < 16 && rows.contains(&" y yes, this once".to_owned()), "{rows:#?}");
         let shown: String = asking.subject(40).iter().map(StyledLine::plain).collect();
         assert_eq!(shown.matches('g').count(), 5_000, "all of it is above");
     }
@@ -321,5 +410,42 @@ mod tests {
         other.stage = ApprovalStage::Change;
         assert!(other.typed("{").is_err());
         assert_eq!(other.typed(r#"{"path": "b"}"#), Ok(ApprovalReply::Changed { arguments: json!({"path": "b"}) }));
+    }
+    #[test]
+    fn a_rule_is_edited_before_it_is_kept() {
+        let mut one = asking("execute_command", json!({"command": "cargo test -p x"}), "cargo test -p x");
+        assert_eq!((one.choice('s'), one.choice('r')), (None, None), "no rule would hold");
+        one.approval.remember = vec!["execute_command(cargo test -p x)".into()];
+        assert_eq!(one.choice('s'), Some(ApprovalChoice::Answer(ApprovalReply::Session)));
+        assert_eq!(one.choice('r'), Some(ApprovalChoice::Rule("execute_command(cargo test:*)".into())));
+        one.stage = ApprovalStage::Rule;
+        assert_eq!(one.typed("execute_command(cargo test -p x)"), Ok(ApprovalReply::Always));
+        let rules = vec!["execute_command(cargo test:*)".to_owned(), "read_file(a)".to_owned()];
+        assert_eq!(one.typed(&rules.join("\n\n ")), Ok(ApprovalReply::AlwaysBy { rules }));
+        assert!(one.typed("execute_command(").is_err() && one.typed(" \n").is_err());
+    }
+
+    #[test]
+    fn all_edits_are_offered_only_where_the_mode_would_change() {
+        let subject = "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n";
+        let mut edit = asking("write_to_file", json!({"path": "a"}), subject);
+        assert_eq!(edit.choice('s'), None, "it is asked in every mode");
+        edit.approval.remember = vec!["write_to_file(a)".into()];
+        let of = |mode| ApprovalDialog::new(edit.approval.clone(), mode).choice('s');
+        assert_eq!(of(PermissionMode::Ask), Some(ApprovalChoice::AllEdits));
+        assert_eq!(of(PermissionMode::AcceptEdits), Some(ApprovalChoice::Answer(ApprovalReply::Session)));
+    }
+
+    #[test]
+    fn arrows_walk_and_enter_alone_says_nothing() {
+        let mut one = asking("execute_command", json!({"command": "ls"}), "ls");
+        assert_eq!(one.chosen(), None);
+        one.step(MenuMove::Down);
+        assert_eq!(one.chosen(), Some(ApprovalChoice::Answer(ApprovalReply::Once)));
+        assert!(one.question(60).iter().any(|row| row.plain() == "▸y yes, this once"));
+        one.step(MenuMove::Up);
+        assert_eq!(one.chosen(), Some(ApprovalChoice::Change("ls".into())), "the last row");
+        one.step(MenuMove::Up);
+        assert_eq!(one.chosen(), Some(ApprovalChoice::Reason));
     }
 }

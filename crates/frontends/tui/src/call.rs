@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::app::elapsed;
 use crate::diff;
-use crate::line::{StyledLine, TextStyle};
+use crate::line::{StyledLine, StyledSpan, TextStyle};
 use crate::wrap::hang;
 
 /// Rows of a result that are shown without being asked for.
 const ERROR_ROWS: usize = 6;
 const OUTPUT_ROWS: usize = 5;
-const DIFF_ROWS: usize = 60;
+pub(crate) const DIFF_ROWS: usize = 60;
 /// A result that is opened shows no more than this of itself.
 const OPENED_BYTES: usize = 64 * 1024;
 
@@ -31,6 +31,8 @@ pub(crate) struct ToolCallView {
     pub(crate) progress: String,
     /// When it began to run.
     pub(crate) since: Duration,
+    /// The file it is about, where a click may open it.
+    pub(crate) link: Option<String>,
 }
 
 impl ToolCallView {
@@ -41,6 +43,7 @@ impl ToolCallView {
             about: String::new(),
             progress: String::new(),
             since: Duration::ZERO,
+            link: None,
         }
     }
 
@@ -70,7 +73,7 @@ impl ToolCallView {
             (ToolStatus::Error, _) => cut(&plain(text, columns, TextStyle::Bad), ERROR_ROWS, OmittedEnd::Last),
             _ if diff::is_diff(text) => {
                 let from = text.lines().skip_while(|line| !line.starts_with("---") && !line.starts_with("@@ -"));
-                cut(&inset(diff::rows_of(&self.about, from, columns.saturating_sub(2))), DIFF_ROWS, OmittedEnd::Last)
+                cut(&inset(diff::numbered(&self.about, from, columns.saturating_sub(2))), DIFF_ROWS, OmittedEnd::Last)
             }
             (_, "execute_command" | "session_start" | "session_interactive") => {
                 // That all went well is said by the mark.
@@ -87,22 +90,26 @@ impl ToolCallView {
         let mut rows = vec![self.title(StyledLine::of("▾ ", TextStyle::Accent)).cut(columns)];
         let limits = haft_text::CutLimits { lines: usize::MAX, bytes: OPENED_BYTES };
         let text = haft_text::cut_lines(text, limits).text;
-        rows.extend(inset(diff::rows(text.lines(), columns.saturating_sub(2))));
+        rows.extend(inset(diff::numbered("", text.lines(), columns.saturating_sub(2))));
         rows
     }
 
     /// What came of it, in a few words: how much was found, or how long it took.
     fn measure(&self, status: ToolStatus, text: &str, now: Duration) -> String {
         let lines = || text.lines().filter(|line| !line.trim().is_empty()).count();
+        let shown = |count: usize| haft_text::grouped(count as u64);
         let took = now.saturating_sub(self.since);
         let said = match self.tool.as_str() {
             _ if status == ToolStatus::Error && took < Duration::from_secs(1) => return String::new(),
-            "read_file" if status == ToolStatus::Success => text!("app-lines", count = lines()),
+            "read_file" if status == ToolStatus::Success => text!("app-lines", count = lines(), shown = shown(lines())),
             "search_files" if status == ToolStatus::Success => {
                 let hits = text.split_whitespace().next().and_then(|word| word.replace(',', "").parse().ok());
-                text!("app-hits", count = hits.unwrap_or(0_usize))
+                let count = hits.unwrap_or(0_usize);
+                text!("app-hits", count, shown = shown(count))
             }
-            "list_files" | "glob" if status == ToolStatus::Success => text!("app-entries", count = lines()),
+            "list_files" | "glob" if status == ToolStatus::Success => {
+                text!("app-entries", count = lines(), shown = shown(lines()))
+            }
             _ if status == ToolStatus::Success && diff::is_diff(text) => diff::counts(text),
             _ if took < Duration::from_secs(1) => return String::new(),
             _ => format!("{:.1} s", took.as_secs_f64()),
@@ -116,7 +123,13 @@ impl ToolCallView {
         if self.tool == "execute_command" && !about.is_empty() {
             return mark.and(about, TextStyle::Strong);
         }
-        mark.and(&self.tool, TextStyle::Strong).and(" ", TextStyle::Plain).and(about, TextStyle::Plain)
+        let mut line = mark.and(&self.tool, TextStyle::Strong).and(" ", TextStyle::Plain);
+        let about = StyledSpan::new(about, TextStyle::Plain);
+        line.push(match &self.link {
+            Some(path) => about.leading_to(path),
+            None => about,
+        });
+        line
     }
 }
 
@@ -179,12 +192,12 @@ fn failed_command(text: &str, columns: usize) -> Vec<StyledLine> {
 
 /// Which end is left out.
 #[derive(Clone, Copy)]
-enum OmittedEnd {
+pub(crate) enum OmittedEnd {
     First,
     Last,
 }
 
-fn cut(rows: &[StyledLine], at_most: usize, left_out: OmittedEnd) -> Vec<StyledLine> {
+pub(crate) fn cut(rows: &[StyledLine], at_most: usize, left_out: OmittedEnd) -> Vec<StyledLine> {
     let Some(extra) = rows.len().checked_sub(at_most).filter(|extra| *extra > 0) else { return rows.to_vec() };
     let note = StyledLine::of(format!("  {}", text!("app-more-rows", extra)), TextStyle::Dim);
     match left_out {
@@ -234,7 +247,7 @@ mod tests {
     fn a_change_is_shown_as_one() {
         let text = "Changed a.rs.\n\n--- a.rs\n+++ a.rs\n@@ -1 +1 @@\n-old\n+new\n";
         let rows = call("replace_in_file", "a.rs").finished(ToolStatus::Success, text, Duration::ZERO, 40);
-        assert_eq!(shown(&rows)[1..], ["  --- a.rs", "  +++ a.rs", "  @@ -1 +1 @@", "  -old", "  +new"]);
+        assert_eq!(shown(&rows)[1..], ["  --- a.rs", "  +++ a.rs", "  @@ -1 +1 @@", "  1 -old", "  1 +new"]);
     }
 
     #[test]

@@ -44,6 +44,7 @@ pub(crate) enum SessionCommand {
     Undo,
     Redo,
     Compact,
+    Inspect,
 }
 
 /// Every command of haft's own, in the order help shows them. Any other name is looked for among the user's commands.
@@ -53,6 +54,11 @@ pub const COMMANDS: &[SlashCommand] = &[
         name: "context",
         help: || text!("commands-context"),
         by: CommandHandler::Own(InterfaceCommand::Context),
+    },
+    SlashCommand {
+        name: "inspect",
+        help: || text!("commands-inspect"),
+        by: CommandHandler::Session(SessionCommand::Inspect),
     },
     SlashCommand { name: "cost", help: || text!("commands-cost"), by: CommandHandler::Own(InterfaceCommand::Cost) },
     SlashCommand {
@@ -137,6 +143,7 @@ pub(crate) fn keys() -> Vec<(&'static str, &'static str)> {
         ("Ctrl-O", text!("commands-key-ctrl-o")),
         ("Ctrl-T", text!("commands-key-ctrl-t")),
         ("Ctrl-G", text!("commands-key-ctrl-g")),
+        ("Ctrl-V", text!("commands-key-ctrl-v")),
         ("Ctrl-A E U K W Y", text!("commands-key-readline")),
         ("Ctrl-L", text!("commands-key-ctrl-l")),
         ("Ctrl-Z", text!("commands-key-ctrl-z")),

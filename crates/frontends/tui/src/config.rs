@@ -12,11 +12,13 @@ pub struct TuiConfig {
     pub plain: bool,
     /// How many of the texts that were sent are kept for the next session of the project; 0 keeps none.
     pub history: usize,
+    /// The bell, the title and a notification when a question waits or a long turn ends.
+    pub notifications: bool,
 }
 
 impl Default for TuiConfig {
     fn default() -> Self {
-        Self { editing: Editing::Shell, plain: false, history: 500 }
+        Self { editing: Editing::Shell, plain: false, history: 500, notifications: true }
     }
 }
 

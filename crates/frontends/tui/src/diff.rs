@@ -6,14 +6,56 @@ use crate::wrap::chop;
 
 /// The rows of a unified diff, or of text that may hold one.
 pub(crate) fn rows<'a>(lines: impl Iterator<Item = &'a str>, columns: usize) -> Vec<StyledLine> {
-    rows_of("", lines, columns)
+    let mut change = DiffPainter::of("");
+    lines.flat_map(|line| chop(&change.line(line), columns)).collect()
 }
 
-/// The same where the first file is known and need not be named.
-pub(crate) fn rows_of<'a>(path: &str, lines: impl Iterator<Item = &'a str>, columns: usize) -> Vec<StyledLine> {
-    let file = Highlighter::of_path(path);
-    let mut change = DiffPainter { file, new: file };
-    lines.flat_map(|line| chop(&change.line(line), columns)).collect()
+/// The same with the numbers of lines, and where the first file is known and need not be named.
+pub(crate) fn numbered<'a>(path: &str, lines: impl Iterator<Item = &'a str>, columns: usize) -> Vec<StyledLine> {
+    let lines: Vec<_> = lines.collect();
+    let last = lines.iter().filter_map(|line| HunkLines::of(line)).map(HunkLines::last).max().unwrap_or(0);
+    let mut change = DiffPainter::of(path);
+    let room = last.to_string().len();
+    let rows = lines.into_iter().flat_map(|line| {
+        let number = change.number(line);
+        let row = change.line(line);
+        let Some(number) = number else { return chop(&row, columns) };
+        let gutter = StyledLine::of(format!("{number:>room$} "), TextStyle::LineNumber);
+        let blank = StyledLine::of(" ".repeat(room + 1), TextStyle::LineNumber);
+        let rows = chop(&row, columns.saturating_sub(room + 1)).into_iter().enumerate();
+        let fronted = |(at, row): (usize, StyledLine)| {
+            let front = if at == 0 { &gutter } else { &blank };
+            front.spans().iter().chain(row.spans()).cloned().collect()
+        };
+        rows.map(fronted).collect::<Vec<_>>()
+    });
+    rows.collect()
+}
+
+/// The numbers of the next lines of a place, and how many are left of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct HunkLines {
+    old: u64,
+    new: u64,
+    old_left: u64,
+    new_left: u64,
+}
+
+impl HunkLines {
+    /// What the head of a place says, as in `@@ -1,3 +1,4 @@`.
+    fn of(line: &str) -> Option<Self> {
+        let (old, rest) = line.strip_prefix("@@ -")?.split_once(" +")?;
+        let range = |text: &str| {
+            let (first, count) = text.split_once(',').unwrap_or((text, "1"));
+            Some((first.parse::<u32>().ok()?.into(), count.parse::<u32>().ok()?.into()))
+        };
+        let ((old, old_left), (new, new_left)) = (range(old)?, range(rest.split(' ').next()?)?);
+        Some(Self { old, new, old_left, new_left })
+    }
+
+    fn last(self) -> u64 {
+        (self.old + self.old_left).max(self.new + self.new_left).saturating_sub(1)
+    }
 }
 
 /// A change as it is read, line by line.
@@ -22,9 +64,32 @@ struct DiffPainter {
     file: Highlighter,
     /// The file as it will be, up to here.
     new: Highlighter,
+    lines: HunkLines,
 }
 
 impl DiffPainter {
+    fn of(path: &str) -> Self {
+        let file = Highlighter::of_path(path);
+        Self { file, new: file, lines: HunkLines::default() }
+    }
+
+    /// The number of this line: in the file as it was where it is removed, else as it will be.
+    fn number(&mut self, line: &str) -> Option<u64> {
+        if let Some(lines) = HunkLines::of(line) {
+            self.lines = lines;
+            return None;
+        }
+        let HunkLines { old, new, old_left, new_left } = self.lines;
+        let (from, to) = match line.bytes().next() {
+            Some(b'-') if old_left > 0 => (1, 0),
+            Some(b'+') if new_left > 0 => (0, 1),
+            Some(b' ') | None if old_left > 0 && new_left > 0 => (1, 1),
+            _ => return None,
+        };
+        self.lines = HunkLines { old: old + from, new: new + to, old_left: old_left - from, new_left: new_left - to };
+        Some(if to == 1 { new } else { old })
+    }
+
     fn line(&mut self, line: &str) -> StyledLine {
         match line.split_at_checked(1) {
             Some(("+", rest)) if !line.starts_with("+++") => {
@@ -101,6 +166,28 @@ mod tests {
             "{rows:?}"
         );
         assert_eq!(rows.iter().map(StyledLine::plain).collect::<Vec<_>>(), text.lines().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn lines_are_numbered_as_their_place_says() {
+        let text = "--- a\n+++ b\n@@ -8,3 +8,4 @@\n x\n-y\n+z\n+zz\n w\n@@ -99,1 +100,0 @@ fn\n---- rule\nafter";
+        let shown: Vec<_> = numbered("", text.lines(), 40).iter().map(StyledLine::plain).collect();
+        let wanted = [" 8  x", " 9 -y", " 9 +z", "10 +zz", "11  w", "@@ -99,1 +100,0 @@ fn", "99 ---- rule", "after"];
+        assert_eq!(shown[3..], wanted);
+        let long = format!("@@ -1 +1 @@\n-{}", "x".repeat(30));
+        let shown: Vec<_> = numbered("", long.lines(), 20).iter().map(StyledLine::plain).collect();
+        assert_eq!(shown[1..], [format!("1 -{}", "x".repeat(17)), format!("  {}", "x".repeat(13))]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_head_of_a_place_is_read(text in proptest::prelude::any::<String>(), numbers in proptest::array::uniform4(0u64..u64::MAX)) {
+            let [a, b, c, d] = numbers;
+            let diff = format!("@@ -{a},{b} +{c},{d} @@{text}\n-x\n+y\n z\n{text}");
+            for row in numbered("", diff.lines(), 24) {
+                proptest::prop_assert!(row.width() <= 24);
+            }
+        }
     }
 
     #[test]

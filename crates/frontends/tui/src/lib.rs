@@ -29,16 +29,19 @@ mod diff;
 mod editor;
 mod form;
 mod highlight;
+mod image_paste;
 mod line;
 mod link;
 mod markdown;
 mod picker;
 mod plain;
 mod proposed;
+mod rule_prefix;
 mod run;
 mod screen;
 mod status;
 mod terminal;
+mod viewer;
 mod wrap;
 
 use std::time::Duration;
@@ -49,14 +52,15 @@ pub use app::{App, AppInput, Effect, LiveRegion, Setup};
 pub use ask::{InputEcho, ask, fitted};
 pub use commands::{COMMANDS, SlashCommand, is_command};
 pub use config::{Editing, TuiConfig};
+pub use image_paste::{ImageSource, PastedImage};
 pub use line::{StyledLine, StyledSpan, TextStyle};
 pub use link::{
-    ContextEditAction, ContextEditRequest, EarlierMessage, Focus, ListRequest, Operation, Remember, RewindTarget,
-    TerminalSide, UiHandle, UiMessage, link,
+    ContextEditAction, ContextEditRequest, ContextPart, ContextParts, EarlierMessage, Focus, ListRequest, Operation,
+    Remember, RewindTarget, TerminalSide, UiHandle, UiMessage, link,
 };
 pub use picker::{PickerAction, PickerList, PickerRow};
 pub use plain::run_plain;
-pub use run::{EditText, Ended, HostActions, ReadFile, TuiError, run};
+pub use run::{EditText, Ended, FindImage, HostActions, ReadFile, TuiError, run};
 pub use screen::{Palette, TerminalScreen};
 
 /// How long a question stands before it can be answered: what was typed sooner was typed before anybody could have read it.

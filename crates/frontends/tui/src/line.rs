@@ -45,6 +45,8 @@ pub enum TextStyle {
     Bad,
     /// It wants attention.
     Warning,
+    /// The number of a line of a file.
+    LineNumber,
     /// haft itself: the prompt, what is chosen.
     Accent,
 }
@@ -54,17 +56,33 @@ pub enum TextStyle {
 pub struct StyledSpan {
     text: String,
     style: TextStyle,
+    /// Where a click leads, as an address of safe characters.
+    link: Option<String>,
 }
 
 impl StyledSpan {
     /// Text that is safe to draw, whatever it was before.
     pub fn new(text: impl AsRef<str>, style: TextStyle) -> Self {
-        Self { text: clean(text.as_ref()), style }
+        Self { text: clean(text.as_ref()), style, link: None }
+    }
+
+    /// The same, leading to a file: an absolute path.
+    #[must_use]
+    pub(crate) fn leading_to(mut self, path: &str) -> Self {
+        let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+        let coded = |byte: u8| if safe(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+        self.link = Some(format!("file://{}", path.bytes().map(coded).collect::<String>()));
+        self
+    }
+
+    /// Where a click leads.
+    pub(crate) fn link(&self) -> Option<&str> {
+        self.link.as_deref()
     }
 
     /// A part of the text of another span: what was safe there may look otherwise without its neighbours.
     pub(crate) fn part(text: String, style: TextStyle) -> Self {
-        Self { text, style }
+        Self { text, style, link: None }
     }
 
     /// The text.
@@ -105,7 +123,7 @@ impl StyledLine {
     /// Adds a span; one of the same style as the last becomes part of it.
     pub fn push(&mut self, span: StyledSpan) {
         match self.spans.last_mut() {
-            Some(last) if last.style == span.style => last.text.push_str(&span.text),
+            Some(last) if last.style == span.style && last.link == span.link => last.text.push_str(&span.text),
             _ if span.text.is_empty() => {}
             _ => self.spans.push(span),
         }
@@ -139,7 +157,7 @@ impl StyledLine {
             if wide >= room {
                 // Something follows, or the whole would have fitted: the cut must show.
                 let cut = haft_text::truncate_to_width(&format!("{}…", span.text), room).into_owned();
-                kept.push(StyledSpan { text: cut, style: span.style });
+                kept.push(StyledSpan { text: cut, ..span });
                 break;
             }
             room -= wide;

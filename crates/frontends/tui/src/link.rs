@@ -4,7 +4,7 @@
 
 use async_trait::async_trait;
 use haft_agent::{Approval, ApprovalReply, Approver, EventSink};
-use haft_types::{Event, Filled, Form, PermissionMode};
+use haft_types::{Event, Filled, Form, Layer, PermissionMode, SandboxLayer};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -66,6 +66,10 @@ pub enum UiMessage {
     },
     /// The files that can be named, as paths of the project.
     Files(Vec<String>),
+    /// What the next request would hold; none where no conversation is open.
+    Context(Option<Box<ContextParts>>),
+    /// What confines commands.
+    Sandbox(SandboxLayer),
     /// What was said last in the conversation that is open now.
     Earlier(Vec<EarlierMessage>),
     /// Another conversation is open now.
@@ -73,6 +77,32 @@ pub enum UiMessage {
         /// What to say of it.
         text: String,
     },
+}
+
+/// What the next request would hold, part by part.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContextParts {
+    /// The parts, in the order they are sent.
+    pub parts: Vec<ContextPart>,
+    /// Tokens kept free for the reply.
+    pub reserve: u64,
+    /// The model's window.
+    pub window: u64,
+    /// What happens at which fill, in lines.
+    pub notes: Vec<String>,
+}
+
+/// A part of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextPart {
+    /// The layer it belongs to.
+    pub layer: Layer,
+    /// What it is.
+    pub name: String,
+    /// How much of it there is.
+    pub about: String,
+    /// Its tokens.
+    pub tokens: u64,
 }
 
 /// A message of a conversation that is resumed.
@@ -101,6 +131,10 @@ pub enum Operation {
     Fork(String),
     /// Another conversation, by id, as soon as nobody else has it open.
     Await(String),
+    /// The picture at this path is sent with the next prompt.
+    Attach(String),
+    /// The address of a page that shows this conversation.
+    Inspect,
     /// A list to choose from.
     Offer(ListRequest),
     /// Back to before this message of the user's.
@@ -122,6 +156,8 @@ pub enum Operation {
     Redo,
     /// What this conversation changed in files.
     Diff,
+    /// What the next request would hold.
+    Context,
     /// What is sent of this conversation is changed.
     EditContext(ContextEditRequest),
     /// Other files are the focus of the task.

@@ -5,6 +5,8 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use haft_types::PermissionMode;
+
 use crate::line::{StyledLine, TextStyle};
 use crate::link::Operation;
 use crate::wrap::wrap;
@@ -20,6 +22,9 @@ pub struct PickerList {
     pub rows: Vec<PickerRow>,
     /// What is typed into the filter at first.
     pub filter: String,
+    /// Whether it decides on something that must be read first: keys pressed before that choose nothing, and text that fits no
+    /// row goes to the input.
+    pub is_question: bool,
 }
 
 /// Something that can be chosen.
@@ -44,6 +49,15 @@ pub enum PickerAction {
     Type(String),
     /// This is printed.
     Tell(String),
+    /// This is sent as a prompt.
+    Send(String),
+    /// From now on the mode is this; then the prompt is sent, if there is one.
+    Mode {
+        /// How much may happen without asking.
+        mode: PermissionMode,
+        /// What is sent.
+        prompt: Option<String>,
+    },
     /// Nothing: the list closes.
     Leave,
 }
@@ -52,6 +66,8 @@ pub enum PickerAction {
 #[derive(Debug)]
 pub(crate) struct Picker {
     open: Vec<OpenList>,
+    /// Whether it could be read by now.
+    armed: bool,
 }
 
 #[derive(Debug)]
@@ -78,7 +94,15 @@ const PAGE: usize = 8;
 
 impl Picker {
     pub(crate) fn new(list: PickerList) -> Self {
-        Self { open: vec![OpenList::new(list)] }
+        Self { armed: !list.is_question, open: vec![OpenList::new(list)] }
+    }
+
+    pub(crate) fn arm(&mut self) {
+        self.armed = true;
+    }
+
+    pub(crate) fn is_armed(&self) -> bool {
+        self.armed
     }
 
     pub(crate) fn key(&mut self, key: KeyEvent) -> PickerOutcome {
@@ -90,6 +114,7 @@ impl Picker {
                 self.open.pop();
                 return if self.open.is_empty() { PickerOutcome::Closed } else { PickerOutcome::Stay };
             }
+            KeyCode::Enter if !self.armed => {}
             KeyCode::Enter => {
                 return match front.choice().map(|row| row.then.clone()) {
                     None => PickerOutcome::Stay,
@@ -98,9 +123,7 @@ impl Picker {
                         self.open.push(OpenList::new(*list));
                         PickerOutcome::Stay
                     }
-                    Some(then @ (PickerAction::Do(_) | PickerAction::Type(_) | PickerAction::Tell(_))) => {
-                        PickerOutcome::Chosen(then)
-                    }
+                    Some(then) => PickerOutcome::Chosen(then),
                 };
             }
             KeyCode::Up => front.up(1),
@@ -117,6 +140,9 @@ impl Picker {
             }),
             KeyCode::Char(c) if !control => front.narrow(|filter| filter.push(c)),
             _ => {}
+        }
+        if front.list.is_question && front.choice().is_none() {
+            return PickerOutcome::Chosen(PickerAction::Type(std::mem::take(&mut front.filter)));
         }
         PickerOutcome::Stay
     }

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, Write};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use haft_agent::ApprovalReply;
-use haft_types::{CallPhase, Event, EventBody, Filled};
+use haft_types::{CallPhase, Event, EventBody, Filled, PermissionMode};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
@@ -47,7 +47,7 @@ struct PlainDriver {
     /// The question that is open, who waits for its answer, and since when.
     asking: Option<(ApprovalDialog, oneshot::Sender<ApprovalReply>, Instant)>,
     /// The list a number is awaited for.
-    picking: Option<PickerList>,
+    picking: Option<(PickerList, Instant)>,
     /// The form that is open, and who waits for it.
     filling: Option<(FormDialog, oneshot::Sender<Filled>)>,
     busy: bool,
@@ -140,7 +140,7 @@ impl PlainDriver {
                 what.iter().try_for_each(|line| self.say(line))
             }
             UiMessage::Ask { approval, answer } => {
-                let asking = ApprovalDialog::new(*approval);
+                let asking = ApprovalDialog::new(*approval, self.app.mode());
                 // What was said before it belongs before it.
                 let effects = self.app.flush();
                 self.carry_out(effects)?;
@@ -192,6 +192,11 @@ impl PlainDriver {
                 self.prompt()
             }
             UiMessage::Model { name } => self.take(AppInput::Model(name)),
+            UiMessage::Context(parts) => {
+                self.take(AppInput::Context(parts))?;
+                self.prompt()
+            }
+            UiMessage::Sandbox(layer) => self.take(AppInput::Sandbox(layer)),
             // Nothing is completed here.
             UiMessage::Files(_) => Ok(()),
         }
@@ -203,8 +208,8 @@ impl PlainDriver {
         if let Some((asking, answer, since)) = self.asking.take() {
             return self.answer(asking, answer, since, &line);
         }
-        if let Some(list) = self.picking.take() {
-            return self.choose(list, line.trim());
+        if let Some((list, since)) = self.picking.take() {
+            return self.choose(list, since, line.trim());
         }
         if let Some((mut filling, answer)) = self.filling.take() {
             let step = if line.trim() == DECLINE { FormProgress::Done(Filled::Declined) } else { filling.typed(&line) };
@@ -240,34 +245,37 @@ impl PlainDriver {
             let about = if row.about.is_empty() { String::new() } else { format!(", {}", row.about) };
             self.say(&text::clean(&format!("{}: {}{about}", at + 1, row.text)))?;
         }
-        self.picking = Some(list);
+        self.picking = Some((list, Instant::now()));
         self.ask(text!("plain-number"))
     }
 
-    fn choose(&mut self, list: PickerList, typed: &str) -> io::Result<()> {
+    fn choose(&mut self, list: PickerList, since: Instant, typed: &str) -> io::Result<()> {
+        if list.is_question && since.elapsed() < READING {
+            self.say(text!("plain-too-early"))?;
+            self.picking = Some((list, since));
+            return self.ask(text!("plain-number"));
+        }
         if typed.is_empty() {
             return self.prompt();
         }
         let chosen = typed.parse::<usize>().ok().and_then(|number| list.rows.get(number.checked_sub(1)?));
         match chosen.map(|row| row.then.clone()) {
+            None if list.is_question && typed.parse::<usize>().is_err() => self.line(typed.to_owned()),
             None => {
-                self.picking = Some(list);
+                self.picking = Some((list, since));
                 self.ask(text!("plain-number"))
             }
             Some(PickerAction::Open(inner)) => self.offer(*inner),
-            Some(PickerAction::Do(operation)) => {
-                drop(self.side.operations.send(operation));
-                Ok(())
-            }
             Some(PickerAction::Type(text)) => {
                 self.say(&text::clean(&text))?;
                 self.prompt()
             }
-            Some(PickerAction::Tell(text)) => {
-                self.take(AppInput::Told(text))?;
+            // What it says asks for the next line.
+            Some(then @ PickerAction::Do(_)) => self.take(AppInput::Chosen(then)),
+            Some(then) => {
+                self.take(AppInput::Chosen(then))?;
                 self.prompt()
             }
-            Some(PickerAction::Leave) => self.prompt(),
         }
     }
 
@@ -292,44 +300,16 @@ impl PlainDriver {
         }
         let line = line.trim();
         let given = match asking.stage {
-            ApprovalStage::Choose => {
-                let line = match (line, haft_messages::agreement(line)) {
-                    (_, Some(true)) => "y",
-                    (_, Some(false)) => "n",
-                    ("始终", None) => "a",
-                    _ => line,
-                };
-                let mut chars = line.chars();
-                let choice = chars.next().and_then(|c| asking.choice(c));
-                // Two would read the same keys: a file is edited as the call says it.
-                let choice = choice.map(|choice| match choice {
-                    ApprovalChoice::ChangeFile => ApprovalChoice::Change(asking.editable()),
-                    other => other,
-                });
-                let rest = chars.as_str();
-                match choice {
-                    Some(ApprovalChoice::Answer(given)) if rest.is_empty() || line == "always" => Ok(given),
-                    Some(ApprovalChoice::Reason) if rest.is_empty() => {
-                        asking.stage = ApprovalStage::Reason;
-                        Err(text!("plain-reason").to_owned())
-                    }
-                    Some(ApprovalChoice::Change(text)) if rest.is_empty() => {
-                        asking.stage = ApprovalStage::Change;
-                        self.say(&text!("plain-call-is", text = text.replace('\n', " ")))?;
-                        Err(text!("plain-change").to_owned())
-                    }
-                    _ => Err(text!("plain-answer").to_owned()),
-                }
-            }
-            ApprovalStage::Reason | ApprovalStage::Change if line.is_empty() => {
+            ApprovalStage::Choose => self.first_answer(&mut asking, line)?,
+            ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule if line.is_empty() => {
                 asking.stage = ApprovalStage::Choose;
-                Err(text!("plain-answer").to_owned())
+                Err(text!("plain-answer"))
             }
-            ApprovalStage::Reason | ApprovalStage::Change => match asking.typed(line) {
+            ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule => match asking.typed(line) {
                 Ok(given) => Ok(given),
                 Err(why) => {
                     self.say(&why)?;
-                    Err(text!("plain-change").to_owned())
+                    Err(if asking.stage == ApprovalStage::Rule { text!("plain-rule") } else { text!("plain-change") })
                 }
             },
         };
@@ -342,9 +322,49 @@ impl PlainDriver {
             }
             Err(question) => {
                 self.asking = Some((asking, answer, since));
-                self.ask(&question)
+                self.ask(question)
             }
         }
+    }
+
+    /// The answer that a line is, or what is asked for next.
+    fn first_answer(
+        &mut self,
+        asking: &mut ApprovalDialog,
+        line: &str,
+    ) -> io::Result<Result<ApprovalReply, &'static str>> {
+        let line = match (line, haft_messages::agreement(line)) {
+            (_, Some(true)) => "y",
+            (_, Some(false)) => "n",
+            ("始终" | "always", None) => "a",
+            _ => line,
+        };
+        let mut chars = line.chars();
+        let choice = chars.next().and_then(|c| asking.choice(c)).filter(|_| chars.as_str().is_empty());
+        Ok(match choice {
+            Some(ApprovalChoice::Answer(given)) => Ok(given),
+            Some(ApprovalChoice::AllEdits) => {
+                let mode = PickerAction::Mode { mode: PermissionMode::AcceptEdits, prompt: None };
+                self.take(AppInput::Chosen(mode))?;
+                Ok(ApprovalReply::Once)
+            }
+            Some(ApprovalChoice::Reason) => {
+                asking.stage = ApprovalStage::Reason;
+                Err(text!("plain-reason"))
+            }
+            // Two would read the same keys: a file is edited as the call says it.
+            Some(ApprovalChoice::Change(_) | ApprovalChoice::ChangeFile) => {
+                asking.stage = ApprovalStage::Change;
+                self.say(&text!("plain-call-is", text = asking.editable().replace('\n', " ")))?;
+                Err(text!("plain-change"))
+            }
+            Some(ApprovalChoice::Rule(text)) => {
+                asking.stage = ApprovalStage::Rule;
+                self.say(&text!("plain-rule-is", text = text.replace('\n', " ")))?;
+                Err(text!("plain-rule"))
+            }
+            None => Err(text!("plain-answer")),
+        })
     }
 
     fn take(&mut self, input: AppInput) -> io::Result<()> {
@@ -366,6 +386,11 @@ impl PlainDriver {
                 }
                 Effect::Keep(text) => (self.host.keep)(&text),
                 Effect::Quit => self.ended = Some(Ended::Left),
+                Effect::Offer(list) => self.offer(list)?,
+                Effect::FindImage { source, text } => match (self.host.image)(&source) {
+                    Ok(Some(image)) => self.take(AppInput::Image(image))?,
+                    Ok(None) | Err(_) => self.take(AppInput::NoImage(text))?,
+                },
                 // No key leads here: questions are asked above, and nothing is drawn.
                 Effect::Answer(_)
                 | Effect::Fill(_)

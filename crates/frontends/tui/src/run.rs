@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::READING;
 use crate::app::{App, AppInput, Effect, Setup};
+use crate::image_paste::{ImageSource, PastedImage};
 use crate::line::StyledLine;
 use crate::link::{Operation, TerminalSide, UiMessage};
 use crate::proposed::ProposedFile;
@@ -56,12 +57,17 @@ pub type EditText = Box<dyn Fn(&str, &str) -> Result<String, String> + Send>;
 /// Gives the text of a file; none where it has none.
 pub type ReadFile = Box<dyn Fn(&str) -> Option<String> + Send>;
 
+/// Finds a picture and what stands for it in the text; none where that is no picture, or why there is none.
+pub type FindImage = Box<dyn Fn(&ImageSource) -> Result<Option<PastedImage>, String> + Send>;
+
 /// Actions that need files and programs; the program that embeds the interface provides them.
 pub struct HostActions {
     /// Opens the user's editor, which has the terminal meanwhile.
     pub edit: EditText,
     /// Reads a file of the project, by the path a call names; none where that is no text.
     pub read: ReadFile,
+    /// Finds a picture that was pasted, or is in the clipboard.
+    pub image: FindImage,
     /// Keeps a text that was sent for the next session. Must not take long: keys wait.
     pub keep: Box<dyn Fn(&str) + Send>,
 }
@@ -90,6 +96,10 @@ struct ScreenDriver {
     armed_at: Option<Instant>,
     /// Whether the shell has the terminal.
     suspended: bool,
+    /// Whether the bell rings, and whether there are notifications and a title.
+    bell: bool,
+    notifies: bool,
+    title: &'static str,
     ended: Option<Ended>,
 }
 
@@ -133,6 +143,7 @@ impl ScreenDriver {
     fn start(setup: Setup, palette: Palette, side: TerminalSide, host: HostActions) -> io::Result<Self> {
         let (columns, rows) = crossterm::terminal::size()?;
         let taken = RawTerminal::take()?;
+        let (bell, notifies) = (setup.bell, setup.notifies);
         let (app, effects) = App::new(setup, columns.into(), rows.into());
         let mut driver = Self {
             app,
@@ -148,6 +159,9 @@ impl ScreenDriver {
             waiting: None,
             armed_at: None,
             suspended: false,
+            bell,
+            notifies,
+            title: "",
             ended: None,
         };
         driver.carry_out(effects)?;
@@ -185,6 +199,9 @@ impl ScreenDriver {
         self.carry_out(effects)?;
         self.draw()?;
         if terminal::is_ours() {
+            if !self.title.is_empty() {
+                self.screen.restore_title()?;
+            }
             self.screen.leave()?;
             terminal::give_back();
         }
@@ -255,6 +272,8 @@ impl ScreenDriver {
             UiMessage::Told { text } => AppInput::Told(text),
             UiMessage::Running { id, line } => AppInput::Running { id, line },
             UiMessage::Ran { id, text } => AppInput::Ran { id, text },
+            UiMessage::Context(parts) => AppInput::Context(parts),
+            UiMessage::Sandbox(layer) => AppInput::Sandbox(layer),
             UiMessage::Files(files) => AppInput::Files(files),
             UiMessage::Earlier(messages) => AppInput::Earlier(messages),
             UiMessage::Opened { text } => AppInput::Opened(text),
@@ -266,7 +285,26 @@ impl ScreenDriver {
         self.app.set_time(self.began.elapsed());
         let effects = self.app.update(input);
         self.dirty = true;
+        self.notify()?;
         self.carry_out(effects)
+    }
+
+    /// Reaches a user who looks elsewhere.
+    fn notify(&mut self) -> io::Result<()> {
+        let alert = self.app.take_alert();
+        if !terminal::is_ours() {
+            return Ok(());
+        }
+        let title = self.app.title();
+        if self.notifies && self.title != title {
+            self.screen.title(self.title.is_empty(), title)?;
+            self.title = title;
+        }
+        match alert {
+            Some(_) if !self.bell => Ok(()),
+            Some(text) => self.screen.alert(self.notifies.then_some(&*text)),
+            None => Ok(()),
+        }
     }
 
     fn carry_out(&mut self, effects: Vec<Effect>) -> io::Result<()> {
@@ -287,6 +325,7 @@ impl ScreenDriver {
                         drop(waiting.send(filled));
                     }
                 }
+                Effect::Offer(list) => self.take(AppInput::Pick(list))?,
                 Effect::Arm => self.armed_at = Some(Instant::now() + READING),
                 Effect::Keep(text) => (self.host.keep)(&text),
                 Effect::Edit(text) => match self.open_editor(&text, PROMPT_ENDING)? {
@@ -294,6 +333,11 @@ impl ScreenDriver {
                     Err(why) => self.take(AppInput::Told(why))?,
                 },
                 Effect::EditFile(approval) => self.edit_file(&approval)?,
+                Effect::FindImage { source, text } => match (self.host.image)(&source) {
+                    Ok(Some(image)) => self.take(AppInput::Image(image))?,
+                    Ok(None) => self.take(AppInput::NoImage(text))?,
+                    Err(why) => self.take(AppInput::Told(why))?,
+                },
                 Effect::Redraw => self.screen.forget()?,
                 Effect::Suspend => self.suspend()?,
                 Effect::Quit => self.ended = Some(Ended::Left),

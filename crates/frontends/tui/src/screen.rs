@@ -27,7 +27,7 @@ impl Palette {
         match self {
             Self::Plain => "",
             Self::Attributes => match style {
-                TextStyle::Dim | TextStyle::Comment => "2",
+                TextStyle::Dim | TextStyle::LineNumber | TextStyle::Comment => "2",
                 TextStyle::Strong | TextStyle::Heading | TextStyle::Accent | TextStyle::Warning | TextStyle::Bad => "1",
                 TextStyle::Emphasis => "3",
                 TextStyle::Link => "4",
@@ -43,7 +43,7 @@ impl Palette {
             Self::Colour => match style {
                 TextStyle::Plain => "",
                 // Neither blue nor yellow: the one is hard to read on black, the other on white.
-                TextStyle::Dim => "2",
+                TextStyle::Dim | TextStyle::LineNumber => "2",
                 TextStyle::Comment => "2;3",
                 TextStyle::Strong => "1",
                 TextStyle::Emphasis => "3",
@@ -58,6 +58,9 @@ impl Palette {
         }
     }
 }
+
+/// Characters of a notification.
+const ALERT_CHARS: usize = 120;
 
 /// A terminal that is drawn on.
 #[derive(Debug)]
@@ -169,6 +172,29 @@ impl<W: Write> TerminalScreen<W> {
         self.out.flush()
     }
 
+    /// Rings the bell, and shows a notification where there is one.
+    pub fn alert(&mut self, notification: Option<&str>) -> io::Result<()> {
+        if let Some(text) = notification {
+            let text: String = StyledSpan::new(text, TextStyle::Plain).text().chars().take(ALERT_CHARS).collect();
+            write!(self.out, "\x1b]9;{text}\x1b\\")?;
+        }
+        self.out.write_all(b"\x07")?;
+        self.out.flush()
+    }
+
+    /// Sets the terminal's title; what it was before the first is kept by the terminal.
+    pub fn title(&mut self, is_first: bool, title: &str) -> io::Result<()> {
+        let keep = if is_first { "\x1b[22;2t" } else { "" };
+        write!(self.out, "{keep}\x1b]2;{}\x1b\\", StyledSpan::new(title, TextStyle::Plain).text())?;
+        self.out.flush()
+    }
+
+    /// Gives the terminal the title back that it had.
+    pub fn restore_title(&mut self) -> io::Result<()> {
+        self.out.write_all(b"\x1b[23;2t")?;
+        self.out.flush()
+    }
+
     /// Takes the live region away: the cursor stands at the beginning of an empty row.
     pub fn leave(&mut self) -> io::Result<()> {
         self.forget()
@@ -211,9 +237,15 @@ impl ScreenWriter {
     }
 
     fn span(&mut self, span: &StyledSpan) {
+        if let Some(link) = span.link() {
+            self.text.extend(["\x1b]8;;", link, "\x1b\\"]);
+        }
         match self.palette.code(span.style()) {
             "" => self.text.push_str(span.text()),
             code => self.text.extend(["\x1b[", code, "m", span.text(), "\x1b[0m"]),
+        }
+        if span.link().is_some() {
+            self.text.push_str("\x1b]8;;\x1b\\");
         }
     }
 }

@@ -7,6 +7,7 @@ use haft_text::grouped;
 use haft_types::{BudgetLayer, Cost, Layer, PermissionMode, SandboxLayer, Usage};
 
 use crate::line::{StyledLine, StyledSpan, TextStyle};
+use crate::link::ContextParts;
 
 /// Cells of the picture of the window.
 const BAR: u64 = 12;
@@ -142,6 +143,33 @@ impl StatusLine {
         line.push(StyledSpan::new(" ".repeat((BAR - drawn) as usize), TextStyle::Plain));
         line.and("] ", TextStyle::Dim).and(format!("{percent:.0}%"), style)
     }
+}
+
+/// The picture of what the next request would hold, for `/context`.
+pub(crate) fn context_rows(context: &ContextParts) -> Vec<StyledLine> {
+    let used: u64 = context.parts.iter().map(|part| part.tokens).sum();
+    let window = context.window.max(1);
+    let share = |tokens: u64| tokens as f64 / window as f64;
+    let percent = format!("{:.0}%", share(used) * 100.0);
+    let head = text!("app-context-next", percent, used = grouped(used), window = grouped(context.window));
+    let free = window.saturating_sub(used + context.reserve);
+    let rest = [(text!("app-context-free"), free), (text!("app-context-reserve"), context.reserve)];
+    let names = context.parts.iter().map(|part| &*part.name).chain(rest.iter().map(|(name, _)| *name));
+    let widest = names.map(haft_text::width).max().unwrap_or(0);
+    let row = |glyph: char, style, name: &str, tokens: u64| {
+        let blanks = " ".repeat(widest.saturating_sub(haft_text::width(name)));
+        StyledLine::of(format!("  {glyph} {name}{blanks}"), style)
+            .and(format!("{:>10} {:>5.1}% ", grouped(tokens), share(tokens) * 100.0), TextStyle::Plain)
+    };
+    let mut rows = vec![StyledLine::of(head, TextStyle::Strong)];
+    for part in &context.parts {
+        let (glyph, style) = glyph(part.layer);
+        let bar = glyph.to_string().repeat((share(part.tokens) * 40.0).round() as usize);
+        let line = row(glyph, style, &part.name, part.tokens).and(bar, style);
+        rows.push(if part.about.is_empty() { line } else { line.and(format!(" {}", part.about), TextStyle::Dim) });
+    }
+    rows.extend(rest.map(|(name, tokens)| row('·', TextStyle::Dim, name, tokens)));
+    rows
 }
 
 /// How a layer looks in a bar: distinguishable without colour.

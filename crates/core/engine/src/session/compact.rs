@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{
-    ArchiveWish, CompactionPlan, ContextError, Due, LedgerItem, OpenWork, SummaryRefusal, SummaryWish, accept,
-    compaction_due, fallback, is_too_early, ledger, plan_compaction, summary_message, summary_request,
+    ArchiveWish, Assembly, CompactionPlan, ContextError, Due, LedgerItem, OpenWork, SummaryRefusal, SummaryWish,
+    accept, compaction_due, fallback, is_too_early, ledger, plan_compaction, summary_message, summary_request,
 };
 use haft_model::{Client, Delta, ModelError, Reply};
 use haft_tool::TodoState;
@@ -106,9 +106,9 @@ impl Session {
         compacted
     }
 
-    /// The tokens of the next request as it would be now; `None` where none can be made.
-    pub fn next_tokens(&self) -> Option<u64> {
-        Some(self.assembly_of(&self.history_with_input(), self.sent.edited()).ok()?.account.budget.used())
+    /// The next request as it would be now, with a text for input that is still to be given; `None` where none can be made.
+    pub fn next_request(&self) -> Option<Assembly> {
+        self.assembly_of(&self.history_with_input(), self.sent.edited()).ok()
     }
 
     async fn compact(&mut self, wanted: CompactionTrigger<'_>, io: &mut TurnIo<'_>) -> Result<Compacted, EngineError> {

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use haft_context::{ContextError, DocumentKind};
 use haft_model::Delta;
 use haft_tool::{Intent, Registry};
-use haft_types::{HookPoint, Origin, Outcome};
+use haft_types::{Filled, Form, HookPoint, Origin, Outcome};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
@@ -235,6 +235,10 @@ impl Approver for NotifyingApprover {
             answer = &mut answered => answer,
             _ = &mut notified => answered.await,
         }
+    }
+
+    async fn fill(&self, form: &Form) -> Filled {
+        self.inner.fill(form).await
     }
 
     async fn remember(&self, rules: &[String]) -> Result<(), String> {

@@ -1,5 +1,36 @@
 # `haft` at the terminal: lists to choose from, answers to commands.
 
+interactive-start-branch = { $folder } on { $branch }
+interactive-start-model = model { $model }, permission mode { $mode }
+interactive-hint-files = Hint: @ completes file names, / completes commands.
+interactive-hint-mode = Hint: Shift-Tab changes the permission mode.
+interactive-hint-shell = Hint: !command runs in your shell, and the model reads the output.
+interactive-hint-rewind = Hint: Esc Esc goes back to an earlier message.
+interactive-hint-context = Hint: /context shows what fills the window.
+interactive-context-prompt = system prompt
+interactive-context-tools = tools
+interactive-context-mcp = MCP
+interactive-context-rules = rules and AGENTS.md
+interactive-context-messages = messages
+interactive-context-reminders = reminders
+interactive-context-tool-count =
+    { $count ->
+        [one] 1 tool
+       *[other] { $count } tools
+    }
+interactive-context-message-count =
+    { $count ->
+        [one] 1 message
+       *[other] { $count } messages
+    }
+interactive-context-pruned = At { $percent } ({ $tokens } tokens), old tool results are pruned.
+interactive-context-archived = At { $percent } ({ $tokens } tokens), older rounds are archived and summarised; /compact does it now.
+interactive-image = [image { $name }{ $size }]
+interactive-clipboard-none = The clipboard holds no image.
+interactive-clipboard-no-program = Images cannot be read from the clipboard: install wl-clipboard, xclip or pngpaste, or paste the path of a file.
+interactive-inspect =
+    { $url }
+    Only this address, opened on this machine, shows the page. It ends with haft.
 interactive-no-terminal = this needs a terminal; use `haft run "…"` or `haft -p "…"` without one
 interactive-cleared = your next message starts a new conversation
 interactive-nothing-yet = this conversation is still empty

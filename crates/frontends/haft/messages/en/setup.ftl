@@ -6,17 +6,18 @@ setup-done = It answers. Written to { $file }.
 setup-failed = That did not work: { $failure }.
 setup-provider-title = Choose a provider
 setup-variable-set = { $variable } is set
-setup-key-present = its key is there
+setup-key-present = key found
 setup-key-missing = needs a key
 setup-local = a server on this machine, { $url }
-setup-key-set = its key is configured
+setup-local-answers = running at { $url }
+setup-key-set = key configured
 setup-other-choices =
     s  a server of your own, by its address
-    {"   "}d  nobody: watch the demo, with no key and no network
+    {"   "}d  none: watch the demo, which needs no key and no network
 setup-provider-question = Number, name, s or d:{" "}
 setup-url-question = Address, such as http://127.0.0.1:8080/v1:{" "}
 setup-bad-url = An address begins with http:// or https://.
-setup-apis = Its API is one of { $listed }; most servers have { $api }.
+setup-apis = Its API is one of { $listed }; most servers use { $api }.
 setup-api-question = API, Enter for openai-chat:{" "}
 setup-key-kept = It is kept in { $file }, which only you can read.
 setup-key-optional = Its key, if it needs one. { $kept }

@@ -1,5 +1,36 @@
 # `haft` at the terminal: lists to choose from, answers to commands.
 
+interactive-start-branch = { $folder }，分支 { $branch }
+interactive-start-model = 模型 { $model }，权限模式 { $mode }
+interactive-hint-files = 提示：@ 补全文件名，/ 补全命令名。
+interactive-hint-mode = 提示：Shift-Tab 切换权限模式。
+interactive-hint-shell = 提示：!command 在你的 shell 中运行，模型会读取输出。
+interactive-hint-rewind = 提示：Esc Esc 回到之前的消息。
+interactive-hint-context = 提示：/context 显示窗口中的内容。
+interactive-context-prompt = 系统提示
+interactive-context-tools = 工具
+interactive-context-mcp = MCP 工具
+interactive-context-rules = 规则和 AGENTS.md
+interactive-context-messages = 消息
+interactive-context-reminders = 提醒
+interactive-context-tool-count =
+    { $count ->
+        [one] 1 个工具
+       *[other] { $count } 个工具
+    }
+interactive-context-message-count =
+    { $count ->
+        [one] 1 条消息
+       *[other] { $count } 条消息
+    }
+interactive-context-pruned = 达到 { $percent }（{ $tokens } 个 token）时，旧的工具结果会被修剪。
+interactive-context-archived = 达到 { $percent }（{ $tokens } 个 token）时，较早的轮次会被归档并总结；/compact 立即执行。
+interactive-image = [图片 { $name }{ $size }]
+interactive-clipboard-none = 剪贴板里没有图片。
+interactive-clipboard-no-program = 无法从剪贴板读取图片：请安装 wl-clipboard、xclip 或 pngpaste，或粘贴文件路径。
+interactive-inspect =
+    { $url }
+    只有在这台机器上打开这个地址才能看到页面。它随 haft 结束。
 interactive-no-terminal = 此功能需要终端；没有终端时请用 `haft run "…"` 或 `haft -p "…"`
 interactive-cleared = 你的下一条消息将开始新会话
 interactive-nothing-yet = 本会话还是空的

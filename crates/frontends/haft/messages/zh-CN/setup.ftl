@@ -9,6 +9,7 @@ setup-variable-set = 已设置 { $variable }
 setup-key-present = 密钥已就绪
 setup-key-missing = 需要密钥
 setup-local = 本机上的服务器，{ $url }
+setup-local-answers = 正在运行，{ $url }
 setup-key-set = 密钥已配置
 setup-other-choices =
     s  自己的服务器，输入其地址

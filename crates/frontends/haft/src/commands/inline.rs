@@ -128,7 +128,11 @@ impl InlineCommands<'_> {
                 };
                 match approver.ask(&approval).await {
                     ApprovalReply::Once => Ok(()),
-                    ApprovalReply::Always | ApprovalReply::Changed { .. } | ApprovalReply::No { .. } => refused(),
+                    ApprovalReply::Always
+                    | ApprovalReply::AlwaysBy { .. }
+                    | ApprovalReply::Session
+                    | ApprovalReply::Changed { .. }
+                    | ApprovalReply::No { .. } => refused(),
                 }
             }
         }

@@ -3,13 +3,17 @@
 //! The interface runs on a thread of its own; this one holds the session, carries out the user's operations, and sends back the results.
 //! Invariant: while a turn runs, an interrupt and the end are heard at once.
 
+mod context_parts;
 mod editing;
 mod history;
+mod inspecting;
 mod lists;
 mod occupied;
+mod pasted_images;
 mod rewind;
 mod setup;
 mod side_actions;
+mod start_screen;
 mod trusting;
 mod turns;
 
@@ -77,13 +81,19 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
         commands: own_commands(&ground, &sources),
         resources: sources.resources(),
         first: args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
-        greeting: format!("haft {} · {} · /help", env!("CARGO_PKG_VERSION"), from_home(&plan.project.cwd)),
+        greeting: String::new(),
+        bell: tui.notifications,
+        notifies: tui.notifications && start_screen::takes_sequences(),
+        links: start_screen::takes_sequences().then(|| plan.project.cwd.display().to_string()),
     };
+    setup.greeting = start_screen::lines(&plan.project, &setup);
     let (ui, wanted, side) = haft_tui::link();
     let palette = palette();
     let plain = looks == InterfaceStyle::Plain || tui.plain || palette == Palette::Plain;
     let folder = plan.project.cwd.clone();
+    let images_of = pasted_images::PastedImages::new(plan.project.cwd.clone());
     let host = HostActions {
+        image: Box::new(move |source| images_of.find(source)),
         edit: Box::new(side_editor::edit),
         read: Box::new(move |path| std::fs::read_to_string(folder.join(path)).ok()),
         keep: Box::new(move |text| history.keep(text)),
@@ -91,8 +101,20 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
     let side_actions = SideActions::new(ui.clone(), plan.project.clone(), args.common.set.clone(), &config.limits);
     let chosen = SessionChoices { mode: plan.mode, model: None, focus: plan.focus_files };
     let project = plan.project;
-    let mut session =
-        TuiSession { args, places, config, project, ground, sources, ui, side_actions, chosen, images, session: None };
+    let mut session = TuiSession {
+        args,
+        places,
+        config,
+        project,
+        ground,
+        sources,
+        ui,
+        side_actions,
+        chosen,
+        images,
+        session: None,
+        page: None,
+    };
     wiring::runtime()?.block_on(async {
         if let Err(error) = session.look_back().await {
             let Some(list) = occupied::choices(&error) else { return Err(error) };
@@ -102,6 +124,9 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
             }
             session.ui.tell(UiMessage::Pick(list));
         }
+        start_screen::report_sandbox(
+            &session.ui, &session.places, &session.config, session.chosen.mode, &session.project,
+        );
         let terminal = std::thread::spawn(move || {
             if plain { haft_tui::run_plain(setup, side, host) } else { haft_tui::run(setup, palette, side, host) }
         });
@@ -134,16 +159,6 @@ fn own_commands(ground: &KnowledgePaths, sources: &PromptSources) -> Vec<(String
     let init = (init::NAME.to_owned(), text!("init-help").to_owned());
     let init = Some(init).filter(|_| found.get(init::NAME).is_none());
     own.chain(init).chain(sources.prompts().into_iter().map(|prompt| (prompt.name, prompt.description))).collect()
-}
-
-/// A folder as people write it.
-fn from_home(folder: &Path) -> String {
-    let home = wiring::environment().absolute_home();
-    match home.as_deref().and_then(|home| folder.strip_prefix(home).ok()) {
-        Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
-        Some(rest) => format!("~/{}", rest.display()),
-        None => folder.display().to_string(),
-    }
 }
 
 fn palette() -> Palette {
@@ -192,6 +207,8 @@ struct TuiSession<'a> {
     images: Vec<Image>,
     /// None until the first prompt: a conversation is named after it.
     session: Option<Session>,
+    /// The page of `/inspect`, once it was wanted.
+    page: Option<inspecting::OpenPage>,
 }
 
 impl TuiSession<'_> {
@@ -259,6 +276,15 @@ impl TuiSession<'_> {
                 Operation::Redo => self.redo().await,
                 Operation::Diff => {
                     self.side_actions.diff(self.session.as_ref().map(|session| session.conversation().id.as_str()));
+                    Ok(())
+                }
+                Operation::Inspect => self.inspect(quit).await,
+                Operation::Attach(path) => images::read_one(Path::new(&path)).map(|image| match &mut self.session {
+                    Some(session) => session.attach(vec![image]),
+                    None => self.images.push(image),
+                }),
+                Operation::Context => {
+                    self.ui.tell(UiMessage::Context(self.context_parts().map(Box::new)));
                     Ok(())
                 }
                 // Nothing runs: the interface sends this prompt again as a turn of its own.

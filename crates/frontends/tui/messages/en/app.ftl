@@ -18,12 +18,35 @@ app-turn-running = a turn is running; Esc interrupts it
 app-search = search:
 app-nothing-found = no match
 app-queued = next:
-app-more-lines = … { $more } more lines
-app-more-rows = … { $extra } more rows; Ctrl-O shows all
-app-pasted-characters = [pasted { $count } characters]
+app-more-lines =
+    { $more ->
+        [one] … 1 more line
+       *[other] … { $more } more lines
+    }
+app-more-rows =
+    { $extra ->
+        [one] … 1 more row; Ctrl-O shows all
+       *[other] … { $extra } more rows; Ctrl-O shows all
+    }
+app-pasted-characters =
+    { $count ->
+        [one] [pasted 1 character]
+       *[other] [pasted { $count } characters]
+    }
 app-pasted-lines = [pasted { $lines } lines]
 app-files-usage = `/files`, `/files add PATH…`, `/files remove PATH…` or `/files clear`
 app-yolo-refused = `yolo` has no sandbox: start haft with `--permission-mode yolo`
+app-title-working = haft: working
+app-title-question = haft: a question waits
+app-alert-question = haft: { $tool } needs your permission
+app-alert-form = haft: a server asks for something
+app-alert-done = haft: the turn has ended
+app-changes = changes
+app-viewer-place = result { $at } of { $count }
+app-viewer-match = match { $at } of { $count }
+app-viewer-keys = ← → other results, / searches, n N next and previous match, Enter prints it, Esc closes
+app-placeholder = Describe a task; ? shows the keys
+app-more-keys = /help shows all
 app-help-input = @path names a file, !command runs in your shell
 
 ## What a permission mode means
@@ -32,6 +55,16 @@ app-mode-ask = asks before it changes files or runs commands
 app-mode-accept-edits = edits files without asking, asks before it runs commands
 app-mode-auto = asks nothing inside the sandbox
 app-mode-yolo = asks nothing, and there is no sandbox
+app-mode-title = Permission mode
+app-mode-current = { $mode } (current)
+
+## The end of a plan
+app-plan-title = Carry out this plan?
+app-plan-note = Type what to change to go on planning.
+app-plan-accept = yes, and edit files without asking
+app-plan-ask = yes, and ask before each change
+app-plan-more = no, keep planning
+app-plan-prompt = Carry out the plan.
 
 ## What happens in a turn
 app-retry = { $attempt } in { $wait } s: { $reason }
@@ -43,18 +76,18 @@ app-call-cancelled = cancelled
 app-lines =
     { $count ->
         [one] 1 line
-       *[other] { $count } lines
+       *[other] { $shown } lines
     }
 app-hits =
     { $count ->
         [0] no hits
         [one] 1 hit
-       *[other] { $count } hits
+       *[other] { $shown } hits
     }
 app-entries =
     { $count ->
         [one] 1 entry
-       *[other] { $count } entries
+       *[other] { $shown } entries
     }
 app-resume =
     haft -r { $id } resumes this conversation; { $requests ->
@@ -65,7 +98,11 @@ app-interrupted = Interrupted. Tell haft what to do instead.
 app-see-result = to see it: { $command }
 app-subagent-ended = { $agent } ended
 app-subagent-outcome = { $agent } { $outcome }
-app-thought = thought { $words } words; Ctrl-O shows them
+app-thought =
+    { $count ->
+        [one] thought 1 word; Ctrl-O shows it
+       *[other] thought { $words } words; Ctrl-O shows them
+    }
 app-thoughts = thoughts
 app-todo-done = TODO { $done } of { $all } done
 
@@ -76,6 +113,9 @@ app-form-cancelled = cancelled
 app-allowed = allowed
 app-allowed-as = allowed as { $call }
 app-always-allowed = always allowed
+app-always-allowed-by = always allowed by { $rules }
+app-session-allowed = allowed for this session
+app-edits-allowed = allowed, and all edits of this session
 app-not-allowed = not allowed
 app-not-allowed-because = not allowed: { $reason }
 
@@ -85,12 +125,15 @@ app-tokens = { $used } of { $window } tokens
 app-prefix-break = { $message } ({ $tokens } tokens sent again)
 app-last-prefix-break = last prefix break: { $last }
 app-no-prefix-break = no prefix break so far
-app-no-price = no price is known
+app-no-price = no price known
 app-cost =
     { $requests ->
         [one] 1 request
        *[other] { $requests } requests
-    }: { $input } tokens new, { $cached } from the cache, { $written } written to it, { $output } out; { $money }
+    }: { $input } new input tokens, { $cached } read from the cache, { $written } written to it, { $output } output tokens; { $money }
+app-context-next = The next request: { $percent } of the window, { $used } of { $window } tokens
+app-context-free = free
+app-context-reserve = kept for the reply
 app-no-sandbox = no sandbox
 app-sandbox = sandbox { $layer }
 app-cache = cache { $percent }%

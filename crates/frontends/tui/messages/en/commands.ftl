@@ -1,25 +1,26 @@
 # What `/help` lists.
 
 commands-help = show keys and commands
-commands-context = show where the tokens went; /context edit
+commands-context = show what fills the window; /context edit
+commands-inspect = show this conversation and its requests in the browser
 commands-cost = show tokens and cost so far
-commands-commit = commit what is staged with a message of the model: /commit [-a] [--dry-run] [hint]
+commands-commit = commit what is staged; the model writes the message: /commit [-a] [--dry-run] [hint]
 commands-compact = archive older rounds now: /compact [what to keep]
 commands-clear = start a new conversation
 commands-resume = continue another conversation
 commands-rewind = go back to an earlier message
 commands-undo = undo the last change of files
 commands-redo = redo what was undone
-commands-diff = show what this conversation changed in files
+commands-diff = show which files this conversation changed, and how
 commands-model = switch to another model
-commands-mode = show or set the permission mode: /mode plan
-commands-files = list files the model is pointed at; /files add, remove, clear
+commands-mode = choose the permission mode: /mode, /mode plan
+commands-files = list the documents and focus files; /files add, remove, clear
 commands-conversations = list conversations
 commands-agents = list roles for sub-agents
 commands-commands = list your own commands
 commands-rules = list rules
 commands-mcp = list MCP servers
-commands-models = list declared models
+commands-models = list configured models
 commands-permissions = list permission rules
 commands-quit = exit
 
@@ -34,7 +35,8 @@ commands-key-ctrl-d = exit, when nothing is typed
 commands-key-up-down = previous inputs
 commands-key-ctrl-r = search previous inputs
 commands-key-tab = complete a command or an @file
-commands-key-ctrl-o = show all of the last result
+commands-key-ctrl-o = show all of the last result; again: any result, with search
+commands-key-ctrl-v = attach the image of the clipboard
 commands-key-ctrl-t = show or hide the TODO list
 commands-key-ctrl-g = edit in your editor
 commands-key-readline = move and cut as in a shell

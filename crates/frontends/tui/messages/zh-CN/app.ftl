@@ -24,6 +24,17 @@ app-pasted-characters = [已粘贴 { $count } 个字符]
 app-pasted-lines = [已粘贴 { $lines } 行]
 app-files-usage = `/files`、`/files add PATH…`、`/files remove PATH…` 或 `/files clear` 之一
 app-yolo-refused = `yolo` 没有沙箱：请用 `--permission-mode yolo` 启动 haft
+app-title-working = haft：工作中
+app-title-question = haft：有问题等待回答
+app-alert-question = haft：{ $tool } 需要你的许可
+app-alert-form = haft：服务器请求填写内容
+app-alert-done = haft：本轮已结束
+app-changes = 改动
+app-viewer-place = 结果 { $at }/{ $count }
+app-viewer-match = 匹配 { $at }/{ $count }
+app-viewer-keys = ← → 其他结果，/ 搜索，n N 下一个和上一个匹配，Enter 打印，Esc 关闭
+app-placeholder = 描述一个任务；? 显示按键
+app-more-keys = /help 显示全部
 app-help-input = @path 提及文件，!command 在你的 shell 中运行
 
 ## What a permission mode means
@@ -32,6 +43,16 @@ app-mode-ask = 修改文件或运行命令前先询问
 app-mode-accept-edits = 编辑文件不询问，运行命令前询问
 app-mode-auto = 在沙箱内不询问
 app-mode-yolo = 不询问，也没有沙箱
+app-mode-title = 权限模式
+app-mode-current = { $mode }（当前）
+
+## The end of a plan
+app-plan-title = 执行这个计划吗？
+app-plan-note = 输入要修改的内容可继续规划。
+app-plan-accept = 是，编辑文件时不询问
+app-plan-ask = 是，每次修改前询问
+app-plan-more = 否，继续规划
+app-plan-prompt = 执行这个计划。
 
 ## What happens in a turn
 app-retry = { $attempt }，{ $wait } 秒后：{ $reason }
@@ -42,7 +63,11 @@ app-answer-again = （上面的回答被截断；重新开始）
 app-see-result = 查看结果：{ $command }
 app-subagent-ended = { $agent } 已结束
 app-subagent-outcome = { $agent } 结束：{ $outcome }
-app-thought = 思考了 { $words } 个词；Ctrl-O 显示内容
+app-thought =
+    { $count ->
+        [one] 思考了 1 个词；Ctrl-O 显示内容
+       *[other] 思考了 { $words } 个词；Ctrl-O 显示内容
+    }
 app-thoughts = 思考
 app-todo-done = TODO 已完成 { $done }/{ $all }
 
@@ -53,6 +78,9 @@ app-form-cancelled = 已取消
 app-allowed = 已允许
 app-allowed-as = 已允许，改为 { $call }
 app-always-allowed = 始终允许
+app-always-allowed-by = 始终允许，按 { $rules }
+app-session-allowed = 本次会话内允许
+app-edits-allowed = 已允许，并允许本次会话的所有编辑
 app-not-allowed = 不允许
 app-not-allowed-because = 不允许：{ $reason }
 
@@ -64,6 +92,9 @@ app-last-prefix-break = 最近一次前缀失效：{ $last }
 app-no-prefix-break = 目前没有前缀失效
 app-no-price = 价格未知
 app-cost = { $requests } 次请求：新输入 { $input } token，读自缓存 { $cached }，写入缓存 { $written }，输出 { $output }；{ $money }
+app-context-next = 下一个请求：占窗口的 { $percent }，{ $used }/{ $window } 个 token
+app-context-free = 空闲
+app-context-reserve = 为回答保留
 app-no-sandbox = 无沙箱
 app-sandbox = 沙箱 { $layer }
 app-cache = 缓存 { $percent }%
@@ -78,13 +109,21 @@ app-picker-empty = 没有匹配
 app-picker-place = { $at }/{ $count } · { $keys }
 app-picker-keys = Enter 选择，Esc 取消
 app-call-cancelled = 已取消
-app-lines = { $count } 行
+app-lines =
+    { $count ->
+        [one] 1 行
+       *[other] { $shown } 行
+    }
 app-hits =
     { $count ->
         [0] 没有匹配
-       *[other] { $count } 处匹配
+       *[other] { $shown } 处匹配
     }
-app-entries = { $count } 项
+app-entries =
+    { $count ->
+        [one] 1 项
+       *[other] { $shown } 项
+    }
 app-menu-place = { $at }/{ $count }
 app-resume = haft -r { $id } 继续本会话；{ $requests } 次请求
 app-interrupted = 已中断。告诉 haft 接下来该做什么。

@@ -1,7 +1,8 @@
 # What `/help` lists.
 
 commands-help = 显示按键和命令
-commands-context = 显示 token 的去向；/context edit
+commands-context = 显示窗口中的内容；/context edit
+commands-inspect = 在浏览器中查看这个会话及其请求
 commands-cost = 显示目前的 token 和费用
 commands-commit = 用模型写的说明提交已暂存的修改：/commit [-a] [--dry-run] [提示]
 commands-compact = 立即归档较早的轮次：/compact [要保留的内容]
@@ -12,7 +13,7 @@ commands-undo = 撤销最近一次文件修改
 commands-redo = 重做已撤销的修改
 commands-diff = 显示本会话对文件的修改
 commands-model = 切换模型
-commands-mode = 显示或设置权限模式：/mode plan
+commands-mode = 选择权限模式：/mode、/mode plan
 commands-files = 列出模型关注的文件；/files add、remove、clear
 commands-conversations = 列出会话
 commands-agents = 列出子代理的角色
@@ -34,7 +35,8 @@ commands-key-ctrl-d = 没有输入时退出
 commands-key-up-down = 之前的输入
 commands-key-ctrl-r = 搜索之前的输入
 commands-key-tab = 补全命令或 @文件
-commands-key-ctrl-o = 显示最近结果的全部内容
+commands-key-ctrl-o = 显示最近结果的全部内容；再按一次：任意结果，可搜索
+commands-key-ctrl-v = 附上剪贴板中的图片
 commands-key-ctrl-t = 显示或隐藏 TODO 列表
 commands-key-ctrl-g = 在你的编辑器中编辑
 commands-key-readline = 像在 shell 中一样移动和剪切

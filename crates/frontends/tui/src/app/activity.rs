@@ -60,6 +60,11 @@ impl Activity {
         (self.turn, self.heard, self.tokens, self.bytes, self.retry) = (self.now, self.now, 0, 0, None);
     }
 
+    /// How long the turn has taken.
+    pub(super) fn turn_time(&self) -> Duration {
+        self.now.saturating_sub(self.turn)
+    }
+
     /// The server, or a call, has said something.
     pub(super) fn hear(&mut self) {
         (self.heard, self.retry) = (self.now, None);

@@ -9,6 +9,8 @@ use haft_types::{
     CallPhase, CompactionPhase, Event, EventBody, Outcome, SubagentPhase, TaskPhase, ToolStatus, TurnResult,
 };
 
+use serde_json::Value;
+
 use super::App;
 use super::reply_rows::FreshRows;
 use crate::call::{ToolCallView, about};
@@ -58,8 +60,9 @@ impl App {
                         }
                         let about = arguments.as_ref().map(about).unwrap_or_default();
                         let now = self.activity.now();
+                        let link = arguments.as_ref().and_then(|arguments| self.link_of(arguments));
                         let call = self.call(id, name);
-                        (call.about, call.since) = (about, now);
+                        (call.about, call.since, call.link) = (about, now, link);
                     }
                 }
             }
@@ -100,7 +103,10 @@ impl App {
                 self.note(message, TextStyle::Warning);
             }
             EventBody::Question { question, options } => self.put_before_the_user(question, options),
-            EventBody::Plan { response, options } => self.put_before_the_user(response, options),
+            EventBody::Plan { response, options } => {
+                self.put_before_the_user(response, options);
+                self.has_plan = true;
+            }
             EventBody::Completion { result, command } => {
                 self.finish_text();
                 self.print_apart(markdown::render(result, self.columns));
@@ -167,6 +173,13 @@ impl App {
         }
     }
 
+    /// The file that arguments name, where a click may open it.
+    fn link_of(&self, arguments: &Value) -> Option<String> {
+        let root = self.links.as_ref()?;
+        let path = arguments.get("path").or_else(|| arguments.get("file_path"))?.as_str()?;
+        Some(if path.starts_with('/') { path.to_owned() } else { format!("{root}/{path}") })
+    }
+
     /// The call of that id; one that was never announced is now.
     fn call(&mut self, id: &str, name: &str) -> &mut ToolCallView {
         let at = self.calls.iter().position(|call| call.id == id).unwrap_or_else(|| {
@@ -191,7 +204,7 @@ impl App {
             let rows = call.finished(status, text, self.activity.now(), self.columns);
             if std::mem::take(&mut self.after_words) { self.print_apart(rows) } else { self.print(rows) }
         }
-        self.last = Some((call, text.to_owned()));
+        self.results.push(call, text);
     }
 
     fn result(&mut self, result: &TurnResult) {
@@ -208,7 +221,7 @@ impl App {
         };
         let is_said = self.last_error.take().is_some_and(|error| error == result.message);
         // A question that was just shown speaks for itself.
-        if self.options.is_empty() && !is_said {
+        if self.options.is_empty() && !self.has_plan && !is_said {
             self.note(&format!("{}: {}", result.outcome.name(), result.message), style);
         }
     }
@@ -274,8 +287,8 @@ impl App {
             return;
         }
         let query = thought.split_whitespace().count() as u64;
-        self.note(&text!("app-thought", words = grouped(query)), TextStyle::Dim);
-        self.last = Some((ToolCallView::new("", text!("app-thoughts")), thought));
+        self.note(&text!("app-thought", count = query, words = grouped(query)), TextStyle::Dim);
+        self.results.push(ToolCallView::new("", text!("app-thoughts")), &thought);
     }
 
     pub(super) fn note(&mut self, text: &str, style: TextStyle) {

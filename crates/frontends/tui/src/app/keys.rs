@@ -9,14 +9,16 @@ use haft_agent::ApprovalReply;
 
 use haft_types::{Filled, PermissionMode};
 
-use super::{App, Effect, Hint, HistorySearch};
+use super::{App, Effect, Hint, HistorySearch, view};
 use crate::approval::{ApprovalChoice, ApprovalStage};
-use crate::commands::{COMMANDS, familiar};
+use crate::commands::{COMMANDS, is_command};
 use crate::complete::{self, CompletionItem, CompletionMenu, MenuMove};
 use crate::form;
+use crate::image_paste::{ImageSource, image_path};
 use crate::line::TextStyle;
 use crate::link::{ListRequest, Operation};
 use crate::picker::{PickerAction, PickerOutcome};
+use crate::viewer::{ResultViewer, ViewerOutcome};
 
 impl App {
     pub(super) fn key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
@@ -26,6 +28,20 @@ impl App {
         let hint = self.hint.take();
         if self.picker.is_some() {
             return self.key_of_picker(key, effects);
+        }
+        if self.viewer.is_some() {
+            return self.key_of_viewer(key);
+        }
+        if std::mem::take(&mut self.shows_keys) {
+            match key.code {
+                KeyCode::Esc | KeyCode::Enter | KeyCode::Backspace | KeyCode::Char('?') => return,
+                // It was no question for the keys.
+                KeyCode::Char(_) if !key.modifiers.contains(KeyModifiers::CONTROL) => self.editor.insert("?"),
+                _ => {}
+            }
+        } else if self.asks_for_keys(key) {
+            self.shows_keys = true;
+            return;
         }
         if self.search.is_some() {
             return self.key_of_search(key);
@@ -42,9 +58,12 @@ impl App {
             KeyCode::Char('c') if control => self.control_c(hint, effects),
             KeyCode::Char('d') if control && self.editor.is_empty() => effects.push(Effect::Quit),
             KeyCode::Char('g') if control => effects.push(Effect::Edit(self.editor.whole())),
+            KeyCode::Char('v') if control && self.asking.is_none() && self.form.is_none() => {
+                effects.push(Effect::FindImage { source: ImageSource::Clipboard, text: String::new() });
+            }
             KeyCode::Char('l') if control => effects.push(Effect::Redraw),
             KeyCode::Char('z') if control => effects.push(Effect::Suspend),
-            KeyCode::Char('o') if control => self.open_last(),
+            KeyCode::Char('o') if control => self.open_last(hint),
             KeyCode::Char('t') if control => self.panes.todo_hidden = !self.panes.todo_hidden,
             KeyCode::Char('r') if control => self.search = Some(HistorySearch::default()),
             KeyCode::Esc if self.menu.is_some() => self.menu = None,
@@ -75,8 +94,14 @@ impl App {
         self.rearm(effects);
     }
 
+    /// Whether this is the key that shows the others: `?` where nothing is typed yet.
+    fn asks_for_keys(&self, key: KeyEvent) -> bool {
+        let types = self.asking.is_none() && self.form.is_none() && self.search.is_none();
+        key.code == KeyCode::Char('?') && types && self.editor.is_empty() && self.editor.vim_mode() != Some("NORMAL")
+    }
+
     pub(super) fn paste(&mut self, text: &str, effects: &mut Vec<Effect>) {
-        self.hint = None;
+        (self.hint, self.shows_keys) = (None, false);
         if let Some(picker) = &mut self.picker {
             return picker.paste(text);
         }
@@ -85,7 +110,13 @@ impl App {
             return;
         }
         // While a question waits for a key, a paste must not be lost, nor answer it.
-        self.editor.paste(text);
+        match image_path(text).filter(|_| self.asking.is_none() && self.form.is_none()) {
+            Some(path) => {
+                let (source, text) = (ImageSource::Path(path), text.to_owned());
+                effects.push(Effect::FindImage { source, text });
+            }
+            None => self.editor.paste(text),
+        }
         self.menu = None;
         self.rearm(effects);
     }
@@ -138,33 +169,54 @@ impl App {
         let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         match (asking.stage, key.code) {
             (ApprovalStage::Choose, KeyCode::Char(c)) if asking.armed && plain => {
-                match asking.choice(c) {
-                    Some(ApprovalChoice::Answer(answer)) => self.answer(answer, effects),
-                    Some(ApprovalChoice::Reason) => self.begin_typing(ApprovalStage::Reason, ""),
-                    Some(ApprovalChoice::Change(text)) => self.begin_typing(ApprovalStage::Change, &text),
-                    Some(ApprovalChoice::ChangeFile) => {
-                        effects.push(Effect::EditFile(Box::new(asking.approval.clone())));
-                    }
-                    None => {}
-                }
+                let choice = asking.choice(c);
+                self.choose(choice, effects);
                 true
             }
-            // Enter neither sends input nor answers yes while a question is open.
-            (ApprovalStage::Choose, KeyCode::Enter) => true,
-            (ApprovalStage::Reason | ApprovalStage::Change, KeyCode::Esc) => {
+            (ApprovalStage::Choose, KeyCode::Up | KeyCode::Down) if asking.armed && plain => {
+                asking.step(if key.code == KeyCode::Up { MenuMove::Up } else { MenuMove::Down });
+                true
+            }
+            // Enter neither sends input nor answers yes while a question is open and nothing in it was chosen.
+            (ApprovalStage::Choose, KeyCode::Enter) => {
+                let choice = asking.chosen().filter(|_| asking.armed);
+                self.choose(choice, effects);
+                true
+            }
+            (ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule, KeyCode::Esc) => {
                 asking.stage = ApprovalStage::Choose;
                 let draft = self.draft.take().unwrap_or_default();
                 self.editor.set(&draft);
                 true
             }
-            (ApprovalStage::Reason | ApprovalStage::Change, KeyCode::Enter) if plain => {
+            (ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule, KeyCode::Enter) if plain => {
                 match asking.typed(self.editor.text()) {
                     Ok(answer) => self.answer(answer, effects),
                     Err(why) => self.note(&why, TextStyle::Bad),
                 }
                 true
             }
-            (ApprovalStage::Choose | ApprovalStage::Reason | ApprovalStage::Change, _) => false,
+            (ApprovalStage::Choose | ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule, _) => false,
+        }
+    }
+
+    /// What was chosen of the open question, if anything.
+    fn choose(&mut self, choice: Option<ApprovalChoice>, effects: &mut Vec<Effect>) {
+        match choice {
+            Some(ApprovalChoice::Answer(answer)) => self.answer(answer, effects),
+            Some(ApprovalChoice::AllEdits) => {
+                // Before the answer: what is called next must find it.
+                self.set_mode(PermissionMode::AcceptEdits, effects);
+                self.answered(text!("app-edits-allowed"), TextStyle::Good, ApprovalReply::Once, effects);
+            }
+            Some(ApprovalChoice::Reason) => self.begin_typing(ApprovalStage::Reason, ""),
+            Some(ApprovalChoice::Change(text)) => self.begin_typing(ApprovalStage::Change, &text),
+            Some(ApprovalChoice::Rule(text)) => self.begin_typing(ApprovalStage::Rule, &text),
+            Some(ApprovalChoice::ChangeFile) => {
+                let approval = self.asking.as_ref().map(|asking| Box::new(asking.approval.clone()));
+                effects.extend(approval.map(Effect::EditFile));
+            }
+            None => {}
         }
     }
 
@@ -209,14 +261,39 @@ impl App {
     fn key_of_picker(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
         let Some(picker) = &mut self.picker else { return };
         match picker.key(key) {
-            PickerOutcome::Stay => return,
-            PickerOutcome::Chosen(PickerAction::Do(operation)) => effects.push(Effect::Do(operation)),
-            PickerOutcome::Chosen(PickerAction::Type(text)) => self.editor.set(&text),
-            PickerOutcome::Chosen(PickerAction::Tell(text)) => self.told(&text),
-            // The last two do not leave the picker.
-            PickerOutcome::Closed | PickerOutcome::Chosen(PickerAction::Open(_) | PickerAction::Leave) => {}
+            PickerOutcome::Stay => self.rearm(effects),
+            // What came to nothing leaves nothing behind.
+            PickerOutcome::Closed => (self.picker, self.echo) = (None, None),
+            PickerOutcome::Chosen(action) => {
+                self.picker = None;
+                self.chosen(action, effects);
+            }
         }
-        self.picker = None;
+    }
+
+    /// A row of a list was chosen.
+    pub(super) fn chosen(&mut self, action: PickerAction, effects: &mut Vec<Effect>) {
+        if !matches!(action, PickerAction::Type(_) | PickerAction::Do(Operation::Offer(_))) {
+            self.print_echo();
+        }
+        match action {
+            PickerAction::Do(operation) => effects.push(Effect::Do(operation)),
+            PickerAction::Type(text) => {
+                self.echo = None;
+                self.editor.set(&text);
+            }
+            PickerAction::Tell(text) => self.told(&text),
+            PickerAction::Mode { mode, prompt } => {
+                self.set_mode(mode, effects);
+                self.note(&format!("{}: {}", mode.name(), view::meaning(mode)), TextStyle::Dim);
+                if let Some(prompt) = prompt {
+                    self.submit(prompt, effects);
+                }
+            }
+            PickerAction::Send(text) => self.submit(text, effects),
+            // These do not leave the picker.
+            PickerAction::Open(_) | PickerAction::Leave => {}
+        }
     }
 
     /// The next mode, from the careful ones on. The one that asks nothing at all comes only to those who began with it.
@@ -238,8 +315,9 @@ impl App {
     }
 
     /// Whoever is still typing has not read the question.
-    fn rearm(&mut self, effects: &mut Vec<Effect>) {
-        let unread = self.asking.as_ref().is_some_and(|asking| !asking.armed);
+    pub(super) fn rearm(&mut self, effects: &mut Vec<Effect>) {
+        let unread = self.asking.as_ref().is_some_and(|asking| !asking.armed)
+            || self.picker.as_ref().is_some_and(|picker| !picker.is_armed());
         if unread || self.form.as_ref().is_some_and(|form| !form.armed) {
             effects.push(Effect::Arm);
         }
@@ -260,9 +338,17 @@ impl App {
                 (text!("app-allowed-as", call = crate::call::about(arguments)), TextStyle::Good)
             }
             ApprovalReply::Always => (text!("app-always-allowed").to_owned(), TextStyle::Good),
+            ApprovalReply::AlwaysBy { rules } => {
+                (text!("app-always-allowed-by", rules = rules.join(", ")), TextStyle::Good)
+            }
+            ApprovalReply::Session => (text!("app-session-allowed").to_owned(), TextStyle::Good),
             ApprovalReply::No { reason } if reason.is_empty() => (text!("app-not-allowed").to_owned(), TextStyle::Bad),
             ApprovalReply::No { reason } => (text!("app-not-allowed-because", reason), TextStyle::Bad),
         };
+        self.answered(&said, style, answer, effects);
+    }
+
+    fn answered(&mut self, said: &str, style: TextStyle, answer: ApprovalReply, effects: &mut Vec<Effect>) {
         self.note(&format!("  {said}"), style);
         self.end_question();
         let now = self.activity.now();
@@ -312,10 +398,11 @@ impl App {
             let text = format!("{before}\n");
             return self.editor.set(&text);
         }
-        // A name of another agent that was typed in full is meant, unless something else was chosen.
-        let is_familiar = self.editor.text().strip_prefix('/').is_some_and(|name| familiar::find(name).is_some());
+        // A name that was typed in full is meant, unless something else was chosen.
+        let is_name = |name: &str| is_command(name) || self.commands.iter().any(|(own, _)| own == name);
+        let is_typed = self.editor.text().strip_prefix('/').is_some_and(is_name);
         let would_change = |menu: &CompletionMenu| {
-            menu.choice().is_some_and(|item| item.text != self.editor.word()) && !(is_familiar && menu.chosen == 0)
+            menu.choice().is_some_and(|item| item.text != self.editor.word()) && !(is_typed && menu.chosen == 0)
         };
         if self.menu.as_ref().is_some_and(would_change) {
             let command = self.editor.text().starts_with('/');
@@ -337,14 +424,27 @@ impl App {
         self.said(text, effects);
     }
 
-    fn open_last(&mut self) {
-        match &self.last {
+    /// Prints all of the last result; the second time, any of them can be looked at.
+    fn open_last(&mut self, hint: Option<Hint>) {
+        match self.results.last() {
+            Some(_) if hint == Some(Hint::Opened) => self.viewer = Some(ResultViewer::default()),
             Some((call, text)) => {
                 let rows = call.opened(text, self.columns);
                 self.print_apart(rows);
+                self.hint = Some(Hint::Opened);
             }
             None => self.hint = Some(Hint::NothingToOpen),
         }
+    }
+
+    fn key_of_viewer(&mut self, key: KeyEvent) {
+        let Some(viewer) = &mut self.viewer else { return };
+        match viewer.key(key, &self.results, self.columns, self.rows.saturating_sub(1)) {
+            ViewerOutcome::Stay => return,
+            ViewerOutcome::Close => {}
+            ViewerOutcome::Print(rows) => self.print_apart(rows),
+        }
+        self.viewer = None;
     }
 
     fn key_of_search(&mut self, key: KeyEvent) {

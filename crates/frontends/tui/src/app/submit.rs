@@ -9,7 +9,9 @@ use super::{App, Effect, Queued, view};
 use crate::commands::familiar::{self, Familiar};
 use crate::commands::{self, COMMANDS, CommandHandler, InterfaceCommand, SessionCommand};
 use crate::line::{StyledLine, TextStyle};
-use crate::link::{Focus, ListRequest, Operation};
+use crate::link::{ContextParts, Focus, ListRequest, Operation};
+use crate::picker::{PickerAction, PickerList, PickerRow};
+use crate::status::context_rows;
 
 impl App {
     /// Dispatches submitted input: a slash command, a line for the shell, or a prompt.
@@ -20,7 +22,12 @@ impl App {
             return effects.push(Effect::Do(Operation::Shell(line.to_owned())));
         }
         let Some((command, arguments)) = commands::find(&text) else { return self.unknown(text, effects) };
-        self.print_apart(view::said(&text, self.columns));
+        let rows = view::said(&text, self.columns);
+        if !self.busy && opens_list(command.by, arguments) {
+            self.echo = Some(rows);
+        } else {
+            self.print_apart(rows);
+        }
         match command.by {
             CommandHandler::Own(InterfaceCommand::Help) => self.help(),
             CommandHandler::Own(InterfaceCommand::Context) if arguments == "edit" && self.busy => {
@@ -29,7 +36,8 @@ impl App {
             CommandHandler::Own(InterfaceCommand::Context) if arguments == "edit" => {
                 effects.push(Effect::Do(Operation::Offer(ListRequest::Context)));
             }
-            CommandHandler::Own(InterfaceCommand::Context) => self.context(),
+            CommandHandler::Own(InterfaceCommand::Context) if self.busy => self.context(None),
+            CommandHandler::Own(InterfaceCommand::Context) => effects.push(Effect::Do(Operation::Context)),
             CommandHandler::Own(InterfaceCommand::Cost) => self.cost(),
             CommandHandler::Own(InterfaceCommand::Mode) => self.choose_mode(arguments, effects),
             CommandHandler::Own(InterfaceCommand::Quit) => effects.push(Effect::Quit),
@@ -72,6 +80,7 @@ impl App {
             SessionCommand::Rewind => Operation::Offer(ListRequest::Messages),
             SessionCommand::Model => Operation::Offer(ListRequest::Models(arguments.to_owned())),
             SessionCommand::Files => return self.files(arguments, effects),
+            SessionCommand::Inspect => Operation::Inspect,
             SessionCommand::Undo => Operation::Offer(ListRequest::Undo),
             SessionCommand::Redo => Operation::Offer(ListRequest::Redo),
             SessionCommand::Compact => {
@@ -107,12 +116,38 @@ impl App {
                 self.set_mode(mode, effects);
                 self.note(&format!("{}: {}", mode.name(), view::meaning(mode)), TextStyle::Dim);
             }
-            Err(_) if name.is_empty() => {
-                let mode = self.status.mode;
-                self.note(&format!("{}: {}", mode.name(), view::meaning(mode)), TextStyle::Plain);
-            }
+            Err(_) if name.is_empty() => effects.push(Effect::Offer(self.modes())),
             Err(why) => self.note(&why.to_string(), TextStyle::Warning),
         }
+    }
+
+    /// The modes there are for this user.
+    fn modes(&self) -> PickerList {
+        let row = |mode: PermissionMode| {
+            let text = mode.name().to_owned();
+            let is_now = mode == self.status.mode;
+            let text = if is_now { text!("app-mode-current", mode = text) } else { text };
+            let then = if is_now { PickerAction::Leave } else { PickerAction::Mode { mode, prompt: None } };
+            PickerRow { text, about: view::meaning(mode).to_owned(), then }
+        };
+        let modes = [PermissionMode::Plan, PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto];
+        let yolo = (self.began_with == PermissionMode::Yolo).then_some(PermissionMode::Yolo);
+        let rows = modes.into_iter().chain(yolo).map(row).collect();
+        PickerList { title: text!("app-mode-title").to_owned(), rows, ..PickerList::default() }
+    }
+
+    /// What can become of the plan that was just put before the user.
+    pub(super) fn plan_choices(&self) -> PickerList {
+        let row = |text: &str, then| PickerRow { text: text.to_owned(), about: String::new(), then };
+        let go = |mode| PickerAction::Mode { mode, prompt: Some(text!("app-plan-prompt").to_owned()) };
+        let mut rows = vec![
+            row(text!("app-plan-accept"), go(PermissionMode::AcceptEdits)),
+            row(text!("app-plan-ask"), go(PermissionMode::Ask)),
+            row(text!("app-plan-more"), PickerAction::Leave),
+        ];
+        rows.extend(self.options.iter().map(|option| row(option, PickerAction::Send(option.clone()))));
+        let (title, notes) = (text!("app-plan-title").to_owned(), vec![text!("app-plan-note").to_owned()]);
+        PickerList { title, notes, rows, filter: String::new(), is_question: true }
     }
 
     /// Sends a prompt. While a turn runs it joins that, or waits until it is over.
@@ -121,7 +156,7 @@ impl App {
             return self.begin(text, effects);
         }
         // A slash command is expanded first, so it waits for a turn of its own.
-        let joins = !text.starts_with('/');
+        let joins = !text.starts_with('/') && !self.images.iter().any(|image| text.contains(&image.label));
         if joins {
             effects.push(Effect::Do(Operation::Join(text.clone())));
         }
@@ -136,6 +171,8 @@ impl App {
         self.busy = true;
         self.activity.begin();
         self.last_error = None;
+        let images = std::mem::take(&mut self.images).into_iter().filter(|image| text.contains(&image.label));
+        effects.extend(images.map(|image| Effect::Do(Operation::Attach(image.path))));
         effects.push(Effect::Do(Operation::Submit(text)));
     }
 
@@ -162,10 +199,14 @@ impl App {
         self.print(rows.into_iter().map(|row| row.cut(columns)).collect());
     }
 
-    fn context(&mut self) {
+    /// What the next request would hold; what the last one held where that is not known.
+    pub(super) fn context(&mut self, parts: Option<&ContextParts>) {
         let columns = self.columns;
-        let rows = self.status.picture().into_iter().map(|row| row.cut(columns)).collect();
-        self.print(rows);
+        let rows = parts.map_or_else(|| self.status.picture(), context_rows);
+        self.print(rows.into_iter().map(|row| row.cut(columns)).collect());
+        for note in parts.iter().flat_map(|parts| &parts.notes) {
+            self.note(note, TextStyle::Plain);
+        }
         let last = match &self.last_break {
             Some(last) => text!("app-last-prefix-break", last),
             None => text!("app-no-prefix-break").to_owned(),
@@ -186,5 +227,20 @@ impl App {
             money
         );
         self.note(&text, TextStyle::Plain);
+    }
+}
+
+/// Whether a command opens a list that may come to nothing.
+fn opens_list(by: CommandHandler, arguments: &str) -> bool {
+    match by {
+        CommandHandler::Own(InterfaceCommand::Mode) | CommandHandler::Session(SessionCommand::Resume) => {
+            arguments.is_empty()
+        }
+        CommandHandler::Own(InterfaceCommand::Context) => arguments == "edit",
+        CommandHandler::Session(SessionCommand::Files) => matches!(arguments, "" | "list"),
+        CommandHandler::Session(
+            SessionCommand::Rewind | SessionCommand::Model | SessionCommand::Undo | SessionCommand::Redo,
+        ) => true,
+        CommandHandler::Own(_) | CommandHandler::Session(_) | CommandHandler::Haft(_) | CommandHandler::Diff => false,
     }
 }

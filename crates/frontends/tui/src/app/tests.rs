@@ -479,7 +479,7 @@ proptest! {
         check(&terminal)?;
         let row = || PickerRow { text: said.clone(), about: said.clone(), then: PickerAction::Leave };
         let rows = vec![row(), row(), row()];
-        terminal.put(AppInput::Pick(PickerList { title: said.clone(), notes: vec![said.clone()], rows, filter: String::new() }));
+        terminal.put(AppInput::Pick(PickerList { title: said.clone(), notes: vec![said.clone()], rows, ..PickerList::default() }));
         check(&terminal)?;
         let form = Form { from: said.clone(), message: said.clone(), fields: Vec::new() };
         terminal.put(AppInput::Form(Box::new(form)));

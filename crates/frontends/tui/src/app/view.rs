@@ -7,6 +7,7 @@ use haft_types::PermissionMode;
 
 use super::{App, Hint, LiveRegion, Queued};
 use crate::approval::ApprovalStage;
+use crate::commands;
 use crate::line::{StyledLine, TextStyle};
 use crate::wrap::hang;
 
@@ -16,6 +17,8 @@ const INPUT_ROWS: usize = 10;
 const PICKER_ROWS: usize = 16;
 /// Rows of what a word could become.
 const MENU_ROWS: usize = 6;
+/// Columns in which a key and what it does are legible.
+const KEYS_COLUMNS: usize = 62;
 const PROMPT: &str = "> ";
 /// How much of the end of the model's thinking is shown.
 const THOUGHT_BYTES: usize = 600;
@@ -25,6 +28,11 @@ impl App {
     pub fn frame(&self) -> LiveRegion {
         let columns = self.columns.max(1);
         let height = self.rows.saturating_sub(1).max(3);
+        if let Some(viewer) = &self.viewer {
+            let (rows, typed) = viewer.view(&self.results, columns, height);
+            let cursor = (rows.len().saturating_sub(1), typed.unwrap_or(0));
+            return LiveRegion { rows, cursor, shows_cursor: typed.is_some() };
+        }
         let mut below = Vec::new();
         let typed = if let Some(picker) = &self.picker {
             let (rows, cursor) = picker.view(columns, PICKER_ROWS.min(height.saturating_sub(1)));
@@ -38,11 +46,19 @@ impl App {
             below.push(line.and("  ", TextStyle::Plain).and(found.replace('\n', " "), TextStyle::Dim).cut(columns));
             (0, column)
         } else {
-            let typed = self.editor.view(PROMPT, columns, INPUT_ROWS.min(height / 2));
+            let mut typed = self.editor.view(PROMPT, columns, INPUT_ROWS.min(height / 2));
+            let waits = !self.busy && self.conversation.is_none() && self.form.is_none() && self.asking.is_none();
+            if waits && self.has_placeholder && self.editor.is_empty() && !self.shows_keys {
+                let line = StyledLine::of(PROMPT, TextStyle::Accent).and(text!("app-placeholder"), TextStyle::Dim);
+                typed.rows = vec![line.cut(columns)];
+            }
             below.extend(typed.rows);
             (typed.row, typed.column.min(columns - 1))
         };
         below.extend(self.menu_rows(columns));
+        if self.shows_keys {
+            below.extend(key_rows(columns, height.saturating_sub(below.len() + 2)));
+        }
         below.push(self.last_row(columns));
         let room = height.saturating_sub(below.len());
         let mut above = self.above(columns, room);
@@ -132,16 +148,40 @@ impl App {
             }
             Some(Hint::Interrupting) => text!("app-interrupting"),
             Some(Hint::NothingToOpen) => text!("app-nothing-to-open"),
-            None if self.busy && self.asking.is_none() && self.form.is_none() => {
+            None | Some(Hint::Opened) if self.busy && self.asking.is_none() && self.form.is_none() => {
                 let line = self.activity.working(self.calls.is_empty()).and(" · ", TextStyle::Dim);
                 let room = columns.saturating_sub(line.width());
                 let status = self.status.line(room);
                 return line.spans().iter().chain(status.spans()).cloned().collect::<StyledLine>().cut(columns);
             }
-            None => return self.status.line(columns),
+            None | Some(Hint::Opened) => return self.status.line(columns),
         };
         StyledLine::of(hint, TextStyle::Warning).cut(columns)
     }
+}
+
+/// The keys, in as many columns as there is room for, and no more rows than these.
+fn key_rows(columns: usize, at_most: usize) -> Vec<StyledLine> {
+    let keys = commands::keys();
+    let beside = (columns / KEYS_COLUMNS).clamp(1, 3);
+    let room = columns / beside;
+    let cell = |(key, help): &(&str, &str)| {
+        let key = if room < KEYS_COLUMNS / 2 { format!(" {key}  ") } else { format!("  {key:<17} ") };
+        let line = StyledLine::of(key, TextStyle::Accent).and(*help, TextStyle::Plain).cut(room - 1);
+        let blank = " ".repeat(room.saturating_sub(line.width()));
+        line.and(blank, TextStyle::Plain)
+    };
+    let high = keys.len().div_ceil(beside);
+    let row = |at: usize| -> StyledLine {
+        let cells = keys.iter().skip(at).step_by(high).map(cell);
+        cells.flat_map(|cell| cell.spans().to_vec()).collect()
+    };
+    let mut rows: Vec<_> = (0..high).map(row).map(|row| row.cut(columns)).collect();
+    if rows.len() > at_most {
+        rows.truncate(at_most.saturating_sub(1));
+        rows.push(StyledLine::of(format!("  {}", text!("app-more-keys")), TextStyle::Dim).cut(columns));
+    }
+    rows
 }
 
 /// What a mode means, in one row.

@@ -4,8 +4,8 @@ use haft_agent::ApprovalReply;
 use haft_text::reveal;
 use serde_json::Value;
 
-use crate::approval::ApprovalDialog;
-use crate::line::{StyledLine, TextStyle};
+use crate::approval::{ApprovalChoice, ApprovalDialog};
+use crate::line::{StyledLine, StyledSpan, TextStyle};
 
 /// What replaces the symbol that starts a row, and the rest of the row.
 fn spelled_sign(row: &str) -> Option<(&'static str, &str)> {
@@ -26,7 +26,9 @@ fn spelled_sign(row: &str) -> Option<(&'static str, &str)> {
 
 /// A row as text; empty where it only separates others.
 pub(super) fn of(row: &StyledLine) -> String {
-    let text = row.plain();
+    // Numbers of lines are for the eye.
+    let said = row.spans().iter().filter(|span| span.style() != TextStyle::LineNumber);
+    let text: String = said.map(StyledSpan::text).collect();
     // What the user typed stands there already.
     if row.spans().first().is_some_and(|first| first.style() == TextStyle::Accent && first.text() == "> ") {
         return String::new();
@@ -64,7 +66,11 @@ pub(super) fn question(asking: &ApprovalDialog) -> String {
         [] => text!("plain-approval", tool, reason),
         rules => {
             let rules = rules.join(&format!(" {} ", text!("plain-rules-and")));
-            text!("plain-approval-always", tool, reason, rules)
+            let session = match asking.choice('s') {
+                Some(ApprovalChoice::AllEdits) => text!("plain-session-edits"),
+                _ => text!("plain-session"),
+            };
+            text!("plain-approval-always", tool, reason, session, rules)
         }
     };
     clean(&reveal(&text))
@@ -75,7 +81,8 @@ pub(super) fn answered(answer: &ApprovalReply) -> &'static str {
     match answer {
         ApprovalReply::Once => text!("plain-allowed"),
         ApprovalReply::Changed { .. } => text!("plain-allowed-changed"),
-        ApprovalReply::Always => text!("plain-always-allowed"),
+        ApprovalReply::Always | ApprovalReply::AlwaysBy { .. } => text!("plain-always-allowed"),
+        ApprovalReply::Session => text!("plain-session-allowed"),
         ApprovalReply::No { .. } => text!("plain-not-allowed"),
     }
 }

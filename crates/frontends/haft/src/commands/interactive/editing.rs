@@ -20,7 +20,7 @@ impl TuiSession<'_> {
         }
         let title = text!("edits-title").to_owned();
         let notes = vec![text!("edits-title-note").to_owned()];
-        Ok(Some(PickerList { title, notes, rows, filter: String::new() }).filter(|list| !list.rows.is_empty()))
+        Ok(Some(PickerList { title, notes, rows, ..PickerList::default() }).filter(|list| !list.rows.is_empty()))
     }
 
     /// What an edit would cost, and whether it shall be made.
@@ -40,14 +40,14 @@ impl TuiSession<'_> {
             text!("edits-to-write", quote = news.quote)
         }];
         if news.quote.saved() > 0 {
-            notes.push(text!("edits-saves", tokens = news.quote.saved()));
+            notes.push(text!("edits-saves", tokens = haft_text::grouped(news.quote.saved())));
         }
         let row = |text: &str, then| PickerRow { text: text.to_owned(), about: String::new(), then };
         let rows = vec![
             row(text, PickerAction::Do(Operation::EditContext(edit))),
             row(text!("edits-cancel"), PickerAction::Leave),
         ];
-        Ok(Some(PickerList { title: title.to_owned(), notes, rows, filter: String::new() }))
+        Ok(Some(PickerList { title: title.to_owned(), notes, rows, ..PickerList::default() }))
     }
 
     pub(super) async fn edit_context(&mut self, edit: &ContextEditRequest) -> anyhow::Result<()> {
@@ -67,7 +67,7 @@ fn row(line: &ContextLine) -> PickerRow {
         None => text!("edits-not-sent"),
     };
     let edited = line.edited.map_or_else(String::new, |edited| format!(", {}", edited.name()));
-    let about = format!("{}{cache}{edited}", text!("edits-tokens", tokens = line.tokens));
+    let about = format!("{}{cache}{edited}", text!("edits-tokens", tokens = haft_text::grouped(line.tokens)));
     let deed = |text: &str, about: &str, deed| PickerRow {
         text: text.to_owned(),
         about: about.to_owned(),
@@ -81,7 +81,7 @@ fn row(line: &ContextLine) -> PickerRow {
         deed(text!("edits-restore"), text!("edits-restore-note"), ContextEditAction::Restore),
     ];
     let text = format!("{}: {}", line.role, line.words);
-    let list = PickerList { title: text.clone(), notes: vec![about.clone()], rows, filter: String::new() };
+    let list = PickerList { title: text.clone(), notes: vec![about.clone()], rows, ..PickerList::default() };
     PickerRow { text, about, then: PickerAction::Open(Box::new(list)) }
 }
 

@@ -44,7 +44,7 @@ impl TuiSession<'_> {
         };
         let rows: Vec<_> = listed.into_iter().map(row).collect();
         let notes = if rows.is_empty() { vec![text!("interactive-no-conversations").to_owned()] } else { Vec::new() };
-        Ok(PickerList { title: text!("interactive-resume-title").into(), notes, rows, filter: String::new() })
+        Ok(PickerList { title: text!("interactive-resume-title").into(), notes, rows, ..PickerList::default() })
     }
 
     /// What the user said in this conversation, the newest first.
@@ -68,7 +68,7 @@ impl TuiSession<'_> {
         let rows: Vec<_> = messages.filter(|(_, message)| said(message)).map(row).collect();
         let title = text!("interactive-rewind-title").to_owned();
         let notes = vec![text!("interactive-rewind-note").to_owned()];
-        let list = PickerList { title, notes, rows: rows.into_iter().rev().collect(), filter: String::new() };
+        let list = PickerList { title, notes, rows: rows.into_iter().rev().collect(), ..PickerList::default() };
         Ok(Some(list).filter(|list| !list.rows.is_empty()))
     }
 
@@ -95,14 +95,14 @@ impl TuiSession<'_> {
             rows.push(PickerRow { text: name, about, then });
         }
         let notes = if self.session.is_some() { vec![text!("interactive-model-note").to_owned()] } else { Vec::new() };
-        Ok(PickerList { title: text!("interactive-model-title").into(), notes, rows, filter })
+        Ok(PickerList { title: text!("interactive-model-title").into(), notes, rows, filter, is_question: false })
     }
 
     /// What is sent to the model about files with every request.
     pub(super) fn files(&self) -> Option<PickerList> {
         let document = |(heading, text, tokens): (&str, &str, u32)| PickerRow {
             text: heading.to_owned(),
-            about: text!("interactive-document", tokens),
+            about: text!("interactive-document", tokens = haft_text::grouped(tokens)),
             then: PickerAction::Tell(text.to_owned()),
         };
         let focus = |path: &String| PickerRow {
@@ -113,7 +113,7 @@ impl TuiSession<'_> {
         let documents = self.session.iter().flat_map(|session| session.documents().map(document));
         let rows: Vec<_> = documents.chain(self.chosen.focus.iter().map(focus)).collect();
         let notes = vec![text!("interactive-files-note").to_owned()];
-        let list = PickerList { title: text!("interactive-files-title").into(), notes, rows, filter: String::new() };
+        let list = PickerList { title: text!("interactive-files-title").into(), notes, rows, ..PickerList::default() };
         Some(list).filter(|list| !list.rows.is_empty())
     }
 
@@ -130,7 +130,7 @@ impl TuiSession<'_> {
                 row(text!("interactive-focus-change"), PickerAction::Do(Operation::Focus(focus))),
                 row(text!("interactive-focus-cancel"), PickerAction::Leave),
             ],
-            filter: String::new(),
+            ..PickerList::default()
         };
         self.ui.tell(UiMessage::Pick(list));
         Ok(())
@@ -171,7 +171,7 @@ fn what_of(path: &str) -> PickerList {
         row(text!("interactive-file-mention"), PickerAction::Type(format!("@{path} "))),
         row(text!("interactive-file-remove"), PickerAction::Do(off)),
     ];
-    PickerList { title: path.to_owned(), notes: Vec::new(), rows, filter: String::new() }
+    PickerList { title: path.to_owned(), notes: Vec::new(), rows, ..PickerList::default() }
 }
 
 /// Whether files go back too, where any were changed.
@@ -196,7 +196,7 @@ fn how_far(message: &str, text: &str, changed: bool) -> PickerAction {
                 back(RewindTarget::ConversationAndFiles),
             ),
         ],
-        filter: String::new(),
+        ..PickerList::default()
     }))
 }
 

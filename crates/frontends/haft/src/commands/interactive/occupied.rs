@@ -39,7 +39,7 @@ pub(super) fn choices(error: &anyhow::Error) -> Option<PickerList> {
             ),
             row(text!("interactive-occupied-new"), "", PickerAction::Do(Operation::New)),
         ],
-        filter: String::new(),
+        ..PickerList::default()
     })
 }
 

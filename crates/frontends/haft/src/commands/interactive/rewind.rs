@@ -69,7 +69,7 @@ impl TuiSession<'_> {
             title: title.to_owned(),
             notes: would.lines().map(str::to_owned).collect(),
             rows: vec![row(text, PickerAction::Do(then)), row(text!("interactive-undo-cancel"), PickerAction::Leave)],
-            filter: String::new(),
+            ..PickerList::default()
         }))
     }
 

@@ -3,6 +3,8 @@
 //! Responsible for what is asked and written. Invariant: nothing is written before the model has answered; then the key, readable
 //! by its user alone, and the configuration that names it, or neither.
 
+mod local_server;
+
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -133,11 +135,12 @@ enum ProviderChoice {
 }
 
 fn choose_provider(config: &Config) -> anyhow::Result<Option<ProviderChoice>> {
-    let names: Vec<_> = BuiltIn::get().providers().map(str::to_owned).collect();
+    let names = providers(config)?;
     let mut text = String::from(&format!("\n{}\n\n", text!("setup-provider-title")));
-    for (at, name) in names.iter().enumerate() {
+    for (at, (name, answers)) in names.iter().enumerate() {
         let declared = ModelTrial(config).provider(name)?;
         let note = match (wiring::key_state(&declared), &declared.api_key_env) {
+            _ if *answers => text!("setup-local-answers", url = declared.base_url),
             (KeyState::There, Some(variable)) => text!("setup-variable-set", variable),
             (KeyState::There, None) => text!("setup-key-present").to_owned(),
             (KeyState::Missing, _) => text!("setup-key-missing").to_owned(),
@@ -153,17 +156,40 @@ fn choose_provider(config: &Config) -> anyhow::Result<Option<ProviderChoice>> {
         let Some(typed) = ask(text!("setup-provider-question"), InputEcho::Visible)? else { return Ok(None) };
         let typed = typed.trim();
         let by_number = typed.parse::<usize>().ok().and_then(|number| names.get(number.checked_sub(1)?));
+        let by_name = || names.iter().find(|(name, _)| *name == typed);
         match typed {
             "s" | "S" => return Ok(Some(ProviderChoice::Own)),
             "d" | "D" => return Ok(Some(ProviderChoice::Demo)),
             _ => {
-                if let Some(name) = by_number.or_else(|| names.iter().find(|name| *name == typed)) {
+                if let Some((name, _)) = by_number.or_else(by_name) {
                     return Ok(Some(ProviderChoice::Known(name.clone())));
                 }
                 unknown_choice(typed, names.len(), text!("setup-provider-letters"))?;
             }
         }
     }
+}
+
+/// The providers haft knows, and whether a server of theirs on this machine answers: those first, then those whose key is there.
+fn providers(config: &Config) -> anyhow::Result<Vec<(String, bool)>> {
+    let mut known = Vec::new();
+    for name in BuiltIn::get().providers() {
+        let declared = ModelTrial(config).provider(name)?;
+        let state = wiring::key_state(&declared);
+        let url = (state == KeyState::NotNeeded).then(|| declared.base_url.clone());
+        let probe = url.map(|url| std::thread::spawn(move || local_server::answers(&url)));
+        known.push((name.to_owned(), state, probe));
+    }
+    let mut ranked: Vec<_> = known
+        .into_iter()
+        .map(|(name, state, probe)| {
+            let answers = probe.is_some_and(|probe| probe.join().unwrap_or(false));
+            let has_key = matches!(state, KeyState::There | KeyState::Command | KeyState::Keyring);
+            (if answers { 0 } else { 2 - u8::from(has_key) }, name, answers)
+        })
+        .collect();
+    ranked.sort_by_key(|(rank, ..)| *rank);
+    Ok(ranked.into_iter().map(|(_, name, answers)| (name, answers)).collect())
 }
 
 /// Says that there is no such row, and what there is.

@@ -143,6 +143,9 @@ impl SideActions {
             | Operation::Undo
             | Operation::Redo
             | Operation::Diff
+            | Operation::Context
+            | Operation::Attach(_)
+            | Operation::Inspect
             | Operation::Quit => {}
         }
     }

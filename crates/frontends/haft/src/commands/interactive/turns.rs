@@ -82,9 +82,10 @@ impl TuiSession<'_> {
         let cancel = quit.child_token();
         let mut sink = self.ui.clone();
         let focus = Some(focus).filter(|focus| !focus.is_empty());
-        let before = session.next_tokens();
+        let tokens = |session: &Session| session.next_request().map(|next| next.account.budget.used());
+        let before = tokens(session);
         let (compacted, next) = control.attend(session.compact_now(focus, &mut sink, &cancel), &cancel).await;
-        let tokens = before.zip(session.next_tokens());
+        let tokens = before.zip(tokens(session));
         session.drop_unread().await;
         match (compacted, tokens) {
             (Ok(Compacted::Archived { .. }), Some((before, after))) => {
@@ -162,10 +163,12 @@ impl TurnControl<'_> {
         let mut next = Continuation::Stay;
         loop {
             tokio::select! {
-                done = &mut work => return (done, next),
+                // What was wanted with an answer holds for what that lets run.
+                biased;
                 operation = self.wanted.recv(), if matches!(next, Continuation::Stay) => {
                     next = self.hear(operation, cancel).await;
                 }
+                done = &mut work => return (done, next),
             }
         }
     }
@@ -208,7 +211,10 @@ impl TurnControl<'_> {
                 | Operation::EditContext(_)
                 | Operation::Focus(_)
                 | Operation::Undo
-                | Operation::Redo,
+                | Operation::Redo
+                | Operation::Context
+                | Operation::Attach(_)
+                | Operation::Inspect,
             ) => {}
             Some(Operation::Quit) | None => {
                 // Whoever does not want to wait for the end of the turn says so with Ctrl-C.

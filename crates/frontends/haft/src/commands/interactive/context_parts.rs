@@ -1,0 +1,86 @@
+//! `/context`: what the next request would hold, part by part, and what happens as the window fills.
+
+use haft_context::ShareOf;
+use haft_text::grouped;
+use haft_tui::{ContextPart, ContextParts};
+use haft_types::{Layer, Segment, ToolSpec};
+
+use super::TuiSession;
+
+impl TuiSession<'_> {
+    /// What the next request would hold; none before there is a conversation.
+    pub(super) fn context_parts(&self) -> Option<ContextParts> {
+        let session = self.session.as_ref()?;
+        let next = session.next_request()?;
+        let (request, budget) = (&next.request, &next.account.budget);
+        let part = |layer, name: &str, about: String, tokens: u64| {
+            let name = name.to_owned();
+            ContextPart { layer, name, about, tokens }
+        };
+        let of = |layer| request.segments.iter().filter(move |segment| segment.layer == layer).collect::<Vec<_>>();
+        let tokens = |segments: &[&Segment]| segments.iter().map(|one| u64::from(one.entry.tokens)).sum::<u64>();
+        let (servers, own): (Vec<_>, Vec<_>) = request.tools.specs.iter().partition(|spec| is_of_servers(spec));
+        let (all, of_servers) = (u64::from(request.tools.tokens), share(&servers, &request.tools.specs));
+        let of_servers = (all as f64 * of_servers).round() as u64;
+        let documents: Vec<_> = session.documents().map(|(heading, ..)| heading.to_owned()).collect();
+        let (system, rules, reminders) = (of(Layer::System), of(Layer::Documents), of(Layer::Reminders));
+        let messages = [of(Layer::History), of(Layer::Current)].concat();
+        let mut parts = vec![
+            part(Layer::System, text!("interactive-context-prompt"), String::new(), tokens(&system)),
+            part(
+                Layer::System,
+                text!("interactive-context-tools"),
+                text!("interactive-context-tool-count", count = own.len()),
+                all - of_servers,
+            ),
+            part(
+                Layer::System,
+                text!("interactive-context-mcp"),
+                text!("interactive-context-tool-count", count = servers.len()),
+                of_servers,
+            ),
+            part(Layer::Documents, text!("interactive-context-rules"), documents.join(", "), tokens(&rules)),
+            part(
+                Layer::History,
+                text!("interactive-context-messages"),
+                text!("interactive-context-message-count", count = messages.len()),
+                tokens(&messages),
+            ),
+            part(Layer::Reminders, text!("interactive-context-reminders"), String::new(), tokens(&reminders)),
+        ];
+        // What is not there needs no row, but for the parts everybody asks about.
+        parts.retain(|part| part.tokens > 0 || part.layer != Layer::Reminders);
+        let notes = self.fill_notes(budget.window);
+        Some(ContextParts { parts, reserve: budget.output_reserve, window: budget.window, notes })
+    }
+
+    /// What happens at which fill.
+    fn fill_notes(&self, window: u64) -> Vec<String> {
+        let (Some(session), policy) = (&self.session, &self.config.context) else { return Vec::new() };
+        let model = session.model();
+        let usable = f64::from(policy.usable_window(model));
+        let whole = match policy.compact_of {
+            ShareOf::Usable => usable,
+            ShareOf::Window => window as f64,
+        };
+        let at = |tokens: f64| (format!("{:.0}%", tokens * 100.0 / window.max(1) as f64), grouped(tokens as u64));
+        let (pruned, zone) = at(policy.safe_zone_tokens(model).map_or(usable, |tokens| tokens as f64));
+        let (archived, archive) = at(policy.compact_at * whole);
+        vec![
+            text!("interactive-context-pruned", percent = pruned, tokens = zone),
+            text!("interactive-context-archived", percent = archived, tokens = archive),
+        ]
+    }
+}
+
+/// Whether a tool is there for MCP servers.
+fn is_of_servers(spec: &ToolSpec) -> bool {
+    spec.name.starts_with("mcp__") || spec.name.contains("_mcp_")
+}
+
+/// The share of some tools of all of them, by what is sent of each.
+fn share(some: &[&ToolSpec], all: &[ToolSpec]) -> f64 {
+    let bytes = |spec: &ToolSpec| spec.name.len() + spec.description.len() + spec.parameters.to_string().len();
+    let whole: usize = all.iter().map(bytes).sum();
+    some.iter().map(|spec| bytes(spec)).sum::<usize>() as f64 / whole.max(1) as f64
+}

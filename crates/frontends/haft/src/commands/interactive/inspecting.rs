@@ -1,0 +1,45 @@
+//! `/inspect`: the page of `haft serve` for the conversation that is open, while haft runs.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use haft_serve::{AccessToken, serve};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::TuiSession;
+use crate::commands::context::Inspector;
+use crate::wiring;
+
+/// Where the page is: its address, and the token it is opened with.
+pub(super) struct OpenPage {
+    address: SocketAddr,
+    token: String,
+}
+
+impl TuiSession<'_> {
+    /// Says where this conversation can be looked at; the page ends with haft.
+    pub(super) async fn inspect(&mut self, quit: &CancellationToken) -> anyhow::Result<()> {
+        let page = match self.page.take() {
+            Some(page) => page,
+            None => self.open_page(quit).await?,
+        };
+        let place =
+            self.session.as_ref().map_or_else(String::new, |session| format!("c/{}", session.conversation().id));
+        let url = format!("http://{}/{place}?token={}", page.address, page.token);
+        self.page = Some(page);
+        self.tell(&text!("interactive-inspect", url));
+        Ok(())
+    }
+
+    async fn open_page(&self, quit: &CancellationToken) -> anyhow::Result<OpenPage> {
+        let store = wiring::open_store(&self.places, &self.config)?;
+        let site = Arc::new(Inspector { store, config: self.config.clone() });
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+        tokio::spawn(serve(listener, site, AccessToken::new(token.clone()), quit.clone().cancelled_owned()));
+        Ok(OpenPage { address, token })
+    }
+}

@@ -1,0 +1,103 @@
+//! What stands on the screen before anything is typed: where haft runs, with which model and mode, and one hint.
+
+use std::path::{Path, PathBuf};
+
+use haft_agent::config::Config;
+use haft_agent::{Places, Project, set_up_sandbox};
+use haft_tui::{Setup, UiHandle, UiMessage};
+use haft_types::PermissionMode;
+
+use crate::wiring;
+
+/// The lines, whatever is not known left out.
+pub(super) fn lines(project: &Project, setup: &Setup) -> String {
+    let (version, folder) = (env!("CARGO_PKG_VERSION"), from_home(&project.cwd));
+    let place = match branch(&project.root) {
+        Some(branch) => text!("interactive-start-branch", folder, branch),
+        None => folder,
+    };
+    let (model, mode) = (&setup.model, setup.mode.name());
+    format!("haft {version} · {place} · /help\n{}\n{}", text!("interactive-start-model", model, mode), hint(setup))
+}
+
+/// Another hint for each text that was sent before.
+fn hint(setup: &Setup) -> &'static str {
+    match setup.history.len() % 5 {
+        0 => text!("interactive-hint-files"),
+        1 => text!("interactive-hint-mode"),
+        2 => text!("interactive-hint-shell"),
+        3 => text!("interactive-hint-rewind"),
+        _ => text!("interactive-hint-context"),
+    }
+}
+
+/// Says what confines commands, as soon as that is known; a session of its own sets it up again.
+pub(super) fn report_sandbox(ui: &UiHandle, places: &Places, config: &Config, mode: PermissionMode, project: &Project) {
+    let (ui, places, sandbox, root) = (ui.clone(), places.clone(), config.sandbox.clone(), project.root.clone());
+    tokio::spawn(async move {
+        // What is wrong with it is said where it is needed.
+        if let Ok(sandbox) = set_up_sandbox(&places, &sandbox, mode, vec![root]).await {
+            ui.tell(UiMessage::Sandbox(sandbox.status().layer));
+        }
+    });
+}
+
+/// Whether the terminal is known to take titles, notifications and links, or to leave them unread.
+pub(super) fn takes_sequences() -> bool {
+    let value = |name: &str| std::env::var(name).unwrap_or_default();
+    let set = |name: &str| !value(name).is_empty();
+    let known = ["kitty", "ghostty", "alacritty", "foot", "wezterm", "rio", "contour", "tmux"];
+    let (term, program) = (value("TERM"), value("TERM_PROGRAM").to_lowercase());
+    let programs = ["iterm.app", "wezterm", "ghostty", "vscode", "warpterminal", "tmux", "rio"];
+    known.iter().any(|name| term.contains(name))
+        || programs.contains(&program.as_str())
+        || ["VTE_VERSION", "KONSOLE_VERSION", "WT_SESSION", "KITTY_WINDOW_ID"].into_iter().any(set)
+}
+
+/// The branch that is checked out, or the commit where there is none.
+fn branch(root: &Path) -> Option<String> {
+    let git = root.join(".git");
+    let git = match std::fs::read_to_string(&git) {
+        // A worktree names the folder of its own.
+        Ok(text) => root.join(PathBuf::from(text.strip_prefix("gitdir:")?.trim())),
+        Err(_) => git,
+    };
+    let head = std::fs::read_to_string(git.join("HEAD")).ok()?;
+    let head = head.trim();
+    Some(match head.strip_prefix("ref: refs/heads/") {
+        Some(branch) => branch.to_owned(),
+        None => head.get(..8)?.to_owned(),
+    })
+}
+
+/// A folder as people write it.
+fn from_home(folder: &Path) -> String {
+    let home = wiring::environment().absolute_home();
+    match home.as_deref().and_then(|home| folder.strip_prefix(home).ok()) {
+        Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
+        Some(rest) => format!("~/{}", rest.display()),
+        None => folder.display().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_a_commit_and_a_worktree() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, git) = (folder.path(), folder.path().join(".git"));
+        assert_eq!(branch(root), None);
+        std::fs::create_dir_all(git.join("worktrees/x")).unwrap();
+        std::fs::write(git.join("HEAD"), "ref: refs/heads/feature/a\n").unwrap();
+        assert_eq!(branch(root).as_deref(), Some("feature/a"));
+        std::fs::write(git.join("HEAD"), "0123456789abcdef\n").unwrap();
+        assert_eq!(branch(root).as_deref(), Some("01234567"));
+        std::fs::write(git.join("worktrees/x/HEAD"), "ref: refs/heads/x\n").unwrap();
+        let tree = root.join("tree");
+        std::fs::create_dir(&tree).unwrap();
+        std::fs::write(tree.join(".git"), "gitdir: ../.git/worktrees/x\n").unwrap();
+        assert_eq!(branch(&tree).as_deref(), Some("x"));
+    }
+}
