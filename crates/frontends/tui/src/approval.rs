@@ -130,11 +130,10 @@ impl ApprovalDialog {
     pub(crate) fn step(&mut self, step: MenuMove) {
         let count = self.rows().len();
         self.chosen = Some(match (step, self.chosen) {
-            (MenuMove::Up, None | Some(0)) => count - 1,
+            (MenuMove::Up, None | Some(0)) | (MenuMove::PageDown, _) => count - 1,
             (MenuMove::Up, Some(at)) => at - 1,
             (MenuMove::Down, at) => at.map_or(0, |at| (at + 1) % count),
             (MenuMove::PageUp, _) => 0,
-            (MenuMove::PageDown, _) => count - 1,
         });
     }
 

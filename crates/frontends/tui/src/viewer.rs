@@ -167,7 +167,9 @@ mod tests {
 
     fn list(texts: &[&str]) -> ResultList {
         let mut list = ResultList::default();
-        texts.iter().for_each(|text| list.push(ToolCallView::new("1", "read_file"), text));
+        for text in texts {
+            list.push(ToolCallView::new("1", "read_file"), text);
+        }
         list
     }
 
@@ -184,7 +186,7 @@ mod tests {
 
     #[test]
     fn search_goes_around_and_other_results_are_reached() {
-        let text: String = (1..=30).map(|number| format!("line {number}\n")).collect();
+        let text = (1..=30).map(|number| format!("line {number}")).collect::<Vec<_>>().join("\n");
         let list = list(&["the first result", &text]);
         let mut viewer = ResultViewer::default();
         press(&mut viewer, &list, "/LINE 2\n");

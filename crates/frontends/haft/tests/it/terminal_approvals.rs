@@ -114,7 +114,7 @@ fn outside_the_sandbox_nothing_is_offered_that_would_not_hold() {
     leave(terminal);
 }
 
-fn plan(options: Value) -> Reply {
+fn plan(options: &Value) -> Reply {
     Reply::call("plan_mode_respond", json!({"response": "First I write a.txt.", "options": options}))
 }
 
@@ -125,7 +125,7 @@ fn planning(replies: impl IntoIterator<Item = Reply>) -> Rig {
 #[test]
 fn a_plan_is_carried_out_in_the_mode_that_is_chosen() {
     for (keys, mode) in [("", "accept-edits"), (DOWN, "ask")] {
-        let rig = planning([plan(json!([])), write_a(), Reply::text("Done.")]);
+        let rig = planning([plan(&json!([])), write_a(), Reply::text("Done.")]);
         let mut terminal = Terminal::start(&rig, &["--permission-mode", "plan", "--", "go"], (80, 30));
         terminal.until_text("Carry out this plan?");
         // Pressed before anybody could have read it.
@@ -150,7 +150,7 @@ fn a_plan_is_carried_out_in_the_mode_that_is_chosen() {
 #[test]
 fn a_plan_is_gone_on_with_by_typing_or_leaving_the_list() {
     for leaving in ["", "\u{1b}"] {
-        let rig = planning([plan(json!(["Use b.txt"])), plan(json!([])), Reply::text("Done.")]);
+        let rig = planning([plan(&json!(["Use b.txt"])), plan(&json!([])), Reply::text("Done.")]);
         let mut terminal = Terminal::start(&rig, &["--permission-mode", "plan", "--", "go"], (80, 30));
         terminal.until_text("Carry out this plan?");
         assert!(terminal.text().contains("keep planning") && terminal.text().contains("Use b.txt"));

@@ -25,7 +25,7 @@ fn the_start_screen_says_where_it_is_and_the_input_what_it_is_for() {
         terminal.until_text("> Describe a task");
         let shown = terminal.text();
         assert!(shown.replace('\n', " ").contains("permission mode ask") && shown.contains("Hint: "), "{shown}");
-        assert!(shown.replace('\n', " ").contains("on topic") && !shown.contains("\u{1b}"), "{shown}");
+        assert!(shown.replace('\n', " ").contains("on topic") && !shown.contains('\u{1b}'), "{shown}");
         terminal.until("the sandbox or that there is none", |screen| {
             size.0 < 80 || screen.contents().lines().last().is_some_and(|row| row.contains("sandbox"))
         });
