@@ -139,10 +139,12 @@ impl OpenCalls {
         let same = |call: &OpenCall| call.agent == approval.agent && call.arguments == approval.arguments;
         let by_arguments = self.calls.iter().find(|(_, call)| same(call));
         let by_tool = || self.calls.iter().find(|(_, call)| call.agent == approval.agent && call.tool == approval.tool);
-        let id = by_arguments.or_else(by_tool).map(|(id, _)| id.clone()).unwrap_or_else(|| {
+        let id = if let Some((id, _)) = by_arguments.or_else(by_tool) {
+            id.clone()
+        } else {
             self.nameless += 1;
             format!("question-{}", self.nameless)
-        });
+        };
         let (tool, arguments) = (&approval.tool, &approval.arguments);
         let mut content = diffs::proposed(tool, arguments, &self.cwd);
         if content.is_empty() {

@@ -39,7 +39,7 @@ const SETUP: &str = "setup";
 
 /// What came from the editor.
 enum Incoming {
-    Request(Box<ClientRequest>, Responder, ConnectionTo<Client>),
+    Request(Box<(ClientRequest, Responder, ConnectionTo<Client>)>),
     Notification(ClientNotification),
 }
 
@@ -57,7 +57,7 @@ pub async fn serve(
         .on_receive_request(
             async move |request: ClientRequest, responder, editor| {
                 // Whoever takes them ends after this connection.
-                drop(requests.send(Incoming::Request(Box::new(request), responder, editor)));
+                drop(requests.send(Incoming::Request(Box::new((request, responder, editor)))));
                 Ok(())
             },
             agent_client_protocol::on_receive_request!(),
@@ -107,7 +107,10 @@ impl Dispatcher {
     async fn run(self: Rc<Self>, mut incoming: UnboundedReceiver<Incoming>) {
         while let Some(message) = incoming.recv().await {
             match message {
-                Incoming::Request(request, responder, editor) => self.request(*request, responder, editor).await,
+                Incoming::Request(request) => {
+                    let (request, responder, editor) = *request;
+                    self.request(request, responder, editor);
+                }
                 Incoming::Notification(ClientNotification::CancelNotification(cancel)) => {
                     if let Ok(session) = self.session(&cancel.session_id) {
                         session.cancel();
@@ -120,7 +123,7 @@ impl Dispatcher {
         futures::future::join_all(sessions.iter().map(|session| session.close())).await;
     }
 
-    async fn request(self: &Rc<Self>, request: ClientRequest, responder: Responder, editor: ConnectionTo<Client>) {
+    fn request(self: &Rc<Self>, request: ClientRequest, responder: Responder, editor: ConnectionTo<Client>) {
         match request {
             ClientRequest::InitializeRequest(request) => reply(responder, Ok(self.initialize(request))),
             ClientRequest::AuthenticateRequest(_) => reply(responder, self.authenticate()),

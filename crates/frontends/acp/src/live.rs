@@ -211,12 +211,11 @@ impl LiveSession {
         };
         let text = text.map_err(failed)?;
         let opened = self.state.borrow_mut().session.take();
-        let mut session = match opened {
-            Some(session) => session,
-            None => {
-                let which = Which::NewAs { title: text.clone(), id: self.id.clone() };
-                Box::new(self.open(which).await.map_err(failed)?)
-            }
+        let mut session = if let Some(session) = opened {
+            session
+        } else {
+            let which = Which::NewAs { title: text.clone(), id: self.id.clone() };
+            Box::new(self.open(which).await.map_err(failed)?)
         };
         let ended = self.run(&mut session, (!goes_on).then_some(text), prompt, cancel).await;
         self.state.borrow_mut().session = Some(session);

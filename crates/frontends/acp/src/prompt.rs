@@ -28,11 +28,7 @@ impl Prompt {
                 ContentBlock::Resource(resource) => match resource.resource {
                     EmbeddedResourceResource::TextResourceContents(file) => {
                         prompt.text.push_str(&named(&file.uri, cwd));
-                        attached.push_str(&format!(
-                            "\n\n<file uri=\"{}\">\n{}\n</file>",
-                            file.uri,
-                            file.text.trim_end()
-                        ));
+                        attached.extend(["\n\n<file uri=\"", &file.uri, "\">\n", file.text.trim_end(), "\n</file>"]);
                     }
                     EmbeddedResourceResource::BlobResourceContents(file) => {
                         let media_type = file.mime_type.unwrap_or_default();

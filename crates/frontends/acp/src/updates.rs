@@ -174,8 +174,9 @@ impl EventSink for TurnUpdates {
             }
             EventBody::ToolResult { id, status, text, .. } => self.result(agent, id, *status, text),
             EventBody::Question { question, options } if main => {
-                let listed: String = options.iter().map(|option| format!("\n- {option}")).collect();
-                self.speak_apart(&format!("{question}{listed}"));
+                let listed =
+                    std::iter::once(question.as_str()).chain(options.iter().map(String::as_str)).collect::<Vec<_>>();
+                self.speak_apart(&listed.join("\n- "));
             }
             EventBody::Plan { response, .. } if main => self.speak_apart(response),
             EventBody::Completion { result, command } if main => {
@@ -195,10 +196,11 @@ impl EventSink for TurnUpdates {
                 let text = format!("{reason}; trying again in {} s (attempt {attempt})", delay_ms.div_ceil(1_000));
                 self.sender.tell(NoticeSeverity::Warning, text);
             }
-            EventBody::Notice { message, .. } => self.sender.tell(NoticeSeverity::Info, message.clone()),
+            EventBody::Notice { message, .. } | EventBody::BackgroundTask { message, .. } => {
+                self.sender.tell(NoticeSeverity::Info, message.clone());
+            }
             // How the turn failed is the answer to the prompt.
             EventBody::Error { message, .. } if !main => self.sender.tell(NoticeSeverity::Warning, message.clone()),
-            EventBody::BackgroundTask { message, .. } => self.sender.tell(NoticeSeverity::Info, message.clone()),
             _ => {}
         }
     }

@@ -311,7 +311,8 @@ pub(crate) enum CliCommand {
     Serve(ServeArgs),
     /// Serve editors over the Agent Client Protocol, on standard input and output.
     ///
-    /// The editor starts it: `docs/editors.md` has the settings for Zed, JetBrains, Neovim, Emacs and VS Code.
+    /// The editor starts it. Settings for Zed, JetBrains, Neovim, Emacs and VS Code:
+    /// <https://github.com/haft-agent/haft/blob/main/docs/editors.md>.
     #[cfg(feature = "acp")]
     Acp(AcpArgs),
     /// Manage rules the model follows.

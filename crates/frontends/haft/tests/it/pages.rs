@@ -18,8 +18,8 @@ use crate::rig::{Rig, haft};
 use crate::translations::{Outline, root};
 
 /// Languages a block may be in; one without a language could be anything.
-const LANGUAGES: [&str; 13] =
-    ["sh", "console", "toml", "json", "yaml", "markdown", "rust", "rust, ignore", "text", "make", "lua", "elisp"];
+const LANGUAGES: [&str; 12] =
+    ["sh", "console", "toml", "json", "yaml", "markdown", "rust", "rust,ignore", "text", "make", "lua", "elisp"];
 
 /// What the model says while samples are run.
 const ANSWERS: &str = "
