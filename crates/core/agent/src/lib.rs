@@ -64,7 +64,6 @@ pub use clock::{RandomIds, WallClock};
 pub use environment::HostEnvironment;
 pub use error::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupError};
 /// What a front end needs of a running session: its events, and the approval of calls.
-pub use haft_engine::turn::TurnLimits;
 pub use haft_engine::{Approval, ApprovalReply, Approver, Callback, EventSink, MAIN, ModeSwitch, Session, Which};
 /// What an editor has to say of its open files, and who looks at the calls that change them.
 pub use haft_tool::{EditorBuffers, Plugin, ToolContext, ToolOutput};
@@ -75,7 +74,7 @@ pub use knowledge::knowledge;
 pub use models::{catalogue, configured_model, declared_model, model_of_agent};
 pub use network::proxies;
 pub use places::Places;
-pub use plan::{RunPlan, RunStep, prompt_file};
+pub use plan::{RunPlan, RunStep, TurnLimits, prompt_file};
 pub use project::Project;
 pub use role::OwnChoice;
 pub use sandbox::{confinement, set_up_sandbox};
