@@ -1,8 +1,6 @@
 //! Measures haft and its context engine and prints every figure beside its goal.
 //!
 //! `haft-bench pictures PATH-TO-HAFT` draws what the documentation shows of the terminal. `haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy|acp PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
-//! assemble|policies|rag|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
-//! `haft-bench pictures PATH-TO-HAFT` draws what the documentation shows of the terminal. `haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
 //! assemble|outline|policies|rag|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
 //! decides a test: a goal that is missed is printed as missed.
 
@@ -36,8 +34,7 @@ use anyhow::{Context, bail};
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().context(
-        "usage: haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy|acp PATH-TO-HAFT, haft-bench assemble|policies|rag|scan|store",
-        "usage: haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy PATH-TO-HAFT, haft-bench assemble|outline|policies|rag|scan|store",
+        "usage: haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy|acp PATH-TO-HAFT, haft-bench assemble|outline|policies|rag|scan|store",
     )?;
     let mut haft = || -> anyhow::Result<PathBuf> {
         let haft = PathBuf::from(arguments.next().context("the path of the haft binary is missing")?);
@@ -67,8 +64,7 @@ fn main() -> anyhow::Result<()> {
         ),
         other => {
             bail!(
-                "there is no benchmark `{other}`; use startup, turns, tui, mcp, acp, agents, assemble, policies, lab, proxy, rag, sandbox, scan, search or store"
-                "there is no benchmark `{other}`; use startup, turns, tui, mcp, agents, assemble, outline, policies, lab, proxy, rag, sandbox, scan, search or store"
+                "there is no benchmark `{other}`; use startup, turns, tui, mcp, acp, agents, assemble, outline, policies, lab, proxy, rag, sandbox, scan, search or store"
             )
         }
     }

@@ -77,7 +77,7 @@ pub use knowledge::knowledge;
 pub use models::{catalogue, configured_model, declared_model, model_of_agent};
 pub use network::proxies;
 pub use places::Places;
-pub use plan::{RunPlan, RunStep, prompt_file};
+pub use plan::{RunPlan, RunStep, TurnLimits, prompt_file};
 pub use project::Project;
 pub use role::OwnChoice;
 pub use sandbox::{confinement, set_up_sandbox};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_context::{PromptSections, SystemSection};
-use haft_engine::turn::TurnLimits;
+pub use haft_engine::turn::TurnLimits;
 use haft_engine::{AnswerSchema, Approver, Leftovers, Roles, SharedBudget, Which};
 use haft_project::agents::AgentDefinition;
 use haft_types::PermissionMode;
