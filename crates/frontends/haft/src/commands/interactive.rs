@@ -127,7 +127,8 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
         }
         start_screen::report_sandbox(
             &session.ui, &session.places, &session.config, session.chosen.mode, &session.project,
-        );
+        )
+        .await;
         let terminal = std::thread::spawn(move || {
             if plain { haft_tui::run_plain(setup, side, host) } else { haft_tui::run(setup, palette, side, host) }
         });

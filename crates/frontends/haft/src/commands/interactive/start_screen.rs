@@ -31,15 +31,19 @@ fn hint(setup: &Setup) -> &'static str {
     }
 }
 
-/// Says what confines commands, as soon as that is known; a session of its own sets it up again.
-pub(super) fn report_sandbox(ui: &UiHandle, places: &Places, config: &Config, mode: PermissionMode, project: &Project) {
-    let (ui, places, sandbox, root) = (ui.clone(), places.clone(), config.sandbox.clone(), project.root.clone());
-    tokio::spawn(async move {
-        // What is wrong with it is said where it is needed.
-        if let Ok(sandbox) = set_up_sandbox(&places, &sandbox, mode, vec![root]).await {
-            ui.tell(UiMessage::Sandbox(sandbox.status().layer));
-        }
-    });
+/// Says what confines commands; a session sets it up again. Nothing else runs meanwhile: a program that is started while haft
+/// is suspended would be stopped halfway.
+pub(super) async fn report_sandbox(
+    ui: &UiHandle,
+    places: &Places,
+    config: &Config,
+    mode: PermissionMode,
+    project: &Project,
+) {
+    // What is wrong with it is said where it is needed.
+    if let Ok(sandbox) = set_up_sandbox(places, &config.sandbox, mode, vec![project.root.clone()]).await {
+        ui.tell(UiMessage::Sandbox(sandbox.status().layer));
+    }
 }
 
 /// Whether the terminal is known to take titles, notifications and links, or to leave them unread.
