@@ -21,7 +21,7 @@ const TOKEN: &str = "HAFT_MCP_TOKEN";
 
 #[derive(Debug, Args)]
 pub(crate) struct McpServeArgs {
-    /// Serve over HTTP at this address, a free port of 127.0.0.1 when absent. The bearer token is read from HAFT_MCP_TOKEN, or made
+    /// Serve over HTTP at this address, a free port of 127.0.0.1 when absent. The bearer token is read from `HAFT_MCP_TOKEN`, or made
     /// and printed.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:0")]
     pub(crate) http: Option<SocketAddr>,
@@ -57,7 +57,7 @@ pub(super) fn run(args: McpServeArgs) -> anyhow::Result<ProcessExit> {
                 let access = listen(address).await?;
                 server.serve_http(access, stop.cancelled()).await?;
             }
-            None => server.serve(tokio::io::stdin(), tokio::io::stdout(), stop.cancelled()).await?,
+            None => Box::pin(server.serve(tokio::io::stdin(), tokio::io::stdout(), stop.cancelled())).await?,
         }
         Ok(ProcessExit::Completed)
     })
