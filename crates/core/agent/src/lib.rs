@@ -63,8 +63,7 @@ pub use builder::AgentBuilder;
 pub use clock::{RandomIds, WallClock};
 pub use environment::HostEnvironment;
 pub use error::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupError};
-/// What a front end needs of a running session: its events, limits, and the approval of calls.
-pub use haft_engine::turn::TurnLimits;
+/// What a front end needs of a running session: its events, and the approval of calls.
 pub use haft_engine::{Approval, ApprovalReply, Approver, Callback, EventSink, MAIN, ModeSwitch, Session, Which};
 /// The rule a person may write when a call is approved.
 pub use haft_permission::PermissionRule;

@@ -235,7 +235,7 @@ mod tests {
     fn titles_say_what_a_call_does() {
         for (agent, tool, arguments, title) in [
             (MAIN, "execute_command", json!({"command": "cargo\n  test"}), "`cargo test`"),
-            (MAIN, "search_files", json!({"regex": "fn ", "path": "src"}), "search_files \"fn \" in src"),
+            (MAIN, "search_files", json!({"regex": "fn ", "path": "src"}), "search_files \"fn\" in src"),
             (MAIN, "multi_edit", json!({"edits": [{"path": "a"}, {"path": "b"}]}), "multi_edit a, b"),
             ("scout", "read_file", json!({"path": "a"}), "scout: read_file a"),
             (MAIN, "mcp__x__y", json!({"n": 1}), "mcp__x__y"),

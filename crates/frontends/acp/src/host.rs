@@ -110,7 +110,7 @@ pub struct WrittenPrompt<'a> {
 #[async_trait(?Send)]
 pub trait Host: Send + Sync {
     /// The version of haft.
-    fn version(&self) -> &str;
+    fn version(&self) -> &'static str;
 
     /// Reads the configuration again, for sessions that are yet to be opened.
     fn reload(&self) -> Result<(), HostError>;

@@ -311,7 +311,7 @@ pub(crate) enum CliCommand {
     Serve(ServeArgs),
     /// Serve editors over the Agent Client Protocol, on standard input and output.
     ///
-    /// The editor starts it. Settings for Zed, JetBrains, Neovim, Emacs and VS Code:
+    /// The editor starts it; the settings for each editor:
     /// <https://github.com/haft-agent/haft/blob/main/docs/editors.md>.
     #[cfg(feature = "acp")]
     Acp(AcpArgs),

@@ -39,7 +39,7 @@ impl DrivenHost {
 
     fn plan(&self, request: &OpenRequest) -> Result<RunPlan, HostError> {
         let config = self.config();
-        let project = self.project(&request.cwd)?;
+        let project = project_of(&request.cwd)?;
         let model = request.model.clone().map_or_else(|| self.model(), Ok)?;
         let roles = &config.roles;
         let roles = Roles {
@@ -56,10 +56,6 @@ impl DrivenHost {
             limits: request.limits,
             ..RunPlan::of_config(&config, model, project, request.which.clone())
         })
-    }
-
-    fn project(&self, cwd: &Path) -> Result<Project, HostError> {
-        wiring::project(Some(cwd)).map_err(failed)
     }
 
     async fn filled(&self, prompt: WrittenPrompt<'_>) -> anyhow::Result<String> {
@@ -90,7 +86,7 @@ impl DrivenHost {
 
 #[async_trait(?Send)]
 impl Host for DrivenHost {
-    fn version(&self) -> &str {
+    fn version(&self) -> &'static str {
         env!("CARGO_PKG_VERSION")
     }
 
@@ -135,7 +131,7 @@ impl Host for DrivenHost {
     }
 
     async fn list(&self, cwd: Option<&Path>) -> Result<Vec<ListedConversation>, HostError> {
-        let namespace = cwd.map(|cwd| self.project(cwd)).transpose()?.map(|project| project.namespace());
+        let namespace = cwd.map(|cwd| project_of(cwd)).transpose()?.map(|project| project.namespace());
         let scope = namespace.as_deref().map_or(ConversationScope::Everywhere, ConversationScope::Namespace);
         let store = wiring::open_store(&self.places, &self.config()).map_err(failed)?;
         let mut listed = store.list(scope).await.map_err(failed)?;
@@ -159,7 +155,7 @@ impl Host for DrivenHost {
     }
 
     fn commands(&self, cwd: &Path) -> Vec<OfferedCommand> {
-        let Ok(project) = self.project(cwd) else { return Vec::new() };
+        let Ok(project) = project_of(cwd) else { return Vec::new() };
         let Ok((ground, _)) = knowledge(&self.places, &project) else { return Vec::new() };
         // Problems with a file are reported when it is called, and by `haft commands list`.
         let own = haft_project::commands::load(&ground, &mut Vec::new());
@@ -193,6 +189,10 @@ impl Host for DrivenHost {
             .map(drop)
             .map_err(|error| error.to_string())
     }
+}
+
+fn project_of(cwd: &Path) -> Result<Project, HostError> {
+    wiring::project(Some(cwd)).map_err(failed)
 }
 
 fn failed(error: impl std::fmt::Display) -> HostError {
