@@ -26,7 +26,7 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     for _ in 0..STARTS {
         let begun = Instant::now();
         let mut editor = Editor::start(&place, haft)?;
-        editor.call("initialize", json!({"protocolVersion": 1, "clientCapabilities": {}}))?;
+        editor.call("initialize", &json!({"protocolVersion": 1, "clientCapabilities": {}}))?;
         starts.push(begun.elapsed());
         editor.end()?;
     }
@@ -34,7 +34,7 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     figures::print(&format!("start to `initialize` answered, median of {STARTS}"), median, "ms", Some(30.0));
 
     let mut editor = Editor::start(&place, haft)?;
-    editor.call("initialize", json!({"protocolVersion": 1, "clientCapabilities": {}}))?;
+    editor.call("initialize", &json!({"protocolVersion": 1, "clientCapabilities": {}}))?;
     let session = editor.new_session(place.project())?;
     let mut cancels = Vec::new();
     for _ in 0..CANCELS {
@@ -50,7 +50,7 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     let one = peak_memory(editor.child.id())?;
     for _ in 0..SESSIONS {
         let session = editor.new_session(place.project())?;
-        editor.call("session/prompt", prompt(&session, "Hello"))?;
+        editor.call("session/prompt", &prompt(&session, "Hello"))?;
     }
     let all = peak_memory(editor.child.id())?;
     figures::print(&format!("memory with {SESSIONS} sessions open, a turn in each"), all, "MB", None);
@@ -108,13 +108,13 @@ impl Editor {
         }
     }
 
-    fn call(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
-        let id = self.send(method, &params)?;
+    fn call(&mut self, method: &str, params: &Value) -> anyhow::Result<Value> {
+        let id = self.send(method, params)?;
         self.answer(id)
     }
 
     fn new_session(&mut self, project: &Path) -> anyhow::Result<String> {
-        let made = self.call("session/new", json!({"cwd": project, "mcpServers": []}))?;
+        let made = self.call("session/new", &json!({"cwd": project, "mcpServers": []}))?;
         Ok(made["sessionId"].as_str().context("no session")?.to_owned())
     }
 

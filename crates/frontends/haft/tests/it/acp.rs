@@ -61,7 +61,8 @@ impl Editor {
     /// The same after the first request, with what it offers.
     fn initialized(rig: &Rig, capabilities: Value) -> Self {
         let mut editor = Self::start(rig, &[]);
-        let hello = json!({"protocolVersion": 1, "clientCapabilities": capabilities});
+        let mut hello = json!({"protocolVersion": 1});
+        hello["clientCapabilities"] = capabilities;
         assert_eq!(editor.call("initialize", hello)["result"]["protocolVersion"], 1);
         editor
     }
@@ -87,13 +88,16 @@ impl Editor {
 
     fn send(&mut self, method: &str, params: Value) -> u64 {
         self.last += 1;
-        let request = json!({"jsonrpc": "2.0", "id": self.last, "method": method, "params": params});
+        let mut request = json!({"jsonrpc": "2.0", "id": self.last, "method": method});
+        request["params"] = params;
         self.line(request.to_string().as_bytes());
         self.last
     }
 
     fn notify(&mut self, method: &str, params: Value) {
-        self.line(json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string().as_bytes());
+        let mut notification = json!({"jsonrpc": "2.0", "method": method});
+        notification["params"] = params;
+        self.line(notification.to_string().as_bytes());
     }
 
     /// The next message, taken note of; what is asked is answered.

@@ -42,17 +42,19 @@ impl TaskClient {
     /// A client of the newest revision.
     fn open_newest(rig: &Rig, capabilities: Value) -> Self {
         let mut client = Self::spawn(rig);
-        client.meta = Some(json!({
+        let mut meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": capabilities,
-        }));
+        });
+        meta["io.modelcontextprotocol/clientCapabilities"] = capabilities;
+        client.meta = Some(meta);
         client
     }
 
     fn initialize(&mut self, capabilities: Value) -> Value {
         let client = json!({"name": "test", "version": "1"});
-        let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client});
+        let mut params = json!({"protocolVersion": "2025-11-25", "clientInfo": client});
+        params["capabilities"] = capabilities;
         let answer = self.request("initialize", params);
         self.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         answer
@@ -110,7 +112,9 @@ impl TaskClient {
     }
 
     fn send_call(&mut self, tool: &str, arguments: Value) -> u64 {
-        self.send("tools/call", json!({"name": tool, "arguments": arguments}))
+        let mut params = json!({ "name": tool });
+        params["arguments"] = arguments;
+        self.send("tools/call", params)
     }
 
     /// What a tool gives.

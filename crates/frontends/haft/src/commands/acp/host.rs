@@ -131,7 +131,7 @@ impl Host for DrivenHost {
     }
 
     async fn list(&self, cwd: Option<&Path>) -> Result<Vec<ListedConversation>, HostError> {
-        let namespace = cwd.map(|cwd| project_of(cwd)).transpose()?.map(|project| project.namespace());
+        let namespace = cwd.map(project_of).transpose()?.map(|project| project.namespace());
         let scope = namespace.as_deref().map_or(ConversationScope::Everywhere, ConversationScope::Namespace);
         let store = wiring::open_store(&self.places, &self.config()).map_err(failed)?;
         let mut listed = store.list(scope).await.map_err(failed)?;
