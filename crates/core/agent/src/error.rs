@@ -247,32 +247,15 @@ impl SetupError {
 
     /// Whether the conversation, the tools or the policy that were chosen are not there.
     pub fn is_choice(&self) -> bool {
-        match self {
-            Self::Open(
-                OpenError::NothingToContinue
-                | OpenError::Unknown(_)
-                | OpenError::Taken(_)
-                | OpenError::Ambiguous { .. }
-                | OpenError::UnknownTool(_)
-                | OpenError::Context(ContextError::SafeZone(_)),
-            ) => true,
-            Self::Open(OpenError::Context(_) | OpenError::Store(_))
-            | Self::Config(_)
-            | Self::Folder(_)
-            | Self::Key(_)
-            | Self::Model(_)
-            | Self::Client(_)
-            | Self::NoModel
-            | Self::Policy(_)
-            | Self::Trust(_)
-            | Self::Prompt { .. }
-            | Self::UnknownAgent { .. }
-            | Self::NoRole { .. }
-            | Self::NoServer
-            | Self::Schema(_)
-            | Self::Sandbox(_)
-            | Self::Store(_)
-            | Self::Io(_) => false,
+        let Self::Open(error) = self else { return false };
+        match error {
+            OpenError::NothingToContinue
+            | OpenError::Unknown(_)
+            | OpenError::Taken(_)
+            | OpenError::Ambiguous { .. }
+            | OpenError::UnknownTool(_)
+            | OpenError::Context(ContextError::SafeZone(_)) => true,
+            OpenError::Context(_) | OpenError::Store(_) => false,
         }
     }
 }
