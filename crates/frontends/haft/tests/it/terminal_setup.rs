@@ -165,23 +165,30 @@ fn a_choice_there_is_not_is_said() {
         ("s or d:", "", "Type a number from 1 to"),
         ("s or d:", "nobody", "There is no choice `nobody`"),
     ];
+    // What is typed before a question stands there is thrown away.
+    let asked = |terminal: &Terminal, question: &str| {
+        terminal.until(question, |screen| screen.contents().trim_end().ends_with(question.trim_end()));
+    };
     for (question, answer, said) in wrong {
-        terminal.until_text(question);
+        asked(&terminal, question);
         terminal.press(&format!("{answer}\r"));
         terminal.until_text(said);
     }
+    asked(&terminal, "s or d:");
     terminal.press("s\r");
     terminal.until_text("Address");
     terminal.press(&format!("{address}\r"));
     terminal.until_text("API, Enter");
     terminal.press("soap\r");
     terminal.until_text("There is no API `soap`");
+    asked(&terminal, ":");
     terminal.press("\r");
     terminal.until_text("Key, Enter for none: ");
     terminal.press("\r");
     terminal.until_text("Number or name: ");
     terminal.press("7\r");
     terminal.until_text("There is no choice `7`. Type a number from 1 to 2");
+    asked(&terminal, "Number or name: ");
     terminal.press("\u{1b}");
     assert_eq!(terminal.ended().0, 0);
 }
