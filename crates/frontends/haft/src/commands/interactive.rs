@@ -37,7 +37,9 @@ use tokio_util::sync::CancellationToken;
 use super::permissions;
 use super::run::{images, lower, take_role, usage_errors};
 use crate::commands::demo::DemoArgs;
-use crate::commands::options::{Common, RunArgs, at_a_terminal};
+#[cfg(feature = "acp")]
+use crate::commands::options::Common;
+use crate::commands::options::{RunArgs, at_a_terminal};
 use crate::commands::{init, side_editor};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output;

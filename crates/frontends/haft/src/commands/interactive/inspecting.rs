@@ -1,16 +1,10 @@
 //! `/inspect`: the page of `haft serve` for the conversation that is open, while haft runs.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::net::SocketAddr;
 
-use haft_serve::{AccessToken, serve};
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use super::TuiSession;
-use crate::commands::context::Inspector;
-use crate::wiring;
 
 /// Where the page is: its address, and the token it is opened with.
 pub(super) struct OpenPage {
@@ -33,7 +27,23 @@ impl TuiSession<'_> {
         Ok(())
     }
 
+    #[cfg(not(feature = "serve"))]
+    async fn open_page(&self, _: &CancellationToken) -> anyhow::Result<OpenPage> {
+        Err(crate::exit::usage_error(text!("cli-not-in-build", command = "serve", feature = "serve")))
+    }
+
+    #[cfg(feature = "serve")]
     async fn open_page(&self, quit: &CancellationToken) -> anyhow::Result<OpenPage> {
+        use std::net::Ipv4Addr;
+        use std::sync::Arc;
+
+        use haft_serve::{AccessToken, serve};
+        use tokio::net::TcpListener;
+        use uuid::Uuid;
+
+        use crate::commands::context::Inspector;
+        use crate::wiring;
+
         let store = wiring::open_store(&self.places, &self.config)?;
         let site = Arc::new(Inspector { store, config: self.config.clone() });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
