@@ -37,7 +37,6 @@ pub use section::Section;
 #[serde(default)]
 pub struct Config {
     /// The main model, as `provider/model`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Where models are served.
     pub providers: BTreeMap<String, ProviderConfig>,
@@ -45,6 +44,8 @@ pub struct Config {
     pub models: BTreeMap<String, ModelConfig>,
     /// Short names of models, beside those that are built in.
     pub model_aliases: BTreeMap<String, String>,
+    /// How much of a currency is one USD, by its code.
+    pub currency_rates: BTreeMap<String, f64>,
     /// Which model does what beside the main one.
     pub model_roles: ModelRoles,
     /// How requests are built.
@@ -76,9 +77,9 @@ pub struct Config {
 
 impl Config {
     /// The keys of the core, beside which there are the sections of extensions.
-    pub(crate) const KEYS: [&'static str; 16] = [
-        "model", "providers", "models", "model_aliases", "model_roles", "context", "roles", "prompt", "permissions",
-        "tools", "store", "retry", "sandbox", "hooks", "limits", "groups",
+    pub(crate) const KEYS: [&'static str; 17] = [
+        "model", "providers", "models", "model_aliases", "currency_rates", "model_roles", "context", "roles", "prompt",
+        "permissions", "tools", "store", "retry", "sandbox", "hooks", "limits", "groups",
     ];
 
     /// The section of this name, as the crate reads it that owns it; its default when nothing is configured.
@@ -115,12 +116,10 @@ pub struct RolesConfig {
     /// The role definition of the main agent.
     pub main: String,
     /// A file that holds it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub main_file: Option<String>,
     /// A system prompt in place of the role.
     pub system_prompt: String,
     /// A file that holds it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt_file: Option<String>,
 }
 

@@ -20,7 +20,7 @@ pub fn declared_model(environment: &HostEnvironment, config: &Config, model: &st
 /// Everything that is declared and built in, with the configured short names.
 pub fn catalogue(config: &Config) -> Result<Catalogue, CatalogueError> {
     let catalogue = Catalogue::with_built_in(config.providers.clone(), config.models.clone())?;
-    Ok(catalogue.with_aliases(config.model_aliases.clone()))
+    Ok(catalogue.with(config.model_aliases.clone(), config.currency_rates.clone()))
 }
 
 /// The model an agent runs on whose file names this one: its own if it can be asked, else that of sub-agents or of whoever

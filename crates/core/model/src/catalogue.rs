@@ -90,6 +90,8 @@ pub struct Declared {
     pub provider: ProviderConfig,
     /// Fields added to every body: the provider's, then the model's.
     pub extra_body: Map<String, Value>,
+    /// The currency of its prices, and the prices in it; those of `spec` are in USD.
+    pub listed: Option<(String, Price)>,
 }
 
 /// All declared providers and models.
@@ -101,6 +103,8 @@ pub struct Catalogue {
     declared: BTreeSet<String>,
     /// Short names, and what they stand for.
     aliases: BTreeMap<String, String>,
+    /// What a dollar is in other currencies.
+    rates: BTreeMap<String, f64>,
     /// Where a model that is not listed finds what holds for all of its provider.
     built_in: Option<&'static BuiltIn>,
 }
@@ -116,7 +120,7 @@ impl Catalogue {
         models: BTreeMap<String, ModelConfig>,
     ) -> Result<Self, CatalogueError> {
         let declared = models.keys().cloned().collect();
-        let catalogue = Self { providers, models, declared, aliases: BTreeMap::new(), built_in: None };
+        let catalogue = Self { providers, models, declared, ..Self::default() };
         for (name, provider) in &catalogue.providers {
             check_extra(name, &provider.extra_body)?;
         }
@@ -149,10 +153,11 @@ impl Catalogue {
         Ok(Self { built_in: Some(built_in), declared, ..Self::new(all_providers, all_models)? })
     }
 
-    /// The same with these short names, which go before those that are built in.
+    /// The same with these short names, which go before those that are built in, and with these rates of currencies: how much
+    /// of each is one USD. Without a rate, a price in another currency is shown, but nothing is summed with it.
     #[must_use]
-    pub fn with_aliases(self, aliases: BTreeMap<String, String>) -> Self {
-        Self { aliases, ..self }
+    pub fn with(self, aliases: BTreeMap<String, String>, rates: BTreeMap<String, f64>) -> Self {
+        Self { aliases, rates, ..self }
     }
 
     /// The `provider/model` that a name stands for: itself, an alias, or a last part that only one model has.
@@ -169,7 +174,11 @@ impl Catalogue {
         let Err(wrong) = self.split(name) else { return Ok(name.to_owned()) };
         let ends_so = |full: &&String| full.strip_suffix(name).is_some_and(|before| before.ends_with('/'));
         let declared: Vec<_> = self.declared.iter().filter(ends_so).cloned().collect();
-        let found = if declared.is_empty() { self.models.keys().filter(ends_so).cloned().collect() } else { declared };
+        // Of a model that is served on the mainland, too, the other one is meant.
+        let is_twin =
+            |full: &&String| full.contains("-cn/") && self.models.contains_key(&full.replacen("-cn/", "/", 1));
+        let built_in = || self.models.keys().filter(ends_so).filter(|name| !is_twin(name)).cloned().collect();
+        let found = if declared.is_empty() { built_in() } else { declared };
         match <[String; 1]>::try_from(found) {
             Ok([one]) => Ok(one),
             Err(none) if none.is_empty() => Err(wrong),
@@ -186,10 +195,10 @@ impl Catalogue {
         extra_body.extend(model.extra_body);
         let cache = model.cache.unwrap_or_else(|| default_cache(provider.api));
         let written_for_an_hour = model.cache_write_1h.filter(|_| cache.ttl == "1h");
-        let price = model.price.map(|price| match written_for_an_hour {
-            Some(written) => Price { cache_write: Some(written), ..price },
-            None => price,
-        });
+        let cache_write = |price: &Price| written_for_an_hour.or(price.cache_write);
+        let price = model.price.map(|price| Price { cache_write: cache_write(&price), ..price });
+        let currency = model.currency.unwrap_or_else(|| "USD".to_owned());
+        let rate = if currency == "USD" { Some(1.0) } else { self.rates.get(&currency).copied() };
         let context_window = model.context_window.unwrap_or(ModelSpec::DEFAULT_WINDOW);
         let spec = ModelSpec {
             provider: provider_name.to_owned(),
@@ -197,14 +206,14 @@ impl Catalogue {
             api: provider.api,
             context_window,
             max_output_tokens: model.max_output_tokens,
-            price,
+            price: price.zip(rate.filter(|rate| (1e-6..1e6).contains(rate))).map(|(price, rate)| price.in_usd(rate)),
             cache,
             tool_protocol: model.tool_protocol.unwrap_or_default(),
             capabilities: model.capabilities.unwrap_or_default(),
             tokenizer_factor: model.tokenizer_factor.unwrap_or(1.0),
             profile: model.profile.unwrap_or_else(|| ModelProfile::of_window(context_window)),
         };
-        Ok(Declared { spec, provider: provider.clone(), extra_body })
+        Ok(Declared { spec, provider: provider.clone(), extra_body, listed: price.map(|price| (currency, price)) })
     }
 
     /// What is known of a model that nobody listed.

@@ -16,16 +16,12 @@ pub struct ProviderConfig {
     /// Where it is. For `anthropic` and `gemini` with or without the version part.
     pub base_url: String,
     /// The environment variable that holds the key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
     /// The file that holds the key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_file: Option<String>,
     /// The command that prints the key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_command: Option<String>,
     /// The entry of the system's keyring that holds the key, as `SERVICE` or `SERVICE/ACCOUNT`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_keyring: Option<String>,
     /// Headers added to every request. One of the same name replaces haft's own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -35,13 +31,10 @@ pub struct ProviderConfig {
     pub extra_body: Map<String, Value>,
     /// The proxy to go through; empty for none, whatever the environment says. This crate does not ask the environment: who
     /// wants `HTTPS_PROXY` honoured puts it here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<String>,
     /// Hosts, domains and networks that are reached without the proxy, separated by commas, as in `NO_PROXY`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_proxy: Option<String>,
     /// A PEM file with certificates that are trusted beside the system's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<String>,
     /// Whether replies are streamed.
     #[serde(default = "yes")]
@@ -77,31 +70,24 @@ impl ProviderConfig {
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {
     /// Tokens that fit, input and output together.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u32>,
     /// The most it may write in one reply.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// Prices in USD per million tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Prices per million tokens, in its currency.
     pub price: Option<Price>,
+    /// The currency of its prices, such as `CNY`; USD when absent.
+    pub currency: Option<String>,
     /// How its prefix cache works.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheRule>,
     /// How it calls tools.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_protocol: Option<ToolProtocol>,
     /// What it can take and do.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Capabilities>,
-    /// What a token costs that is written to the cache for an hour, in USD per million; used when `cache.ttl` is `1h`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// What a token costs that is written to the cache for an hour, per million in its currency; used when `cache.ttl` is `1h`.
     pub cache_write_1h: Option<f64>,
     /// How much it is given at once: `full` or `small`; by default what its window says.
-    #[serde(default)]
     pub profile: Option<ModelProfile>,
     /// Its tokens for each token of `o200k`, the tokenizer everything is counted with; corrected from its replies.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tokenizer_factor: Option<f64>,
     /// Fields added to every request body; they win over the provider's.
     #[serde(skip_serializing_if = "Map::is_empty")]

@@ -85,7 +85,7 @@ pub enum ModelError {
     OverBudget(String),
     /// There is a limit of money, and nobody knows what the request would cost.
     #[error(
-        "`{0}` has no price, so a limit of money cannot hold; set `price` in `[models.\"{0}\"]`, or give a limit of tokens, too (`--max-total-tokens`)"
+        "`{0}` has no price in USD, so a limit of money cannot hold; set `price` in `[models.\"{0}\"]`, or the rate of its currency in `[currency_rates]`, or give a limit of tokens, too (`--max-total-tokens`)"
     )]
     NoPrice(String),
     /// The last retry failed too.

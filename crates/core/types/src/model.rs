@@ -192,11 +192,14 @@ pub struct Capabilities {
     /// It wants its reasoning back with every reply that called tools (`reasoning_content` on `openai-chat`; the other APIs
     /// have rules of their own).
     pub reasoning_back: bool,
+    /// Though it reasons, it knows the limit of its reply as `max_tokens` (`openai-chat`).
+    pub max_tokens: bool,
 }
 
 impl Default for Capabilities {
     fn default() -> Self {
-        Self { images: true, reasoning: false, user_after_tool: true, prefill: false, reasoning_back: false }
+        let (images, user_after_tool) = (true, true);
+        Self { images, reasoning: false, user_after_tool, prefill: false, reasoning_back: false, max_tokens: false }
     }
 }
 

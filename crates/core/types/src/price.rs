@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::usage::Usage;
 
-/// Prices in USD per million tokens.
+/// Prices per million tokens: in USD, until a catalogue says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
@@ -26,7 +26,7 @@ pub struct Price {
     pub long: Option<LongPrice>,
 }
 
-/// Prices of requests with a long input, in USD per million tokens.
+/// Prices of requests with a long input, per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LongPrice {
@@ -104,17 +104,26 @@ impl Price {
         }
     }
 
-    /// What the usage of one request costs.
-    pub fn cost(&self, usage: Usage) -> Cost {
-        self.for_input(usage.all_input()).of(usage)
+    /// The same prices in USD, of a currency that so many units of are one dollar.
+    #[must_use]
+    pub fn in_usd(mut self, rate: f64) -> Self {
+        let own =
+            [Some(&mut self.input), self.cached_input.as_mut(), self.cache_write.as_mut(), Some(&mut self.output)];
+        let long = self.long.as_mut().map(|long| {
+            [Some(&mut long.input), long.cached_input.as_mut(), long.cache_write.as_mut(), Some(&mut long.output)]
+        });
+        own.into_iter().chain(long.into_iter().flatten()).flatten().for_each(|price| *price /= rate);
+        self
     }
 
-    fn of(self, usage: Usage) -> Cost {
+    /// What the usage of one request costs.
+    pub fn cost(&self, usage: Usage) -> Cost {
+        let price = self.for_input(usage.all_input());
         let at = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
-        let input = at(usage.input, self.input);
-        let cached_input = at(usage.cached_input, self.cached_input.unwrap_or(self.input));
-        let cache_write = at(usage.cache_write, self.cache_write.unwrap_or(self.input));
-        let output = at(usage.output, self.output);
+        let input = at(usage.input, price.input);
+        let cached_input = at(usage.cached_input, price.cached_input.unwrap_or(price.input));
+        let cache_write = at(usage.cache_write, price.cache_write.unwrap_or(price.input));
+        let output = at(usage.output, price.output);
         let total = input + cached_input + cache_write + output;
         Cost { input, cached_input, cache_write, output, total, incomplete: false }
     }

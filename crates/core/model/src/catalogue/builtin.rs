@@ -16,9 +16,10 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str); 13] = files![
-    "anthropic", "deepseek", "gemini", "glm", "kimi", "llamacpp", "lmstudio", "mistral", "ollama", "openai",
-    "openrouter", "qwen", "vllm",
+const FILES: [(&str, &str); 25] = files![
+    "anthropic", "deepseek", "deepseek-cn", "doubao", "doubao-intl", "gemini", "glm", "glm-cn", "hunyuan",
+    "hunyuan-intl", "kimi", "kimi-cn", "llamacpp", "lmstudio", "minimax", "minimax-cn", "mistral", "ollama", "openai",
+    "openrouter", "qwen", "qwen-cn", "siliconflow", "siliconflow-cn", "vllm",
 ];
 
 /// Where the numbers of an entry come from.
@@ -219,7 +220,9 @@ mod tests {
             assert!(spec.max_output_tokens.is_none_or(|most| most < spec.context_window), "{name}");
             assert!((1.0..=1.5).contains(&spec.tokenizer_factor), "{name}");
             assert!(spec.cache.ttls.is_empty() || spec.cache.ttls.contains(&spec.cache.ttl), "{name}");
-            let Some(price) = spec.price else { continue };
+            // In USD or not, as it is listed.
+            let Some((currency, price)) = catalogue.resolve(&name).unwrap().listed else { continue };
+            assert!(matches!(&*currency, "USD" | "CNY"), "{name}");
             assert!(price.input > 0.0 && price.output > price.input, "{name}");
             assert!(price.cached_input.is_none_or(|cached| cached < price.input), "{name}");
             assert!(price.cache_write.is_none_or(|write| write > price.input), "{name}");

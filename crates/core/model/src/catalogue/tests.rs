@@ -130,7 +130,7 @@ fn a_short_name_is_an_alias_or_a_last_part_that_one_model_has() {
     let models = ["a/m", "a/vendor/deep", "a/both", "b/both", "b/claude-opus-5-5"].map(declared).into();
     let aliases = [("fast", "m"), ("haiku", "b/any"), ("lost", "nowhere")];
     let aliases = aliases.map(|(name, meant)| (name.to_owned(), meant.to_owned())).into();
-    let catalogue = Catalogue::with_built_in(providers, models).unwrap().with_aliases(aliases);
+    let catalogue = Catalogue::with_built_in(providers, models).unwrap().with(aliases, BTreeMap::new());
     for (name, expected) in [
         ("a/m", "a/m"),
         ("a/unlisted", "a/unlisted"),
@@ -167,5 +167,77 @@ fn built_in_aliases_name_models_that_are_built_in() {
     for name in ["fable", "opus", "sonnet", "haiku"] {
         let meant = built_in.alias(name).unwrap();
         assert!(models.contains(&meant), "{name} is {meant}");
+    }
+}
+
+#[test]
+fn of_a_model_that_the_mainland_has_too_the_short_name_means_the_other() {
+    let built_in = || Catalogue::with_built_in(BTreeMap::new(), BTreeMap::new()).unwrap();
+    for (name, expected) in [
+        ("kimi-k3", "kimi/kimi-k3"),
+        ("MiniMax-M3", "minimax/MiniMax-M3"),
+        ("glm-5.3", "glm/glm-5.3"),
+        ("glm-cn/glm-5.3", "glm-cn/glm-5.3"),
+        // Only the mainland's entry has it.
+        ("glm-5.3-flash", "glm-cn/glm-5.3-flash"),
+        ("hy3-preview", "hunyuan/hy3-preview"),
+    ] {
+        assert_eq!(built_in().resolve(name).unwrap().spec.full_name(), expected, "{name}");
+    }
+    // One that somebody declared goes before both.
+    let own = [("kimi-cn/kimi-k3".to_owned(), ModelConfig::default())].into();
+    let own = Catalogue::with_built_in(BTreeMap::new(), own).unwrap();
+    assert_eq!(own.resolve("kimi-k3").unwrap().spec.full_name(), "kimi-cn/kimi-k3");
+}
+
+#[test]
+fn a_price_in_another_currency_is_kept_as_it_is_and_counted_at_its_rate() {
+    let resolved = |name: &str, rates: &[(&str, f64)]| {
+        let rates = rates.iter().map(|(code, rate)| ((*code).to_owned(), *rate)).collect();
+        let catalogue = Catalogue::with_built_in(BTreeMap::new(), BTreeMap::new()).unwrap();
+        catalogue.with(BTreeMap::new(), rates).resolve(name).unwrap()
+    };
+    let listed = |declared: &Declared| declared.listed.as_ref().map(|(code, price)| (code.clone(), price.input));
+    let yuan = Some(("CNY".to_owned(), 8.0));
+    let plain = resolved("glm-cn/glm-5.3", &[]);
+    assert_eq!((listed(&plain), plain.spec.price), (yuan.clone(), None), "no rate, no dollars");
+    let rated = resolved("glm-cn/glm-5.3", &[("EUR", 0.9), ("CNY", 8.0)]);
+    let price = rated.spec.price.unwrap();
+    assert_eq!(listed(&rated), yuan);
+    assert_eq!((price.input, price.cached_input, price.output), (1.0, Some(0.25), 3.5));
+    for wrong in [0.0, -7.0, f64::NAN, f64::INFINITY, 1e300] {
+        assert_eq!(resolved("glm-cn/glm-5.3", &[("CNY", wrong)]).spec.price, None, "{wrong}");
+    }
+    let dollars = resolved("glm/glm-5.3", &[("USD", 3.0), ("CNY", 8.0)]);
+    assert_eq!(listed(&dollars), Some(("USD".to_owned(), 1.4)), "a dollar is a dollar");
+    assert_eq!(dollars.spec.price.map(|price| price.input), Some(1.4));
+    let long = resolved("minimax/MiniMax-M3", &[]).spec.price.unwrap().in_usd(2.0).long.unwrap();
+    assert_eq!((long.above, long.input, long.cached_input, long.output), (524_288, 0.3, Some(0.06), 1.2));
+}
+
+/// What the pages of each provider say of their own fields.
+#[test]
+fn providers_of_china_have_their_own_rules() {
+    let catalogue = Catalogue::with_built_in(BTreeMap::new(), BTreeMap::new()).unwrap();
+    for (name, currency, back, old_limit) in [
+        ("deepseek/deepseek-flash", Some("USD"), true, true),
+        ("deepseek-cn/deepseek-v4-pro", Some("CNY"), true, true),
+        ("glm/glm-5.3", Some("USD"), true, true),
+        ("glm-cn/glm-5.3-flash", Some("CNY"), true, true),
+        ("kimi/kimi-k3", Some("USD"), true, false),
+        ("kimi-cn/kimi-k3", Some("CNY"), true, false),
+        ("qwen/qwen3.8-max", Some("USD"), false, true),
+        ("qwen-cn/qwen3.7-plus", None, false, true),
+        ("doubao/doubao-seed-2-0-code-preview-260215", None, false, false),
+        ("hunyuan/hy3-preview", None, true, true),
+        ("minimax-cn/MiniMax-M2.7", Some("CNY"), false, false),
+        ("siliconflow-cn/any/model", None, false, true),
+    ] {
+        let Declared { spec, listed, .. } = catalogue.resolve(name).unwrap();
+        let code = listed.map(|(code, _)| code);
+        let found = (code.as_deref(), spec.capabilities.reasoning_back, spec.capabilities.max_tokens);
+        assert_eq!(found, (currency, back, old_limit), "{name}");
+        let api = if name.starts_with("minimax") { Api::Anthropic } else { Api::OpenaiChat };
+        assert_eq!(spec.api, api, "{name}");
     }
 }

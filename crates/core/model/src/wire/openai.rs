@@ -61,7 +61,7 @@ pub(super) fn breakpoint(settings: &Settings, mark: CacheMark) -> Option<Value> 
 pub(super) struct InputTokenDetails {
     #[serde(deserialize_with = "json::count")]
     pub(super) cached_tokens: Option<u64>,
-    #[serde(deserialize_with = "json::count")]
+    #[serde(alias = "cache_creation_input_tokens", deserialize_with = "json::count")]
     pub(super) cache_write_tokens: Option<u64>,
 }
 

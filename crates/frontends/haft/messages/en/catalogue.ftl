@@ -1,6 +1,6 @@
 # `haft rules`, `agents`, `skills`, `commands`, `tools` and `workflows`: what is there, adding and removing.
 
-catalogue-untrusted = { $project } is not trusted, so nothing of it is listed; `haft trust` trusts it
+catalogue-untrusted = { $project } is not trusted, so nothing in it is listed; `haft trust` trusts it
 catalogue-empty = No { $folder } yet. Add one with `haft { $folder } add NAME FILE`.
 catalogue-built-in = built in
 catalogue-unused = not used: { $path } (`{ $name }` is { $by })

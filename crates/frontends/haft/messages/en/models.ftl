@@ -10,8 +10,16 @@ models-role-main = { $first } (as main)
 models-price-source = { $name }: { $source } as of { $as_of }{ $note }
 models-which = which model? Give its name as `provider/model`, or set `model`
 models-test-heading = { $model } over { $api } at { $url }
-models-test-listed = list     { $models } models, this one among them
-models-test-unlisted = list     { $models } models, this one not among them
+models-test-listed =
+    list     { $models ->
+        [one] 1 model, this one
+       *[other] { $models } models, this one among them
+    }
+models-test-unlisted =
+    list     { $models ->
+        [one] 1 model, not this one
+       *[other] { $models } models, this one not among them
+    }
 models-test-no-list = list     none: { $problem }
 models-test-answer = answer   { $reply } after { $total } ms, first token after { $first } ms
 models-test-no-usage = usage    not reported
@@ -20,7 +28,7 @@ models-test-cache-works = cache    works: the second request read { $tokens } to
 models-test-cache-unused = cache    nothing was read from it the second time
 models-test-cache-declared = cache    declared as { $rule }, from { $tokens } tokens, for { $ttl } (`--cache` tries it)
 models-unknown-provider = there is no provider `{ $name }`
-models-price = ${ $input } in, ${ $output } out a million tokens
+models-price = { $input } in, { $output } out a million tokens
 models-none =
     No models are declared in `{ $file }`, and no key of a built-in provider is in the environment.
     Set one of these variables to use the models beside it, or declare a model with `haft models add`:
@@ -29,11 +37,11 @@ models-none =
     `haft models list --all` shows windows and prices.
 models-no-key-needed = nothing: a local server
 models-use-main = the work, and every role that is not set
-models-use-code = the coding agent; the rest of the list while the first has too much to do
+models-use-code = the coding agent; the next in the list while the first is overloaded
 models-use-chat = `haft chat`
 models-use-summary = summaries of archived rounds, descriptions of folders
 models-use-sub-agent = agents whose file names no model
-models-use-embedding = vectors for collections; words alone where it is not set
-models-use-vision = descriptions of pictures for a main model that takes none; not described where it is not set
-models-use-commit = messages of commits
+models-use-embedding = vectors for collections; keywords only where it is not set
+models-use-vision = descriptions of images for a main model that takes no images; none where it is not set
+models-use-commit = commit messages
 models-use-none = nothing in this build

@@ -3,8 +3,8 @@
 models-declared = 已在 `{ $file }` 中声明 `{ $name }`。用 `haft models test { $name }` 测试。
 models-bad-name = `{ $name }` 不是模型名称；格式为 `provider/model`
 models-already-declared = `{ $file }` 中已声明 `{ $name }`；请在该文件中修改
-models-provider-exists = 提供商 `{ $name }` 已存在；请去掉 `--{ $flag }`，或在 `{ $file }` 中设置 `providers.{ $name }.{ $key }`
-models-provider-new = 提供商 `{ $name }` 是新的；请给出 `--api` 和 `--base-url`
+models-provider-exists = 服务商 `{ $name }` 已存在；请去掉 `--{ $flag }`，或在 `{ $file }` 中设置 `providers.{ $name }.{ $key }`
+models-provider-new = 服务商 `{ $name }` 是新的；请给出 `--api` 和 `--base-url`
 models-not-a-table = `{ $file }` 中的 `{ $name }` 不是独立的表；请手动添加模型
 models-role-main = { $first }（同主模型）
 models-price-source = { $name }：{ $source }，截至 { $as_of }{ $note }
@@ -19,17 +19,17 @@ models-test-usage = 用量  输入 { $input }，读自缓存 { $cached_input }�
 models-test-cache-works = 缓存  有效：第二次请求从中读取了 { $tokens } token
 models-test-cache-unused = 缓存  第二次没有从中读取任何内容
 models-test-cache-declared = 缓存  声明为 { $rule }，{ $tokens } token 起，保留 { $ttl }（`--cache` 实测）
-models-unknown-provider = 没有提供商 `{ $name }`
-models-price = 每百万 token 输入 ${ $input }，输出 ${ $output }
+models-unknown-provider = 没有服务商 `{ $name }`
+models-price = 每百万 token 输入 { $input }，输出 { $output }
 models-none =
-    `{ $file }` 中没有声明模型，环境中也没有内置提供商的密钥。
+    `{ $file }` 中没有声明模型，环境中也没有内置服务商的密钥。
     设置以下变量之一即可使用旁边的模型，或用 `haft models add` 声明模型：
 
     { $models }
     `haft models list --all` 显示窗口大小和价格。
 models-no-key-needed = 无需密钥：本地服务器
 models-use-main = 主要工作，以及所有未设置的角色
-models-use-code = 编码代理；第一个繁忙时依次使用列表中的其余模型
+models-use-code = 编程代理；第一个繁忙时依次使用列表中的其余模型
 models-use-chat = `haft chat` 对话
 models-use-summary = 归档轮次的摘要、目录的描述
 models-use-sub-agent = 文件中没有指定模型的代理

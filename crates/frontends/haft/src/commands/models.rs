@@ -150,6 +150,17 @@ fn catalogue(config: &Config) -> anyhow::Result<Catalogue> {
     haft_agent::catalogue(config).map_err(|error| usage_error(error.to_string()))
 }
 
+/// An amount of a currency: with its sign where that is known, else with its code.
+fn money(currency: &str, amount: f64) -> String {
+    let amount = number(amount);
+    match currency {
+        "USD" => format!("${amount}"),
+        "CNY" => format!("¥{amount}"),
+        "EUR" => format!("€{amount}"),
+        code => format!("{code} {amount}"),
+    }
+}
+
 /// A number as people write it: no zeros at its end.
 fn number(value: f64) -> String {
     let text = format!("{value:.6}");

@@ -94,7 +94,7 @@ fn test_tries_the_cache_when_it_is_told_to() {
     let rig = Rig::new(Api::OpenaiChat, script);
     let told = rig.run(&["models", "test", "--cache"]).stdout();
     assert!(told.contains("works: the second request read 1400 tokens"), "{told}");
-    assert!(told.contains("this one among them"), "{told}");
+    assert!(told.contains("list     1 model, this one\n"), "{told}");
     let bodies: Vec<_> = rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
     assert_eq!(bodies.len(), 2);
     assert!(bodies[0].system.len() > 4_000 && bodies[0].system == bodies[1].system);
@@ -144,7 +144,7 @@ fn every_role_is_played_by_someone() {
     );
     let vision = of("vision");
     assert_eq!((&vision["models"], &vision["set"]), (&json!([format!("mock/{MODEL}")]), &json!(false)));
-    assert!(vision["asked"] == true && vision["for"].as_str().unwrap().contains("pictures"), "{vision}");
+    assert!(vision["asked"] == true && vision["for"].as_str().unwrap().contains("images"), "{vision}");
     let unknown = rig.run(&["models", "roles", "--set", "model_roles.title=\"mok/small\""]);
     assert_eq!(unknown.code(), 2);
     assert!(unknown.stderr().contains("did you mean `mock`"), "{}", unknown.stderr());

@@ -40,6 +40,9 @@ struct ChatChoice<'a> {
     #[serde(borrow)]
     message: Option<ChatDelta<'a>>,
     finish_reason: Option<String>,
+    /// Where one provider puts it in streams.
+    #[serde(default, deserialize_with = "json::lenient")]
+    usage: Option<ChatUsage>,
 }
 
 /// What `delta` and `message` hold.
@@ -131,11 +134,12 @@ impl ChatDecoder {
         if chunk.choices.is_none() && chunk.usage.is_none() {
             return Err(Fault::Bad("`choices` is missing".into()));
         }
-        if let Some(usage) = chunk.usage {
+        // Only one choice is ever asked for.
+        let mut choice = chunk.choices.into_iter().flatten().next();
+        if let Some(usage) = chunk.usage.or_else(|| choice.as_mut()?.usage.take()) {
             self.usage = neutral(usage);
         }
-        // Only one choice is ever asked for.
-        let Some(choice) = chunk.choices.into_iter().flatten().next() else { return Ok(()) };
+        let Some(choice) = choice else { return Ok(()) };
         for delta in [choice.delta, choice.message].into_iter().flatten() {
             self.delta(delta, sink)?;
         }

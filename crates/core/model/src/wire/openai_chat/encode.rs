@@ -80,7 +80,8 @@ impl Wire for ChatWire {
         let Settings { spec, extra, stream, is_openai, .. } = &self.0;
         let mut out = json::open_body("model", &spec.name);
         // OpenAI deprecated `max_tokens` and its reasoning models refuse it; most other servers know nothing else.
-        let limit_key = if spec.capabilities.reasoning || *is_openai { "max_completion_tokens" } else { "max_tokens" };
+        let renamed = spec.capabilities.reasoning && !spec.capabilities.max_tokens || *is_openai;
+        let limit_key = if renamed { "max_completion_tokens" } else { "max_tokens" };
         let set_by_user = ["max_tokens", "max_completion_tokens"].iter().any(|key| extra.contains_key(*key));
         if let (Some(limit), false) = (request.max_output_tokens.or(spec.max_output_tokens), set_by_user) {
             field(&mut out, limit_key, &limit);

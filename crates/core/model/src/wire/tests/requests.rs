@@ -98,6 +98,23 @@ fn reasoning_goes_back_with_calls_to_models_that_want_it() {
 }
 
 #[test]
+fn a_reasoning_model_may_know_its_limit_by_the_old_name() {
+    let hello = request(vec![segment(message(Role::User, vec![Part::text("?")], None), false)], vec![]);
+    let keys = |reasoning, max_tokens, is_openai| {
+        let mut settings = settings(Api::OpenaiChat);
+        settings.is_openai = is_openai;
+        settings.spec.max_output_tokens = Some(77);
+        settings.spec.capabilities.reasoning = reasoning;
+        settings.spec.capabilities.max_tokens = max_tokens;
+        let value: Value = serde_json::from_str(&body(settings, &hello)).unwrap();
+        ["max_tokens", "max_completion_tokens"].map(|key| value.get(key).is_some())
+    };
+    let (old, new) = ([true, false], [false, true]);
+    assert_eq!([keys(true, true, false), keys(true, false, false), keys(false, true, false)], [old, new, old]);
+    assert_eq!(keys(true, true, true), new, "OpenAI itself refuses it");
+}
+
+#[test]
 fn encoding_again_gives_the_same_bytes() {
     let request = load(&fixtures("requests/everything.json"));
     for api in Api::ALL {

@@ -108,6 +108,8 @@ fn as_json(row: &ModelRow) -> Value {
         "context_window": model.context_window,
         "max_output_tokens": model.max_output_tokens,
         "price": model.price,
+        "listed_price": row.declared.listed.as_ref().map(|(_, price)| price),
+        "currency": row.declared.listed.as_ref().map(|(currency, _)| currency),
         "cache": model.cache,
         "tokenizer_factor": model.tokenizer_factor,
         "profile": model.profile,
@@ -138,17 +140,18 @@ fn as_table(rows: &[ModelRow]) -> String {
             model.context_window.to_string(),
             model.max_output_tokens.map_or_else(|| UNKNOWN.to_owned(), |tokens| tokens.to_string()),
         ];
-        cells.extend(prices(model));
+        cells.extend(prices(&row.declared));
         table.row(cells);
     }
     table.to_string()
 }
 
-/// Input, input from the cache, output.
-fn prices(model: &ModelSpec) -> [String; 3] {
-    let Some(price) = model.price else { return [UNKNOWN, UNKNOWN, UNKNOWN].map(str::to_owned) };
-    let cached = price.cached_input.map_or_else(|| UNKNOWN.to_owned(), number);
-    [number(price.input), cached, number(price.output)]
+/// Input, input from the cache, output; those in another currency than USD with its sign.
+fn prices(model: &Declared) -> [String; 3] {
+    let Some((currency, price)) = &model.listed else { return [UNKNOWN, UNKNOWN, UNKNOWN].map(str::to_owned) };
+    let amount = |price: f64| if currency == "USD" { number(price) } else { super::money(currency, price) };
+    let cached = price.cached_input.map_or_else(|| UNKNOWN.to_owned(), amount);
+    [amount(price.input), cached, amount(price.output)]
 }
 
 /// `docs/models.md`.
@@ -162,16 +165,22 @@ fn as_page() -> anyhow::Result<String> {
         let _ = writeln!(page, "| `{name}` | {} | {} | {key} |", provider.api, provider.base_url);
     }
     page.push_str(
-        "\n## Models\n\nPrices are in USD per million tokens: input, input read from the cache, input written to it, output.\n\n\
+        "\n## Models\n\nPrices are in USD per million tokens, those with a sign in another currency: input, input read from the \
+         cache, input written to it, output.\n\n\
          | model | window | output | input | cached | written | output price | cache | factor | source |\n\
          | --- | --: | --: | --: | --: | --: | --: | --- | --: | --- |\n",
     );
     let mut notes = String::new();
-    for model in catalogue.list() {
-        let name = model.full_name();
-        let price = |of: fn(&haft_types::Price) -> Option<f64>| {
-            model.price.as_ref().and_then(of).map_or_else(String::new, number)
+    for name in catalogue.list().map(|model| model.full_name()) {
+        let Declared { spec: model, listed, .. } =
+            catalogue.resolve(&name).map_err(|error| usage_error(error.to_string()))?;
+        let (currency, listed) = listed.unzip();
+        let amount = |price: f64| match currency.as_deref() {
+            None | Some("USD") => number(price),
+            Some(other) => super::money(other, price),
         };
+        let price =
+            |of: fn(&haft_types::Price) -> Option<f64>| listed.as_ref().and_then(of).map_or_else(String::new, amount);
         let cache = serde_json::to_value(model.cache.rule)?;
         let about = BuiltIn::get().provenance(&name);
         let source = about.map_or_else(String::new, |about| format!("[{}]({})", about.as_of, about.source));
@@ -188,13 +197,13 @@ fn as_page() -> anyhow::Result<String> {
             model.cache.min,
             number(model.tokenizer_factor),
         );
-        if let Some(long) = model.price.and_then(|price| price.long) {
+        if let Some(long) = listed.and_then(|price| price.long) {
             let _ = writeln!(
                 notes,
                 "- `{name}`: a request of more than {} input tokens costs {} for input and {} for output.",
                 long.above,
-                number(long.input),
-                number(long.output)
+                amount(long.input),
+                amount(long.output)
             );
         }
         if let Some(note) = about.and_then(|about| about.note.as_ref()) {

@@ -39,6 +39,10 @@ fn lines(declared: &Declared, loaded: &LoadedConfig) -> anyhow::Result<Vec<Model
     for of_the_provider in ["provider", "name", "api"] {
         model.remove(of_the_provider);
     }
+    if let Some((currency, price)) = declared.listed.as_ref().filter(|(currency, _)| currency != "USD") {
+        model.insert("currency".to_owned(), currency.clone().into());
+        model.insert("price".to_owned(), toml::Value::try_from(price)?);
+    }
     let provider = toml::Table::try_from(&declared.provider)?;
     let one =
         |name: &str, table: toml::Table| toml::Value::Table([(name.to_owned(), table.into())].into_iter().collect());

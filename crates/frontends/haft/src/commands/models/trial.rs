@@ -4,7 +4,7 @@ use haft_agent::config::Config;
 use haft_model::{Client, ModelError, ProviderConfig, RetryConfig, Secret};
 use tokio_util::sync::CancellationToken;
 
-use super::{catalogue, number, test};
+use super::{catalogue, money, test};
 use crate::exit::usage_error;
 use crate::wiring;
 
@@ -43,8 +43,8 @@ impl ModelTrial<'_> {
 
     /// What a model costs, for people.
     pub(in crate::commands) fn price(&self, model: &str) -> Option<String> {
-        let price = wiring::declared(self.0, model).ok()?.spec.price?;
-        Some(text!("models-price", input = number(price.input), output = number(price.output)))
+        let (currency, price) = wiring::declared(self.0, model).ok()?.listed?;
+        Some(text!("models-price", input = money(&currency, price.input), output = money(&currency, price.output)))
     }
 
     fn client(&self, model: &str, key: Option<Secret>) -> anyhow::Result<Client> {
