@@ -8,6 +8,7 @@ use haft_types::ChangeKind;
 
 use crate::files::change::{self, ChangeAction, PlannedChange};
 use crate::files::disk::{self, DiskError, Loaded};
+use crate::files::edit::drafts::Count;
 use crate::files::edit::report::{self, NOWHERE, whole_diff};
 use crate::files::encoding::decode;
 use crate::files::guard::{self, ReadRequirement};
@@ -83,7 +84,7 @@ fn write(scope: &FileScope, parameters: &WriteToFileParameters) -> CallResult {
     let done = change::apply(scope, &changes)?;
 
     let lines = parameters.content.lines().count();
-    let mut text = format!("{verb} `{name}`: {lines} lines, {} bytes.", bytes.len());
+    let mut text = format!("{verb} `{name}`: {}, {}.", Count(lines, "line"), Count(bytes.len(), "byte"));
     let mut data = json!({ "path": name, "change": change, "lines": lines, "bytes": bytes.len() });
     if old.is_none() && lines > 0 {
         data["diff"] = report::beginning(&parameters.content).into();

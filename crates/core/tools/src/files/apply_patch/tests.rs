@@ -31,8 +31,8 @@ async fn the_result_shows_every_file() {
     let output = bench.ok(&tool(parse::parse_patch), json!({"patch": patch})).await;
     assert_eq!(
         output.envelope.text,
-        "Patch applied to 4 files.\nChanged `a`: 1 chunk applied, 1 lines added, 1 removed.\n@@ -1 +1 @@\n-one\n+1\n\
-         Deleted `b`.\nMoved `c` to `d`.\nCreated `e`: 1 lines."
+        "Patch applied to 4 files.\nChanged `a`: 1 chunk applied, 1 line added, 1 removed.\n@@ -1 +1 @@\n-one\n+1\n\
+         Deleted `b`.\nMoved `c` to `d`.\nCreated `e`: 1 line."
     );
     assert_eq!(
         output.envelope.data,

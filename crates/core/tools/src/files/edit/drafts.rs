@@ -211,7 +211,7 @@ fn show(draft: &FileDraft, room: &mut DiffBudget) -> EditedFile {
     match draft {
         FileDraft::Add { place, text: new } => {
             let lines = new.lines().count();
-            text = format!("Created `{}`: {lines} lines.", place.name);
+            text = format!("Created `{}`: {}.", place.name, Count(lines, "line"));
             data.extend(fields(json!({ "path": place.name, "change": "created", "lines": lines })));
         }
         FileDraft::Rename { old, to } => {

@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 use serde_json::{Map, Value, json};
 use similar::{ChangeTag, DiffTag, TextDiff};
 
+use super::drafts::Count;
 use super::lines;
 use crate::visible;
 
@@ -39,7 +40,7 @@ impl TextDifference {
 
 impl fmt::Display for TextDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} lines added, {} removed", self.added, self.removed)
+        write!(f, "{} added, {} removed", Count(self.added, "line"), self.removed)
     }
 }
 

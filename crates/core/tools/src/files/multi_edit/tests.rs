@@ -25,7 +25,7 @@ async fn the_result_shows_every_file() {
     assert_eq!(
         output.envelope.text,
         format!(
-            "3 edits applied in 2 files.\nChanged `a`: 2 edits applied, 2 lines added, 2 removed.\n{diff}\nCreated `b`: 1 lines."
+            "3 edits applied in 2 files.\nChanged `a`: 2 edits applied, 2 lines added, 2 removed.\n{diff}\nCreated `b`: 1 line."
         )
     );
     assert_eq!(

@@ -51,7 +51,7 @@ async fn the_result_shows_a_diff_and_the_changed_ranges() {
     bench.write("a", "one\ntwo\nend\n");
     let output = bench.ok(&tool(), json!({"path": "a", "diff": TWO_TO_THREE})).await;
     let diff = "@@ -1,3 +1,3 @@\n one\n-two\n+three\n end";
-    assert_eq!(output.envelope.text, format!("Changed `a`: 1 block applied, 1 lines added, 1 removed.\n{diff}"));
+    assert_eq!(output.envelope.text, format!("Changed `a`: 1 block applied, 1 line added, 1 removed.\n{diff}"));
     assert_eq!(
         output.envelope.data,
         json!({
