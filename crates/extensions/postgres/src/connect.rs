@@ -10,6 +10,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, PgConnection};
 
 use crate::failure::PostgresFailure;
+use crate::queue::{self, TaskLease};
 use crate::session;
 
 /// Numbered changes of the format. A released one is never edited: the next change is the next number.
@@ -24,6 +25,7 @@ pub(crate) struct PostgresServer {
     /// Its address without what is secret in it.
     name: PathBuf,
     lock_timeout: Duration,
+    lease: Option<TaskLease>,
 }
 
 impl PostgresServer {
@@ -39,15 +41,29 @@ impl PostgresServer {
             ("tcp_keepalives_idle", "20"),
             ("tcp_keepalives_interval", "10"),
             ("tcp_keepalives_count", "3"),
+            // A host that stops in the middle of a transaction keeps no row from others for longer.
+            ("idle_in_transaction_session_timeout", "20000"),
             ("client_min_messages", "warning"),
         ]);
-        Ok(Self { options, name: PathBuf::from(hide_password(url)), lock_timeout })
+        Ok(Self { options, name: PathBuf::from(hide_password(url)), lock_timeout, lease: None })
+    }
+
+    /// The same for one run of a task: its connections have a name by which the next worker has them ended.
+    pub(crate) fn leased(self, lease: Option<TaskLease>) -> Self {
+        Self { lease, ..self }
     }
 
     pub(crate) async fn connect(&self) -> Result<PgConnection, PostgresFailure> {
         const PATIENCE: Duration = Duration::from_secs(10);
-        match tokio::time::timeout(PATIENCE, self.options.connect()).await {
-            Ok(connected) => Ok(connected?),
+        let connect = async {
+            let mut connection = self.options.connect().await?;
+            if let Some(lease) = self.lease {
+                queue::name_connection(&mut connection, lease).await?;
+            }
+            Ok(connection)
+        };
+        match tokio::time::timeout(PATIENCE, connect).await {
+            Ok(connected) => connected,
             Err(_) => Err(PostgresFailure::Sqlx(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))),
         }
     }

@@ -8,12 +8,15 @@
 //! the rights to write, which are locks of the server's session and so given back when the process or its host dies. Each
 //! thread has a small runtime of its own, so that what was asked for is done whatever becomes of the caller's.
 //!
+//! [`TaskQueue`] holds the tasks of workers in the same database.
+//!
 //! Read first: [`PostgresStore`], then `session.rs` (a connection and its transactions) and `locks.rs` (who may write).
 
 mod connect;
 mod failure;
 mod lineage;
 mod locks;
+mod queue;
 mod read;
 mod requests;
 mod search;
@@ -41,6 +44,11 @@ use self::failure::PostgresFailure;
 use self::locks::{AT_ONCE, PostgresLocks};
 use self::session::PostgresSession;
 
+pub use self::queue::{
+    AddedTask, GivenBack, KeptFile, KeptKind, LabelCost, NewTask, QueueStatistics, QueuedTask, SpendingLimit, Taker,
+    TaskEnd, TaskLease, TaskQueue, TaskRequest, TaskSpending, TaskState, TaskTakenOver, WorkerRow,
+};
+
 /// What the writing thread owns.
 struct PostgresWriter {
     session: PostgresSession,
@@ -56,22 +64,39 @@ pub struct PostgresStore {
     locks: Arc<PostgresLocks>,
     counters: Counters,
     clock: Arc<dyn Clock>,
+    /// In whose name everything is written; anybody's where there is none.
+    lease: Option<TaskLease>,
 }
 
 impl PostgresStore {
     /// Connects to a server by its address, such as `postgres://user@host/database`. Missing tables are made in the schema the
     /// connection uses; an older format is brought up to date. Blocks for as long as that takes.
     pub fn connect(url: &str, config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        Self::connect_for(url, config, clock, None)
+    }
+
+    /// The same for one run of a task: nothing is written once another worker has taken the task over.
+    pub fn connect_for(
+        url: &str,
+        config: &StoreConfig,
+        clock: Arc<dyn Clock>,
+        lease: Option<TaskLease>,
+    ) -> Result<Self, StoreError> {
         // The caller may be within a runtime, where another one can neither wait nor be dropped.
         let (url, config) = (url.to_owned(), config.clone());
-        let connect = move || Self::connect_here(&url, &config, clock);
+        let connect = move || Self::connect_here(&url, &config, clock, lease);
         let thread = std::thread::Builder::new().name("haft-store-connect".to_owned()).spawn(connect);
         let thread = thread.map_err(|source| StoreError::Thread { name: "haft-store-connect".to_owned(), source })?;
         thread.join().unwrap_or(Err(StoreError::Closed))
     }
 
-    fn connect_here(url: &str, config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
-        let server = Arc::new(connect::PostgresServer::new(url, config.lock_timeout())?);
+    fn connect_here(
+        url: &str,
+        config: &StoreConfig,
+        clock: Arc<dyn Clock>,
+        lease: Option<TaskLease>,
+    ) -> Result<Self, StoreError> {
+        let server = Arc::new(connect::PostgresServer::new(url, config.lock_timeout())?.leased(lease));
         let explain: Explain<PostgresFailure> = {
             let server = Arc::clone(&server);
             Arc::new(move |failure| server.explain(failure))
@@ -94,6 +119,7 @@ impl PostgresStore {
             locks,
             counters: Counters::default(),
             clock,
+            lease,
         })
     }
 
@@ -103,11 +129,11 @@ impl PostgresStore {
         id: &ConversationId,
         job: impl AsyncFnOnce(&mut PgConnection, &ConversationId, Timestamp) -> Result<T, PostgresFailure> + Send + 'static,
     ) -> PendingWrite<T> {
-        let (id, now) = (id.clone(), self.clock.now());
+        let (id, now, lease) = (id.clone(), self.clock.now(), self.lease);
         self.writer.submit(move |PostgresWriter { session, locks, .. }| {
             session.run_briefly(locks.timeout(), async |connection| {
                 let job = async |transaction: &mut PgConnection| {
-                    write::check_format(transaction).await?;
+                    may_write(transaction, lease).await?;
                     locks.for_one_write(transaction, &id).await?;
                     job(transaction, &id, now).await
                 };
@@ -121,10 +147,11 @@ impl PostgresStore {
         &self,
         job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure> + Send + 'static,
     ) -> PendingWrite<T> {
+        let lease = self.lease;
         self.writer.submit(move |writer| {
             writer.session.run(async |connection| {
                 let job = async |transaction: &mut PgConnection| {
-                    write::check_format(transaction).await?;
+                    may_write(transaction, lease).await?;
                     job(transaction).await
                 };
                 session::transaction(connection, session::WRITING, job).await
@@ -145,6 +172,15 @@ impl PostgresStore {
     /// Waits for what is queued to be written: requests are logged without waiting, and must be seen by who reads them.
     async fn written(&self) -> Result<(), StoreError> {
         self.writer.submit(|_| Ok(())).await
+    }
+}
+
+/// Whether this store may write at all: the tables are as it knows them, and its task is still its own.
+async fn may_write(connection: &mut PgConnection, lease: Option<TaskLease>) -> Result<(), PostgresFailure> {
+    write::check_format(connection).await?;
+    match lease {
+        Some(lease) => queue::check_fence(connection, lease).await,
+        None => Ok(()),
     }
 }
 
@@ -313,11 +349,11 @@ impl Store for PostgresStore {
     }
 
     fn log_request(&self, id: &ConversationId, sent: SentRequest) -> PendingWrite<u64> {
-        let (id, now) = (id.clone(), self.clock.now());
+        let (id, now, lease) = (id.clone(), self.clock.now(), self.lease);
         self.writer.submit(move |PostgresWriter { session, last_requests, locks }| {
             session.run_briefly(locks.timeout(), async |connection| {
                 let log = async |transaction: &mut PgConnection| {
-                    write::check_format(transaction).await?;
+                    may_write(transaction, lease).await?;
                     locks.for_one_write(transaction, &id).await?;
                     requests::log(transaction, last_requests, &id, &sent, now).await
                 };

@@ -6,4 +6,5 @@
 mod conformance;
 mod hostile;
 mod postgres;
+mod queue;
 mod server;

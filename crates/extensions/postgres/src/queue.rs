@@ -1,0 +1,245 @@
+//! Tasks for workers, in the same database as the conversations: who has which, for how long, and what came of it.
+//!
+//! Invariants: a task is taken by one worker at a time, and each taking has an epoch of its own. Whatever a worker says of a task names the
+//! epoch it was given, and is refused once there is a later one. A worker that was not seen for the length of a lease has lost its tasks.
+//!
+//! Everything here blocks, and must not be called from within an async runtime. Every type in these statements is written down, as in
+//! `locks.rs`.
+
+mod fence;
+mod files;
+mod limits;
+mod model;
+mod take;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use haft_store::StoreError;
+use haft_store::backend::encode;
+use serde::de::DeserializeOwned;
+use sqlx::PgConnection;
+
+use crate::connect::PostgresServer;
+use crate::failure::{PostgresFailure, decode};
+use crate::session::{self, PostgresSession};
+
+pub(crate) use self::fence::check as check_fence;
+pub use self::fence::{TaskLease, TaskTakenOver};
+pub use self::files::{KeptFile, KeptKind};
+pub use self::limits::SpendingLimit;
+pub use self::model::{
+    AddedTask, LabelCost, NewTask, QueueStatistics, QueuedTask, TaskEnd, TaskRequest, TaskState, WorkerRow,
+};
+pub(crate) use self::take::name_connection;
+pub use self::take::{GivenBack, Taker, TaskSpending};
+
+const TABLES: &str = include_str!("migrations/queue_0001.sql");
+/// The format of the queue's tables, apart from that of the conversations: a team without workers has none of them.
+const FORMAT: i32 = 1;
+
+/// The year 3000: later times are more than the server can keep.
+const LATEST: i64 = 32_503_680_000_000;
+
+/// What is shown of a task, as JSON.
+macro_rules! task_rows {
+    ($rest:literal) => {
+        concat!(
+            "SELECT row_to_json(v)::text FROM (SELECT t.id, t.state, t.priority, t.labels, t.request::json AS request, t.conversation,
+                 t.unique_key, t.usd_limit, t.token_limit, t.attempts, t.max_attempts, t.epoch, w.name AS worker, t.cancel_asked, t.base,
+                 t.spent_usd, t.spent_tokens, t.branch, t.result::json AS result, t.bundle IS NOT NULL AS has_bundle,
+                 coalesce(octet_length(t.patch), 0) AS patch_bytes,
+                 (extract(epoch FROM t.not_before) * 1000::numeric)::bigint AS not_before,
+                 (extract(epoch FROM t.created_at) * 1000::numeric)::bigint AS created_at,
+                 (extract(epoch FROM t.started_at) * 1000::numeric)::bigint AS started_at,
+                 (extract(epoch FROM t.ended_at) * 1000::numeric)::bigint AS ended_at
+             FROM queue_tasks t LEFT JOIN queue_workers w ON w.id = t.worker ",
+            $rest,
+            ") v"
+        )
+    };
+}
+
+/// The queue of a team.
+pub struct TaskQueue {
+    session: Mutex<Option<PostgresSession>>,
+    server: Arc<PostgresServer>,
+}
+
+impl Drop for TaskQueue {
+    fn drop(&mut self) {
+        // Within a runtime no other can be dropped.
+        let session = self.session.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        drop(std::thread::spawn(move || drop(session)));
+    }
+}
+
+impl TaskQueue {
+    /// Connects to the server of the team store, and makes the tables that are missing.
+    pub fn connect(url: &str, lock_timeout: Duration) -> Result<Self, StoreError> {
+        let server = Arc::new(PostgresServer::new(url, lock_timeout)?);
+        let queue = Self { session: Mutex::new(Some(PostgresSession::new(&server)?)), server };
+        queue.write(migrate)?;
+        Ok(queue)
+    }
+
+    fn write<T>(
+        &self,
+        job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure>,
+    ) -> Result<T, StoreError> {
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = session.as_mut().ok_or(StoreError::Closed)?;
+        let done = session.run_briefly(Duration::ZERO, async |connection| {
+            session::transaction(connection, session::WRITING, job).await
+        });
+        done.map_err(|failure| self.server.explain(failure))
+    }
+
+    /// Puts a task into the queue. One whose key is taken is not added again.
+    pub fn add(&self, new: &NewTask) -> Result<AddedTask, StoreError> {
+        let request = encode("a task", &new.request)?;
+        self.write(async |connection| {
+            let sql = "INSERT INTO queue_tasks
+                           (priority, not_before, unique_key, labels, request, bundle, conversation, usd_limit, token_limit, max_attempts)
+                       VALUES ($1, greatest(now(), to_timestamp($2::double precision / 1000::double precision)), $3, $4, $5, $6, $7, $8, $9, $10)
+                       ON CONFLICT (unique_key) DO NOTHING RETURNING id";
+            let query = sqlx::query_scalar(sql)
+                .bind(new.priority)
+                .bind(new.not_before.unwrap_or(0).clamp(0, LATEST) as f64)
+                .bind(&new.unique_key)
+                .bind(&new.labels)
+                .bind(&request)
+                .bind(&new.bundle)
+                .bind(&new.conversation)
+                .bind(new.usd_limit)
+                .bind(new.token_limit)
+                .bind(new.max_attempts);
+            if let Some(id) = query.fetch_optional(&mut *connection).await? {
+                return Ok(AddedTask { id, is_new: true });
+            }
+            let sql = "SELECT id FROM queue_tasks WHERE unique_key = $1";
+            let id = sqlx::query_scalar(sql).bind(&new.unique_key).fetch_one(connection).await?;
+            Ok(AddedTask { id, is_new: false })
+        })
+    }
+
+    /// The newest tasks first, those in one state or with one label where they are named.
+    pub fn list(
+        &self,
+        state: Option<TaskState>,
+        label: Option<&str>,
+        most: i64,
+    ) -> Result<Vec<QueuedTask>, StoreError> {
+        self.write(async |connection| {
+            let sql = task_rows!(
+                "WHERE ($1::text IS NULL OR t.state = $1::text) AND ($2::text IS NULL OR $2::text = ANY (t.labels)) ORDER BY t.id DESC LIMIT $3::bigint"
+            );
+            let query = sqlx::query_scalar(sql).bind(state.map(TaskState::name)).bind(label).bind(most);
+            decoded(&query.fetch_all(connection).await?)
+        })
+    }
+
+    /// One task.
+    pub fn get(&self, id: i64) -> Result<Option<QueuedTask>, StoreError> {
+        self.write(async |connection| one(connection, id).await)
+    }
+
+    /// The change a task made, as a patch.
+    pub fn patch(&self, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
+        let sql = "SELECT patch FROM queue_tasks WHERE id = $1";
+        self.write(async |connection| Ok(sqlx::query_scalar(sql).bind(id).fetch_optional(connection).await?.flatten()))
+    }
+
+    /// The repository a task brought with it.
+    pub fn bundle(&self, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
+        let sql = "SELECT bundle FROM queue_tasks WHERE id = $1";
+        self.write(async |connection| Ok(sqlx::query_scalar(sql).bind(id).fetch_optional(connection).await?.flatten()))
+    }
+
+    /// Takes a task out of the queue, or asks its worker to end it. False where it has ended already.
+    pub fn cancel(&self, id: i64) -> Result<bool, StoreError> {
+        let sql = "UPDATE queue_tasks SET cancel_asked = true, state = CASE WHEN state = 'queued' THEN 'cancelled' ELSE state END,
+                       ended_at = CASE WHEN state = 'queued' THEN now() END
+                   WHERE id = $1 AND state IN ('queued', 'running')";
+        self.write(async |connection| Ok(sqlx::query(sql).bind(id).execute(connection).await?.rows_affected() == 1))
+    }
+
+    /// Puts a task that has ended back into the queue, to go on in this conversation; false where it has not ended. It starts from a fresh
+    /// clone, and with its limits anew.
+    pub fn retry(&self, id: i64, conversation: &str) -> Result<bool, StoreError> {
+        let sql = "UPDATE queue_tasks SET state = 'queued', not_before = now(), cancel_asked = false, attempts = 0, epoch = epoch + 1,
+                       conversation = $2, spent_usd = 0, spent_tokens = 0, flying_usd = 0, flying_tokens = 0, ended_at = NULL, result = NULL, patch = NULL,
+                       base = NULL
+                   WHERE id = $1 AND state NOT IN ('queued', 'running')";
+        self.write(async |connection| {
+            let query = sqlx::query(sql).bind(id).bind(conversation);
+            let changed = query.execute(&mut *connection).await?.rows_affected() == 1;
+            if changed {
+                sqlx::query("DELETE FROM queue_files WHERE task = $1").bind(id).execute(connection).await?;
+            }
+            Ok(changed)
+        })
+    }
+
+    /// How the queue stands.
+    pub fn statistics(&self) -> Result<QueueStatistics, StoreError> {
+        self.write(async |connection| {
+            let states: Vec<(String, i64)> =
+                sqlx::query_as("SELECT state, count(*) FROM queue_tasks GROUP BY state ORDER BY state")
+                    .fetch_all(&mut *connection)
+                    .await?;
+            let sql = "SELECT row_to_json(v)::text FROM (SELECT label, count(*) AS tasks, sum(spent_usd) AS usd, sum(spent_tokens)::bigint AS tokens,
+                           coalesce(sum(spent_usd) FILTER (WHERE day = (now() AT TIME ZONE 'UTC')::date), 0::double precision) AS usd_today
+                       FROM queue_tasks, unnest(CASE WHEN labels = '{}'::text[] THEN '{\"\"}'::text[] ELSE labels END) AS label
+                       GROUP BY label ORDER BY label) v";
+            let labels = decoded(&sqlx::query_scalar(sql).fetch_all(&mut *connection).await?)?;
+            let oldest = "SELECT coalesce((extract(epoch FROM max(now() - greatest(created_at, not_before))) * 1000::numeric)::bigint, 0::bigint)
+                          FROM queue_tasks WHERE state = 'queued' AND not_before <= now()";
+            let oldest_ms = sqlx::query_scalar(oldest).fetch_one(connection).await?;
+            Ok(QueueStatistics { states: states.into_iter().collect(), labels, oldest_ms })
+        })
+    }
+
+    /// The workers that were seen lately, and those that still have tasks.
+    pub fn workers(&self) -> Result<Vec<WorkerRow>, StoreError> {
+        let sql = "SELECT row_to_json(v)::text FROM (SELECT w.id, w.name, w.slots, w.labels, w.draining,
+                       (extract(epoch FROM now() - w.seen) * 1000::numeric)::bigint AS silent_ms,
+                       (SELECT count(*) FROM queue_tasks t WHERE t.worker = w.id AND t.state = 'running') AS tasks
+                   FROM queue_workers w WHERE w.seen > now() - interval '1 hour' ORDER BY w.id) v";
+        self.write(async |connection| decoded(&sqlx::query_scalar(sql).fetch_all(connection).await?))
+    }
+
+    /// What was logged of a task after this line, with the number of each.
+    pub fn log(&self, task: i64, after: i64) -> Result<Vec<(i64, String)>, StoreError> {
+        let sql = "SELECT number, line FROM queue_log WHERE task = $1 AND number > $2 ORDER BY number";
+        self.write(async |connection| Ok(sqlx::query_as(sql).bind(task).bind(after).fetch_all(connection).await?))
+    }
+}
+
+async fn one(connection: &mut PgConnection, id: i64) -> Result<Option<QueuedTask>, PostgresFailure> {
+    let row = sqlx::query_scalar(task_rows!("WHERE t.id = $1::bigint")).bind(id).fetch_all(connection).await?;
+    Ok(decoded(&row)?.pop())
+}
+
+fn decoded<T: DeserializeOwned>(rows: &[String]) -> Result<Vec<T>, PostgresFailure> {
+    rows.iter().map(|row| decode(|| "a row of the queue".to_owned(), row)).collect()
+}
+
+async fn migrate(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
+    let lock =
+        "SELECT pg_advisory_xact_lock(hashtextextended(current_schema()::text || ' queue format'::text, 0::bigint))";
+    sqlx::query(lock).execute(&mut *connection).await?;
+    let create = "CREATE TABLE IF NOT EXISTS queue_format (format INTEGER NOT NULL)";
+    sqlx::raw_sql(create).execute(&mut *connection).await?;
+    let found: Option<i32> =
+        sqlx::query_scalar("SELECT format FROM queue_format").fetch_optional(&mut *connection).await?;
+    match found {
+        Some(format) if format > FORMAT => Err(PostgresFailure::NewerFormat(format.unsigned_abs())),
+        Some(_) => Ok(()),
+        None => {
+            sqlx::raw_sql(TABLES).execute(&mut *connection).await?;
+            sqlx::query("INSERT INTO queue_format VALUES ($1)").bind(FORMAT).execute(connection).await?;
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What a task changed in its workspace: kept with the queue, where every worker reaches it.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use haft_store::StoreError;
+
+use super::TaskQueue;
+use super::fence::TaskLease;
+
+/// What a path of a workspace holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptKind {
+    /// Nothing any more.
+    Absent,
+    /// A regular file.
+    File,
+    /// A symbolic link; its content is the target.
+    Link,
+    /// A folder.
+    Folder,
+}
+
+impl KeptKind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Absent => "absent",
+            Self::File => "file",
+            Self::Link => "link",
+            Self::Folder => "folder",
+        }
+    }
+}
+
+/// A path of a workspace that a task changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptFile {
+    /// From the top of the workspace.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: KeptKind,
+    /// Its permission bits.
+    pub mode: u32,
+    /// Its content.
+    pub content: Vec<u8>,
+}
+
+impl TaskQueue {
+    /// Keeps what these paths hold now, in place of what was kept of them before.
+    pub fn keep(&self, lease: TaskLease, files: &[KeptFile]) -> Result<(), StoreError> {
+        let sql = "INSERT INTO queue_files (task, path, kind, mode, content) VALUES ($1, $2, $3, $4, $5)
+                   ON CONFLICT (task, path) DO UPDATE SET kind = excluded.kind, mode = excluded.mode, content = excluded.content";
+        self.within(lease, async |connection| {
+            for file in files {
+                let path = file.path.as_os_str().as_bytes();
+                let query = sqlx::query(sql).bind(lease.task).bind(path).bind(file.kind.name());
+                query.bind(i64::from(file.mode)).bind(&file.content).execute(&mut *connection).await?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Everything a task changed so far, folders before what is in them.
+    pub fn kept(&self, task: i64) -> Result<Vec<KeptFile>, StoreError> {
+        let sql = "SELECT path, kind, mode, content FROM queue_files WHERE task = $1 ORDER BY path";
+        self.write(async |connection| {
+            let rows: Vec<(Vec<u8>, String, i64, Vec<u8>)> =
+                sqlx::query_as(sql).bind(task).fetch_all(connection).await?;
+            let file = |(path, kind, mode, content): (Vec<u8>, String, i64, Vec<u8>)| KeptFile {
+                path: OsString::from_vec(path).into(),
+                kind: match kind.as_str() {
+                    "file" => KeptKind::File,
+                    "link" => KeptKind::Link,
+                    "folder" => KeptKind::Folder,
+                    _ => KeptKind::Absent,
+                },
+                mode: u32::try_from(mode).unwrap_or(0o644),
+                content,
+            };
+            Ok(rows.into_iter().map(file).collect())
+        })
+    }
+}
