@@ -8,18 +8,20 @@ pub(crate) mod log;
 pub(crate) mod mcp;
 mod policy;
 #[cfg(feature = "postgres")]
-mod postgres;
+pub(crate) mod postgres;
 mod prompts;
 #[cfg(feature = "rag")]
 pub(crate) mod rag;
 mod readers;
+#[cfg(feature = "postgres")]
+pub(crate) mod task_versions;
 #[cfg(feature = "web")]
 mod web;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-#[cfg(not(all(feature = "mcp", feature = "rag", feature = "web")))]
+#[cfg(not(all(feature = "mcp", feature = "postgres", feature = "rag", feature = "web")))]
 use haft_agent::AbsentExtension;
 use haft_agent::config::{Config, Section};
 use haft_agent::{
@@ -147,7 +149,9 @@ fn extensions_with(client: ClientParts) -> Vec<Arc<dyn Extension>> {
         #[cfg(not(feature = "web"))]
         Arc::new(AbsentExtension::new("web", "web", "web")),
         #[cfg(feature = "postgres")]
-        Arc::new(postgres::PostgresExtension),
+        Arc::new(postgres::PostgresExtension { lease: client.lease }),
+        #[cfg(not(feature = "postgres"))]
+        Arc::new(AbsentExtension::new("worker", "worker", "postgres")),
         Arc::new(ClientExtension { callbacks: client.callbacks, plugins: client.plugins, buffers: client.buffers }),
     ]
 }
@@ -204,11 +208,17 @@ pub(crate) fn lower_config(table: toml::Table) -> Result<Config, ConfigError> {
 
 /// The agent of these folders and this configuration, with everything this build has.
 pub(crate) fn agent(places: &Places, config: Config) -> Agent {
-    agent_with(places, config, extensions())
+    let versions = versions(places, &config);
+    agent_with(places, config, extensions(), versions)
 }
 
-fn agent_with(places: &Places, config: Config, extensions: Vec<Arc<dyn Extension>>) -> Agent {
-    let changes = FileChanges::new(versions(places, &config));
+fn agent_with(
+    places: &Places,
+    config: Config,
+    extensions: Vec<Arc<dyn Extension>>,
+    versions: Arc<dyn FileVersions>,
+) -> Agent {
+    let changes = FileChanges::new(versions);
     Agent::new(places.clone(), config)
         .with_change_records(Arc::new(changes))
         .with_project_copies(Arc::new(GitWorktrees))
@@ -235,6 +245,11 @@ pub(crate) struct ClientParts {
     pub(crate) plugins: Vec<Arc<dyn Plugin>>,
     /// What its user has open and not saved.
     pub(crate) buffers: Option<Arc<dyn EditorBuffers>>,
+    /// Who keeps what files were, in place of this machine alone.
+    pub(crate) versions: Option<Arc<dyn FileVersions>>,
+    /// The run of a task in whose name everything is written.
+    #[cfg(feature = "postgres")]
+    pub(crate) lease: Option<haft_postgres::TaskLease>,
     /// MCP servers for this session alone.
     #[cfg(feature = "mcp")]
     pub(crate) servers: mcp::GivenServers,
@@ -266,7 +281,8 @@ pub(crate) async fn open_driven_session(
     client: ClientParts,
 ) -> Result<Session, SetupError> {
     haft_changes::sweep_merges(&places.worktrees());
-    Box::pin(agent_with(places, config, extensions_with(client)).open(plan)).await
+    let versions = client.versions.clone().unwrap_or_else(|| versions(places, &config));
+    Box::pin(agent_with(places, config, extensions_with(client), versions).open(plan)).await
 }
 
 /// Opens the session a run works in.

@@ -9,10 +9,13 @@ use async_trait::async_trait;
 use haft_agent::{Places, set_up_sandbox};
 use haft_engine::{Callback, DecisionState, Moment, Notice, Occasion, Reaction, StartGuard, StartRequest};
 use haft_mcp::{Confines, ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin, ServerReach, Servers};
-use haft_project::{Level, TrustRecord};
+use haft_project::{Footprint, Level, TrustRecord};
 use haft_sandbox::{ConfinementSpec, Sandbox, SandboxConfig};
 use haft_types::{HookPoint, PermissionMode};
 use tokio::sync::Mutex;
+
+/// What runs a package by its name, and takes the project's own copy of it where there is one.
+const RUNNERS: [&str; 7] = ["bun", "bunx", "npm", "npx", "pnpm", "pnpx", "yarn"];
 
 pub(super) struct ServerSandboxes {
     pub(super) places: Places,
@@ -54,12 +57,36 @@ impl Confines for ServerSandboxes {
             (ServerConfinement::Never, _) => false,
             (ServerConfinement::Always, _) => true,
             (ServerConfinement::Default, ServerOrigin::Project) => !yolo,
-            (ServerConfinement::Default, ServerOrigin::User) => !yolo && !self.trusted,
+            (ServerConfinement::Default, ServerOrigin::User) => {
+                !yolo && (!self.trusted || self.runs_what_is_in_project(server))
+            }
         }
     }
 }
 
 impl ServerSandboxes {
+    /// Whether a file of the project is what runs, which the model may have written: one that the entry names, or a package that a
+    /// runner finds in the project before it looks elsewhere.
+    fn runs_what_is_in_project(&self, server: &ServerDefinition) -> bool {
+        let ServerEndpoint::Command { program, args, env, cwd } = &server.reach else { return false };
+        let values = env.iter().map(|(_, value)| value);
+        let lines: Vec<_> = std::iter::once(program).chain(args).chain(values).cloned().collect();
+        let found = Footprint::of_lines(&self.project, cwd, &lines);
+        let runner = program.rsplit('/').next().unwrap_or_default();
+        let is_installed = |word: &String| {
+            // A version stands behind an `@`, a scope before a name.
+            let package = word
+                .split_at_checked(1)
+                .map_or(word.as_str(), |(_, rest)| rest.find('@').map_or(word.as_str(), |version| &word[..=version]));
+            let name = package.rsplit('/').next().unwrap_or_default();
+            let modules = cwd.ancestors().take_while(|folder| folder.starts_with(&self.project));
+            modules.map(|folder| folder.join("node_modules")).any(|modules| {
+                !name.is_empty() && (modules.join(package).exists() || modules.join(".bin").join(name).exists())
+            })
+        };
+        !found.files().is_empty() || !found.is_whole() || RUNNERS.contains(&runner) && args.iter().any(is_installed)
+    }
+
     /// What a server may reach beside what commands may: what its user wrote, or gave when the folder was trusted.
     fn granted(&self, server: &ServerDefinition) -> ServerReach {
         match server.origin {
@@ -118,7 +145,8 @@ impl ServerSandboxes {
         let asked = &server.asks.network;
         match server.origin {
             ServerOrigin::User if server.confinement == ServerConfinement::Default => {
-                self.tell(server, "runs confined and without network, because the folder is not trusted; `sandbox = false` in its entry lets it run outside");
+                let why = if self.trusted { "it runs files of this project" } else { "the folder is not trusted" };
+                self.tell(server, &format!("runs confined and without network, because {why}; `sandbox = false` in its entry lets it run outside"));
             }
             ServerOrigin::User => {}
             ServerOrigin::Project if asked.is_empty() => {

@@ -1,0 +1,10 @@
+# `haft worker`.
+
+worker-sandbox-off = a worker runs what others queued, so its sandbox must be on; remove `sandbox.mode = "off"`
+worker-folder-not-text = `{ $folder }`: the path is not UTF-8 text
+worker-starts = haft: worker { $name } with { $slots } slots
+worker-cannot-listen = cannot listen on { $address }: { $error }
+worker-metrics = haft: metrics at http://{ $address }/metrics
+worker-drains = haft: taking no more tasks; interrupt again to hand over those that run
+worker-hands-over = haft: handing tasks over
+worker-used-up = earlier runs used up the limits of the task

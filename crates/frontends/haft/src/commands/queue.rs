@@ -1,0 +1,160 @@
+//! `haft queue`: tasks for workers.
+
+mod add;
+mod show;
+
+use clap::{Args, Subcommand};
+use haft_agent::RandomIds;
+use haft_postgres::{TaskQueue, TaskState};
+use haft_types::IdSource as _;
+use serde_json::json;
+
+use self::add::AddTaskArgs;
+use super::worker::queue_of;
+use crate::commands::options::Common;
+use crate::exit::{ProcessExit, usage_error};
+use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct QueueArgs {
+    #[command(subcommand)]
+    pub(crate) command: QueueCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueCommand {
+    /// Add a task, or one for each repository of a file.
+    Add(Box<AddTaskArgs>),
+    /// List tasks, newest first.
+    List(ListTasksArgs),
+    /// Show a task: its state, costs and result.
+    Show(ShowTaskArgs),
+    /// Show the queue and its workers until interrupted, or follow one task to its end.
+    Watch(WatchArgs),
+    /// Take tasks out of the queue; a worker that runs one ends it.
+    Cancel(TaskIdArgs),
+    /// Queue tasks that have ended again: in a new conversation, with their limits anew.
+    Retry(TaskIdArgs),
+    /// Show how many tasks there are in each state, what they cost by label, and the workers.
+    Stats(StatsArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListTasksArgs {
+    /// Only tasks in this state: queued, running, ended, failed or cancelled.
+    #[arg(long, value_name = "STATE", value_parser = state)]
+    pub(crate) state: Option<TaskState>,
+    /// Only tasks with this label.
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) label: Option<String>,
+    /// At most this many.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) limit: u32,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowTaskArgs {
+    /// The task's number.
+    #[arg(value_name = "TASK")]
+    pub(crate) id: i64,
+    /// Print only the change, as a patch that `git apply` takes.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) patch: bool,
+    /// Print only the log: one event a line, as JSON.
+    #[arg(long, conflicts_with_all = ["json", "patch"])]
+    pub(crate) log: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// The task's number; the whole queue when absent.
+    #[arg(value_name = "TASK")]
+    pub(crate) id: Option<i64>,
+    /// Print JSON: one object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskIdArgs {
+    /// The tasks' numbers.
+    #[arg(value_name = "TASK", required = true)]
+    pub(crate) ids: Vec<i64>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+fn state(name: &str) -> Result<TaskState, String> {
+    TaskState::of(name).ok_or_else(|| text!("queue-unknown-state").into())
+}
+
+/// The queue of the team store that is configured.
+fn queue(common: &Common) -> anyhow::Result<TaskQueue> {
+    queue_of(&super::configuration(common)?.1.config)
+}
+
+pub(crate) fn run(command: QueueCommand) -> anyhow::Result<ProcessExit> {
+    match command {
+        QueueCommand::Add(args) => add::add(&args)?,
+        QueueCommand::List(args) => show::list(&args)?,
+        QueueCommand::Show(args) => show::show(&args)?,
+        QueueCommand::Watch(args) => return show::watch(&args),
+        QueueCommand::Cancel(args) => {
+            change(&args, text!("queue-cancelled"), text!("queue-is-over"), TaskQueue::cancel)?;
+        }
+        QueueCommand::Retry(args) => {
+            let retry = |queue: &TaskQueue, id| queue.retry(id, &RandomIds.uuid().to_string());
+            change(&args, text!("queue-retried"), text!("queue-is-not-over"), retry)?;
+        }
+        QueueCommand::Stats(args) => show::stats(&args)?,
+    }
+    Ok(ProcessExit::Completed)
+}
+
+/// Does something to each task; one it cannot be done to is an error, after the others.
+fn change(
+    args: &TaskIdArgs,
+    done: &str,
+    refused: &str,
+    job: impl Fn(&TaskQueue, i64) -> Result<bool, haft_store::StoreError>,
+) -> anyhow::Result<()> {
+    let queue = queue(&args.common)?;
+    let (mut rows, mut left) = (Vec::new(), Vec::new());
+    for id in &args.ids {
+        let changed = job(&queue, *id)?;
+        rows.push(json!({"id": id, "changed": changed}));
+        match changed {
+            true if !args.json => output::say(&format!("{id}: {done}"))?,
+            true => {}
+            false => left.push(id.to_string()),
+        }
+    }
+    if args.json {
+        output::print_json(&json!(rows))?;
+    }
+    if left.is_empty() { Ok(()) } else { Err(usage_error(format!("{}: {refused}", left.join(", ")))) }
+}

@@ -1,0 +1,231 @@
+//! `haft queue add`.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use haft_agent::{RandomIds, WallClock};
+use haft_postgres::{NewTask, TaskRequest};
+use haft_types::{Clock as _, IdSource as _, PermissionMode, Timestamp};
+use serde_json::json;
+
+use crate::commands::options::{Common, positive, seconds};
+use crate::commands::permissions;
+use crate::exit::usage_error;
+use crate::output;
+
+/// A larger bundle belongs on a server.
+const LARGEST_BUNDLE: u64 = 256 << 20;
+
+#[derive(Debug, Args)]
+pub(crate) struct AddTaskArgs {
+    /// The task; read from standard input when `-`.
+    pub(crate) prompt: String,
+
+    /// The repository to work on: a URL, a folder that every worker reaches under this path, or a bundle (`git bundle create`), which
+    /// goes into the queue. An empty folder when absent.
+    #[arg(short, long, value_name = "REPOSITORY", conflicts_with = "each")]
+    pub(crate) repository: Option<String>,
+
+    /// Add a task for each repository in this file, one a line; `#` begins a comment.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) each: Option<PathBuf>,
+
+    /// Check out this commit, tag or branch; the repository's default branch when absent.
+    #[arg(long, value_name = "COMMIT")]
+    pub(crate) commit: Option<String>,
+
+    /// Push the change to this branch of the repository.
+    #[arg(long, value_name = "BRANCH")]
+    pub(crate) push: Option<String>,
+
+    /// Use the role, tools and model of this agent.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+
+    /// The model, as `provider/model`; the worker's when absent.
+    #[arg(short, long)]
+    pub(crate) model: Option<String>,
+
+    /// The permission mode: plan, ask, accept-edits or auto; the worker's when absent.
+    #[arg(long, value_name = "MODE")]
+    pub(crate) permission_mode: Option<PermissionMode>,
+
+    /// Allow what this rule matches; may be repeated.
+    #[arg(long, value_name = "RULE")]
+    pub(crate) allow: Vec<String>,
+
+    /// Deny what this rule matches; may be repeated.
+    #[arg(long, value_name = "RULE")]
+    pub(crate) deny: Vec<String>,
+
+    /// Stop when this much money is spent, by all workers that had the task.
+    #[arg(long, value_name = "USD", value_parser = positive)]
+    pub(crate) max_budget_usd: Option<f64>,
+
+    /// Stop when this many tokens are used, by all workers that had the task.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
+    pub(crate) max_total_tokens: Option<i64>,
+
+    /// Stop after this many seconds of one run.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) max_wall_time: Option<Duration>,
+
+    /// Stop after this many replies of the model in one run.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+
+    /// Give the task up once this many workers had it and were lost.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(i64).range(1..))]
+    pub(crate) max_attempts: i64,
+
+    /// Take tasks with a higher number first.
+    #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true)]
+    pub(crate) priority: i64,
+
+    /// Take it no earlier: a time such as `2026-11-17T02:00:00Z`, or seconds from now.
+    #[arg(long, value_name = "TIME", value_parser = not_before)]
+    pub(crate) not_before: Option<NotBefore>,
+
+    /// Add it only if no task has this key; with `--each`, each repository is added to the key.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+
+    /// Label it; may be repeated. Workers choose by labels, and limits and costs are summed by them.
+    #[arg(long = "label", value_name = "LABEL")]
+    pub(crate) labels: Vec<String>,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// The earliest time of a task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NotBefore {
+    At(Timestamp),
+    In(Duration),
+}
+
+fn not_before(text: &str) -> Result<NotBefore, String> {
+    if let Ok(at) = text.parse() {
+        return Ok(NotBefore::At(at));
+    }
+    seconds(text).map(NotBefore::In).map_err(|_| text!("queue-bad-time").into())
+}
+
+pub(super) fn add(args: &AddTaskArgs) -> anyhow::Result<()> {
+    check(args)?;
+    let repositories = repositories(args)?;
+    let prompt = prompt(args)?;
+    let queue = super::queue(&args.common)?;
+    let mut rows = Vec::new();
+    for repository in repositories {
+        let task = task(args, &prompt, repository)?;
+        let added = queue.add(&task)?;
+        rows.push(json!({
+            "id": added.id,
+            "added": added.is_new,
+            "repository": task.request.repository,
+            "conversation_id": added.is_new.then_some(task.conversation),
+        }));
+        if !args.json {
+            let id = added.id;
+            output::say(&if added.is_new { id.to_string() } else { text!("queue-key-taken", id) })?;
+        }
+    }
+    if args.json { output::print_json(&json!(rows)) } else { Ok(()) }
+}
+
+fn check(args: &AddTaskArgs) -> anyhow::Result<()> {
+    if args.permission_mode == Some(PermissionMode::Yolo) {
+        return Err(usage_error(text!("queue-yolo")));
+    }
+    for rule in args.allow.iter().chain(&args.deny) {
+        permissions::check_rule(rule)?;
+    }
+    if args.push.is_some() && args.repository.is_none() && args.each.is_none() {
+        return Err(usage_error(text!("queue-push-where")));
+    }
+    Ok(())
+}
+
+fn prompt(args: &AddTaskArgs) -> anyhow::Result<String> {
+    let mut prompt = args.prompt.clone();
+    if prompt == "-" {
+        prompt.clear();
+        let read = std::io::stdin().lock().read_to_string(&mut prompt);
+        read.map_err(|error| usage_error(text!("run-stdin-unreadable", error)))?;
+    }
+    if prompt.trim().is_empty() { Err(usage_error(text!("run-empty-prompt"))) } else { Ok(prompt) }
+}
+
+fn repositories(args: &AddTaskArgs) -> anyhow::Result<Vec<Option<String>>> {
+    let Some(file) = &args.each else { return Ok(vec![args.repository.clone()]) };
+    let text = fs::read_to_string(file).map_err(|error| usage_error(format!("`{}`: {error}", file.display())))?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let all: Vec<_> = lines.map(|line| Some(line.to_owned())).collect();
+    if all.is_empty() { Err(usage_error(text!("queue-each-empty", file = file.display()))) } else { Ok(all) }
+}
+
+fn task(args: &AddTaskArgs, prompt: &str, repository: Option<String>) -> anyhow::Result<NewTask> {
+    let key = match (&args.key, &repository, &args.each) {
+        (Some(key), Some(repository), Some(_)) => Some(format!("{key} {repository}")),
+        (key, ..) => key.clone(),
+    };
+    let (repository, bundle) = match repository {
+        Some(given) => located(given)?,
+        None => (None, None),
+    };
+    let not_before = args.not_before.map(|time| match time {
+        NotBefore::At(at) => at.as_millisecond(),
+        NotBefore::In(time) => {
+            WallClock.now().as_millisecond().saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))
+        }
+    });
+    Ok(NewTask {
+        request: TaskRequest {
+            prompt: prompt.to_owned(),
+            repository,
+            commit: args.commit.clone(),
+            agent: args.agent.clone(),
+            model: args.model.clone(),
+            mode: args.permission_mode.map(|mode| mode.to_string()),
+            allow: args.allow.clone(),
+            deny: args.deny.clone(),
+            max_turns: args.max_turns,
+            max_seconds: args.max_wall_time.map(|time| time.as_secs_f64()),
+            push: args.push.clone(),
+        },
+        bundle,
+        conversation: RandomIds.uuid().to_string(),
+        priority: args.priority,
+        not_before,
+        unique_key: key,
+        labels: args.labels.clone(),
+        usd_limit: args.max_budget_usd,
+        token_limit: args.max_total_tokens,
+        max_attempts: args.max_attempts,
+    })
+}
+
+/// A repository as workers find it: a URL as it is, a folder by its whole path, a bundle with its content.
+fn located(given: String) -> anyhow::Result<(Option<String>, Option<Vec<u8>>)> {
+    let path = Path::new(&given);
+    let Ok(found) = path.metadata() else { return Ok((Some(given), None)) };
+    let refused = |error: std::io::Error| usage_error(format!("`{given}`: {error}"));
+    let whole = path.canonicalize().map_err(refused)?;
+    let whole = whole.to_str().ok_or_else(|| usage_error(text!("worker-folder-not-text", folder = path.display())))?;
+    if found.is_dir() {
+        return Ok((Some(whole.to_owned()), None));
+    }
+    if found.len() > LARGEST_BUNDLE {
+        return Err(usage_error(text!("queue-bundle-too-large", file = given.as_str())));
+    }
+    Ok((Some(whole.to_owned()), Some(fs::read(path).map_err(refused)?)))
+}

@@ -1,0 +1,165 @@
+//! `haft worker`: takes tasks from the team's queue.
+
+mod host;
+mod meter;
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use haft_agent::config::Config;
+use haft_agent::{Places, set_up_sandbox};
+use haft_postgres::{Taker, TaskQueue};
+use haft_sandbox::{GitProgram, SandboxMode};
+use haft_store::Holder;
+use haft_types::{Clock as _, PermissionMode};
+use haft_worker::{Worker, WorkerConfig, WorkerOptions, Workspaces, serve_metrics};
+use tokio_util::sync::CancellationToken;
+
+use self::host::RunningHost;
+use crate::commands::options::{Common, seconds};
+use crate::exit::{ProcessExit, usage_error};
+use crate::{output, wiring};
+
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArgs {
+    /// Run this many tasks at once.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) slots: u16,
+
+    /// Take only tasks with this label; may be repeated. Any task when absent.
+    #[arg(long = "label", value_name = "LABEL")]
+    pub(crate) labels: Vec<String>,
+
+    /// Leave tasks with this label to others; may be repeated.
+    #[arg(long = "except-label", value_name = "LABEL")]
+    pub(crate) except: Vec<String>,
+
+    /// The model of tasks that name none, as `provider/model`.
+    #[arg(short, long)]
+    pub(crate) model: Option<String>,
+
+    /// A worker that is silent for this many seconds loses its tasks to others. The same for all workers.
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    pub(crate) lease: Duration,
+
+    /// Let tasks go on for this many seconds once the worker is told to end (SIGTERM), then hand them over.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub(crate) drain: Duration,
+
+    /// End once no task is left.
+    #[arg(long)]
+    pub(crate) until_empty: bool,
+
+    /// Keep mirrors and workspaces in this folder. The same path for all workers keeps the paths in a conversation right.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+
+    /// Serve metrics for Prometheus at this address, a free port of 127.0.0.1 when absent.
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:0")]
+    pub(crate) metrics: Option<SocketAddr>,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// The address of the team store, and its queue.
+pub(super) fn queue_of(config: &Config) -> anyhow::Result<TaskQueue> {
+    let url = config.store.url.as_deref().ok_or_else(|| usage_error(text!("queue-no-server")))?;
+    Ok(TaskQueue::connect(url, config.store.lock_timeout())?)
+}
+
+pub(crate) fn run(args: WorkerArgs) -> anyhow::Result<ProcessExit> {
+    let (places, loaded) = super::configuration(&args.common)?;
+    let config = loaded.config;
+    if config.sandbox.mode == SandboxMode::Off {
+        return Err(usage_error(text!("worker-sandbox-off")));
+    }
+    let (queue, heart) = (Arc::new(queue_of(&config)?), queue_of(&config)?);
+    let options = options(&args, &config.section(wiring::postgres::SECTION)?);
+    if let Some(address) = args.metrics {
+        metrics(address, &config)?;
+    }
+    let folder = args.folder.clone().unwrap_or_else(|| places.cache.join("worker"));
+    let workspaces = workspaces(&places, &config, &folder)?;
+    output::tell(&text!("worker-starts", name = options.name, slots = args.slots));
+    let host = Box::new(RunningHost { places, config, model: args.model });
+    let worker = Worker { queue, heart, workspaces, host, options };
+    let runtime = wiring::runtime()?;
+    runtime.block_on(async move {
+        let (stop, at_once) = (CancellationToken::new(), CancellationToken::new());
+        on_signals(&stop, &at_once);
+        tokio::task::spawn_blocking(move || worker.run(&stop, &at_once)).await??;
+        anyhow::Ok(())
+    })?;
+    Ok(ProcessExit::Completed)
+}
+
+fn options(args: &WorkerArgs, limits: &WorkerConfig) -> WorkerOptions {
+    let holder = Holder::this_process(haft_agent::WallClock.now());
+    WorkerOptions {
+        name: format!("{}:{}", holder.host, holder.pid),
+        slots: args.slots,
+        drain: args.drain,
+        until_empty: args.until_empty,
+        taker: Taker {
+            worker: 0,
+            lease: args.lease,
+            labels: args.labels.clone(),
+            except: args.except.clone(),
+            usd_limit: limits.task_usd,
+            token_limit: limits.task_tokens,
+            limits: limits.limits(),
+        },
+    }
+}
+
+/// Metrics have a connection of their own, and a thread that ends with the process.
+fn metrics(address: SocketAddr, config: &Config) -> anyhow::Result<()> {
+    let cannot = |error: std::io::Error| usage_error(text!("worker-cannot-listen", address, error));
+    let listener = TcpListener::bind(address).map_err(cannot)?;
+    output::tell(&text!("worker-metrics", address = listener.local_addr().map_err(cannot)?));
+    let queue = queue_of(config)?;
+    std::thread::spawn(move || serve_metrics(&listener, &queue));
+    Ok(())
+}
+
+fn workspaces(places: &Places, config: &Config, folder: &Path) -> anyhow::Result<Workspaces> {
+    fs::create_dir_all(folder)?;
+    let folder = folder.canonicalize()?;
+    if folder.to_str().is_none() {
+        return Err(usage_error(text!("worker-folder-not-text", folder = folder.display())));
+    }
+    let setup = set_up_sandbox(places, &config.sandbox, PermissionMode::Plan, Vec::new());
+    let (host, sandbox) = (wiring::environment(), wiring::runtime()?.block_on(setup)?);
+    // The whole environment: of it git gets what leads to the network, an agent for keys included.
+    let git = GitProgram::find(&host.supervisor(), &sandbox, &host.text_variables(), &[&folder])
+        .map_err(|error| usage_error(error.to_string()))?;
+    let agent = host.variable("SSH_AUTH_SOCK").and_then(|path| fs::canonicalize(path).ok());
+    let is_socket = |path: &PathBuf| path.metadata().is_ok_and(|found| found.file_type().is_socket());
+    Ok(Workspaces { folder, git, agent: agent.filter(is_socket) })
+}
+
+/// The first signal has the worker take no more tasks, the second hands over what it has.
+fn on_signals(stop: &CancellationToken, at_once: &CancellationToken) {
+    use tokio::signal::unix::{SignalKind, signal};
+    for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
+        let Ok(mut signals) = signal(kind) else { continue };
+        let (stop, at_once) = (stop.clone(), at_once.clone());
+        tokio::spawn(async move {
+            while signals.recv().await.is_some() {
+                let (token, message) = if stop.is_cancelled() {
+                    (&at_once, text!("worker-hands-over"))
+                } else {
+                    (&stop, text!("worker-drains"))
+                };
+                output::tell(message);
+                token.cancel();
+            }
+        });
+    }
+}

@@ -1,0 +1,154 @@
+//! A task as a run of this binary: the same plan and the same session as `haft run`, in the clone its worker made.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use haft_agent::config::Config;
+use haft_agent::{Places, RunPlan, SetupError};
+use haft_engine::{OpenError, RunReport, Which};
+use haft_store::StoreError;
+use haft_types::{ConversationId, PermissionMode};
+use haft_worker::{RunEnd, TaskHost, TaskRun};
+use serde_json::{Value, json};
+
+use super::meter::TaskMeter;
+use crate::commands::options::RunArgs;
+use crate::commands::{permissions, run};
+use crate::exit::usage_error;
+use crate::wiring::task_versions::TaskVersions;
+use crate::wiring::{self, ClientParts};
+
+/// Runs tasks with the configuration of this user: keys, providers and rules are the worker's own.
+pub(super) struct RunningHost {
+    pub(super) places: Places,
+    pub(super) config: Config,
+    /// The model of tasks that name none.
+    pub(super) model: Option<String>,
+}
+
+impl TaskHost for RunningHost {
+    fn run(&self, run: &TaskRun) -> RunEnd {
+        let ended = self.run_here(run);
+        ended.unwrap_or_else(|error| {
+            let of_store = is_of_store(&error);
+            let why = format!("{error:#}");
+            if of_store { RunEnd::Trouble(why) } else { RunEnd::Refused(why) }
+        })
+    }
+}
+
+impl RunningHost {
+    fn run_here(&self, run: &TaskRun) -> anyhow::Result<RunEnd> {
+        let args = self.arguments(run)?;
+        if let Some(exhausted) = exhausted(&args) {
+            return Ok(RunEnd::Result(exhausted));
+        }
+        let mut config = self.config.clone();
+        permissions::add_for_run(&mut config.permissions, &args)?;
+        let id = ConversationId::new(run.task.conversation.as_str());
+        wiring::runtime()?.block_on(async {
+            let store = wiring::open_store(&self.places, &config)?;
+            let begun = store.get(&id).await?.is_some();
+            drop(store);
+            let plan = self.plan(&args, &config, id, begun)?;
+            let session = wiring::open_driven_session(&self.places, config.clone(), plan, self.parts(run)).await;
+            let mut session = session.map_err(anyhow::Error::from)?;
+            let mut meter = TaskMeter::new(run, session.model().price);
+            let prompt = (!begun).then(|| run.task.request.prompt.clone());
+            let report = session.run(prompt, &mut meter, &run.slot.cancel).await;
+            for message in session.close().await {
+                run.slot.log(json!({"type": "notice", "code": "hook", "message": message}).to_string());
+            }
+            Ok(end_of(&report))
+        })
+    }
+
+    /// The task as arguments of `haft run`, with what is left of its limits.
+    fn arguments(&self, run: &TaskRun) -> anyhow::Result<RunArgs> {
+        let (task, request) = (&run.task, &run.task.request);
+        let mode = request.mode.as_deref().map(str::parse::<PermissionMode>).transpose();
+        let mode = mode.map_err(|error| usage_error(error.to_string()))?;
+        // The sandbox stays on: what comes through the queue is not this user's own word.
+        if mode == Some(PermissionMode::Yolo) {
+            return Err(usage_error(text!("queue-yolo")));
+        }
+        let seconds = request.max_seconds.map(Duration::try_from_secs_f64).transpose()?;
+        Ok(RunArgs {
+            prompt: Some(request.prompt.clone()),
+            model: request.model.clone().or_else(|| self.model.clone()),
+            agent: request.agent.clone(),
+            permission_mode: mode,
+            allow: request.allow.clone(),
+            deny: request.deny.clone(),
+            max_turns: request.max_turns,
+            max_wall_time: seconds,
+            max_budget_usd: task.usd_limit.map(|limit| limit - task.spent_usd),
+            max_total_tokens: task.token_limit.map(|limit| (limit - task.spent_tokens).max(0).unsigned_abs()),
+            cwd: Some(run.folder.clone()),
+            ..RunArgs::default()
+        })
+    }
+
+    fn plan(&self, args: &RunArgs, config: &Config, id: ConversationId, begun: bool) -> anyhow::Result<RunPlan> {
+        let mut plan = run::lower(args, config, args.prompt.as_deref())?;
+        run::take_role(&mut plan, args, &self.places)?;
+        if plan.mode == PermissionMode::Yolo {
+            return Err(usage_error(text!("queue-yolo")));
+        }
+        plan.which = if begun {
+            Which::Named(id.to_string())
+        } else {
+            Which::NewAs { title: args.prompt.clone().unwrap_or_default(), id }
+        };
+        Ok(plan)
+    }
+
+    fn parts(&self, run: &TaskRun) -> ClientParts {
+        let versions = TaskVersions {
+            here: wiring::versions(&self.places, &self.config),
+            queue: Arc::clone(&run.queue),
+            slot: Arc::clone(&run.slot),
+            folder: run.folder.clone(),
+            reversed: Mutex::default(),
+        };
+        ClientParts { versions: Some(Arc::new(versions)), lease: Some(run.slot.lease), ..ClientParts::default() }
+    }
+}
+
+/// Whether the store failed: another try may do better.
+fn is_of_store(error: &anyhow::Error) -> bool {
+    let opening = error.downcast_ref::<SetupError>();
+    opening.is_some_and(|error| matches!(error, SetupError::Store(_) | SetupError::Open(OpenError::Store(_))))
+        || error.is::<StoreError>()
+}
+
+/// The result of a run whose limits were used up by those before it.
+fn exhausted(args: &RunArgs) -> Option<Value> {
+    let money = args.max_budget_usd.is_some_and(|left| left <= 0.0);
+    let used_up = money || args.max_total_tokens == Some(0);
+    let code = if money { "budget" } else { "tokens" };
+    used_up.then(|| json!({"outcome": "exhausted", "code": code, "message": text!("worker-used-up")}))
+}
+
+/// How the run ended. Where the store failed, the conversation goes on from what it holds.
+fn end_of(report: &RunReport) -> RunEnd {
+    if report.result.code == "store" {
+        return RunEnd::Trouble(report.result.message.clone());
+    }
+    RunEnd::Result(json!(report.result))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_fails_is_told_from_a_task_that_cannot_run() {
+        let opening = |error| anyhow::Error::from(SetupError::Open(error));
+        assert!(is_of_store(&StoreError::Closed.into()));
+        assert!(is_of_store(&SetupError::Store(StoreError::Closed).into()));
+        assert!(is_of_store(&opening(OpenError::Store(StoreError::Closed))));
+        assert!(!is_of_store(&opening(OpenError::NothingToContinue)));
+        assert!(!is_of_store(&usage_error("no such model")));
+    }
+}

@@ -1,0 +1,164 @@
+//! File versions of a task: kept on this machine for undo, and with the queue, so that another worker can rebuild the workspace.
+//!
+//! Invariant: what a call changed is with the queue before its result is stored. A worker that goes on after a result finds its files.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use haft_changes::versions::{
+    FileContent, FileStep, FileVersion, FileVersions, KnownFile, Reversal, StepId, StepKind, TreeUpdate, VersionsError,
+    VersionsGuard,
+};
+use haft_postgres::{KeptFile, KeptKind, TaskQueue};
+use haft_tool::CallName;
+use haft_types::{ContentHash, ConversationId};
+use haft_worker::Slot;
+
+/// Larger files are not kept for other workers, as they are not for undo.
+const LARGEST: u64 = 64 << 20;
+
+/// The versions of one run of a task.
+pub(crate) struct TaskVersions {
+    pub(crate) here: Arc<dyn FileVersions>,
+    pub(crate) queue: Arc<TaskQueue>,
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) folder: PathBuf,
+    /// The paths of undos and redos that are being done.
+    pub(crate) reversed: Mutex<HashMap<StepId, Vec<PathBuf>>>,
+}
+
+impl TaskVersions {
+    /// Keeps what these paths hold now with the queue. Goes on only once that is done.
+    fn share<'a>(&self, paths: impl IntoIterator<Item = &'a Path>) -> Result<(), VersionsError> {
+        let inside = |path: &'a Path| path.strip_prefix(&self.folder).ok().map(|within| (path, within));
+        let files: Vec<_> = paths.into_iter().filter_map(inside).filter_map(|(at, within)| kept(at, within)).collect();
+        if files.is_empty() {
+            return Ok(());
+        }
+        let keep = || self.slot.insist(|| self.queue.keep(self.slot.lease, &files));
+        // A caller within a runtime must not wait for another one.
+        match std::thread::scope(|scope| scope.spawn(keep).join()) {
+            Ok(done) => Ok(done?),
+            Err(_) => Err(VersionsError::Store(haft_store::StoreError::Closed)),
+        }
+    }
+}
+
+/// What a path holds; none where it cannot be kept.
+fn kept(at: &Path, within: &Path) -> Option<KeptFile> {
+    let path = within.to_owned();
+    let Ok(metadata) = at.symlink_metadata() else {
+        return Some(KeptFile { path, kind: KeptKind::Absent, mode: 0, content: Vec::new() });
+    };
+    let mode = metadata.permissions().mode() & 0o777;
+    let (kind, content) = if metadata.is_symlink() {
+        (KeptKind::Link, fs::read_link(at).ok()?.into_os_string().into_vec())
+    } else if metadata.is_dir() {
+        (KeptKind::Folder, Vec::new())
+    } else if metadata.is_file() && metadata.len() <= LARGEST {
+        (KeptKind::File, fs::read(at).ok()?)
+    } else {
+        tracing::warn!(path = %at.display(), "another worker could not rebuild this file: it is too large, or none");
+        return None;
+    };
+    Some(KeptFile { path, kind, mode, content })
+}
+
+impl FileVersions for TaskVersions {
+    fn exists(&self) -> bool {
+        self.here.exists()
+    }
+
+    fn content(&self, hash: ContentHash) -> Result<Vec<u8>, VersionsError> {
+        self.here.content(hash)
+    }
+
+    fn save(
+        &self,
+        conversation: &ConversationId,
+        call: &CallName,
+        before: &[(PathBuf, FileVersion)],
+        contents: &[FileContent],
+    ) -> Result<(), VersionsError> {
+        self.here.save(conversation, call, before, contents)
+    }
+
+    fn changed(
+        &self,
+        conversation: &ConversationId,
+        call: &CallName,
+        after: &[(PathBuf, FileVersion)],
+        contents: &[FileContent],
+    ) -> Result<(), VersionsError> {
+        self.here.changed(conversation, call, after, contents)?;
+        self.share(after.iter().map(|(path, _)| path.as_path()))
+    }
+
+    fn record(
+        &self,
+        conversation: &ConversationId,
+        call: &CallName,
+        since: StepId,
+        changes: &[(PathBuf, FileVersion, FileVersion)],
+    ) -> Result<Vec<PathBuf>, VersionsError> {
+        let noted = self.here.record(conversation, call, since, changes)?;
+        self.share(changes.iter().map(|(path, ..)| path.as_path()))?;
+        Ok(noted)
+    }
+
+    fn steps(&self, conversation: &ConversationId) -> Result<Vec<FileStep>, VersionsError> {
+        self.here.steps(conversation)
+    }
+
+    fn newest(&self) -> Result<StepId, VersionsError> {
+        self.here.newest()
+    }
+
+    fn begin(
+        &self,
+        conversation: &ConversationId,
+        kind: StepKind,
+        call: Option<&CallName>,
+        reversals: &[Reversal],
+        contents: &[FileContent],
+    ) -> Result<StepId, VersionsError> {
+        let step = self.here.begin(conversation, kind, call, reversals, contents)?;
+        let paths = reversals.iter().map(|one| one.path.clone()).collect();
+        self.reversed.lock().unwrap_or_else(PoisonError::into_inner).insert(step, paths);
+        Ok(step)
+    }
+
+    fn finish(&self, step: StepId, left: &[&Path]) -> Result<(), VersionsError> {
+        self.here.finish(step, left)?;
+        let paths = self.reversed.lock().unwrap_or_else(PoisonError::into_inner).remove(&step).unwrap_or_default();
+        self.share(paths.iter().map(PathBuf::as_path))
+    }
+
+    fn tree(&self, root: &Path) -> Result<Vec<(PathBuf, KnownFile)>, VersionsError> {
+        self.here.tree(root)
+    }
+
+    fn update_tree(&self, root: &Path, update: &TreeUpdate) -> Result<(), VersionsError> {
+        self.here.update_tree(root, update)
+    }
+
+    fn trim(&self) -> Result<(), VersionsError> {
+        self.here.trim()
+    }
+
+    fn hold(&self, conversation: &ConversationId, roots: &[&Path]) -> Result<VersionsGuard, VersionsError> {
+        self.here.hold(conversation, roots)
+    }
+
+    fn undoing(&self) -> Result<VersionsGuard, VersionsError> {
+        self.here.undoing()
+    }
+
+    fn file_time(&self) -> Result<i64, VersionsError> {
+        self.here.file_time()
+    }
+}

@@ -1,0 +1,375 @@
+//! Workers on a real PostgreSQL server: several processes, each with a home of its own as hosts have, and workers that are killed.
+//!
+//! Tests share a database and keep apart by labels. Without a server, which `HAFT_POSTGRES` names, each says that it was skipped.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use haft_testkit::{Reply, When};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::rig::{Ran, Rig};
+use crate::worktrees::{git, rig, run_command};
+
+/// A repository, a model, a server and a folder that commands of all workers may write.
+struct Team {
+    rig: Rig,
+    label: String,
+    shared: TempDir,
+}
+
+impl Team {
+    fn new(name: &str, replies: impl IntoIterator<Item = Reply>) -> Option<Self> {
+        Self::with(name, |_| replies)
+    }
+
+    /// The same with replies that name the shared folder.
+    #[expect(clippy::print_stdout, reason = "a skip is told")]
+    fn with<R: IntoIterator<Item = Reply>>(name: &str, replies: impl FnOnce(&Path) -> R) -> Option<Self> {
+        let Ok(url) = std::env::var("HAFT_POSTGRES") else {
+            println!("skipped: HAFT_POSTGRES does not name a PostgreSQL server");
+            return None;
+        };
+        let shared = tempfile::tempdir().unwrap();
+        let writable = shared.path().canonicalize().unwrap();
+        let rig = rig(replies(&writable));
+        let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
+        rig.configure(&format!(
+            "{config}[store]\nurl = \"{url}\"\n[sandbox]\nwritable = [\"{}\"]\n",
+            writable.display()
+        ));
+        let nanos = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos();
+        Some(Self { rig, label: format!("{name}-{}-{nanos}", std::process::id()), shared })
+    }
+
+    /// Adds a task to the repository, and gives its number.
+    fn add(&self, prompt: &str, more: &[&str]) -> i64 {
+        let project = self.rig.project();
+        let all = ["queue", "add", prompt, "--repository", project.to_str().unwrap(), "--label", &self.label, "--json"];
+        let ran = self.rig.run(&[&all[..], &["--permission-mode", "auto"], more].concat());
+        assert_eq!(ran.code(), 0, "{}", ran.stderr());
+        ran.json()[0]["id"].as_i64().unwrap()
+    }
+
+    fn task(&self, id: i64) -> Value {
+        self.rig.run(&["queue", "show", &id.to_string(), "--json"]).json()
+    }
+
+    fn patch(&self, id: i64) -> String {
+        self.rig.run(&["queue", "show", &id.to_string(), "--patch"]).stdout()
+    }
+
+    /// A worker on a host of its own.
+    fn host(&self) -> TempDir {
+        let home = tempfile::tempdir().unwrap();
+        fs::copy(self.rig.home().join("config.toml"), home.path().join("config.toml")).unwrap();
+        home
+    }
+
+    fn worker(&self, home: &Path, more: &[&str]) -> Command {
+        let all = [&["worker", "--label", &self.label, "--lease", "2"], more].concat();
+        let mut command = self.rig.command(&all);
+        command.env("HAFT_HOME", home);
+        command
+    }
+
+    /// Runs a worker until nothing is left.
+    fn work(&self, more: &[&str]) -> Ran {
+        let home = self.host();
+        Ran(self.worker(home.path(), &[&["--until-empty"], more].concat()).output().unwrap())
+    }
+
+    fn states(&self) -> BTreeMap<String, usize> {
+        let listed = self.rig.run(&["queue", "list", "--label", &self.label, "--limit", "1000", "--json"]).json();
+        let mut states = BTreeMap::new();
+        for task in listed.as_array().unwrap() {
+            *states.entry(task["state"].as_str().unwrap().to_owned()).or_default() += 1;
+        }
+        states
+    }
+
+    /// Waits until this is so.
+    fn wait(&self, what: &str, done: impl Fn(&Self) -> bool) {
+        let started = Instant::now();
+        while !done(self) {
+            assert!(started.elapsed() < Duration::from_mins(2), "{what}: {:?}", self.states());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+/// After so many results of tools.
+fn after(results: usize, reply: Reply) -> Reply {
+    reply.when(When { tool_results: Some(results), ..When::default() }).times(1_000)
+}
+
+fn write(path: &str) -> Reply {
+    Reply::call("write_to_file", json!({"path": path, "content": "written\n"}))
+}
+
+fn started(command: &mut Command) -> Child {
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn signal(child: &Child, name: &str) {
+    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn postgres_a_worker_runs_a_task_in_a_clone_and_keeps_what_came_of_it() {
+    let replies = [
+        after(0, write("new.txt")),
+        after(1, run_command("echo ONE > lines.txt; rm old.txt")),
+        after(2, Reply::text("Done.")),
+    ];
+    let Some(team) = Team::new("plain", replies) else { return };
+    let head = git(&team.rig, &["rev-parse", "HEAD"]);
+    let key = team.label.clone();
+    let id = team.add("do it", &["--push", "haft/made", "--key", &key]);
+    assert_eq!(team.add("do it", &["--key", &key]), id, "the key is taken");
+    let ran = team.work(&[]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let task = team.task(id);
+    assert_eq!(
+        (task["state"].as_str(), task["result"]["outcome"].as_str()),
+        (Some("ended"), Some("completed")),
+        "{task}"
+    );
+    assert_eq!((task["base"].as_str(), task["result"]["text"].as_str()), (Some(head.trim()), Some("Done.")));
+    assert!(task["spent_usd"].as_f64().unwrap() > 0.0 && task["spent_tokens"].as_i64().unwrap() > 0, "{task}");
+    // The project itself is as it was; the change is a patch that applies, and a branch.
+    assert_eq!(git(&team.rig, &["status", "--porcelain"]), "");
+    assert_eq!(git(&team.rig, &["show", "haft/made:new.txt"]), "written\n", "{task}");
+    fs::write(team.shared.path().join("p"), team.patch(id)).unwrap();
+    git(&team.rig, &["apply", team.shared.path().join("p").to_str().unwrap()]);
+    assert_eq!(git(&team.rig, &["diff", "--stat", "haft/made", "--", "lines.txt", "old.txt"]), "");
+    // Whoever has the store reads the conversation, and the log.
+    let conversation = task["conversation"].as_str().unwrap();
+    let exported = team.rig.run(&["conversations", "export", conversation]).json();
+    assert_eq!(exported["messages"].as_array().unwrap().len(), 6);
+    let log = team.rig.run(&["queue", "show", &id.to_string(), "--log"]).stdout();
+    assert!(log.lines().any(|line| line.contains("\"type\":\"tool_result\"")), "{log}");
+    let watched = team.rig.run(&["queue", "watch", &id.to_string()]);
+    assert!(watched.code() == 0 && watched.stdout().contains("Done."), "{}", watched.stdout());
+    let stats = team.rig.run(&["queue", "stats", "--json"]).json();
+    let label = stats["labels"].as_array().unwrap().iter().find(|one| one["label"] == team.label.as_str()).unwrap();
+    assert_eq!(label["tasks"], 1);
+}
+
+/// The workers of a team are killed at random; commands count themselves where no worker can take it back.
+#[test]
+fn postgres_forty_tasks_survive_ten_killed_workers() {
+    let replies = |shared: &Path| {
+        let count =
+            format!("echo ran >> {}/$(basename $(dirname $PWD)); sleep 0.3; echo first > first.txt", shared.display());
+        [after(0, run_command(&count)), after(1, write("second.txt")), after(2, Reply::text("Done."))]
+    };
+    let Some(team) = Team::with("kills", replies) else { return };
+    let counted = team.shared.path();
+    let ids: Vec<_> = (0..40).map(|n| team.add(&format!("task {n}"), &["--max-total-tokens", "1000000"])).collect();
+    let hosts: Vec<_> = (0..4).map(|_| team.host()).collect();
+    let start = |host: &TempDir| started(&mut team.worker(host.path(), &["--slots", "3"]));
+    let mut workers: Vec<_> = hosts.iter().map(start).collect();
+    for kill in 0..10_usize {
+        std::thread::sleep(Duration::from_millis(700 + 130 * (kill as u64 * 7 % 5)));
+        let one = kill * 3 % workers.len();
+        workers[one].kill().unwrap();
+        workers[one].wait().unwrap();
+        workers[one] = start(&hosts[one]);
+    }
+    team.wait("every task ends", |team| team.states().get("ended") == Some(&40));
+    for worker in &mut workers {
+        signal(worker, "-TERM");
+        assert!(worker.wait().unwrap().success());
+    }
+    let mut uncertain = 0;
+    for id in ids {
+        let task = team.task(id);
+        assert_eq!(task["result"]["outcome"], "completed", "{task}");
+        let exported = team.rig.run(&["conversations", "export", task["conversation"].as_str().unwrap()]).json();
+        let messages = exported["messages"].as_array().unwrap();
+        let roles: Vec<_> = messages.iter().map(|one| one["role"].as_str().unwrap()).collect();
+        assert_eq!(
+            roles,
+            ["user", "assistant", "tool", "assistant", "tool", "assistant"],
+            "one turn, whole: {exported}"
+        );
+        // What had begun and has no result is uncertain; whatever has a result is there.
+        let unsure = |at: usize| messages[at].to_string().contains("\"interrupted\"");
+        let runs = fs::read_to_string(counted.join(id.to_string())).unwrap_or_default().lines().count();
+        assert!(runs == 1 || unsure(2) && runs == 0, "task {id} ran its command {runs} times: {exported}");
+        let patch = team.patch(id);
+        assert!(unsure(2) || patch.contains("b/first.txt"), "{patch}\n{exported}");
+        assert!(unsure(4) || patch.contains("b/second.txt"), "{patch}\n{exported}");
+        uncertain += usize::from(unsure(2)) + usize::from(unsure(4));
+    }
+    println!("calls that were under way when their worker was killed: {uncertain}");
+}
+
+#[test]
+fn postgres_a_worker_that_ends_hands_its_task_over_and_a_cancelled_one_ends() {
+    let replies = |shared: &Path| {
+        let wait = format!("echo begun > first.txt; while [ ! -e {}/go ]; do sleep 0.1; done", shared.display());
+        [after(0, write("before.txt")), after(1, run_command(&wait)), after(2, Reply::text("Done."))]
+    };
+    let Some(team) = Team::with("drain", replies) else { return };
+    let host = team.host();
+    let (handed, cancelled) = (team.add("hand over", &[]), team.add("cancel", &[]));
+    let mut worker = started(&mut team.worker(host.path(), &["--slots", "2", "--drain", "0.2"]));
+    let in_command = |id: i64| {
+        move |team: &Team| {
+            let log = team.rig.run(&["queue", "show", &id.to_string(), "--log"]).stdout();
+            log.contains("\"name\":\"execute_command\"")
+        }
+    };
+    team.wait("both run their command", |team| in_command(handed)(team) && in_command(cancelled)(team));
+    assert_eq!(team.rig.run(&["queue", "retry", &handed.to_string()]).code(), 2, "it has not ended");
+    assert_eq!(team.rig.run(&["queue", "cancel", &cancelled.to_string()]).code(), 0);
+    team.wait("it ends", |team| team.task(cancelled)["state"] == "cancelled");
+    signal(&worker, "-TERM");
+    assert!(worker.wait().unwrap().success());
+    let task = team.task(handed);
+    assert_eq!((task["state"].as_str(), task["attempts"].as_i64()), (Some("queued"), Some(0)), "{task}");
+    fs::write(team.shared.path().join("go"), "").unwrap();
+    assert_eq!(team.work(&[]).code(), 0);
+    let task = team.task(handed);
+    assert_eq!(task["result"]["outcome"], "completed", "{task}");
+    assert!(team.patch(handed).contains("b/before.txt"), "what the first worker's calls changed: {task}");
+    // Tried again it is a task like any other.
+    assert_eq!(team.rig.run(&["queue", "retry", &cancelled.to_string()]).code(), 0);
+    assert_eq!(team.work(&[]).code(), 0);
+    assert_eq!(team.task(cancelled)["state"], "ended");
+}
+
+/// A worker stands still for longer than its lease and goes on: its task is another's by then.
+#[test]
+fn postgres_a_worker_that_stood_still_changes_nothing_any_more() {
+    let replies = [
+        after(0, run_command("sleep 1; echo first > first.txt")),
+        after(1, write("second.txt")),
+        after(2, Reply::text("Done.")),
+    ];
+    let Some(team) = Team::new("still", replies) else { return };
+    let id = team.add("stand still", &[]);
+    let host = team.host();
+    let mut late = started(&mut team.worker(host.path(), &[]));
+    team.wait("it runs", |team| team.task(id)["state"] == "running");
+    std::thread::sleep(Duration::from_millis(300));
+    signal(&late, "-STOP");
+    team.wait("another one has it", |team| team.work(&[]).code() == 0 && team.task(id)["state"] == "ended");
+    let before = team.task(id);
+    signal(&late, "-CONT");
+    let conversation = before["conversation"].as_str().unwrap();
+    let told = team.rig.run(&["conversations", "export", conversation]).json();
+    std::thread::sleep(Duration::from_secs(4));
+    assert_eq!(team.task(id), before);
+    assert_eq!(team.rig.run(&["conversations", "export", conversation]).json()["messages"], told["messages"]);
+    signal(&late, "-TERM");
+    assert!(late.wait().unwrap().success());
+}
+
+#[test]
+fn postgres_what_a_worker_cannot_do_is_said_with_its_task() {
+    let Some(team) = Team::new("refused", [Reply::text("Done.").times(9)]) else { return };
+    let add = |more: &[&str]| {
+        let all = ["queue", "add", "x", "--label", &team.label, "--json"];
+        team.rig.run(&[&all[..], more].concat()).json()[0]["id"].as_i64().unwrap()
+    };
+    let gone = add(&["--repository", "/nowhere/at/all"]);
+    let model = add(&["--model", "nobody/nothing"]);
+    let commit = add(&["--repository", team.rig.project().to_str().unwrap(), "--commit=--upload-pack=x"]);
+    let plain = add(&[]);
+    let later = add(&["--not-before", "3600"]);
+    assert_eq!(team.work(&[]).code(), 0);
+    for (id, told) in [(gone, "/nowhere/at/all"), (model, "nobody"), (commit, "checkout")] {
+        let task = team.task(id);
+        assert_eq!(
+            (task["state"].as_str(), task["result"]["code"].as_str()),
+            (Some("failed"), Some("refused")),
+            "{task}"
+        );
+        assert!(task["result"]["message"].as_str().unwrap().contains(told), "{task}");
+    }
+    assert_eq!(
+        (team.task(plain)["state"].as_str(), team.task(later)["state"].as_str()),
+        (Some("ended"), Some("queued"))
+    );
+    let refused = |arguments: &[&str], told: &str| {
+        let ran = team.rig.run(arguments);
+        assert!(ran.code() == 2 && ran.stderr().contains(told), "{arguments:?}: {} {}", ran.code(), ran.stderr());
+    };
+    refused(&["queue", "add", "x", "--permission-mode", "yolo"], "sandbox");
+    refused(&["queue", "add", "x", "--push", "b"], "--repository");
+    refused(&["queue", "add", " "], "empty");
+    refused(&["queue", "add", "x", "--not-before", "soon"], "time");
+    refused(&["queue", "show", "999999999"], "999999999");
+    refused(&["queue", "cancel", &plain.to_string()], "ended");
+    refused(&["queue", "list", "--state", "odd"], "queued");
+    refused(&["worker", "--set", "sandbox.mode=off"], "sandbox");
+    let alone = rig([]).run(&["queue"]);
+    assert!(alone.code() == 2 && alone.stderr().contains("store.url"), "{}", alone.stderr());
+}
+
+#[test]
+fn postgres_many_repositories_bundles_and_metrics() {
+    let Some(team) = Team::new("each", [after(0, write("new.txt")), after(1, Reply::text("Done."))]) else { return };
+    let bundle = team.shared.path().join("repository.bundle");
+    git(&team.rig, &["bundle", "create", "--quiet", bundle.to_str().unwrap(), "HEAD", "--branches"]);
+    let (list, project) = (team.shared.path().join("repos.txt"), team.rig.project());
+    fs::write(&list, format!("# two of them\n{}\n\n{}\n", project.display(), bundle.display())).unwrap();
+    let all =
+        ["queue", "add", "x", "--each", list.to_str().unwrap(), "--label", &team.label, "--key", &team.label, "--json"];
+    let added = team.rig.run(&[&all[..], &["--permission-mode", "accept-edits"]].concat()).json();
+    let again = team.rig.run(&all).json();
+    assert!(added.as_array().unwrap().iter().all(|one| one["added"] == true), "{added}");
+    assert!(again.as_array().unwrap().iter().all(|one| one["added"] == false), "{again}");
+    // What was a bundle when it was added need not be there any more.
+    fs::remove_file(&bundle).unwrap();
+    let host = team.host();
+    let mut worker = team.worker(host.path(), &["--metrics"]);
+    let mut worker = worker.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    team.wait("both end", |team| team.states().get("ended") == Some(&2));
+    let mut told = worker.stderr.take().unwrap();
+    let mut text = vec![0; 400];
+    let length = told.read(&mut text).unwrap();
+    let text = String::from_utf8_lossy(&text[..length]).into_owned();
+    let address = text.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect("an address").to_owned();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    assert!(page.contains("haft_queue_tasks{state=\"ended\"}") && page.contains(&team.label), "{page}");
+    signal(&worker, "-TERM");
+    assert!(worker.wait().unwrap().success());
+    for one in added.as_array().unwrap() {
+        let id = one["id"].as_i64().unwrap();
+        assert!(team.patch(id).contains("b/new.txt"), "{}", team.task(id));
+    }
+}
+
+/// A task whose workers are killed has spent what they spent: its limit is for all of them together.
+#[test]
+fn postgres_a_limit_of_money_is_for_all_runs_of_a_task() {
+    let slow = |results| after(results, run_command("sleep 0.4"));
+    let Some(team) = Team::new("money", (0..30).map(slow)) else { return };
+    let id = team.add("spend", &["--max-budget-usd", "0.9", "--max-attempts", "30"]);
+    let host = team.host();
+    for _ in 0..4 {
+        let mut worker = started(&mut team.worker(host.path(), &[]));
+        std::thread::sleep(Duration::from_millis(2_500));
+        worker.kill().unwrap();
+        worker.wait().unwrap();
+    }
+    team.wait("the lease ends", |team| {
+        team.work(&[]);
+        team.task(id)["state"] == "ended"
+    });
+    let task = team.task(id);
+    assert!(task["spent_usd"].as_f64().unwrap() <= 0.9, "{task}");
+    assert!(task["attempts"].as_i64().unwrap() >= 2, "{task}");
+}

@@ -1,0 +1,19 @@
+//! Takes tasks from the queue of a team and has them run: who gets a slot, how long a lease holds, where a task works, and what is given
+//! back.
+//!
+//! The binary stands behind [`TaskHost`]: it opens sessions. This crate reads no environment, home folder or configuration file, and
+//! blocks: each task has a thread.
+//!
+//! Read first: [`Worker`] (the loop), [`Workspaces`] (a fresh clone for each run), [`TaskHost`].
+
+mod config;
+mod metrics;
+mod slot;
+mod work;
+mod workspace;
+
+pub use config::{LabelLimits, WorkerConfig};
+pub use metrics::serve_metrics;
+pub use slot::{Slot, StopReason, TaskRun};
+pub use work::{RunEnd, TaskHost, Worker, WorkerOptions};
+pub use workspace::{Workspace, WorkspaceError, Workspaces};

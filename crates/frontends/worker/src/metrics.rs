@@ -1,0 +1,93 @@
+//! How the queue stands, as Prometheus reads it.
+
+use std::fmt::Write as _;
+use std::io::{self, Read, Write};
+use std::net::TcpListener;
+use std::time::Duration;
+
+use haft_postgres::{QueueStatistics, TaskQueue, WorkerRow};
+
+/// Answers every request with the metrics, for as long as the process lives. The listener should be on loopback: whoever reaches it reads
+/// labels and costs.
+pub fn serve_metrics(listener: &TcpListener, queue: &TaskQueue) {
+    for stream in listener.incoming().flatten() {
+        let answered = answer(stream, queue);
+        if let Err(error) = answered {
+            tracing::debug!(%error, "metrics were not read to the end");
+        }
+    }
+}
+
+fn answer(mut stream: std::net::TcpStream, queue: &TaskQueue) -> io::Result<()> {
+    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+    stream.set_write_timeout(Some(Duration::from_secs(2)))?;
+    // What is asked does not matter: there is one page.
+    let _ = stream.read(&mut [0; 4_096])?;
+    let (status, text) = match queue.statistics().and_then(|stand| Ok(page(&stand, &queue.workers()?))) {
+        Ok(text) => ("200 OK", text),
+        Err(error) => ("503 Service Unavailable", format!("{error}\n")),
+    };
+    let length = text.len();
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"
+    )
+}
+
+fn page(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
+    let mut text = String::new();
+    let mut family = |name: &str, kind: &str, help: &str, rows: Vec<(String, f64)>| {
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        for (labels, value) in rows {
+            let _ = writeln!(text, "{name}{labels} {value}");
+        }
+    };
+    let states = stand.states.iter().map(|(state, count)| (label("state", state), *count as f64)).collect();
+    family("haft_queue_tasks", "gauge", "Tasks in each state.", states);
+    let oldest = vec![(String::new(), stand.oldest_ms as f64 / 1_000.0)];
+    family("haft_queue_oldest_seconds", "gauge", "How long the oldest task that is due has waited.", oldest);
+    let usd = stand.labels.iter().map(|one| (label("label", &one.label), one.usd)).collect();
+    family("haft_queue_cost_usd", "gauge", "Cost of the tasks with each label.", usd);
+    let tokens = stand.labels.iter().map(|one| (label("label", &one.label), one.tokens as f64)).collect();
+    family("haft_queue_tokens", "gauge", "Tokens of the tasks with each label.", tokens);
+    let slots = workers.iter().map(|one| (label("worker", &one.name), one.slots as f64)).collect();
+    family("haft_worker_slots", "gauge", "Tasks each worker runs at once.", slots);
+    let busy = workers.iter().map(|one| (label("worker", &one.name), one.tasks as f64)).collect();
+    family("haft_worker_tasks", "gauge", "Tasks each worker has.", busy);
+    let silent = workers.iter().map(|one| (label("worker", &one.name), one.silent_ms as f64 / 1_000.0)).collect();
+    family("haft_worker_silent_seconds", "gauge", "How long nothing was heard of each worker.", silent);
+    text
+}
+
+fn label(name: &str, value: &str) -> String {
+    let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    format!("{{{name}=\"{value}\"}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_in_the_text_format() {
+        let stand = QueueStatistics {
+            states: [("queued".to_owned(), 3)].into(),
+            oldest_ms: 1_500,
+            ..QueueStatistics::default()
+        };
+        let worker = WorkerRow {
+            id: 1,
+            name: "a\"b\\\n".to_owned(),
+            slots: 4,
+            labels: Vec::new(),
+            draining: false,
+            silent_ms: 10,
+            tasks: 2,
+        };
+        let text = page(&stand, &[worker]);
+        assert!(text.contains("# TYPE haft_queue_tasks gauge\nhaft_queue_tasks{state=\"queued\"} 3\n"), "{text}");
+        assert!(text.contains("haft_queue_oldest_seconds 1.5\n"), "{text}");
+        assert!(text.contains("haft_worker_slots{worker=\"a\\\"b\\\\\\n\"} 4\n"), "{text}");
+        assert!(text.lines().all(|line| line.starts_with('#') || line.split(' ').count() == 2), "{text}");
+    }
+}

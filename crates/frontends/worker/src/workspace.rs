@@ -1,0 +1,321 @@
+//! Where tasks work: a clone for each run, from a mirror of the repository that the worker keeps, and the change that comes of it.
+//!
+//! Objects are copied, not linked: what a task does to its clone never reaches the mirror. git is run as haft runs it everywhere, without
+//! the configuration of the repository.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Component, Path, PathBuf};
+
+use haft_postgres::{KeptFile, KeptKind, QueuedTask};
+use haft_sandbox::{Git, GitError, GitProgram, GitReach};
+
+/// The tree without a file, which every git knows: what a task without a repository begins with.
+const NOTHING: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+
+/// Why a task has no workspace, or no patch.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkspaceError {
+    /// git could not.
+    #[error("{what}: {source}")]
+    Git {
+        /// What it was to do.
+        what: String,
+        /// Why it could not.
+        source: GitError,
+    },
+    /// A file could not be read or written.
+    #[error("`{}`: {source}", .at.display())]
+    File {
+        /// Which.
+        at: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A path of an earlier run leads out of the workspace.
+    #[error("`{}` does not lie in the workspace", .0.display())]
+    Outside(PathBuf),
+}
+
+/// The folders of a worker, and the git it uses.
+pub struct Workspaces {
+    /// Holds the mirrors and the workspaces. Nobody else writes there.
+    pub folder: PathBuf,
+    /// The git of this machine.
+    pub git: GitProgram,
+    /// The socket of the user's agent for keys.
+    pub agent: Option<PathBuf>,
+}
+
+/// Where one task works.
+#[derive(Debug)]
+pub struct Workspace {
+    /// The clone.
+    pub folder: PathBuf,
+    /// The commit it began with.
+    pub base: String,
+    /// Where it came from.
+    source: Option<String>,
+    /// What it was cloned from, here.
+    mirror: Option<PathBuf>,
+}
+
+impl Workspaces {
+    /// A fresh clone for a task; what a run before left here is gone.
+    pub fn prepare(&self, task: &QueuedTask, bundle: Option<&[u8]>) -> Result<Workspace, WorkspaceError> {
+        let above = self.folder.join("tasks").join(task.id.to_string());
+        remove(&above)?;
+        create(&above)?;
+        let above = above.canonicalize().map_err(|source| WorkspaceError::File { at: above.clone(), source })?;
+        let folder = above.join("work");
+        let source = task.request.repository.clone();
+        let mirror = match (&source, bundle) {
+            (None, _) => {
+                self.run(&above, GitReach::Local, "git init", &["init", "--quiet", "--template=", text(&folder)])?;
+                return Ok(Workspace { folder, base: NOTHING.to_owned(), source, mirror: None });
+            }
+            (Some(_), Some(content)) => {
+                let at = above.join("repository.bundle");
+                fs::write(&at, content).map_err(|source| WorkspaceError::File { at: at.clone(), source })?;
+                at
+            }
+            (Some(url), None) => self.mirror(url)?,
+        };
+        let from = text(&mirror).to_owned();
+        let clone = ["clone", "--quiet", "--no-checkout", "--no-hardlinks", "--template=", "--", &from, text(&folder)];
+        self.run(&above, GitReach::Network { source: &from, agent: None }, "git clone", &clone)?;
+        let commit = task.base.as_deref().or(task.request.commit.as_deref()).unwrap_or("HEAD");
+        let (dir, tree) = (format!("--git-dir={}/.git", text(&folder)), format!("--work-tree={}", text(&folder)));
+        let checkout = [dir.as_str(), &tree, "checkout", "--quiet", "--detach", "--end-of-options", commit, "--"];
+        self.run(&folder, GitReach::Local, &format!("git checkout {commit}"), &checkout)?;
+        let head = folder.join(".git/HEAD");
+        let base = fs::read_to_string(&head).map_err(|source| WorkspaceError::File { at: head, source })?;
+        Ok(Workspace { folder, base: base.trim().to_owned(), source, mirror: Some(mirror) })
+    }
+
+    /// The mirror of a repository, brought up to date. One process at a time does that.
+    fn mirror(&self, url: &str) -> Result<PathBuf, WorkspaceError> {
+        let above = self.folder.join("mirrors");
+        create(&above)?;
+        let above = above.canonicalize().map_err(|source| WorkspaceError::File { at: above.clone(), source })?;
+        let name = blake3::hash(url.as_bytes()).to_hex();
+        let (at, lock) = (above.join(format!("{}.git", &name[..32])), above.join(format!("{}.lock", &name[..32])));
+        let lock = File::create(&lock).and_then(|file| file.lock().map(|()| file));
+        let _lock = lock.map_err(|source| WorkspaceError::File { at: at.clone(), source })?;
+        let reach = GitReach::Network { source: url, agent: self.agent.as_deref().filter(|_| is_ssh(url)) };
+        if !at.join("HEAD").exists() {
+            remove(&at)?;
+            create(&at)?;
+            let dir = format!("--git-dir={}", text(&at));
+            self.run(&at, GitReach::Local, "git init", &[&dir, "init", "--quiet", "--bare", "--template="])?;
+        }
+        let dir = format!("--git-dir={}", text(&at));
+        let fetch = [
+            dir.as_str(),
+            "fetch",
+            "--quiet",
+            "--prune",
+            "--force",
+            "--",
+            url,
+            "+refs/heads/*:refs/heads/*",
+            "+refs/tags/*:refs/tags/*",
+        ];
+        self.run(&at, reach, &format!("git fetch {url}"), &fetch)?;
+        let head = [dir.as_str(), "fetch", "--quiet", "--force", "--", url, "HEAD:refs/haft/head"];
+        self.run(&at, reach, &format!("git fetch {url}"), &head)?;
+        self.run(
+            &at,
+            GitReach::Local,
+            "git update-ref",
+            &[&dir, "update-ref", "--no-deref", "HEAD", "refs/haft/head"],
+        )?;
+        Ok(at)
+    }
+
+    /// What the task changed, as a patch that `git apply` takes; empty where it changed nothing.
+    pub fn patch(&self, workspace: &Workspace) -> Result<Vec<u8>, WorkspaceError> {
+        let what = |source| WorkspaceError::Git { what: "the patch".to_owned(), source };
+        let scratch = self.folder.join("views");
+        let git = Git::open(self.git.clone(), &workspace.folder, &scratch).map_err(what)?;
+        let git = git.writing(&workspace.folder, "index").map_err(what)?;
+        git.run(["read-tree", &workspace.base]).map_err(what)?;
+        git.run(["add", "--all", "--", "."]).map_err(what)?;
+        let diff = ["diff", "--cached", "--binary", "--no-ext-diff", "--no-textconv", "--no-color", &workspace.base];
+        git.run(diff).map_err(what)
+    }
+
+    /// Commits a patch on top of what the task began with, and pushes it to a branch of its repository. That is done in a clone the task
+    /// never saw.
+    pub fn push(&self, workspace: &Workspace, patch: &[u8], branch: &str) -> Result<(), WorkspaceError> {
+        let (Some(url), Some(mirror)) = (&workspace.source, &workspace.mirror) else { return Ok(()) };
+        let above = workspace.folder.parent().unwrap_or(&workspace.folder);
+        let (folder, change) = (above.join("push"), above.join("push/.git/change.patch"));
+        let from = text(mirror).to_owned();
+        let clone = ["clone", "--quiet", "--no-checkout", "--no-hardlinks", "--template=", "--", &from, text(&folder)];
+        self.run(above, GitReach::Network { source: &from, agent: None }, "git clone", &clone)?;
+        fs::write(&change, patch).map_err(|source| WorkspaceError::File { at: change.clone(), source })?;
+        let (dir, tree) = (format!("--git-dir={}/.git", text(&folder)), format!("--work-tree={}", text(&folder)));
+        let own = |what: &str, arguments: &[&str]| {
+            let all: Vec<_> = [dir.as_str(), &tree].into_iter().chain(arguments.iter().copied()).collect();
+            self.run(&folder, GitReach::Local, what, &all)
+        };
+        own("git checkout", &["checkout", "--quiet", "--detach", "--end-of-options", &workspace.base, "--"])?;
+        own("git apply", &["apply", "--index", "--binary", text(&change)])?;
+        own("git commit", &["commit", "--quiet", "--message", "Change made by haft"])?;
+        let target = format!("HEAD:refs/heads/{branch}");
+        let push = [dir.as_str(), "push", "--quiet", "--", url, &target];
+        let local = Path::new(url.trim_start_matches("file://"));
+        let what = format!("git push {url} {branch}");
+        if local.is_absolute() {
+            return self.run(local, GitReach::Network { source: text(&folder), agent: None }, &what, &push);
+        }
+        let agent = self.agent.as_deref().filter(|_| is_ssh(url));
+        self.run(&folder, GitReach::Network { source: url, agent }, &what, &push)
+    }
+
+    /// Removes what a task had. What cannot be removed now is removed when the task is taken again.
+    pub fn remove(&self, workspace: &Workspace) {
+        if let Some(above) = workspace.folder.parent() {
+            drop(remove(above));
+        }
+    }
+
+    fn run(&self, folder: &Path, reach: GitReach<'_>, what: &str, arguments: &[&str]) -> Result<(), WorkspaceError> {
+        self.git
+            .run_own(folder, reach, arguments)
+            .map_err(|source| WorkspaceError::Git { what: what.to_owned(), source })
+    }
+}
+
+impl Workspace {
+    /// Puts what earlier runs changed into the clone: first what is gone, from the inside out, then what is there.
+    pub fn restore(&self, kept: &[KeptFile]) -> Result<(), WorkspaceError> {
+        let failed = |file: &KeptFile, source| WorkspaceError::File { at: file.path.clone(), source };
+        for file in kept.iter().rev().filter(|file| file.kind == KeptKind::Absent) {
+            remove(&self.place(file)?)?;
+        }
+        for file in kept.iter().filter(|file| file.kind != KeptKind::Absent) {
+            let at = self.place(file)?;
+            put(file, &at).map_err(|source| failed(file, source))?;
+        }
+        Ok(())
+    }
+
+    /// Where a path of an earlier run lies here. No link of the clone leads out of it.
+    fn place(&self, file: &KeptFile) -> Result<PathBuf, WorkspaceError> {
+        let outside = || WorkspaceError::Outside(file.path.clone());
+        let plain = file.path.components().all(|part| matches!(part, Component::Normal(name) if name != ".git"));
+        let at = self.folder.join(&file.path);
+        let near = at.ancestors().skip(1).find_map(|above| above.canonicalize().ok()).ok_or_else(outside)?;
+        let top = self.folder.canonicalize().map_err(|_| outside())?;
+        if plain && near.starts_with(top) { Ok(at) } else { Err(outside()) }
+    }
+}
+
+fn put(file: &KeptFile, at: &Path) -> io::Result<()> {
+    if let Some(above) = at.parent() {
+        fs::create_dir_all(above)?;
+    }
+    let is_folder = at.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+    match file.kind {
+        KeptKind::Absent => return Ok(()),
+        KeptKind::Folder => {
+            if !is_folder {
+                fs::create_dir(at)?;
+            }
+        }
+        KeptKind::File | KeptKind::Link if is_folder => fs::remove_dir_all(at)?,
+        KeptKind::File | KeptKind::Link => drop(fs::remove_file(at)),
+    }
+    match file.kind {
+        KeptKind::Link => {
+            use std::os::unix::ffi::OsStrExt;
+            symlink(std::ffi::OsStr::from_bytes(&file.content), at)
+        }
+        KeptKind::File => {
+            fs::write(at, &file.content)?;
+            fs::set_permissions(at, fs::Permissions::from_mode(file.mode & 0o777))
+        }
+        KeptKind::Folder | KeptKind::Absent => Ok(()),
+    }
+}
+
+fn create(folder: &Path) -> Result<(), WorkspaceError> {
+    fs::create_dir_all(folder).map_err(|source| WorkspaceError::File { at: folder.to_owned(), source })
+}
+
+/// Removes whatever is there.
+fn remove(at: &Path) -> Result<(), WorkspaceError> {
+    let removed = match at.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(at),
+        Ok(_) => fs::remove_file(at),
+        Err(_) => Ok(()),
+    };
+    removed.map_err(|source| WorkspaceError::File { at: at.to_owned(), source })
+}
+
+/// Paths of a worker are made of text alone: its folder was given as text, and numbers and hashes are added.
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap_or_default()
+}
+
+/// Whether git would ask `ssh`: by its scheme, or as `host:path`.
+fn is_ssh(source: &str) -> bool {
+    match source.split_once("://") {
+        Some((scheme, _)) => scheme.contains("ssh"),
+        None => source.split('/').next().is_some_and(|first| first.contains(':')),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, kind: KeptKind, content: &str) -> KeptFile {
+        KeptFile { path: path.into(), kind, mode: 0o755, content: content.as_bytes().to_vec() }
+    }
+
+    fn workspace(folder: &Path) -> Workspace {
+        Workspace { folder: folder.to_owned(), base: NOTHING.to_owned(), source: None, mirror: None }
+    }
+
+    #[test]
+    fn what_was_changed_is_put_into_a_fresh_clone() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("gone/deep")).unwrap();
+        fs::write(at("gone/deep/a"), "").unwrap();
+        fs::write(at("was_file"), "").unwrap();
+        fs::create_dir(at("was_folder")).unwrap();
+        workspace(folder.path())
+            .restore(&[
+                file("gone", KeptKind::Absent, ""),
+                file("gone/deep", KeptKind::Absent, ""),
+                file("gone/deep/a", KeptKind::Absent, ""),
+                file("link", KeptKind::Link, "was_file"),
+                file("new/tool", KeptKind::File, "x"),
+                file("was_file", KeptKind::File, "now"),
+                file("was_folder", KeptKind::File, "file now"),
+            ])
+            .unwrap();
+        assert!(!at("gone").exists());
+        assert_eq!(fs::read_to_string(at("link")).unwrap(), "now");
+        assert_eq!(fs::read_to_string(at("was_folder")).unwrap(), "file now");
+        assert_eq!(fs::metadata(at("new/tool")).unwrap().permissions().mode() & 0o777, 0o755);
+    }
+
+    #[test]
+    fn nothing_is_put_outside_of_it() {
+        let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        symlink(outside.path(), folder.path().join("way")).unwrap();
+        for path in ["../x", "/tmp/x", "way/x", "way/deep/x", ".git/config", "a/../../x"] {
+            for kind in [KeptKind::File, KeptKind::Link, KeptKind::Absent, KeptKind::Folder] {
+                let refused = workspace(folder.path()).restore(&[file(path, kind, "x")]);
+                assert!(matches!(refused, Err(WorkspaceError::Outside(_))), "{path} {kind:?}");
+            }
+        }
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    }
+}
