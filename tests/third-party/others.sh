@@ -6,7 +6,7 @@
 #   HAFT            the haft binary
 #   SCRIPTED_MODEL  the scripted-model binary
 #   TOKENS          the `tokens` example of crates/core/model
-#   NAME            aimock, agent_sdk, agent_sdk_node, claude, litellm, llama, tokenizer, mcp, conformance, mcp_server, proxy, acp: all when none is named
+#   NAME            aimock, agent_sdk, agent_sdk_node, claude, litellm, llama, tokenizer, mcp, conformance, mcp_server, proxy, acp, browser: all when none is named
 set -uo pipefail
 
 if [ $# -lt 4 ]; then
@@ -17,7 +17,7 @@ mkdir -p "$1"
 folder=$(cd "$1" && pwd) haft=$(realpath "$2") model=$(realpath "$3") tokens=$(realpath "$4")
 shift 4
 here=$(cd "$(dirname "$0")" && pwd)
-names=${*:-aimock agent_sdk agent_sdk_node claude litellm llama tokenizer mcp conformance mcp_server proxy acp}
+names=${*:-aimock agent_sdk agent_sdk_node claude litellm llama tokenizer mcp conformance mcp_server proxy acp browser}
 failed=0
 
 # npm_has PACKAGE [VERSION]: the package is installed, or was before.
@@ -152,6 +152,14 @@ acp() {
     timeout 400 python3 "$here/acp_clients.py" "$haft" "$model" "$node" "$folder/npm/node_modules" "$folder/acp/bin/python" "$sources/examples"
 }
 
+# The page of `haft serve` in Chromium.
+browser() {
+    local chromium
+    npm_has playwright-core 1.65.0 && npm_has axe-core 4.14.0 || return 0
+    chromium=$(command -v chromium) || { echo "skipped: no chromium here"; return 0; }
+    timeout 280 node "$here/browser.mjs" "$folder/npm/node_modules" "$chromium" "$haft" "$model"
+}
+
 conformance() {
     local client node
     client=$(dirname "$tokens")/conformance_client
@@ -171,7 +179,7 @@ mcp_server() {
 for name in $names; do
     echo "-- $name"
     case $name in
-    aimock | agent_sdk | agent_sdk_node | claude | litellm | llama | tokenizer | mcp | conformance | mcp_server | proxy | acp) "$name" || failed=1 ;;
+    aimock | agent_sdk | agent_sdk_node | claude | litellm | llama | tokenizer | mcp | conformance | mcp_server | proxy | acp | browser) "$name" || failed=1 ;;
     *)
         echo "there is no \`$name\`"
         exit 2

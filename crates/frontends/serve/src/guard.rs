@@ -1,4 +1,4 @@
-//! Who may read: whoever opened the first address, under this machine's own name, from the page itself.
+//! Who may read and change: whoever opened the first address, under this machine's own name, from the page itself.
 
 use hyper::header::{COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use hyper::{Method, StatusCode};
@@ -11,6 +11,17 @@ impl AccessToken {
     /// This text, which must be hard to guess and be made of letters and digits.
     pub fn new(text: String) -> Self {
         Self(text)
+    }
+
+    /// What a form of the site must bring along. The cookie goes with every request of the browser, this only with a form that
+    /// the site itself wrote.
+    pub fn for_forms(&self) -> String {
+        blake3::Hash::from(blake3::derive_key("haft serve 2026 forms", self.0.as_bytes())).to_hex().to_string()
+    }
+
+    /// Whether this came with a form of the site.
+    pub(crate) fn wrote(&self, given: &str) -> bool {
+        blake3::hash(given.as_bytes()) == blake3::hash(self.for_forms().as_bytes())
     }
 
     /// Compared by hash, so that how long it takes tells nothing.
@@ -42,14 +53,16 @@ pub(crate) fn check(
     let Some(host) = text(HOST).filter(|host| own.iter().any(|one| one == host)) else {
         return GuardVerdict::Refused(StatusCode::MISDIRECTED_REQUEST, "this host name is not served");
     };
-    let foreign = headers.contains_key(ORIGIN) && text(ORIGIN) != Some(&format!("http://{host}"));
+    // Browsers name the origin of every form that is posted.
+    let posts = method == Method::POST;
+    let foreign = (posts || headers.contains_key(ORIGIN)) && text(ORIGIN) != Some(&format!("http://{host}"));
     if foreign {
-        return GuardVerdict::Refused(StatusCode::FORBIDDEN, "other pages may not read this one");
+        return GuardVerdict::Refused(StatusCode::FORBIDDEN, "other pages may not read or change this one");
     }
-    if method != Method::GET && method != Method::HEAD {
-        return GuardVerdict::Refused(StatusCode::METHOD_NOT_ALLOWED, "nothing can be changed here");
+    if method != Method::GET && method != Method::HEAD && !posts {
+        return GuardVerdict::Refused(StatusCode::METHOD_NOT_ALLOWED, "this cannot be done here");
     }
-    if given.is_some_and(|given| token.is(given)) {
+    if !posts && given.is_some_and(|given| token.is(given)) {
         let cookie = format!("haft_{port}={}; HttpOnly; SameSite=Strict; Path=/", token.0);
         return GuardVerdict::LogIn(cookie);
     }
@@ -70,7 +83,8 @@ pub(crate) fn protect(headers: &mut HeaderMap) {
         ("content-security-policy", POLICY),
         ("x-content-type-options", "nosniff"),
         ("x-frame-options", "DENY"),
-        ("referrer-policy", "no-referrer"),
+        // Other sites learn nothing. With `no-referrer`, browsers would not say where the site's own forms come from, either.
+        ("referrer-policy", "same-origin"),
         ("cross-origin-opener-policy", "same-origin"),
         ("cross-origin-resource-policy", "same-origin"),
         ("cache-control", "no-store"),

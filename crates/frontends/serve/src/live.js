@@ -1,12 +1,55 @@
-// Shows the page anew once it has changed, and walks from request to request by the arrow keys.
+// Shows what has changed, and walks from request to request by the arrow keys.
 const source = new EventSource("/events?path=" + encodeURIComponent(location.pathname));
 let shown = null;
-source.onmessage = (event) => {
-  if (shown !== null && event.data !== shown) location.reload();
+source.onmessage = async (event) => {
+  // Between the page and its first event a run may have gone on.
+  const first = shown === null && !document.querySelector(".live");
+  if (!first && event.data !== shown) await renew();
   shown = event.data;
 };
+
+// What changes by itself is put in place; what somebody is writing stays.
+async function renew() {
+  const old = document.querySelector(".live") ?? document.querySelector("main");
+  const written = [...old.querySelectorAll("input, textarea")].some((field) => field.value !== field.defaultValue || field.checked);
+  if (written) return;
+  const answer = await fetch(location.href);
+  if (!answer.ok) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  // The form below appears once the run has ended.
+  const whole = document.forms.length && page.querySelectorAll("main > form").length !== document.querySelectorAll("main > form").length;
+  const place = whole ? "main" : old.matches(".live") ? ".live" : "main";
+  const [before, after] = [document.querySelector(place), page.querySelector(place)];
+  if (!after) return;
+  const open = [...before.querySelectorAll("details")].map((one) => one.open);
+  const focus = before.contains(document.activeElement) && document.activeElement.id;
+  before.replaceWith(after);
+  // A run that is just stored gets its name and its pages.
+  for (const part of place === "main" ? ["nav"] : ["nav", "h1"]) {
+    const [old, fresh] = [document.querySelector(part), page.querySelector(part)];
+    if (old && fresh && old.textContent !== fresh.textContent) old.replaceWith(fresh);
+  }
+  after.querySelectorAll("details").forEach((one, index) => (one.open = open[index] ?? false));
+  if (focus) document.getElementById(focus)?.focus();
+  walk();
+}
+
+// The columns of a picture are one stop for Tab; the arrow keys walk between them.
+let columns = [];
+function walk() {
+  columns = [...document.querySelectorAll("svg a")];
+  columns.slice(1).forEach((column) => column.setAttribute("tabindex", "-1"));
+}
+walk();
+
 addEventListener("keydown", (event) => {
-  const link = { ArrowLeft: "prev", ArrowRight: "next" }[event.key];
-  const target = link && document.querySelector(`a[rel=${link}]`);
-  if (target && !event.ctrlKey && !event.altKey && !event.metaKey && !event.target.closest("input, .wide")) target.click();
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (!step || event.ctrlKey || event.altKey || event.metaKey) return;
+  const column = columns.indexOf(event.target.closest("svg a"));
+  if (column >= 0) {
+    event.preventDefault();
+    columns[column + step]?.focus();
+  } else if (!event.target.closest("input, textarea, select, .wide")) {
+    document.querySelector(`a[rel=${step < 0 ? "prev" : "next"}]`)?.click();
+  }
 });

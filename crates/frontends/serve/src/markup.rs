@@ -2,6 +2,9 @@
 
 use haft_text::escape_markup;
 
+/// The field by which a form shows that the site wrote it.
+pub(crate) const FORM_TOKEN: &str = "form_token";
+
 /// A piece of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Markup(String);
@@ -49,6 +52,22 @@ impl Markup {
         Self(style.map_or_else(|| svg.to_owned(), |(before, after)| format!("{before}{after}")))
     }
 
+    /// A form that is posted to a page of this site, with what [`AccessToken::for_forms`](crate::AccessToken::for_forms) gives.
+    pub fn form(to: &str, token: &str, content: impl IntoIterator<Item = Self>) -> Self {
+        let token = Self::hidden(FORM_TOKEN, token);
+        Self::element("form", &[("method", "post"), ("action", to)], std::iter::once(token).chain(content))
+    }
+
+    /// A field of a form that is not shown.
+    pub fn hidden(name: &str, value: &str) -> Self {
+        Self::element("input", &[("type", "hidden"), ("name", name), ("value", value)], [])
+    }
+
+    /// A button that posts its form with this value of the field `do`.
+    pub fn button(does: &str, text: impl AsRef<str>) -> Self {
+        Self::element("button", &[("name", "do"), ("value", does)], [Self::text(text)])
+    }
+
     /// These pieces, one after another.
     pub fn all(pieces: impl IntoIterator<Item = Self>) -> Self {
         Self(pieces.into_iter().map(|piece| piece.0).collect())
@@ -59,9 +78,10 @@ impl Markup {
         let heading = |text: &&str| Self::element("th", &[("scope", "col")], [Self::text(text)]);
         let head = Self::element("thead", &[], [Self::element("tr", &[], headings.iter().map(heading))]);
         let row = |cells: Vec<Self>| {
+            // On a narrow screen a row is a card, in which each cell says what it is.
             let cell = |(index, cell): (usize, Self)| match index {
                 0 => Self::element("th", &[("scope", "row")], [cell]),
-                _ => Self::element("td", &[], [cell]),
+                _ => Self::element("td", &[("data-label", headings.get(index).copied().unwrap_or_default())], [cell]),
             };
             Self::element("tr", &[], cells.into_iter().enumerate().map(cell))
         };
@@ -79,6 +99,7 @@ pub fn document(language: &str, title: &str, body: Markup) -> String {
         Markup::element("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")], []),
         Markup::plain("title", title),
         Markup::element("link", &[("rel", "stylesheet"), ("href", "/style.css")], []),
+        Markup::element("link", &[("rel", "icon"), ("href", "/icon.svg"), ("type", "image/svg+xml")], []),
         Markup::element("script", &[("src", "/live.js"), ("type", "module")], []),
     ]);
     let html = Markup::element(

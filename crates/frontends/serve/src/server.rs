@@ -9,11 +9,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream;
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt as _, Full, StreamBody};
+use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, SET_COOKIE};
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -34,14 +34,42 @@ pub struct PageRequest {
 
 impl PageRequest {
     fn new(path: &str, query: &str) -> Self {
-        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        let path = path.split('/').filter(|part| !part.is_empty()).map(decoded);
+        Self { path: path.collect(), query: FormFields::new(query).0.into_iter().collect() }
+    }
+}
+
+/// What a form was filled with, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FormFields(Vec<(String, String)>);
+
+impl FormFields {
+    fn new(text: &str) -> Self {
         let pair = |pair: &str| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             (decoded(&name.replace('+', " ")), decoded(&value.replace('+', " ")))
         };
-        let path = path.split('/').filter(|part| !part.is_empty()).map(decoded);
-        Self { path: path.collect(), query: pairs.map(pair).collect() }
+        Self(text.split('&').filter(|pair| !pair.is_empty()).map(pair).collect())
     }
+
+    /// The value of this field; empty where it is not in the form.
+    pub fn get(&self, name: &str) -> &str {
+        self.0.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+    }
+
+    /// All values of a field that can be there several times.
+    pub fn all(&self, name: &'static str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// What comes of a form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FormAnswer {
+    /// This page.
+    Page(String),
+    /// The page at this address of the site, which can be loaded again without posting again.
+    See(String),
 }
 
 /// A text with its `%XX` read. What is not UTF-8 is replaced.
@@ -57,11 +85,33 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// A picture of the site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteImage {
+    kind: &'static str,
+    bytes: Vec<u8>,
+}
+
+impl SiteImage {
+    /// The picture, if it is of a kind that cannot hold a script.
+    pub fn new(media_type: &str, bytes: Vec<u8>) -> Option<Self> {
+        let kind =
+            ["image/png", "image/jpeg", "image/gif", "image/webp"].into_iter().find(|kind| *kind == media_type)?;
+        Some(Self { kind, bytes })
+    }
+}
+
 /// What is served.
 #[async_trait]
 pub trait Site: Send + Sync {
     /// The page, as a whole document; `None` where there is none.
     async fn page(&self, request: &PageRequest) -> Result<Option<String>, String>;
+
+    /// The picture at an address below `/image`.
+    async fn image(&self, request: &PageRequest) -> Option<SiteImage>;
+
+    /// Does what a form of the site asks for; `None` where there is no such form.
+    async fn post(&self, request: &PageRequest, form: &FormFields) -> Result<Option<FormAnswer>, String>;
 
     /// Something that is different once the page is; `None` for pages that do not change.
     async fn version(&self, request: &PageRequest) -> Option<String>;
@@ -90,7 +140,7 @@ pub async fn serve(listener: TcpListener, site: Arc<dyn Site>, token: AccessToke
         connections.spawn(async move {
             let answer = service_fn(|request: Request<Incoming>| {
                 let (site, token) = (Arc::clone(&site), token.clone());
-                async move { Ok::<_, Infallible>(answer(site, &token, port, &request).await) }
+                async move { Ok::<_, Infallible>(answer(site, &token, port, request).await) }
             });
             // A client that breaks off is its own business.
             let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
@@ -100,21 +150,56 @@ pub async fn serve(listener: TcpListener, site: Arc<dyn Site>, token: AccessToke
 
 type SiteBody = UnsyncBoxBody<Bytes, Infallible>;
 
-async fn answer<B>(site: Arc<dyn Site>, token: &AccessToken, port: u16, request: &Request<B>) -> Response<SiteBody> {
+async fn answer(site: Arc<dyn Site>, token: &AccessToken, port: u16, request: Request<Incoming>) -> Response<SiteBody> {
     let page = PageRequest::new(request.uri().path(), request.uri().query().unwrap_or_default());
     let given = page.query.get("token").map(String::as_str);
     let mut response = match check(token, port, request.method(), request.headers(), given) {
         GuardVerdict::Refused(status, why) => reply(status, "text/plain; charset=utf-8", format!("{why}\n")),
         GuardVerdict::LogIn(cookie) => {
             // The token must not stay in the address, and so in the history.
-            let mut response = reply(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", String::new());
-            set(&mut response, LOCATION, request.uri().path());
+            let mut response = see(request.uri().path());
             set(&mut response, SET_COOKIE, &cookie);
             response
         }
+        GuardVerdict::Allowed if request.method() == Method::POST => posted(site, token, &page, request).await,
         GuardVerdict::Allowed => allowed(site, page).await,
     };
     protect(response.headers_mut());
+    response
+}
+
+/// A form, which must be one that the site wrote.
+async fn posted(
+    site: Arc<dyn Site>,
+    token: &AccessToken,
+    page: &PageRequest,
+    request: Request<Incoming>,
+) -> Response<SiteBody> {
+    const LARGEST: usize = 1 << 20;
+    let refused = |status, why: &str| reply(status, "text/plain; charset=utf-8", format!("{why}\n"));
+    let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if kind.split(';').next() != Some("application/x-www-form-urlencoded") {
+        return refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "only forms can be posted");
+    }
+    let Ok(body) = Limited::new(request.into_body(), LARGEST).collect().await else {
+        return refused(StatusCode::PAYLOAD_TOO_LARGE, "the form is too large");
+    };
+    let form = FormFields::new(&String::from_utf8_lossy(&body.to_bytes()));
+    if !token.wrote(form.get(crate::markup::FORM_TOKEN)) {
+        return refused(StatusCode::FORBIDDEN, "the form is not one of this page; load the page again");
+    }
+    match site.post(page, &form).await {
+        Ok(Some(FormAnswer::Page(html))) => reply(StatusCode::OK, "text/html; charset=utf-8", html),
+        Ok(Some(FormAnswer::See(to))) => see(&to),
+        Ok(None) => refused(StatusCode::NOT_FOUND, "there is no such form"),
+        Err(error) => refused(StatusCode::INTERNAL_SERVER_ERROR, &error),
+    }
+}
+
+/// Sends the browser to another page of the site.
+fn see(to: &str) -> Response<SiteBody> {
+    let mut response = reply(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", String::new());
+    set(&mut response, LOCATION, to);
     response
 }
 
@@ -122,6 +207,11 @@ async fn allowed(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
     let names: Vec<_> = page.path.iter().map(String::as_str).collect();
     match names.as_slice() {
         ["style.css"] => reply(StatusCode::OK, "text/css; charset=utf-8", site.style()),
+        ["icon.svg"] => reply(StatusCode::OK, "image/svg+xml", include_str!("icon.svg").to_owned()),
+        ["image", ..] => match site.image(&page).await {
+            Some(image) => reply(StatusCode::OK, image.kind, image.bytes),
+            None => reply(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "there is no such picture\n".to_owned()),
+        },
         ["live.js"] => reply(StatusCode::OK, "text/javascript; charset=utf-8", include_str!("live.js").to_owned()),
         ["events"] => {
             let path = page.query.get("path").map_or("/", String::as_str);
@@ -135,8 +225,8 @@ async fn allowed(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
     }
 }
 
-fn reply(status: StatusCode, kind: &'static str, text: String) -> Response<SiteBody> {
-    let mut response = Response::new(Full::new(Bytes::from(text)).boxed_unsync());
+fn reply(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<SiteBody> {
+    let mut response = Response::new(Full::new(body.into()).boxed_unsync());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
@@ -177,6 +267,9 @@ mod tests {
         assert_eq!(page.path, ["c", "a b/", "r", "3"]);
         let query: Vec<_> = page.query.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(query, [("empty", ""), ("q", "x y&"), ("q2", "%zz%")]);
+        let form = FormFields::new("id=1&text=a+%2B+b%0Ac&id=2");
+        assert_eq!(form.all("id").collect::<Vec<_>>(), ["1", "2"]);
+        assert_eq!((form.get("text"), form.get("nothing")), ("a + b\nc", ""));
         assert_eq!(decoded("%e6%bc%a2%ff"), "漢\u{fffd}");
     }
 }

@@ -10,7 +10,11 @@ context-sent-again-unchanged = unchanged but sent again
 context-no-other-change = Nothing else changed.
 context-file-unreadable = cannot read the conversation `{ $shown }`: { $error }
 context-file-not-conversation = `{ $shown }` is not a conversation: { $problem }
-context-file-many-lines = it holds { $lines } lines of JSON; give one of them
+context-file-many-lines =
+    { $lines ->
+        [one] it holds 1 line of JSON; give one of them
+       *[other] it holds { $lines } lines of JSON; give one of them
+    }
 context-file-empty = it holds no messages
 context-no-requests = conversation `{ $id }` has no requests yet
 context-unknown-request = there is no request { $number }; conversation `{ $id }` has { $requests }
@@ -26,7 +30,8 @@ context-picture-request = request { $number }: { $tokens } tokens
 context-picture-layer = { $layer }: { $kept } kept, { $new } new
 context-picture-cached = { $share } read from the cache
 context-picture-no-cause = break without a cause
-context-picture-legend-kept = history kept
+context-picture-window-line = window
+context-picture-zone-line = safe zone
 context-picture-legend-faint = faint: sent before
 context-picture-legend-cached = read from the cache
 context-picture-legend-break = prefix break
@@ -39,7 +44,11 @@ context-secrets-masked = the body contains secrets; they are masked here
 context-next-request = the next request
 context-request-of = request { $number } of { $requests } in `{ $conversation }`
 context-picture-unwritable = cannot write `{ $path }`: { $error }
-context-picture-written = wrote a picture of { $count } requests to { $path }
+context-picture-written =
+    wrote a picture of { $count ->
+        [one] 1 request
+       *[other] { $count } requests
+    } to { $path }
 context-report-reserve = output reserve
 context-report-estimate = The request takes { $used } tokens by estimate
 context-report-no-reply = ; its reply is not known.

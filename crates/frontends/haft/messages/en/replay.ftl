@@ -16,7 +16,11 @@ replay-bad-file = `{ $file }` is not a conversation: { $problem }
 replay-no-requests = no conversation there has a request: a user's message that an assistant answered
 replay-unreadable-folder = cannot read the folder `{ $folder }`: { $error }
 replay-skipped = skipped `{ $file }`: { $problem }
-replay-none-in-folder = there is no conversation in `{ $folder }`: { $files } files ending in .json, .jsonl, .traj or .gz were read
+replay-none-in-folder =
+    there is no conversation in `{ $folder }`: { $files ->
+        [one] 1 file ending in .json, .jsonl, .traj or .gz was read
+       *[other] { $files } files ending in .json, .jsonl, .traj or .gz were read
+    }
 replay-empty-file = it is empty
 replay-line-unreadable = line { $number } cannot be read: { $error }
 replay-line-too-long = line { $number } is longer than { $longest_line } MiB

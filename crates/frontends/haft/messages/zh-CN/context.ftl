@@ -26,7 +26,8 @@ context-picture-request = 请求 { $number }：{ $tokens } token
 context-picture-layer = { $layer }：保留 { $kept }，新增 { $new }
 context-picture-cached = { $share } 读自缓存
 context-picture-no-cause = 原因不明的失效
-context-picture-legend-kept = 保留的历史
+context-picture-window-line = 窗口
+context-picture-zone-line = 安全区
 context-picture-legend-faint = 浅色：此前已发送
 context-picture-legend-cached = 读自缓存
 context-picture-legend-break = 前缀失效
@@ -44,7 +45,7 @@ context-report-reserve = 输出预留
 context-report-estimate = 该请求估计占用 { $used } token
 context-report-no-reply = ；回复未知。
 context-report-reply =
-    ，提供商计数为 { $all_input }：
+    ，服务商计数为 { $all_input }：
     { $cached_input } 读自缓存（{ $cached_share }），{ $cache_write } 写入缓存，{ $input } 未经缓存；输出 { $output }{ $cost }。
 context-request-number = 请求 { $number }
 context-request-place = （`{ $conversation }` 共 { $requests } 次）

@@ -90,7 +90,7 @@ pub(crate) enum ContextCommand {
 }
 
 /// Which request to look at.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct LookArgs {
     /// An id, the beginning of one, or a name; the current conversation when absent.
     pub(crate) conversation: Option<String>,
@@ -115,6 +115,14 @@ pub(crate) struct LookArgs {
     /// The wire protocol: openai-chat, openai-responses, anthropic or gemini.
     #[arg(long)]
     pub(crate) api: Option<Api>,
+
+    /// The folder of its project, where that is not the one haft was started in.
+    #[arg(skip)]
+    pub(crate) cwd: Option<PathBuf>,
+
+    /// Nothing is said beside the result.
+    #[arg(skip)]
+    pub(crate) quiet: bool,
 
     #[command(flatten)]
     pub(crate) common: Common,
@@ -264,7 +272,7 @@ mod text;
 mod why;
 
 #[cfg(feature = "serve")]
-pub(super) use inspector::Inspector;
+pub(super) use inspector::{Inspector, PageRuns};
 #[cfg(feature = "mcp")]
 pub(super) use quoted::other_tools;
 

@@ -5,13 +5,17 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use clap::Args;
+use haft_acp::{DelegatedTasks, Host as _};
 use haft_serve::{AccessToken, serve};
+use tokio::task::LocalSet;
 use uuid::Uuid;
 
+use crate::commands::acp::DrivenHost;
 use crate::commands::configuration;
-use crate::commands::context::Inspector;
+use crate::commands::context::{Inspector, PageRuns};
 use crate::commands::options::Common;
 use crate::exit::{ProcessExit, usage_error};
+use crate::jobs::JobFolder;
 use crate::{output, wiring};
 
 #[derive(Debug, Args)]
@@ -31,9 +35,19 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ProcessExit> {
     let (places, loaded) = configuration(&args.common)?;
     let store = wiring::open_store(&places, &loaded.config)?;
-    let site = Arc::new(Inspector { store, config: loaded.config });
     let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
-    wiring::runtime()?.block_on(async {
+    let access = AccessToken::new(token.clone());
+    let form_token = access.for_forms();
+    let host = Arc::new(DrivenHost::new(args.common.clone(), None, None)?);
+    let (models, mode, cwd) = (host.models(), host.mode(), std::env::current_dir()?);
+    let (tasks, work) = DelegatedTasks::new(host, cwd.clone());
+    let jobs = JobFolder::at(places.jobs());
+    let runs = Some(PageRuns { tasks: Arc::clone(&tasks), cwd, models, mode, jobs });
+    let (common, home) = (args.common.clone(), places.environment.absolute_home());
+    let site = Arc::new(Inspector { store, config: loaded.config, common, home, form_token, runs });
+    let local = LocalSet::new();
+    local.spawn_local(work.work());
+    wiring::runtime()?.block_on(local.run_until(async {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
         let listener = tokio::net::TcpListener::bind(address).await;
         let listener = listener.map_err(|error| usage_error(text!("serve-cannot-listen", address, error)))?;
@@ -48,9 +62,10 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ProcessExit> {
                 std::future::pending::<()>().await;
             }
         };
-        serve(listener, site, AccessToken::new(token), end).await;
+        serve(listener, site, access, end).await;
+        tasks.shut_down().await;
         Ok(ProcessExit::Completed)
-    })
+    }))
 }
 
 fn open(url: &str) {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_serve::{AccessToken, Markup, PageRequest, Site, document, serve};
+use haft_serve::{AccessToken, FormAnswer, FormFields, Markup, PageRequest, Site, SiteImage, document, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -17,6 +17,19 @@ impl Site for OnePage {
         match request.path.first().map(String::as_str) {
             None => Ok(Some(document("en", "secret page", Markup::text("the secret")))),
             Some("broken") => Err("<script>no</script>".to_owned()),
+            Some(_) => Ok(None),
+        }
+    }
+
+    async fn image(&self, request: &PageRequest) -> Option<SiteImage> {
+        let kind = if request.path.len() > 1 { "image/png" } else { "image/svg+xml" };
+        SiteImage::new(kind, b"a picture".to_vec())
+    }
+
+    async fn post(&self, request: &PageRequest, form: &FormFields) -> Result<Option<FormAnswer>, String> {
+        match request.path.first().map(String::as_str) {
+            None => Ok(Some(FormAnswer::Page(document("en", "done", Markup::text(form.get("text")))))),
+            Some("see") => Ok(Some(FormAnswer::See("/".to_owned()))),
             Some(_) => Ok(None),
         }
     }
@@ -69,6 +82,9 @@ async fn the_first_address_gives_a_cookie_and_the_cookie_the_page() {
     assert!(ask(port, "GET /style.css", &headers, "").await.starts_with("HTTP/1.1 200 "));
     assert!(ask(port, "GET /events?path=/", &headers, "data: 1").await.contains("text/event-stream"));
     assert!(ask(port, "GET /nothing", &headers, "").await.starts_with("HTTP/1.1 404 "));
+    let picture = ask(port, "GET /image/1", &headers, "").await;
+    assert!(picture.starts_with("HTTP/1.1 200 ") && picture.contains("content-type: image/png"), "{picture}");
+    assert!(ask(port, "GET /image", &headers, "").await.starts_with("HTTP/1.1 404 "), "it could hold a script");
     let broken = ask(port, "GET /broken", &headers, "").await;
     assert!(broken.starts_with("HTTP/1.1 500 ") && broken.contains("text/plain"), "{broken}");
 }
@@ -82,6 +98,7 @@ async fn everybody_else_is_refused() {
         ("no token", "GET /", own.to_owned(), 401),
         ("no token for the style", "GET /style.css", own.to_owned(), 401),
         ("no token for events", "GET /events?path=/", own.to_owned(), 401),
+        ("no token for a picture", "GET /image/1", own.to_owned(), 401),
         ("a wrong token", "GET /?token=5ecret", own.to_owned(), 401),
         ("a wrong cookie", "GET /", format!("{own}cookie: haft_PORT=5ecret\r\n"), 401),
         ("the cookie of another port", "GET /", format!("{own}cookie: haft_1={TOKEN}\r\n"), 401),
@@ -94,7 +111,20 @@ async fn everybody_else_is_refused() {
         ("a page without a name", "GET /", format!("{own}origin: null\r\n{cookie}"), 403),
         ("another port of this machine", "GET /", format!("{own}origin: http://127.0.0.1:1\r\n{cookie}"), 403),
         ("a form of another page", "POST /", format!("{own}origin: http://evil.example\r\n{cookie}"), 403),
-        ("a form", "POST /", format!("{own}{cookie}"), 405),
+        ("a form of nobody", "POST /", format!("{own}{cookie}"), 403),
+        ("a form of a page without a name", "POST /", format!("{own}origin: null\r\n{cookie}"), 403),
+        (
+            "a form with the token of the address",
+            &format!("POST /?token={TOKEN}"),
+            format!("{own}origin: http://127.0.0.1:PORT\r\n"),
+            401,
+        ),
+        (
+            "a form under another name",
+            "POST /",
+            format!("host: evil.example:PORT\r\norigin: http://evil.example:PORT\r\n{cookie}"),
+            421,
+        ),
         ("a change", "DELETE /", format!("{own}{cookie}"), 405),
     ];
     for (who, line, headers, status) in table {
@@ -104,15 +134,56 @@ async fn everybody_else_is_refused() {
     }
 }
 
+/// What a form of this kind and content is answered, by somebody who has the cookie and comes from the site.
+async fn post(port: u16, path: &str, kind: &str, form: &str) -> String {
+    let headers = format!(
+        "host: localhost:PORT\r\norigin: http://localhost:PORT\r\ncookie: haft_PORT={TOKEN}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n",
+        form.len()
+    );
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    let request = format!("POST {path} HTTP/1.1\r\n{headers}connection: close\r\n\r\n{form}");
+    // A server that refuses a form need not read it to its end.
+    let _ = stream.write_all(request.replace("PORT", &port.to_string()).as_bytes()).await;
+    let mut answer = Vec::new();
+    while stream.read_buf(&mut answer).await.is_ok_and(|read| read > 0) {}
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test]
+async fn only_forms_that_the_site_wrote_are_taken() {
+    const FORM: &str = "application/x-www-form-urlencoded";
+    let port = start().await;
+    let token = AccessToken::new(TOKEN.to_owned()).for_forms();
+    assert!(!token.contains(TOKEN), "whoever sees a form does not see the cookie");
+    let good = format!("form_token={token}&text=%3Cscript%3Ealert(1)%3C/script%3E");
+    let taken = post(port, "/", FORM, &good).await;
+    assert!(taken.starts_with("HTTP/1.1 200 ") && taken.contains("&lt;script&gt;alert(1)"), "{taken}");
+    let seen = post(port, "/see", &format!("{FORM}; charset=utf-8"), &good).await;
+    assert!(seen.starts_with("HTTP/1.1 303 ") && seen.contains("location: /\r\n"), "{seen}");
+    let large = post(port, "/", FORM, &format!("{good}&more={}", "x".repeat(2 << 20))).await;
+    assert!(!large.starts_with("HTTP/1.1 2"), "{large}");
+    for (who, path, kind, form, status) in [
+        ("no token", "/", FORM, "text=x".to_owned(), 403),
+        ("the token of the address", "/", FORM, format!("form_token={TOKEN}&text=x"), 403),
+        ("a text", "/", "text/plain", good.clone(), 415),
+        ("what a page elsewhere could send without asking", "/", "multipart/form-data", good.clone(), 415),
+        ("a form that is not there", "/other", FORM, good.clone(), 404),
+    ] {
+        let answer = post(port, path, kind, &form).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{who}: {answer}");
+    }
+}
+
 #[tokio::test]
 async fn every_answer_forbids_what_is_not_the_site_s_own() {
     let port = start().await;
     let cookie = format!("host: localhost:PORT\r\ncookie: haft_PORT={TOKEN}\r\n");
     for (path, headers) in [("/", &cookie), ("/live.js", &cookie), ("/nothing", &cookie), ("/", &String::new())] {
         let answer = ask(port, &format!("GET {path}"), headers, "").await.to_ascii_lowercase();
-        for needed in
-            ["default-src 'none'", "frame-ancestors 'none'", "nosniff", "no-referrer", "no-store", "same-origin"]
-        {
+        for needed in [
+            "default-src 'none'", "frame-ancestors 'none'", "nosniff", "referrer-policy: same-origin", "no-store",
+            "same-origin",
+        ] {
             assert!(answer.contains(needed), "{path} without {needed}: {answer}");
         }
         assert!(!answer.contains("unsafe-inline"), "{answer}");

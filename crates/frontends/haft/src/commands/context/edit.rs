@@ -3,6 +3,7 @@
 //! The price is shown before an edit is kept. The conversation is locked meanwhile: one that is in use cannot be edited.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
@@ -50,7 +51,7 @@ pub(crate) enum EditCommand {
 }
 
 /// Which conversation is edited, and the output format.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct EditHow {
     /// An id, the beginning of one, or a name; the current conversation when absent.
     #[arg(long, value_name = "CONVERSATION")]
@@ -67,6 +68,10 @@ pub(crate) struct EditHow {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// The folder of its project, where that is not the one haft was started in.
+    #[arg(skip)]
+    pub(crate) cwd: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) common: Common,
@@ -111,69 +116,152 @@ pub(crate) struct UndoEditsArgs {
 }
 
 pub(super) async fn run(args: &EditArgs) -> anyhow::Result<()> {
-    match &args.command {
-        EditCommand::List(how) => list(how).await,
-        EditCommand::Drop(args) => {
-            edit(&args.how, &args.ids, EditReach::Block, |ids| ContextEdit::Drop { ids: ids.into_iter().collect() })
-                .await
-        }
-        EditCommand::Pin(args) => {
-            edit(&args.how, &args.ids, EditReach::Block, |ids| ContextEdit::Pin { ids: ids.into_iter().collect() })
-                .await
-        }
-        EditCommand::Mask(args) => {
-            edit(&args.how, &args.ids, EditReach::Message, |ids| ContextEdit::Mask { ids: ids.into_iter().collect() })
-                .await
-        }
-        EditCommand::Restore(args) => {
-            edit(&args.how, &args.ids, EditReach::Block, |ids| ContextEdit::Restore { ids: ids.into_iter().collect() })
-                .await
-        }
-        EditCommand::Summarise(args) => summarise(args).await,
-        EditCommand::Undo(args) => {
-            let mut open = EditedConversation::to_edit(&args.how).await?;
-            let chosen = EditTargets { ids: Vec::new(), along: Vec::new() };
-            open.make(ContextEdit::Undo { edits: args.number }, &chosen, &[], &args.how).await
+    let (how, prepared) = match &args.command {
+        EditCommand::List(how) => return list(how).await,
+        EditCommand::Drop(args) => (&args.how, PreparedEdit::of(&args.how, EditKind::Drop, &args.ids).await?),
+        EditCommand::Pin(args) => (&args.how, PreparedEdit::of(&args.how, EditKind::Pin, &args.ids).await?),
+        EditCommand::Mask(args) => (&args.how, PreparedEdit::of(&args.how, EditKind::Mask, &args.ids).await?),
+        EditCommand::Restore(args) => (&args.how, PreparedEdit::of(&args.how, EditKind::Restore, &args.ids).await?),
+        EditCommand::Summarise(args) => (&args.how, PreparedEdit::summary(args).await?),
+        EditCommand::Undo(args) => (&args.how, PreparedEdit::undo(&args.how, args.number).await?),
+    };
+    prepared.tell_and_keep(how).await
+}
+
+/// What is done to messages that are chosen one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EditKind {
+    Drop,
+    Pin,
+    Mask,
+    Restore,
+}
+
+impl EditKind {
+    fn edit(self, ids: &[MessageId]) -> ContextEdit {
+        let ids = ids.iter().copied().collect();
+        match self {
+            Self::Drop => ContextEdit::Drop { ids },
+            Self::Pin => ContextEdit::Pin { ids },
+            Self::Mask => ContextEdit::Mask { ids },
+            Self::Restore => ContextEdit::Restore { ids },
         }
     }
 }
 
-async fn edit(
-    how: &EditHow,
-    ids: &[String],
-    reach: EditReach,
-    make: impl Fn(Vec<MessageId>) -> ContextEdit,
-) -> anyhow::Result<()> {
-    let mut open = EditedConversation::to_edit(how).await?;
-    let chosen = open.session.choose_messages(ids, reach).map_err(|error| told(&error))?;
-    open.make(make(chosen.ids.clone()), &chosen, &[], how).await
+/// An edit with its price, which is not made yet.
+pub(super) struct PreparedEdit {
+    open: EditedConversation,
+    edit: ContextEdit,
+    chosen: EditTargets,
+    notes: Vec<String>,
+    news: EditNews,
 }
 
-async fn summarise(args: &SummariseArgs) -> anyhow::Result<()> {
-    let mut open = EditedConversation::to_edit(&args.how).await?;
-    let chosen = open.session.choose_messages(&args.ids, EditReach::Span).map_err(|error| told(&error))?;
-    let mut notes = Vec::new();
-    let text = if let Some(text) = &args.text {
-        text.clone()
-    } else {
-        // What cannot be kept is not worth asking a model for.
-        let probe = ContextEdit::Summarise { ids: chosen.ids.clone(), text: "…".to_owned() };
-        open.session.quote_edit(&probe).await.map_err(refused)?;
-        let made = if args.no_model || args.how.dry_run {
-            open.session.summary_without_model(&chosen.ids)
+impl PreparedEdit {
+    pub(super) async fn of(how: &EditHow, kind: EditKind, ids: &[String]) -> anyhow::Result<Self> {
+        let open = Box::pin(EditedConversation::to_edit(how)).await?;
+        let reach = if kind == EditKind::Mask { EditReach::Message } else { EditReach::Block };
+        let chosen = open.session.choose_messages(ids, reach).map_err(|error| told(&error))?;
+        Self::new(open, kind.edit(&chosen.ids), chosen, Vec::new()).await
+    }
+
+    pub(super) async fn undo(how: &EditHow, edits: u32) -> anyhow::Result<Self> {
+        let open = Box::pin(EditedConversation::to_edit(how)).await?;
+        let chosen = EditTargets { ids: Vec::new(), along: Vec::new() };
+        Self::new(open, ContextEdit::Undo { edits }, chosen, Vec::new()).await
+    }
+
+    pub(super) async fn summary(args: &SummariseArgs) -> anyhow::Result<Self> {
+        let mut open = Box::pin(EditedConversation::to_edit(&args.how)).await?;
+        let chosen = open.session.choose_messages(&args.ids, EditReach::Span).map_err(|error| told(&error))?;
+        let mut notes = Vec::new();
+        let text = if let Some(text) = &args.text {
+            text.clone()
         } else {
-            let mut printer = Printer::new(OutputFormat::Text, false);
-            open.session.summary_of(&chosen.ids, &mut printer, &CancellationToken::new()).await
+            // What cannot be kept is not worth asking a model for.
+            let probe = ContextEdit::Summarise { ids: chosen.ids.clone(), text: "…".to_owned() };
+            open.session.quote_edit(&probe).await.map_err(refused)?;
+            let made = if args.no_model || args.how.dry_run {
+                open.session.summary_without_model(&chosen.ids)
+            } else {
+                let mut printer = Printer::new(OutputFormat::Text, false);
+                open.session.summary_of(&chosen.ids, &mut printer, &CancellationToken::new()).await
+            };
+            let made = made.map_err(refused)?;
+            if args.how.dry_run && !args.no_model {
+                notes.push(text!("edits-no-model").to_owned());
+            } else if let Some(why) = made.without_model.filter(|_| !args.no_model) {
+                notes.push(text!("edits-no-model-because", why));
+            }
+            made.text
         };
-        let made = made.map_err(refused)?;
-        if args.how.dry_run && !args.no_model {
-            notes.push(text!("edits-no-model").to_owned());
-        } else if let Some(why) = made.without_model.filter(|_| !args.no_model) {
-            notes.push(text!("edits-no-model-because", why));
+        let edit = ContextEdit::Summarise { ids: chosen.ids.clone(), text };
+        Self::new(open, edit, chosen, notes).await
+    }
+
+    async fn new(
+        mut open: EditedConversation,
+        edit: ContextEdit,
+        chosen: EditTargets,
+        notes: Vec<String>,
+    ) -> anyhow::Result<Self> {
+        let news = open.session.quote_edit(&edit).await.map_err(refused)?;
+        Ok(Self { open, edit, chosen, notes, news })
+    }
+
+    /// What it does and costs, for people.
+    pub(super) fn text(&self) -> String {
+        as_text(&self.edit, &self.chosen, &self.notes, &self.news, self.open.session.model())
+    }
+
+    /// The text that would stand for the messages, if it is a summary.
+    pub(super) fn summary_text(&self) -> Option<&str> {
+        match &self.edit {
+            ContextEdit::Summarise { text, .. } => Some(text),
+            _ => None,
         }
-        made.text
-    };
-    open.make(ContextEdit::Summarise { ids: chosen.ids.clone(), text }, &chosen, &notes, &args.how).await
+    }
+
+    /// What the next request costs for it.
+    pub(super) fn quote(&self) -> &Quote {
+        &self.news.quote
+    }
+
+    /// Makes it: from the next request on it applies.
+    pub(super) async fn keep(&mut self) -> anyhow::Result<()> {
+        self.open.session.edit_context(self.edit.clone()).await.map_err(refused)?;
+        Ok(self.open.store.flush().await?)
+    }
+
+    /// Says what it costs, then makes it, unless only the price was asked for.
+    async fn tell_and_keep(mut self, how: &EditHow) -> anyhow::Result<()> {
+        if !how.json {
+            output::print(&self.text())?;
+        }
+        if !how.dry_run {
+            self.keep().await?;
+        }
+        if how.json {
+            return output::print_json(&json!({
+                "conversation_id": self.open.session.conversation().id,
+                "edit": self.edit,
+                "messages": shorts(&self.chosen.ids),
+                "along": shorts(&self.chosen.along),
+                "quote": quote_json(&self.news.quote, self.open.session.model()),
+                "in_force": self.news.in_force,
+                "applied": !how.dry_run,
+                "notes": self.notes,
+            }));
+        }
+        output::say(if how.dry_run {
+            text!("edits-nothing-changed")
+        } else if matches!(self.edit, ContextEdit::Undo { .. }) {
+            text!("edits-done")
+        } else {
+            text!("edits-done-undo")
+        })
+    }
 }
 
 /// Errors that other arguments can fix become usage errors.
@@ -191,7 +279,7 @@ fn refused(error: EditContextError) -> anyhow::Error {
 
 /// A conversation whose context is looked at or edited.
 struct EditedConversation {
-    session: Session,
+    session: Box<Session>,
     store: Arc<dyn Store>,
     /// Nobody goes on with it while it is edited.
     _lock: Option<WriteLock>,
@@ -228,50 +316,12 @@ impl EditedConversation {
         };
         let messages = store.messages(&conversation.id).await?;
         let resume = Some(conversation.id.to_string());
-        let args = RunArgs { model: how.model.clone(), resume, ..RunArgs::default() };
+        let args = RunArgs { model: how.model.clone(), resume, cwd: how.cwd.clone(), ..RunArgs::default() };
         let plan = run::lower(&args, &config, None)?;
         let session = wiring::agent(&places, config)
             .look(plan, Arc::clone(&store), (conversation, messages), Look::MayAsk)
             .await?;
-        Ok(Self { session, store, _lock: lock })
-    }
-
-    /// Says what an edit costs, then makes it, unless only the price was asked for.
-    async fn make(
-        &mut self,
-        edit: ContextEdit,
-        chosen: &EditTargets,
-        notes: &[String],
-        how: &EditHow,
-    ) -> anyhow::Result<()> {
-        let news = self.session.quote_edit(&edit).await.map_err(refused)?;
-        let model = self.session.model().clone();
-        if !how.json {
-            output::print(&as_text(&edit, chosen, notes, &news, &model))?;
-        }
-        if !how.dry_run {
-            self.session.edit_context(edit.clone()).await.map_err(refused)?;
-            self.store.flush().await?;
-        }
-        if how.json {
-            return output::print_json(&json!({
-                "conversation_id": self.session.conversation().id,
-                "edit": edit,
-                "messages": shorts(&chosen.ids),
-                "along": shorts(&chosen.along),
-                "quote": quote_json(&news.quote, &model),
-                "in_force": news.in_force,
-                "applied": !how.dry_run,
-                "notes": notes,
-            }));
-        }
-        output::say(if how.dry_run {
-            text!("edits-nothing-changed")
-        } else if matches!(edit, ContextEdit::Undo { .. }) {
-            text!("edits-done")
-        } else {
-            text!("edits-done-undo")
-        })
+        Ok(Self { session: Box::new(session), store, _lock: lock })
     }
 }
 
@@ -340,8 +390,48 @@ fn price(quote: &Quote, model: &ModelSpec) -> String {
     text
 }
 
+/// Every message of a conversation as the editor lists it, by column, and how many edits are in force.
+pub(super) async fn listed(how: &EditHow) -> anyhow::Result<(Vec<Vec<String>>, usize)> {
+    let mut open = Box::pin(EditedConversation::to_look(how)).await?;
+    let lines = open.session.context_lines().await.map_err(refused)?;
+    let now = WallClock.now();
+    Ok((lines.iter().map(|line| cells(line, now)).collect(), open.session.edits().in_force().len()))
+}
+
+/// The headings of those columns.
+pub(super) fn list_headings() -> [&'static str; 10] {
+    [
+        text!("table-id"),
+        text!("table-role"),
+        text!("table-layer"),
+        text!("table-tokens"),
+        text!("table-age"),
+        text!("table-cache"),
+        text!("table-removing"),
+        text!("table-saves"),
+        text!("table-edited"),
+        text!("table-text"),
+    ]
+}
+
+fn cells(line: &ContextLine, now: Timestamp) -> Vec<String> {
+    let removal = line.removal.as_ref();
+    vec![
+        line.id.short().to_string(),
+        kind(line),
+        line.layer.map_or_else(|| "-".to_owned(), |layer| layer.to_string()),
+        grouped(line.tokens),
+        age(line.at, now),
+        line.cache.map_or("-", cache_name).to_owned(),
+        removal.map_or_else(|| "-".to_owned(), |quote| quote.extra.map_or_else(|| quote.to_string(), signed)),
+        removal.map_or_else(|| "-".to_owned(), |quote| grouped(quote.saved())),
+        line.edited.map_or("", |edited| edited.name()).to_owned(),
+        line.words.clone(),
+    ]
+}
+
 async fn list(how: &EditHow) -> anyhow::Result<()> {
-    let mut open = EditedConversation::to_look(how).await?;
+    let mut open = Box::pin(EditedConversation::to_look(how)).await?;
     let lines = open.session.context_lines().await.map_err(refused)?;
     let (model, now) = (open.session.model().clone(), WallClock.now());
     if how.json {
@@ -353,33 +443,9 @@ async fn list(how: &EditHow) -> anyhow::Result<()> {
             "messages": messages,
         }));
     }
-    let headings = [
-        text!("table-id"),
-        text!("table-role"),
-        text!("table-layer"),
-        text!("table-tokens"),
-        text!("table-age"),
-        text!("table-cache"),
-        text!("table-removing"),
-        text!("table-saves"),
-        text!("table-edited"),
-        text!("table-text"),
-    ];
-    let mut table = TextTable::new(&headings);
+    let mut table = TextTable::new(&list_headings());
     for line in &lines {
-        let removal = line.removal.as_ref();
-        table.row(vec![
-            line.id.short().to_string(),
-            kind(line),
-            line.layer.map_or_else(|| "-".to_owned(), |layer| layer.to_string()),
-            grouped(line.tokens),
-            age(line.at, now),
-            line.cache.map_or("-", cache_name).to_owned(),
-            removal.map_or_else(|| "-".to_owned(), |quote| quote.extra.map_or_else(|| quote.to_string(), signed)),
-            removal.map_or_else(|| "-".to_owned(), |quote| grouped(quote.saved())),
-            line.edited.map_or("", |edited| edited.name()).to_owned(),
-            line.words.clone(),
-        ]);
+        table.row(cells(line, now));
     }
     let edits = open.session.edits().in_force().len();
     let note = text!("edits-list-note", edits = count(edits, Countable::Edit));

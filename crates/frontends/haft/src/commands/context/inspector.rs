@@ -1,25 +1,40 @@
 //! The pages of `haft serve`: conversations, a dialogue, its requests as a picture and a table, and one request.
 //!
-//! They show what `haft context` and `haft conversations` print. Nothing here writes, and what looks like a key is masked.
+//! They show what `haft context` and `haft conversations` print; the editor does what `haft context edit` does. What looks like a
+//! key is masked.
+
+mod editor;
+#[cfg(feature = "imports")]
+mod elsewhere;
+mod family;
+mod live;
+#[cfg(feature = "lab")]
+mod what_if;
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use haft_agent::config::Config;
-use haft_serve::{Markup, PageRequest, Site, document};
+use haft_serve::{FormAnswer, FormFields, Markup, PageRequest, Site, SiteImage, document};
 use haft_store::{Conversation, ConversationRow, ConversationScope, LoggedRequest, SearchQuery, Store};
 use haft_text::grouped;
-use haft_types::{ConversationId, LlmMetadata, Message, Part, Usage};
+use haft_types::{ConversationId, LlmMetadata, Message, Metadata, Part, Usage};
 use serde_json::Value;
+
+pub(crate) use live::PageRuns;
 
 use super::diff::RequestDiff;
 use super::logged::{RequestLogReader, replies};
-use super::picture::{self, RequestColumn};
+use super::picture::{self, PictureFrame, RequestColumn};
 use super::render;
 use super::text::{masked, money, opening, percent, whole_text};
 use super::why::{PrefixBreakReport, breaks};
 use crate::commands::conversations::part_as_text;
+use crate::commands::options::Common;
 
 /// Conversations on a page.
 const LISTED: usize = 25;
@@ -30,6 +45,23 @@ const SPOKEN: usize = 200;
 pub(crate) struct Inspector {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) config: Config,
+    pub(crate) common: Common,
+    /// The user's home, where other agents keep their sessions.
+    pub(crate) home: Option<PathBuf>,
+    /// What forms bring along.
+    pub(crate) form_token: String,
+    /// Where runs go on; a page that only shows has none.
+    pub(crate) runs: Option<PageRuns>,
+}
+
+/// Sessions do not leave their thread, so whatever opens one gets a thread of its own.
+async fn apart<T, W>(work: impl FnOnce() -> W + Send + 'static) -> anyhow::Result<T>
+where
+    T: Send + 'static,
+    W: Future<Output = anyhow::Result<T>>,
+{
+    let runtime = tokio::runtime::Handle::current();
+    tokio::task::spawn_blocking(move || runtime.block_on(work())).await?
 }
 
 #[async_trait]
@@ -38,16 +70,35 @@ impl Site for Inspector {
         self.made(request).await.map_err(|error| error.to_string())
     }
 
+    async fn image(&self, request: &PageRequest) -> Option<SiteImage> {
+        let [_, id, message, part] = request.path.as_slice() else { return None };
+        let messages = self.store.messages(&ConversationId::new(id)).await.ok()?;
+        let message = messages.iter().find(|one| one.message_id.to_string() == *message)?;
+        let Part::Image(image) = message.content.get(part.parse::<usize>().ok()?)? else { return None };
+        SiteImage::new(&image.media_type, BASE64_STANDARD.decode(&image.data).ok()?)
+    }
+
+    async fn post(&self, request: &PageRequest, form: &FormFields) -> Result<Option<FormAnswer>, String> {
+        self.posted(request, form).await.map_err(|error| format!("{error:#}"))
+    }
+
     async fn version(&self, request: &PageRequest) -> Option<String> {
         let [place, id, ..] = request.path.as_slice() else { return None };
         let id = ConversationId::new(id);
-        let conversation = self.store.get(&id).await.ok().flatten().filter(|_| place == "c")?;
+        let run = self.live_version(&id);
+        let conversation = self.store.get(&id).await.ok()?.filter(|_| place == "c");
+        // A run that was just begun is not stored yet.
+        let Some(conversation) = conversation else { return Some(run).filter(|run| !run.is_empty()) };
         let requests = self.store.requests(&id).await.ok()?.len();
-        Some(format!("{} {} {requests}", conversation.messages, conversation.revisions))
+        let shown = if request.path.last().is_some_and(|page| page == "live") { &*run } else { "" };
+        Some(format!("{} {} {requests} {shown}", conversation.messages, conversation.revisions))
     }
 
     fn style(&self) -> String {
-        format!("{}\nsvg {{\n{}\n}}\n", include_str!("inspector.css"), picture::STYLE)
+        let style = format!("{}\nsvg {{\n{}\n}}\n", include_str!("inspector.css"), picture::STYLE);
+        #[cfg(feature = "lab")]
+        let style = format!("{style}.plot svg {{\n{}\n}}\n", haft_lab::PLOT_STYLE);
+        style
     }
 }
 
@@ -60,16 +111,45 @@ impl Inspector {
                 let query = request.query.get("q").map_or("", String::as_str);
                 return self.conversations(query, number("from")).await.map(Some);
             }
+            #[cfg(feature = "imports")]
+            ["sessions"] => return Ok(Some(self.elsewhere())),
+            #[cfg(feature = "imports")]
+            ["sessions", agent, path @ ..] => return Ok(self.session(agent, path)),
+            ["run"] => return Ok(self.runs(Markup::all([]), &FormFields::default())),
+            ["c", id, "live"] => return self.live(&ConversationId::new(*id), Markup::all([])).await,
             ["c", id, rest @ ..] => (ConversationId::new(*id), rest),
             _ => return Ok(None),
         };
         let Some(conversation) = self.store.get(&id).await? else { return Ok(None) };
         match rest {
             [] => self.dialogue(conversation, number("from")).await.map(Some),
-            ["timeline"] => self.timeline(conversation).await.map(Some),
+            ["timeline"] => self.timeline(conversation, request.query.contains_key("zoom")).await.map(Some),
+            ["edit"] => {
+                let done = request.query.contains_key("done").then(|| Markup::plain("p", text!("serve-edit-done")));
+                self.editor(conversation, Markup::all(done)).await.map(Some)
+            }
+            ["next"] => {
+                let input = request.query.get("input").map_or("", String::as_str);
+                self.next(conversation, input).await.map(Some)
+            }
+            #[cfg(feature = "lab")]
+            ["what-if"] => self.what_if(conversation, &request.query).await.map(Some),
             ["r", number] => match number.parse() {
                 Ok(number) => self.request(conversation, number).await,
                 Err(_) => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    async fn posted(&self, request: &PageRequest, form: &FormFields) -> anyhow::Result<Option<FormAnswer>> {
+        let names: Vec<_> = request.path.iter().map(String::as_str).collect();
+        match names.as_slice() {
+            ["run"] => Ok(self.start(form)),
+            ["c", id, "live"] => self.answered(&ConversationId::new(*id), form).await,
+            ["c", id, "edit"] => match self.store.get(&ConversationId::new(*id)).await? {
+                Some(conversation) => self.edit(conversation, form).await.map(Some),
+                None => Ok(None),
             },
             _ => Ok(None),
         }
@@ -86,7 +166,10 @@ impl Inspector {
         );
         let found = if query.trim().is_empty() { self.list(from).await? } else { self.search(query).await? };
         let heading = Markup::plain("h1", text!("serve-conversations"));
-        Ok(page(text!("serve-conversations"), Markup::all([]), [heading, search, found]))
+        let begin = self.runs.as_ref().map(|_| Markup::link("/run", text!("serve-run-new")));
+        let sessions = cfg!(feature = "imports").then(|| Markup::link("/sessions", text!("serve-sessions")));
+        let begin = Markup::element("p", &[("class", "buttons")], begin.into_iter().chain(sessions));
+        Ok(page(text!("serve-conversations"), Markup::all([]), [heading, begin, search, found]))
     }
 
     async fn list(&self, from: usize) -> anyhow::Result<Markup> {
@@ -118,10 +201,9 @@ impl Inspector {
         let costs: Vec<f64> = made.filter_map(cost_of).collect();
         let cost = if costs.is_empty() { String::new() } else { money(costs.iter().sum()) };
         let cached = if usage.all_input() == 0 { String::new() } else { percent(usage.cached_share()) };
-        let said = |key: &str| metadata.get(key).and_then(Value::as_str);
         Ok(vec![
             Markup::link(&address(&row.id, ""), &row.name),
-            Markup::text(said("agent").or(said("imported_from")).unwrap_or("haft")),
+            Markup::text(agent_of(&metadata).unwrap_or("haft")),
             Markup::text(&row.namespace),
             Markup::text(grouped(row.messages)),
             Markup::text(grouped(self.store.requests(&row.id).await?.len() as u64)),
@@ -146,10 +228,12 @@ impl Inspector {
 
     async fn dialogue(&self, conversation: Conversation, from: usize) -> anyhow::Result<String> {
         let messages = self.store.messages(&conversation.id).await?;
-        let shown: Vec<_> = messages.iter().skip(from).take(SPOKEN).map(spoken).collect();
+        let shown: Vec<_> =
+            messages.iter().skip(from).take(SPOKEN).map(|one| spoken(Some(&conversation.id), one)).collect();
         let pager = pager(&address(&conversation.id, ""), from, SPOKEN, messages.len());
         let heading = Markup::plain("h1", &conversation.name);
-        Ok(page(&conversation.name, navigation(&conversation), [heading, Markup::all(shown), pager]))
+        let family = self.family(&conversation).await?;
+        Ok(page(&conversation.name, navigation(&conversation, ""), [heading, family, Markup::all(shown), pager]))
     }
 
     /// The log of a conversation; `None` without requests.
@@ -159,8 +243,8 @@ impl Inspector {
         Ok((requests > 0).then_some(RequestLogReader { store, config, conversation, requests }))
     }
 
-    async fn timeline(&self, conversation: Conversation) -> anyhow::Result<String> {
-        let (name, navigation) = (conversation.name.clone(), navigation(&conversation));
+    async fn timeline(&self, conversation: Conversation, zoomed: bool) -> anyhow::Result<String> {
+        let (name, navigation) = (conversation.name.clone(), navigation(&conversation, "/timeline"));
         let id = conversation.id.clone();
         let heading = Markup::plain("h1", &name);
         let Some(log) = self.log(conversation).await? else {
@@ -169,7 +253,14 @@ impl Inspector {
         let (outlines, messages) = (log.outlines().await?, log.messages().await?);
         let (models, replies) = (log.models(&outlines)?, replies(&outlines, &messages));
         let breaks = breaks(&outlines, &models, &messages);
-        let picture = picture::draw(&name, &RequestColumn::of(&outlines, &replies, &models, &breaks));
+        let columns = RequestColumn::of(&outlines, &replies, &models, &breaks);
+        // Where other agents begin to clear is not known.
+        let own = !is_recorded(&log.conversation.metadata);
+        let zone = models.last().filter(|_| own).and_then(|model| self.config.context.safe_zone_tokens(model).ok());
+        let links = address(&id, "/r/");
+        let picture = picture::draw(&name, &columns, &PictureFrame { links: Some(&links), zone, zoomed });
+        let (to, zoom) = if zoomed { ("", text!("serve-zoom-out")) } else { ("?zoom=in", text!("serve-zoom-in")) };
+        let zoom = Markup::element("p", &[], [Markup::link(&address(&id, &format!("/timeline{to}")), zoom)]);
         let rows = outlines.iter().zip(&replies).map(|(outline, reply)| {
             let number = outline.summary.number;
             let broken = breaks.iter().find(|one| one.request == number);
@@ -193,11 +284,11 @@ impl Inspector {
             text!("serve-break"),
         ];
         let picture = Markup::element("div", &[("class", "wide"), ("tabindex", "0")], [Markup::picture(&picture)]);
-        Ok(page(&name, navigation, [heading, picture, Markup::table(&headings, rows)]))
+        Ok(page(&name, navigation, [heading, zoom, picture, Markup::table(&headings, rows)]))
     }
 
     async fn request(&self, conversation: Conversation, number: u64) -> anyhow::Result<Option<String>> {
-        let (name, navigation) = (conversation.name.clone(), navigation(&conversation));
+        let (name, navigation) = (conversation.name.clone(), navigation(&conversation, "/r"));
         let id = conversation.id.clone();
         let Some(log) = self.log(conversation).await?.filter(|log| (1..=log.requests).contains(&number)) else {
             return Ok(None);
@@ -227,6 +318,17 @@ impl Inspector {
     }
 }
 
+/// The other agent that a conversation was had with, or the sub-agent.
+fn agent_of(metadata: &Metadata) -> Option<&str> {
+    let said = |key: &str| metadata.get(key).and_then(Value::as_str);
+    said("agent").or(said("imported_from"))
+}
+
+/// Whether another program sent it: its name is noted, and no conversation that it was started from.
+fn is_recorded(metadata: &Metadata) -> bool {
+    metadata.contains_key("agent") && !metadata.contains_key("parent")
+}
+
 /// What a reply cost.
 fn cost_of(made: &LlmMetadata) -> Option<f64> {
     let parts = [made.input_cost, made.output_cost, made.cached_input_cost, made.cache_write_cost];
@@ -241,22 +343,38 @@ fn page(title: &str, navigation: Markup, content: impl IntoIterator<Item = Marku
 
 /// The address of a page of a conversation. An id may hold anything.
 fn address(id: &ConversationId, page: &str) -> String {
-    let mut address = "/c/".to_owned();
-    for byte in id.as_str().bytes() {
+    format!("/c/{}{page}", encoded(id.as_str()))
+}
+
+/// A text as a part of an address.
+fn encoded(text: &str) -> String {
+    let mut address = String::with_capacity(text.len());
+    for byte in text.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => address.push(byte.into()),
             // Writing to a String cannot fail.
             _ => drop(write!(address, "%{byte:02X}")),
         }
     }
-    address + page
+    address
 }
 
-fn navigation(conversation: &Conversation) -> Markup {
-    Markup::all([
-        Markup::link(&address(&conversation.id, ""), text!("serve-dialogue")),
-        Markup::link(&address(&conversation.id, "/timeline"), text!("serve-timeline")),
-    ])
+/// The pages of a conversation; the one that is shown is marked.
+fn navigation(conversation: &Conversation, shown: &str) -> Markup {
+    let mut pages = vec![("", text!("serve-dialogue")), ("/timeline", text!("serve-timeline"))];
+    // What another agent sends is its own business.
+    if !is_recorded(&conversation.metadata) {
+        pages.extend([("/live", text!("serve-run")), ("/edit", text!("serve-editor")), ("/next", text!("serve-next"))]);
+    }
+    if cfg!(feature = "lab") {
+        pages.push(("/what-if", text!("serve-what-if")));
+    }
+    Markup::all(pages.into_iter().map(|(page, name)| {
+        let to = address(&conversation.id, page);
+        let current =
+            if page == shown { &[("href", to.as_str()), ("aria-current", "page")][..] } else { &[("href", &*to)] };
+        Markup::element("a", current, [Markup::text(name)])
+    }))
 }
 
 /// Links to what is before and behind a page of a list.
@@ -345,22 +463,28 @@ fn segments(now: &LoggedRequest, before: Option<&LoggedRequest>) -> Markup {
     Markup::table(&headings, rows)
 }
 
-/// A message of the dialogue. What tools were given and gave is folded.
-fn spoken(message: &Message) -> Markup {
+/// A message of the dialogue. What tools were given and gave is folded; pictures are shown where the conversation is stored.
+fn spoken(stored: Option<&ConversationId>, message: &Message) -> Markup {
     let role = message.role.to_string();
     let at = message.created_at.strftime("%Y-%m-%d %H:%M:%S");
     let heading = Markup::plain("h2", format!("{role} {} {at}", message.message_id.short()));
-    let part = |part: &Part| {
+    let part = |(index, part): (usize, &Part)| {
         let text = part_as_text(part);
         let text = masked(&text);
-        match part {
-            Part::Text { .. } | Part::Image(_) => Markup::element("pre", &[("class", "said")], [Markup::text(text)]),
-            Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => {
+        match (part, stored) {
+            (Part::Image(_), Some(id)) => {
+                let from = address(id, &format!("/{}/{index}", message.message_id)).replacen("/c/", "/image/", 1);
+                Markup::element("img", &[("src", &from), ("alt", &text), ("loading", "lazy")], [])
+            }
+            (Part::Text { .. } | Part::Image(_), _) => {
+                Markup::element("pre", &[("class", "said")], [Markup::text(text)])
+            }
+            (Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_), _) => {
                 let first: String = text.lines().next().unwrap_or_default().chars().take(120).collect();
                 Markup::element("details", &[], [Markup::plain("summary", first), Markup::plain("pre", &text)])
             }
         }
     };
-    let parts = message.content.iter().map(part);
+    let parts = message.content.iter().enumerate().map(part);
     Markup::element("article", &[("class", &role)], std::iter::once(heading).chain(parts))
 }

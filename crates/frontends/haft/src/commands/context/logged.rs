@@ -26,6 +26,15 @@ pub(super) struct RequestLogReader {
 impl RequestLogReader {
     /// Opens the log of the conversation that is meant, or of the current one.
     pub(super) async fn open(name: Option<&str>, common: &Common) -> anyhow::Result<Self> {
+        let log = Self::open_any(name, common).await?;
+        if log.requests == 0 {
+            return Err(usage_error(text!("context-no-requests", id = log.conversation.id)));
+        }
+        Ok(log)
+    }
+
+    /// The same, also where it has no requests.
+    pub(super) async fn open_any(name: Option<&str>, common: &Common) -> anyhow::Result<Self> {
         let (places, loaded) = configuration(common)?;
         let store = wiring::open_store(&places, &loaded.config)?;
         let conversation = match name {
@@ -33,9 +42,6 @@ impl RequestLogReader {
             None => conversations::current(store.as_ref()).await?,
         };
         let requests = store.requests(&conversation.id).await?.last().map_or(0, |last| last.number);
-        if requests == 0 {
-            return Err(usage_error(text!("context-no-requests", id = conversation.id)));
-        }
         Ok(Self { store, config: loaded.config, conversation, requests })
     }
 

@@ -42,7 +42,7 @@ pub(super) async fn next(look: &LookArgs) -> anyhow::Result<NextRequest> {
     let mut config = loaded.config;
     let model = choose(&mut config, look)?;
     let store = wiring::open_store(&places, &config)?;
-    let mut args = RunArgs { model: Some(model.clone()), ..RunArgs::default() };
+    let mut args = RunArgs { model: Some(model.clone()), cwd: look.cwd.clone(), ..RunArgs::default() };
     let (conversation, mut messages) = if let Some(path) = &look.from_file {
         let (id, system, messages) = read_file(path)?;
         args.system_prompt = system;
@@ -142,7 +142,9 @@ fn input(look: &LookArgs, config: &Config, project: &Project, messages: &[Messag
             treat_input(text, config.context.mentions as usize, &|path| mention_kind(&project.cwd.join(path)))
         }
         None if waits_for_user(messages) => {
-            output::tell(&format!("haft: {}", text!("context-waits-for-user", placeholder = UNSAID)));
+            if !look.quiet {
+                output::tell(&format!("haft: {}", text!("context-waits-for-user", placeholder = UNSAID)));
+            }
             UNSAID.to_owned()
         }
         None => return None,

@@ -102,35 +102,64 @@ text { font: 13px system-ui, sans-serif; fill: #24292f }
 .kept { fill-opacity: 0.42 }
 .cached { stroke: #24292f; stroke-width: 2 }
 .break { fill: #cf222e }
+.limit { stroke: #bc4c00; stroke-width: 1.5; stroke-dasharray: 6 4 }
 @media (prefers-color-scheme: dark) {
 text { fill: #e6edf3 } .faint { fill: #9198a1 } .ground { fill: #0d1117 } .grid { stroke: #3d444d }
-.cached { stroke: #e6edf3 } .break { fill: #ff7b72 } .kept { fill-opacity: 0.5 }
+.cached { stroke: #e6edf3 } .break { fill: #ff7b72 } .kept { fill-opacity: 0.5 } .limit { stroke: #db6d28 }
 }";
 
+/// How the columns are drawn.
+#[derive(Default)]
+pub(super) struct PictureFrame<'a> {
+    /// Each column is a link to the request at this address and its number.
+    pub(super) links: Option<&'a str>,
+    /// Where clearing begins, in tokens.
+    pub(super) zone: Option<u64>,
+    /// Every column is wide enough to be pointed at, however many there are.
+    pub(super) zoomed: bool,
+}
+
 /// Draws the columns.
-pub(super) fn draw(name: &str, columns: &[RequestColumn]) -> String {
-    let mut svg = Svg::new(WIDTH, HEIGHT, &[("role", "img")]);
+pub(super) fn draw(name: &str, columns: &[RequestColumn], frame: &PictureFrame<'_>) -> String {
+    const COLUMN: f64 = 14.0;
+    let zoomed = LEFT + RIGHT + COLUMN * columns.len() as f64;
+    let width = if frame.zoomed { zoomed.max(WIDTH) } else { WIDTH };
+    let (role, class) = (if frame.links.is_some() { "group" } else { "img" }, if frame.zoomed { "zoomed" } else { "" });
+    let mut svg = Svg::new(width, HEIGHT, &[("role", role), ("class", class)]);
     svg.element("title").text(&text!("context-picture-title", name));
     svg.style(STYLE);
     let ground = svg.element("rect").attribute("class", "ground");
-    ground.number("width", WIDTH).number("height", HEIGHT).number("rx", 6.0).empty();
+    ground.number("width", width).number("height", HEIGHT).number("rx", 6.0).empty();
     let peak = columns.iter().map(|column| column.tokens).max().unwrap_or(0);
     heading(&mut svg, name, columns, peak);
-    let scale = TokenScale::new(peak);
+    let limits = limits(columns, frame, peak);
+    let scale = TokenScale::new(limits.iter().map(|(_, tokens)| *tokens).fold(peak, u64::max), width);
     scale.draw(&mut svg);
-    let slot = (WIDTH - LEFT - RIGHT) / columns.len().max(1) as f64;
-    let width = (slot * 0.78).min(56.0);
-    let every = columns.len().div_ceil(24).max(1);
+    let slot = (width - LEFT - RIGHT) / columns.len().max(1) as f64;
+    let wide = (slot * 0.78).min(56.0);
+    let every = columns.len().div_ceil(if frame.zoomed { columns.len().div_ceil(5).max(1) } else { 24 }).max(1);
     for (index, column) in columns.iter().enumerate() {
-        let x = LEFT + slot * index as f64 + (slot - width) / 2.0;
-        draw_column(&mut svg, column, x, width, &scale);
+        let x = LEFT + slot * index as f64 + (slot - wide) / 2.0;
+        draw_column(&mut svg, column, (x, wide), &scale, frame.links);
         if index % every == 0 {
-            let below = (x + width / 2.0, HEIGHT - BOTTOM + 18.0);
+            let below = (x + wide / 2.0, HEIGHT - BOTTOM + 18.0);
             svg.label("faint", below, Anchor::Middle, &column.number.to_string());
         }
     }
+    for (name, tokens) in limits {
+        scale.limit(&mut svg, name, tokens);
+    }
     legend(&mut svg);
     svg.finish()
+}
+
+/// The window and the safe zone, where the picture has room for them: a line far above all columns would flatten them.
+fn limits(columns: &[RequestColumn], frame: &PictureFrame<'_>, peak: u64) -> Vec<(&'static str, u64)> {
+    const MOST: u64 = 4;
+    let window = columns.last().map(|column| column.window).filter(|window| *window > 0);
+    let window = window.filter(|_| frame.links.is_some()).map(|window| (text!("context-picture-window-line"), window));
+    let zone = frame.zone.map(|zone| (text!("context-picture-zone-line"), zone));
+    window.into_iter().chain(zone).filter(|(_, tokens)| *tokens <= MOST * peak).collect()
 }
 
 fn heading(svg: &mut Svg, name: &str, columns: &[RequestColumn], peak: u64) {
@@ -155,16 +184,17 @@ fn heading(svg: &mut Svg, name: &str, columns: &[RequestColumn], peak: u64) {
 struct TokenScale {
     top: u64,
     step: u64,
+    width: f64,
 }
 
 impl TokenScale {
     /// About five lines at round numbers.
-    fn new(peak: u64) -> Self {
+    fn new(peak: u64, width: f64) -> Self {
         let rough = peak.div_ceil(5).max(1);
         let magnitude = 10_u64.pow(rough.ilog10());
         let step = [1, 2, 5, 10].into_iter().map(|factor| factor * magnitude).find(|step| *step >= rough);
         let step = step.unwrap_or(10 * magnitude);
-        Self { top: peak.div_ceil(step).max(1) * step, step }
+        Self { top: peak.div_ceil(step).max(1) * step, step, width }
     }
 
     fn height(&self, tokens: u64) -> f64 {
@@ -174,15 +204,29 @@ impl TokenScale {
     fn draw(&self, svg: &mut Svg) {
         for tokens in (0..=self.top).step_by(usize::try_from(self.step).unwrap_or(usize::MAX)) {
             let y = HEIGHT - BOTTOM - self.height(tokens);
-            svg.line("grid", (LEFT, y), (WIDTH - RIGHT, y));
+            svg.line("grid", (LEFT, y), (self.width - RIGHT, y));
             svg.label("faint", (LEFT - 10.0, y + 4.0), Anchor::End, &grouped(tokens));
         }
     }
+
+    /// A line that nothing should go beyond.
+    fn limit(&self, svg: &mut Svg, name: &str, tokens: u64) {
+        let y = HEIGHT - BOTTOM - self.height(tokens);
+        svg.line("limit", (LEFT, y), (self.width - RIGHT, y));
+        svg.label("faint", (LEFT + 6.0, y - 5.0), Anchor::Start, &format!("{name}: {}", grouped(tokens)));
+    }
 }
 
-fn draw_column(svg: &mut Svg, column: &RequestColumn, x: f64, width: f64, scale: &TokenScale) {
-    svg.element("g").open();
-    svg.element("title").text(&tooltip(column));
+fn draw_column(svg: &mut Svg, column: &RequestColumn, (x, width): (f64, f64), scale: &TokenScale, links: Option<&str>) {
+    let said = tooltip(column);
+    match links {
+        Some(to) => {
+            let link = svg.element("a").attribute("href", &format!("{to}{}", column.number));
+            link.attribute("aria-label", &said).open();
+        }
+        None => svg.element("g").open(),
+    }
+    svg.element("title").text(&said);
     let mut y = HEIGHT - BOTTOM;
     for (layer, tokens) in Layer::ALL.into_iter().zip(column.layers) {
         for (class, tokens) in [(" kept", tokens.kept), ("", tokens.new)] {
@@ -242,7 +286,7 @@ fn legend(svg: &mut Svg) {
         svg.label("", (x + 18.0, y), Anchor::Start, layer.name());
         x += 36.0 + 7.2 * layer.name().len() as f64;
     }
-    svg.rect(text!("context-picture-legend-kept"), (x, y - 11.0), BOX);
+    svg.rect("history kept", (x, y - 11.0), BOX);
     svg.label("", (x + 18.0, y), Anchor::Start, text!("context-picture-legend-faint"));
     x += 138.0;
     svg.line("cached", (x, y - 5.0), (x + 14.0, y - 5.0));
@@ -259,14 +303,14 @@ mod tests {
     #[test]
     fn the_scale_has_few_round_lines_and_room_for_the_peak() {
         for peak in [0, 1, 7, 99, 1_234, 60_000, 199_999, 1_000_001] {
-            let scale = TokenScale::new(peak);
+            let scale = TokenScale::new(peak, WIDTH);
             assert!(scale.top >= peak && scale.top / scale.step <= 6, "{peak}: {} by {}", scale.top, scale.step);
         }
     }
 
     #[test]
     fn names_cannot_break_the_picture() {
-        let svg = draw("<script>&\"\u{1b}[31m", &[]);
+        let svg = draw("<script>&\"\u{1b}[31m", &[], &PictureFrame::default());
         assert!(svg.contains("&lt;script&gt;&amp;&quot;") && !svg.contains("<script>") && !svg.contains('\u{1b}'));
     }
 }

@@ -34,7 +34,7 @@ use crate::{output, wiring};
 /// What was really sent, as a policy.
 const RECORDED: &str = "recorded";
 /// What is compared when nothing is said.
-const USUAL: [&str; 5] = ["none", "front", "tail", "default", "cache-aware"];
+pub(super) const USUAL: [&str; 5] = ["none", "front", "tail", "default", "cache-aware"];
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
@@ -121,7 +121,39 @@ fn plot(text: &str) -> Result<PathBuf, String> {
     if known { Ok(path) } else { Err(text!("replay-bad-plot").to_owned()) }
 }
 
-pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
+impl ReplayArgs {
+    /// A conversation of the store, under the usual policies.
+    #[cfg(feature = "serve")]
+    pub(super) fn of(conversation: String, common: Common) -> Self {
+        Self {
+            conversation: Some(conversation),
+            from_file: None,
+            import: None,
+            policy: Vec::new(),
+            model: None,
+            rule: None,
+            prices: None,
+            reminders: ReminderScenario { tokens: 1_000, changes: 0.05 },
+            bodies: None,
+            plot: None,
+            json: false,
+            common,
+        }
+    }
+}
+
+/// What policies come to over the same conversations.
+pub(super) struct PolicyComparison {
+    pub(super) title: String,
+    conversations: usize,
+    pub(super) outcomes: Vec<PolicyOutcome>,
+    /// The model whose window, cache and prices are imagined.
+    pub(super) encoding: BodyEncoding,
+    pub(super) source: ModelSource,
+}
+
+/// Replays the conversations that are meant under every policy.
+pub(super) async fn compared(args: &ReplayArgs) -> anyhow::Result<PolicyComparison> {
     let (_, loaded) = configuration(&args.common)?;
     let names: Vec<&str> =
         if args.policy.is_empty() { USUAL.to_vec() } else { args.policy.iter().map(String::as_str).collect() };
@@ -131,7 +163,7 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
         (files::read(args)?, None)
     } else {
         let (conversation, encoding) = own::read(args).await?;
-        (vec![conversation], Some(encoding))
+        (vec![conversation], encoding)
     };
     let (encoding, source) = model(args, &loaded.config, own, &conversations)?;
     if names.contains(&RECORDED) {
@@ -158,6 +190,11 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
         [one] => haft_text::sanitise(&one.name).into_owned(),
         several => format!("{} conversations", several.len()),
     };
+    Ok(PolicyComparison { title, conversations: conversations.len(), outcomes, encoding, source })
+}
+
+pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
+    let PolicyComparison { title, conversations, outcomes, encoding, source } = compared(args).await?;
     if let Some(path) = &args.plot {
         let picture = haft_lab::draw_plot(&title, &outcomes);
         let html = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
@@ -168,7 +205,7 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
         output::tell(&format!("haft: {}", text!("replay-written", path = path.display())));
     }
     if args.json {
-        let told = haft_lab::outcome_json(&title, conversations.len(), &outcomes, &encoding.spec, source);
+        let told = haft_lab::outcome_json(&title, conversations, &outcomes, &encoding.spec, source);
         return output::print_json(&told);
     }
     output::print(&table(&title, &outcomes, &encoding.spec, source))

@@ -49,7 +49,7 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
     if let Some(path) = &args.svg {
         let models = log.models(&outlines)?;
         let columns = RequestColumn::of(&outlines, &replies, &models, &breaks(&outlines, &models, &messages));
-        std::fs::write(path, picture::draw(&log.conversation.name, &columns))
+        std::fs::write(path, picture::draw(&log.conversation.name, &columns, &picture::PictureFrame::default()))
             .map_err(|error| usage_error(text!("context-picture-unwritable", path = path.display(), error)))?;
         output::tell(&format!(
             "haft: {}",

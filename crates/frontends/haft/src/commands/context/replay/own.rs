@@ -1,23 +1,31 @@
-//! A conversation of haft's own, from the store and the log of its requests.
+//! A conversation of the store: haft's own from the log of its requests, one that was imported or recorded from its messages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{Documents, Reminders};
-use haft_lab::{RecordedAside, RecordedConversation, RecordedStep};
+use haft_lab::{ImaginedReminders, RecordedAside, RecordedConversation, RecordedStep};
 use haft_model::{BodyEncoding, O200k};
 use haft_store::{LoggedRequest, LoggedSegment};
 use haft_types::{Entry, Layer, MessageId, ToolProtocol};
 
 use super::super::logged::{RequestLogReader, rebuild, replies, tools};
+use super::super::recorded;
 use super::ReplayArgs;
 use crate::exit::usage_error;
 
-/// Reads it, with how its last request was encoded.
-pub(super) async fn read(args: &ReplayArgs) -> anyhow::Result<(RecordedConversation, BodyEncoding)> {
-    let log = RequestLogReader::open(args.conversation.as_deref(), &args.common).await?;
+/// Reads it, with how its last request was encoded where haft sent it.
+pub(super) async fn read(args: &ReplayArgs) -> anyhow::Result<(RecordedConversation, Option<BodyEncoding>)> {
+    let log = RequestLogReader::open_any(args.conversation.as_deref(), &args.common).await?;
     let (messages, outlines) = (log.messages().await?, log.outlines().await?);
+    let foreign = outlines.iter().all(|outline| recorded::spec(outline.encoding.as_deref()).is_some());
+    if foreign {
+        let imagined = ImaginedReminders { tokens: args.reminders.tokens, changes: args.reminders.changes };
+        let (name, messages) = (log.conversation.name, messages);
+        let read = RecordedConversation::of_messages(name, messages, imagined, &O200k)?;
+        return Ok((read.ok_or_else(|| usage_error(text!("replay-own-no-requests")))?, None));
+    }
     let made: Vec<_> = replies(&outlines, &messages).into_iter().flatten().collect();
     let models = made.iter().map(|made| made.model_name.clone()).collect();
     let counted = made.into_iter().map(haft_types::LlmMetadata::usage).collect();
@@ -40,7 +48,7 @@ pub(super) async fn read(args: &ReplayArgs) -> anyhow::Result<(RecordedConversat
     let encoding = last.ok_or_else(|| usage_error(text!("replay-own-no-requests")))?;
     Ok((
         RecordedConversation { name: log.conversation.name, history, steps, asides, counted, models, bodies },
-        encoding,
+        Some(encoding),
     ))
 }
 

@@ -1,0 +1,265 @@
+// The page of `haft serve` in Chromium: every page by mouse and by keyboard, without scripts, narrow and wide, light and dark, and
+// checked by axe-core.
+//
+// usage: node browser.mjs NODE_MODULES CHROMIUM HAFT SCRIPTED_MODEL [PICTURES]
+//   PICTURES  a folder to write a picture of each page to
+import { spawn, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const [modules, executablePath, haft, model, pictures] = process.argv.slice(2);
+const require = createRequire(join(modules, "x.js"));
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const here = dirname(fileURLToPath(import.meta.url));
+
+let failures = 0;
+function expect(holds, what, seen = "") {
+    console.log(holds ? `ok     ${what}` : `FAILED ${what}: ${seen}`);
+    if (!holds) failures += 1;
+}
+
+const root = mkdtempSync(join(tmpdir(), "haft-browser-"));
+const [home, project] = [join(root, "home"), join(root, "sums")];
+const env = { PATH: process.env.PATH, HOME: home, HAFT_HOME: home, LANG: "C.UTF-8" };
+const children = [];
+
+// The first line that a program prints, which goes on.
+function started(program, args) {
+    const child = spawn(program, args, { cwd: project, env, stdio: ["ignore", "pipe", "inherit"] });
+    children.push(child);
+    return new Promise((resolve, reject) => {
+        let said = "";
+        child.stdout.on("data", (data) => {
+            said += data;
+            if (said.includes("\n")) resolve(said.split("\n")[0]);
+        });
+        child.on("exit", (code) => reject(new Error(`${program} ended with ${code}`)));
+    });
+}
+
+function ran(...args) {
+    const { status, stdout, stderr } = spawnSync(haft, args, { cwd: project, env, encoding: "utf8", timeout: 60_000 });
+    if (status !== 0) throw new Error(`haft ${args.join(" ")}: ${status} ${stdout} ${stderr}`);
+    return stdout;
+}
+
+async function sample() {
+    mkdirSync(home);
+    mkdirSync(project);
+    writeFileSync(join(project, "README.md"), "# sums\n\n`sh sum.sh` prints the sum of the numbers from 1 to 10.\n");
+    writeFileSync(join(project, "sum.sh"), "sum=0\nfor n in $(seq 1 9); do\n    sum=$((sum + n))\ndone\necho $sum\n");
+    const line = await started(model, [join(here, "browser.yaml")]);
+    const base = line.match(/http:\/\/127\.0\.0\.1:\d+/)[0];
+    writeFileSync(
+        join(home, "config.toml"),
+        `model = "mock/test"\n[providers.mock]\napi = "anthropic"\nbase_url = "${base}"\n[models."mock/test"]\n` +
+            "context_window = 32000\nmax_output_tokens = 4096\n" +
+            "[models.\"mock/test\".price]\ninput = 3.0\noutput = 15.0\ncached_input = 0.3\ncache_write = 3.75\n",
+    );
+    ran("trust");
+    ran("run", "--permission-mode", "yolo", "The sum is wrong. Mend it.");
+    // Other rules: the prefix breaks, and the page says why.
+    writeFileSync(join(project, "AGENTS.md"), "Answer in one sentence.\n");
+    ran("run", "--permission-mode", "yolo", "-c", "What does it do now?");
+    return JSON.parse(ran("conversations", "list", "--json"))[0].id;
+}
+
+// Pages, and what each must show.
+const pages = (id) => [
+    ["conversations", "/", "From cache"],
+    ["search", "/?q=wrong", "The sum is wrong"],
+    ["dialogue", `/c/${id}`, "stopped one number too early"],
+    ["timeline", `/c/${id}/timeline`, "Prefix broken"],
+    ["request", `/c/${id}/r/7`, "Difference to the request before"],
+    ["run", "/run", "Runs of this page"],
+    ["live", `/c/${id}/live`, "Newest messages"],
+    ["editor", `/c/${id}/edit`, "Tick messages"],
+    ["next", `/c/${id}/next`, "Body as it would be sent"],
+    ["what-if", `/c/${id}/what-if`, "cache-aware"],
+];
+
+async function looks(browser, url, id) {
+    for (const width of [400, 1600])
+        for (const colorScheme of ["light", "dark"]) {
+            const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme });
+            const page = await context.newPage();
+            const wrong = [];
+            page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
+            page.on("pageerror", (error) => wrong.push(String(error)));
+            await page.goto(url.href);
+            for (const [name, path, text] of pages(id)) {
+                const what = `${name}, ${width} px, ${colorScheme}`;
+                await page.goto(new URL(path, url).href);
+                const body = await page.textContent("body");
+                const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+                await page.evaluate(axe);
+                const { violations } = await page.evaluate(() => axe.run());
+                const bad = violations.filter((one) => ["serious", "critical"].includes(one.impact));
+                const told = bad.map((one) => `${one.id} ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
+                expect(body.includes(text) && wide <= 0 && told.length === 0, what, `${wide} px too wide; ${told.join("\n")}; ${body.includes(text)}`);
+                if (pictures) await page.screenshot({ path: join(pictures, `inspector-${name}-${width}-${colorScheme}.png`) });
+            }
+            expect(wrong.length === 0, `nothing wrong on the console, ${width} px, ${colorScheme}`, wrong.join("\n"));
+            await context.close();
+        }
+}
+
+async function withoutScripts(browser, url, id) {
+    const context = await browser.newContext({ javaScriptEnabled: false });
+    const page = await context.newPage();
+    await page.goto(url.href);
+    for (const [name, path, text] of pages(id)) {
+        await page.goto(new URL(path, url).href);
+        expect((await page.content()).includes(text), `${name} without scripts`);
+    }
+    await context.close();
+}
+
+async function byMouse(page, url) {
+    await page.goto(url.href);
+    await page.getByRole("link", { name: "The sum is wrong" }).first().click();
+    await page.getByRole("link", { name: "Timeline" }).click();
+    await page.getByRole("link", { name: "Zoom in" }).click();
+    await page.locator("svg a").nth(6).hover();
+    expect((await page.locator("svg a title").nth(6).textContent()).includes("break: a rules file"), "a column says what it is");
+    await page.locator("svg a").nth(6).locator("rect").first().click();
+    await page.waitForURL(/\/r\/7$/);
+    expect(true, "a request is reached by mouse");
+    await page.getByText("Body as it was sent").click();
+    expect(await page.locator("details[open] pre").last().isVisible(), "and its body opened");
+}
+
+// Presses Tab until the wanted element has the focus.
+async function tabTo(page, wanted) {
+    for (let presses = 0; presses < 60; presses += 1) {
+        await page.keyboard.press("Tab");
+        if (await page.evaluate(wanted)) return true;
+    }
+    return false;
+}
+
+async function byKeyboard(page, url) {
+    await page.goto(url.href);
+    expect(await tabTo(page, () => document.activeElement.id === "q"), "the search is reached by keyboard");
+    await page.keyboard.type("wrong");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/q=wrong/);
+    const to = (part) => `document.activeElement.matches('main a[href*="${part}"], nav a[href*="${part}"]')`;
+    expect(await tabTo(page, to("/c/")), "a hit is reached by keyboard");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/\/c\//);
+    expect(await tabTo(page, () => document.activeElement.tagName === "SUMMARY"), "a call is reached by keyboard");
+    await page.keyboard.press("Enter");
+    expect(await page.evaluate(() => document.activeElement.parentElement.open), "and opened");
+    await page.goto(page.url());
+    await tabTo(page, to("/timeline"));
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/timeline/);
+    expect(await tabTo(page, () => document.activeElement.matches("svg a")), "a column is reached by keyboard");
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/\/r\/3$/);
+    await page.goBack();
+    expect(await tabTo(page, to("/r/1")), "a request is reached by keyboard");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/\/r\/1$/);
+    await page.keyboard.press("ArrowRight");
+    await page.waitForURL(/\/r\/2$/);
+    await page.keyboard.press("ArrowLeft");
+    await page.waitForURL(/\/r\/1$/);
+    expect(true, "the arrow keys walk from request to request");
+}
+
+// An edit by keyboard: its price before, undo after.
+async function edits(page, url, id) {
+    await page.goto(new URL(`/c/${id}/edit`, url).href);
+    const to = (selector) => `document.activeElement.matches('${selector}')`;
+    const presses = async (name, text) => {
+        expect(await tabTo(page, to(`button[value=${name}]`)), `the button ${name} is reached by keyboard`);
+        await page.keyboard.press("Enter");
+        await page.getByText(text).waitFor();
+    };
+    const dropped = await page.locator("tbody tr").filter({ hasText: "result list_files" }).locator("input").getAttribute("value");
+    await tabTo(page, to(`input[value="${dropped}"]`));
+    await page.keyboard.press("Space");
+    // The buttons stand before the messages.
+    for (let back = 0; back < 40 && !(await page.evaluate(to("button[value=drop]"))); back += 1) await page.keyboard.press("Shift+Tab");
+    await page.keyboard.press("Enter");
+    await page.getByText("The next request would have").waitFor();
+    expect((await page.textContent("main")).includes("Drops 3 messages"), "an edit is quoted");
+    if (pictures) await page.screenshot({ path: join(pictures, "inspector-quote.png"), clip: { x: 0, y: 0, width: 1000, height: 350 } });
+    await presses("keep", "In force: 1 edit");
+    await presses("undo", "Undoes 1 edit");
+    await presses("keep", "In force: 0 edits");
+    expect(true, "and undone");
+}
+
+// A run by keyboard, from its start to its end, with an approval; the page shows what happens without being loaded again.
+async function runs(page, url) {
+    await page.goto(url.href);
+    await page.goto(new URL("/run", url).href);
+    const presses = async (selector, what) => {
+        expect(await tabTo(page, `document.activeElement.matches('${selector}')`), `${what} is reached by keyboard`);
+    };
+    await presses("#prompt", "the prompt");
+    await page.keyboard.type("Write a greeting");
+    await presses("#mode", "the mode");
+    await page.keyboard.type("ask");
+    await presses("button[value=start]", "the start");
+    await page.keyboard.press("Enter");
+    await page.getByText("asks for permission").waitFor();
+    expect((await page.textContent(".approval pre")).includes("+Good morning!"), "an approval shows the whole change");
+    await page.evaluate(axe);
+    const { violations } = await page.evaluate(() => axe.run());
+    const bad = violations.filter((one) => ["serious", "critical"].includes(one.impact)).map((one) => one.id);
+    expect(bad.length === 0, "an approval is accessible", bad.join(" "));
+    if (pictures) await page.screenshot({ path: join(pictures, "inspector-approval.png"), clip: { x: 0, y: 0, width: 1000, height: 640 } });
+    await presses("button[value=allow]", "the answer");
+    await page.keyboard.press("Enter");
+    await page.getByText("Completed.").waitFor();
+    expect(readFileSync(join(project, "greeting.txt"), "utf8") === "Good morning!\n", "what was allowed is done");
+    await presses("#message", "the message");
+    await page.keyboard.type("And another");
+    await presses("button[value=send]", "the sending");
+    await page.keyboard.press("Enter");
+    await page.getByText("Good evening!").waitFor();
+    await page.getByText("Completed.").waitFor();
+    expect(true, "and the run goes on");
+}
+
+async function main() {
+    const id = await sample();
+    const url = new URL(await started(haft, ["serve"]));
+    const browser = await chromium.launch({
+        executablePath,
+        args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+    });
+    try {
+        await looks(browser, url, id);
+        await withoutScripts(browser, url, id);
+        const page = await browser.newPage();
+        page.setDefaultTimeout(15_000);
+        await byMouse(page, url);
+        await byKeyboard(page, url);
+        await edits(page, url, id);
+        await runs(page, url);
+    } catch (error) {
+        error.page = await browser.contexts().at(-1)?.pages()[0]?.textContent("main");
+        throw error;
+    } finally {
+        await browser.close();
+    }
+}
+
+main()
+    .catch((error) => expect(false, "the page can be used", `${error.stack}\n${error.page ?? ""}`))
+    .finally(() => {
+        for (const child of children) child.removeAllListeners("exit").kill();
+        rmSync(root, { recursive: true, force: true });
+        process.exitCode = failures ? 1 : 0;
+    });
