@@ -32,7 +32,7 @@ pub(crate) fn kind_of(tool: &str) -> ToolKind {
             ToolKind::Read
         }
         "write_to_file" | "edit_file" | "replace_in_file" | "multi_edit" | "apply_patch" | "undo_edit" | "Write"
-        | "Edit" | "MultiEdit" => ToolKind::Edit,
+        | "Edit" | "str_replace" | "MultiEdit" => ToolKind::Edit,
         "search_files" | "glob" | "Grep" | "Glob" | "list_code_definition_names" | "tool_search" | "use_rag_tool" => {
             ToolKind::Search
         }

@@ -16,14 +16,35 @@ pub(crate) struct FileBefore {
     text: Option<String>,
 }
 
+/// A text among arguments, under haft's name for it or under those of the classic tools.
+fn text(arguments: &Value, names: &[&str]) -> Option<String> {
+    names.iter().find_map(|name| arguments.get(name)?.as_str()).map(str::to_owned)
+}
+
+fn path(arguments: &Value) -> Option<String> {
+    text(arguments, &["path", "file_path"])
+}
+
+/// What an edit replaces, and by what.
+fn replaced(edit: &Value) -> (Option<String>, String) {
+    let old = text(edit, &["old_text", "old_string", "old_str"]).filter(|old| !old.is_empty());
+    (old, text(edit, &["new_text", "new_string", "new_str"]).unwrap_or_default())
+}
+
+/// Edits in a list with the file of each; one that names none is of the file that the call names.
+fn edits_of(arguments: &Value) -> impl Iterator<Item = (String, &Value)> {
+    let edits = arguments.get("edits").and_then(Value::as_array).into_iter().flatten();
+    edits.filter_map(|edit| Some((path(edit).or_else(|| path(arguments))?, edit)))
+}
+
 /// The files that a call of this tool would write, as its arguments name them.
 pub(crate) fn written(tool: &str, arguments: &Value) -> Vec<String> {
-    let text = |value: &Value| value.as_str().map(str::to_owned);
     match tool {
-        "write_to_file" | "edit_file" | "replace_in_file" => arguments.get("path").and_then(text).into_iter().collect(),
-        "multi_edit" => {
-            let edits = arguments.get("edits").and_then(Value::as_array).into_iter().flatten();
-            let mut paths: Vec<_> = edits.filter_map(|edit| edit.get("path").and_then(text)).collect();
+        "write_to_file" | "Write" | "edit_file" | "Edit" | "str_replace" | "replace_in_file" => {
+            path(arguments).into_iter().collect()
+        }
+        "multi_edit" | "MultiEdit" => {
+            let mut paths: Vec<_> = edits_of(arguments).map(|(path, _)| path).collect();
             paths.dedup();
             paths
         }
@@ -40,31 +61,29 @@ pub(crate) fn written(tool: &str, arguments: &Value) -> Vec<String> {
 
 /// What a call would change, as far as its arguments alone tell.
 pub(crate) fn proposed(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCallContent> {
-    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-    let path = |value: &Value| text(value, "path").map(|path| cwd.join(path));
+    let path = path(arguments).map(|path| cwd.join(path));
     let diff =
         |path: PathBuf, old: Option<String>, new: String| ToolCallContent::Diff(Diff::new(path, new).old_text(old));
     match tool {
-        "write_to_file" => {
-            let Some((path, new)) = path(arguments).zip(text(arguments, "content")) else { return Vec::new() };
+        "write_to_file" | "Write" => {
+            let Some((path, new)) = path.zip(text(arguments, &["content"])) else { return Vec::new() };
             let old = FileBefore::at(path.clone()).and_then(|before| before.text);
             vec![diff(path, old, new)]
         }
-        "edit_file" => {
-            let (old, new) = (text(arguments, "old_text"), text(arguments, "new_text").unwrap_or_default());
-            path(arguments).map(|path| diff(path, old, new)).into_iter().collect()
+        "edit_file" | "Edit" | "str_replace" => {
+            let (old, new) = replaced(arguments);
+            path.map(|path| diff(path, old, new)).into_iter().collect()
         }
         "replace_in_file" => {
-            let Some((path, blocks)) = path(arguments).zip(text(arguments, "diff")) else { return Vec::new() };
+            let Some((path, blocks)) = path.zip(text(arguments, &["diff"])) else { return Vec::new() };
             blocks_of(&blocks).into_iter().map(|(old, new)| diff(path.clone(), Some(old), new)).collect()
         }
-        "multi_edit" => {
-            let edits = arguments.get("edits").and_then(Value::as_array).into_iter().flatten();
-            let one = |edit: &Value| {
-                let (old, new) = (text(edit, "old_string"), text(edit, "new_string").unwrap_or_default());
-                path(edit).map(|path| diff(path, old.filter(|old| !old.is_empty()), new))
+        "multi_edit" | "MultiEdit" => {
+            let one = |(path, edit): (String, &Value)| {
+                let (old, new) = replaced(edit);
+                diff(cwd.join(path), old, new)
             };
-            edits.filter_map(one).collect()
+            edits_of(arguments).map(one).collect()
         }
         _ => Vec::new(),
     }
@@ -123,11 +142,38 @@ mod tests {
         for (tool, arguments, files) in [
             ("write_to_file", json!({"path": "a", "content": ""}), vec!["a"]),
             ("multi_edit", json!({"edits": [{"path": "a"}, {"path": "a"}, {"path": "b"}]}), vec!["a", "b"]),
+            ("MultiEdit", json!({"file_path": "a", "edits": [{"old_string": "x"}, {"old_string": "y"}]}), vec!["a"]),
+            ("Edit", json!({"file_path": "a", "old_string": "x", "new_string": "y"}), vec!["a"]),
+            ("str_replace", json!({"path": "a", "old_str": "x", "new_str": "y"}), vec!["a"]),
+            ("Write", json!({"file_path": "a", "content": ""}), vec!["a"]),
             ("apply_patch", json!({"patch": patch}), vec!["a.rs", "b.rs", "c"]),
             ("read_file", json!({"path": "a"}), vec![]),
             ("write_to_file", json!([1]), vec![]),
         ] {
             assert_eq!(written(tool, &arguments), files, "{tool}");
+        }
+    }
+
+    #[test]
+    fn classic_calls_are_shown_like_ours() {
+        let folder = Path::new("/nowhere");
+        for (classic, theirs, tool, ours) in [
+            (
+                "Edit",
+                json!({"file_path": "a", "old_string": "x", "new_string": "y"}),
+                "edit_file",
+                json!({"path": "a", "old_text": "x", "new_text": "y"}),
+            ),
+            ("Write", json!({"file_path": "a", "content": "x"}), "write_to_file", json!({"path": "a", "content": "x"})),
+            (
+                "MultiEdit",
+                json!({"file_path": "a", "edits": [{"old_string": "x", "new_string": "y"}]}),
+                "multi_edit",
+                json!({"edits": [{"path": "a", "old_text": "x", "new_text": "y"}]}),
+            ),
+        ] {
+            assert_eq!(proposed(classic, &theirs, folder), proposed(tool, &ours, folder), "{classic}");
+            assert_eq!(proposed(classic, &theirs, folder).len(), 1, "{classic}");
         }
     }
 

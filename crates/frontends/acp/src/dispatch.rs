@@ -43,11 +43,13 @@ enum Incoming {
     Notification(ClientNotification),
 }
 
-/// Speaks the Agent Client Protocol with whoever is behind these streams, until the input ends.
+/// Speaks the Agent Client Protocol with whoever is behind these streams, until the input ends or `end` is over. Turns that run are
+/// cancelled then, and can be gone on with.
 pub async fn serve(
     host: Arc<dyn Host>,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
+    end: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let (requests, incoming) = unbounded_channel();
     let notifications = requests.clone();
@@ -74,7 +76,7 @@ pub async fn serve(
     LocalSet::new()
         .run_until(async move {
             let dispatching = spawn_local(dispatcher.run(incoming));
-            let ended = connection.await;
+            let ended = tokio::select! { ended = connection => ended, () = end => Ok(()) };
             // The connection has dropped the senders, which ends it; a task that panicked has said so.
             drop(dispatching.await);
             ended.map_err(io::Error::other)

@@ -20,4 +20,7 @@ mod updates;
 
 pub use dispatch::serve;
 pub use host::{Host, HostError, ListedConversation, OfferedCommand, OpenRequest, WrittenPrompt};
-pub use mcp_server::{HttpAccess, TaskServer};
+pub use mcp_server::{
+    DelegatedTask, DelegatedTasks, HttpAccess, RunRequest, TaskApproval, TaskError, TaskQuestion, TaskRuns, TaskServer,
+    TaskState, TaskStatus, TaskView,
+};

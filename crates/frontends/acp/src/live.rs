@@ -14,6 +14,7 @@ use agent_client_protocol::v1::schema::{
 };
 use haft_agent::{Approver, ModeSwitch, Session, Which};
 use haft_types::{ConversationId, CostSum, Outcome, PermissionMode, TurnResult};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::approver::EditorApprover;
@@ -44,6 +45,8 @@ pub(crate) struct LiveSession {
     setup: SessionSetup,
     id: ConversationId,
     calls: SharedCalls,
+    /// Held by the turn that runs.
+    turns: Mutex<()>,
     state: RefCell<LiveState>,
 }
 
@@ -73,7 +76,7 @@ impl LiveSession {
             cost: CostSum::zero(),
         };
         let calls = SharedCalls::new(OpenCalls::new(setup.cwd.clone()));
-        Ok(Self { setup, id, calls, state: RefCell::new(state) })
+        Ok(Self { setup, id, calls, turns: Mutex::default(), state: RefCell::new(state) })
     }
 
     /// Opens a conversation of the store.
@@ -173,10 +176,7 @@ impl LiveSession {
     /// Ends it: the turn that runs is cancelled, and the conversation is free for others.
     pub(crate) async fn close(&self) {
         self.cancel();
-        // A cancelled turn ends by itself, within its own limits.
-        while self.state.borrow().turn.is_some() {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        let _alone = self.turns.lock().await;
         let session = self.state.borrow_mut().session.take();
         if let Some(mut session) = session {
             for message in session.close().await {
@@ -188,13 +188,10 @@ impl LiveSession {
     /// Runs one turn.
     pub(crate) async fn prompt(&self, blocks: Vec<ContentBlock>) -> Result<PromptResponse, Error> {
         let prompt = Prompt::of(blocks, &self.setup.cwd).map_err(invalid)?;
-        let cancel = {
-            let mut state = self.state.borrow_mut();
-            if state.turn.is_some() {
-                return Err(refused("a turn runs in this session; cancel it first, or wait for its end"));
-            }
-            state.turn.insert(CancellationToken::new()).clone()
+        let Ok(_alone) = self.turns.try_lock() else {
+            return Err(refused("a turn runs in this session; cancel it first, or wait for its end"));
         };
+        let cancel = self.state.borrow_mut().turn.insert(CancellationToken::new()).clone();
         let ended = self.turn(prompt, &cancel).await;
         self.state.borrow_mut().turn = None;
         ended
@@ -242,6 +239,9 @@ impl LiveSession {
         self.state.borrow_mut().cost = updates.over();
         let title = session.conversation().name.clone();
         self.setup.sender.send(SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().title(title)));
+        if report.result.outcome == Outcome::Exhausted {
+            self.setup.sender.tell(NoticeSeverity::Warning, report.result.message.clone());
+        }
         answer(&report.result)
     }
 
@@ -296,9 +296,10 @@ impl LiveSession {
 fn answer(result: &TurnResult) -> Result<PromptResponse, Error> {
     let reason = match (result.outcome, result.code.as_str()) {
         (Outcome::Aborted, _) => StopReason::Cancelled,
-        (Outcome::Exhausted, "max_turns" | "turns") => StopReason::MaxTurnRequests,
-        (Outcome::Exhausted, _) => StopReason::MaxTokens,
-        (Outcome::Failed, "refusal") => StopReason::Refusal,
+        (Outcome::Exhausted, "max_tokens" | "output_limit") => StopReason::MaxTokens,
+        // The protocol knows no other limits; which one it was is said in a sentence.
+        (Outcome::Exhausted, _) => StopReason::MaxTurnRequests,
+        (_, "refused") => StopReason::Refusal,
         (Outcome::Completed | Outcome::Waiting, _) => StopReason::EndTurn,
         (Outcome::Failed, code) => {
             return Err(Error::new(-32603, result.message.clone()).data(serde_json::json!({ "code": code })));

@@ -24,7 +24,8 @@ use crate::host::Host;
 use handler::TaskHandler;
 pub use http::HttpAccess;
 use lines::LineTransport;
-use tasks::DelegatedTasks;
+pub use tasks::{DelegatedTask, DelegatedTasks, RunRequest, TaskError, TaskRuns};
+pub use view::{TaskApproval, TaskQuestion, TaskState, TaskStatus, TaskView};
 
 /// What a server of tasks works with.
 pub struct TaskServer {

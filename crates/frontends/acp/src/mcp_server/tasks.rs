@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::tools::TaskRow;
 use super::view::{TaskApproval, TaskState, TaskStatus, TaskView};
-use crate::host::{Host, HostError, OpenRequest};
+use crate::host::{Host, HostError, OpenRequest, WrittenPrompt};
 
 /// So many tasks may run at once.
 const MOST_RUNNING: usize = 32;
@@ -27,34 +27,43 @@ const GOODBYE: Duration = Duration::from_secs(10);
 
 /// Something that cannot be done with a task, in a sentence for the caller.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TaskError {
+pub enum TaskError {
+    /// It is neither known here nor stored.
     #[error("there is no task `{0}`; list_tasks shows the tasks of a project")]
     Unknown(String),
+    /// One run at a time works on a task.
     #[error("the task is still running; wait for it with get_task, or cancel it with cancel_task")]
     Running,
+    /// No more can run at once.
     #[error("{MOST_RUNNING} tasks are running; wait for one of them, or cancel one")]
     TooMany,
+    /// There is nothing to work in.
     #[error("`{0}` is not a folder")]
     NoFolder(String),
+    /// The binary says why.
     #[error(transparent)]
     Host(#[from] HostError),
 }
 
 /// What a run of a task is begun with.
 #[derive(Clone, Default)]
-pub(super) struct RunRequest {
+pub struct RunRequest {
     /// What the model reads; without it an interrupted turn goes on.
-    pub(super) prompt: Option<String>,
+    pub prompt: Option<String>,
     /// Another model than before, as `provider/model`.
-    pub(super) model: Option<String>,
+    pub model: Option<String>,
     /// Another mode than before.
-    pub(super) mode: Option<PermissionMode>,
-    pub(super) limits: TurnLimits,
+    pub mode: Option<PermissionMode>,
+    /// What it may use up.
+    pub limits: TurnLimits,
+    /// A person wrote the prompt: what it calls is put in its place.
+    pub typed: bool,
 }
 
 /// A task.
-pub(super) struct DelegatedTask {
-    pub(super) id: ConversationId,
+pub struct DelegatedTask {
+    /// The id of its conversation.
+    pub id: ConversationId,
     cwd: PathBuf,
     /// The first prompt, as long as nothing of the task is stored.
     first: Mutex<Option<String>>,
@@ -93,8 +102,18 @@ impl DelegatedTask {
         Arc::new(Self { id, cwd, first: Mutex::new(first), state, choices, replies: Mutex::default(), host })
     }
 
+    /// How it stands now.
+    pub fn state(&self) -> TaskState {
+        self.state.borrow().clone()
+    }
+
+    /// The prompt it was begun with, as long as nothing of it is stored.
+    pub fn first_prompt(&self) -> Option<String> {
+        locked(&self.first).clone()
+    }
+
     /// What is known of it now.
-    pub(super) fn view(&self) -> TaskView {
+    pub fn view(&self) -> TaskView {
         self.state.borrow().view.clone()
     }
 
@@ -104,12 +123,12 @@ impl DelegatedTask {
     }
 
     /// Ends the run that works on it.
-    pub(super) fn cancel(&self) {
+    pub fn cancel(&self) {
         locked(&self.choices).cancel.cancel();
     }
 
     /// Answers a call that waits. Says whether it still did.
-    pub(super) fn reply(&self, approval: &str, reply: ApprovalReply) -> bool {
+    pub fn reply(&self, approval: &str, reply: ApprovalReply) -> bool {
         locked(&self.replies).remove(approval).is_some_and(|waiting| waiting.send(reply).is_ok())
     }
 
@@ -187,7 +206,7 @@ impl Approver for TaskApprover {
 }
 
 /// The tasks that this server knows.
-pub(super) struct DelegatedTasks {
+pub struct DelegatedTasks {
     host: Arc<dyn Host>,
     cwd: PathBuf,
     known: Mutex<HashMap<ConversationId, Arc<DelegatedTask>>>,
@@ -201,6 +220,7 @@ struct StartedRun {
     task: Arc<DelegatedTask>,
     request: OpenRequest,
     prompt: Option<String>,
+    typed: bool,
     cancel: CancellationToken,
 }
 
@@ -208,11 +228,11 @@ struct StartedRun {
 type LocalWork = Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>;
 
 /// The other end: where sessions run.
-pub(super) struct TaskRuns(mpsc::UnboundedReceiver<LocalWork>);
+pub struct TaskRuns(mpsc::UnboundedReceiver<LocalWork>);
 
 impl TaskRuns {
     /// Does what is wanted, until nobody can want anything any more.
-    pub(super) async fn work(mut self) {
+    pub async fn work(mut self) {
         while let Some(work) = self.0.recv().await {
             tokio::task::spawn_local(work());
         }
@@ -228,22 +248,41 @@ impl StartedRun {
     }
 
     async fn work(self) {
-        let Self { task, request, prompt, cancel } = self;
+        let Self { task, request, prompt, typed, cancel } = self;
+        let opening = async {
+            let prompt = match prompt {
+                Some(text) if typed => Some(in_full(&task, &request, text, &cancel).await?),
+                prompt => prompt,
+            };
+            Ok::<_, HostError>((task.host.open(request).await?, prompt))
+        };
         let opened = tokio::select! {
-            opened = task.host.open(request) => opened,
+            opened = opening => opened,
             () = cancel.cancelled() => {
                 let message = "the task was cancelled before it began".to_owned();
                 return task.state.send_modify(|state| state.stop(TaskStatus::Aborted, message));
             }
         };
         match opened {
-            Ok(session) => {
+            Ok((session, prompt)) => {
                 let result = Box::pin(run(session, &task, prompt, &cancel)).await;
                 task.state.send_modify(|state| state.finish(result));
             }
             Err(error) => task.fail(error.to_string()),
         }
     }
+}
+
+/// A prompt that a person wrote, with what it calls in its place.
+async fn in_full(
+    task: &Arc<DelegatedTask>,
+    request: &OpenRequest,
+    text: String,
+    cancel: &CancellationToken,
+) -> Result<String, HostError> {
+    let mode = request.mode.unwrap_or_else(|| task.host.mode());
+    let (approver, cancel) = (request.approver.clone(), cancel.clone());
+    task.host.in_full(WrittenPrompt { cwd: &task.cwd, text, mode, approver, cancel }).await
 }
 
 /// Runs one turn. The session is closed when this returns, and somebody else may open the conversation.
@@ -260,10 +299,21 @@ async fn run(
 }
 
 impl DelegatedTasks {
-    pub(super) fn new(host: Arc<dyn Host>, cwd: PathBuf) -> (Arc<Self>, TaskRuns) {
+    /// None yet; those that name no folder work in this one. [`TaskRuns::work`] must go on beside it, on a thread of its own tasks.
+    pub fn new(host: Arc<dyn Host>, cwd: PathBuf) -> (Arc<Self>, TaskRuns) {
         let (local, wanted) = mpsc::unbounded_channel();
         let tasks = Self { host, cwd, known: Mutex::default(), local, gone: CancellationToken::new() };
         (Arc::new(tasks), TaskRuns(wanted))
+    }
+
+    /// The tasks that were begun or asked for here.
+    pub fn known(&self) -> Vec<Arc<DelegatedTask>> {
+        locked(&self.known).values().cloned().collect()
+    }
+
+    /// The one of them with this id.
+    pub fn known_as(&self, id: &ConversationId) -> Option<Arc<DelegatedTask>> {
+        locked(&self.known).get(id).cloned()
     }
 
     /// The version of haft.
@@ -272,7 +322,7 @@ impl DelegatedTasks {
     }
 
     /// Begins a new task in this folder.
-    pub(super) fn start(&self, cwd: Option<&str>, request: RunRequest) -> Result<Arc<DelegatedTask>, TaskError> {
+    pub fn start(&self, cwd: Option<&str>, request: RunRequest) -> Result<Arc<DelegatedTask>, TaskError> {
         let cwd = self.folder(cwd)?;
         let id = self.host.fresh_id();
         let first = request.prompt.clone();
@@ -283,7 +333,7 @@ impl DelegatedTasks {
     }
 
     /// Begins a run of a task.
-    pub(super) fn begin(&self, task: &Arc<DelegatedTask>, request: RunRequest) -> Result<(), TaskError> {
+    pub fn begin(&self, task: &Arc<DelegatedTask>, request: RunRequest) -> Result<(), TaskError> {
         // The user may have chosen something else since.
         self.host.reload()?;
         if locked(&self.known).values().filter(|task| task.state.borrow().runs).count() >= MOST_RUNNING {
@@ -318,7 +368,8 @@ impl DelegatedTasks {
             ..OpenRequest::new(task.cwd.clone(), which)
         };
         drop(choices);
-        let run = StartedRun { task: Arc::clone(task), request: open, prompt, cancel };
+        let typed = request.typed;
+        let run = StartedRun { task: Arc::clone(task), request: open, prompt, typed, cancel };
         if self.local.send(Box::new(|| run.watched().boxed_local())).is_err() {
             task.fail("the server is about to end".to_owned());
         }
@@ -326,7 +377,7 @@ impl DelegatedTasks {
     }
 
     /// The task with this id, which another server or `haft` itself may have begun.
-    pub(super) async fn find(&self, id: &str) -> Result<Arc<DelegatedTask>, TaskError> {
+    pub async fn find(&self, id: &str) -> Result<Arc<DelegatedTask>, TaskError> {
         let wanted = ConversationId::new(id);
         if let Some(known) = locked(&self.known).get(&wanted) {
             return Ok(Arc::clone(known));
@@ -380,7 +431,7 @@ impl DelegatedTasks {
     }
 
     /// Cancels every task and waits until they have ended.
-    pub(super) async fn shut_down(&self) {
+    pub async fn shut_down(&self) {
         self.gone.cancel();
         let known: Vec<_> = locked(&self.known).values().cloned().collect();
         for task in &known {

@@ -130,6 +130,7 @@ impl StartArguments {
             model: self.model.clone(),
             mode: self.permission_mode.map(Into::into),
             limits: self.limits.into(),
+            typed: false,
         }
     }
 }
@@ -141,6 +142,7 @@ impl ContinueArguments {
             model: self.model.clone(),
             mode: self.permission_mode.map(Into::into),
             limits: self.limits.into(),
+            typed: false,
         }
     }
 }

@@ -16,7 +16,7 @@ const COMPLETE: &str = "attempt_completion";
 /// How a task stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum TaskStatus {
+pub enum TaskStatus {
     /// haft works on it.
     #[default]
     Running,
@@ -46,30 +46,30 @@ impl From<Outcome> for TaskStatus {
 
 /// A question of haft's model.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub(super) struct TaskQuestion {
+pub struct TaskQuestion {
     /// The question, or the plan that waits for a decision.
-    pub(super) question: String,
+    pub question: String,
     /// Answers to choose from; any other text is possible, too.
-    pub(super) options: Vec<String>,
+    pub options: Vec<String>,
 }
 
 /// A call of haft's model that waits for a yes or no.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub(super) struct TaskApproval {
+pub struct TaskApproval {
     /// By which an answer names it.
-    pub(super) approval_id: String,
+    pub approval_id: String,
     /// The agent that calls: `main`, or a sub-agent's name.
-    pub(super) agent: String,
+    pub agent: String,
     /// The tool.
-    pub(super) tool: String,
+    pub tool: String,
     /// Exactly what would run or be written.
-    pub(super) subject: String,
+    pub subject: String,
     /// Why it is asked.
-    pub(super) reason: String,
+    pub reason: String,
     /// Whether it would run outside of the sandbox.
-    pub(super) leaves_sandbox: bool,
+    pub leaves_sandbox: bool,
     /// The rules that `always` would write; without any, `always` means this once.
-    pub(super) remember: Vec<String>,
+    pub remember: Vec<String>,
 }
 
 impl TaskApproval {
@@ -97,32 +97,32 @@ pub(super) struct ChangedFile {
 
 /// A task as its tools give it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-pub(super) struct TaskView {
+pub struct TaskView {
     /// The id of the task, which is the id of its conversation.
-    pub(super) task_id: String,
+    pub task_id: String,
     /// How it stands.
-    pub(super) status: TaskStatus,
+    pub status: TaskStatus,
     /// The last text of haft's model; the answer once the task is completed.
-    pub(super) text: String,
+    pub text: String,
     /// Why it stands so, where that needs saying.
-    pub(super) message: String,
+    pub message: String,
     /// The question that waits for an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) question: Option<TaskQuestion>,
+    pub question: Option<TaskQuestion>,
     /// The calls that wait for a yes or no.
-    pub(super) approvals: Vec<TaskApproval>,
+    pub approvals: Vec<TaskApproval>,
     /// The folder it works in.
-    pub(super) cwd: String,
+    pub cwd: String,
     /// The model, as `provider/model`.
-    pub(super) model: String,
+    pub model: String,
     /// Tokens used since this server knows the task.
-    pub(super) usage: Usage,
+    pub usage: Usage,
     /// What they cost in USD; null without prices.
-    pub(super) cost_usd: Option<f64>,
+    pub cost_usd: Option<f64>,
     /// The files that were changed since this server knows the task.
     #[schemars(with = "Vec<ChangedFile>")]
     #[serde(serialize_with = "as_list")]
-    pub(super) changed_files: BTreeMap<String, ChangeKind>,
+    pub changed_files: BTreeMap<String, ChangeKind>,
 }
 
 fn as_list<S: serde::Serializer>(files: &BTreeMap<String, ChangeKind>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -131,12 +131,13 @@ fn as_list<S: serde::Serializer>(files: &BTreeMap<String, ChangeKind>, serialize
 
 /// A task and what is needed to follow it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct TaskState {
-    pub(super) view: TaskView,
+pub struct TaskState {
+    /// What is known of it.
+    pub view: TaskView,
     /// Whether a session has it.
-    pub(super) runs: bool,
+    pub runs: bool,
     /// What happened last, for those who wait.
-    pub(super) activity: String,
+    pub activity: String,
     /// Whether the next text begins a message.
     fresh: bool,
     /// Whether a request had no price.

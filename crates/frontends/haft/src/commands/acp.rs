@@ -2,17 +2,20 @@
 
 mod host;
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use clap::Args;
 use haft_types::PermissionMode;
+use tokio_util::sync::CancellationToken;
 
 pub(crate) use host::DrivenHost;
 
 use crate::commands::interactive;
 use crate::commands::options::Common;
+use crate::commands::run::cancel_on_signals;
 use crate::exit::ProcessExit;
-use crate::wiring;
+use crate::{output, wiring};
 
 #[derive(Debug, Args)]
 pub(crate) struct AcpArgs {
@@ -37,6 +40,19 @@ pub(crate) fn run(args: AcpArgs) -> anyhow::Result<ProcessExit> {
         return interactive::set_up(&args.common);
     }
     let host = DrivenHost::new(args.common, args.model, args.permission_mode)?;
-    wiring::runtime()?.block_on(haft_acp::serve(Arc::new(host), tokio::io::stdin(), tokio::io::stdout()))?;
-    Ok(ProcessExit::Completed)
+    tell_who_types("acp");
+    wiring::runtime()?.block_on(async {
+        let stop = CancellationToken::new();
+        cancel_on_signals(&stop);
+        let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+        haft_acp::serve(Arc::new(host), input, output, stop.cancelled()).await?;
+        Ok(ProcessExit::Completed)
+    })
+}
+
+/// Whoever starts a protocol by hand is told what it waits for.
+pub(crate) fn tell_who_types(command: &str) {
+    if std::io::stdin().is_terminal() {
+        output::tell(&format!("haft: {}", text!("cli-waits-for-program", command)));
+    }
 }

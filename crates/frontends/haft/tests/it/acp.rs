@@ -9,12 +9,13 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-use haft_testkit::{Reply, Script, SeenRole};
+use haft_testkit::{Reply, Script, SeenRole, Stop};
 use haft_types::Api;
 use serde_json::{Value, json};
 
 use crate::rig::Rig;
 use crate::sandbox::has_namespaces;
+use crate::serve::ServedPage;
 
 /// An editor that speaks with `haft acp`.
 struct Editor {
@@ -363,6 +364,18 @@ fn a_turn_is_cancelled_wherever_it_is() {
 }
 
 #[test]
+fn how_a_turn_ended_is_said_as_the_protocol_has_it() {
+    let refusal = Reply { stop: Some(Stop::Refusal), ..Reply::text("I can't.") };
+    let rig = rig([refusal]);
+    let (mut editor, session) = Editor::in_session(&rig, json!({}));
+    assert_eq!(stop_reason(&editor.prompt(&session, "go")), "refusal");
+    let rig = self::rig(std::iter::repeat_n(Reply::error(400, "no such thing"), 4));
+    let (mut editor, session) = Editor::in_session(&rig, json!({}));
+    let failed = editor.prompt(&session, "go");
+    assert!(failed["error"]["message"].as_str().is_some_and(|said| said.contains("no such thing")), "{failed}");
+}
+
+#[test]
 fn one_turn_at_a_time_and_many_sessions() {
     let rig = rig([Reply { delay_ms: 300, ..Reply::text("First.") }, Reply::text("Second.")]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
@@ -466,6 +479,11 @@ fn the_same_task_leaves_the_same_conversation_behind() {
     editor.end();
     let headless = rig(script());
     headless.run(&["run", "--permission-mode", "accept-edits", "Write one"]);
+    let on_the_page = rig(script());
+    let page = ServedPage::start(&on_the_page);
+    let place = page.begin(&on_the_page, "accept-edits", "Write one");
+    page.once(&place, "Completed.");
+    drop(page);
     let shape = |rig: &Rig| {
         let project = rig.project().display().to_string();
         let exported = rig.export();
@@ -482,8 +500,10 @@ fn the_same_task_leaves_the_same_conversation_behind() {
         (exported["name"].clone(), messages.iter().map(|one| without_times(message(one))).collect::<Vec<_>>())
     };
     assert_eq!(shape(&over_acp), shape(&headless));
+    assert_eq!(shape(&on_the_page), shape(&headless));
     let file = |rig: &Rig| std::fs::read(rig.project().join("a.txt")).unwrap();
     assert_eq!(file(&over_acp), file(&headless));
+    assert_eq!(file(&on_the_page), file(&headless));
 }
 
 /// Takes out what differs from run to run: times and ids.

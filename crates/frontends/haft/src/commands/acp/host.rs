@@ -122,6 +122,7 @@ impl Host for DrivenHost {
             buffers: request.buffers,
             #[cfg(feature = "mcp")]
             servers: wiring::mcp::GivenServers { declared: request.servers, ..Default::default() },
+            ..ClientParts::default()
         };
         let opened = wiring::open_driven_session(&self.places, self.config().as_ref().clone(), plan, client).await;
         opened.map_err(|error| match error {

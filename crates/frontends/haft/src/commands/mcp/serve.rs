@@ -10,7 +10,7 @@ use haft_types::PermissionMode;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::commands::acp::DrivenHost;
+use crate::commands::acp::{DrivenHost, tell_who_types};
 use crate::commands::options::Common;
 use crate::commands::run;
 use crate::exit::{ProcessExit, usage_error};
@@ -52,12 +52,12 @@ pub(super) fn run(args: McpServeArgs) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(async {
         let stop = CancellationToken::new();
         run::cancel_on_signals(&stop);
-        match args.http {
-            Some(address) => {
-                let access = listen(address).await?;
-                server.serve_http(access, stop.cancelled()).await?;
-            }
-            None => Box::pin(server.serve(tokio::io::stdin(), tokio::io::stdout(), stop.cancelled())).await?,
+        if let Some(address) = args.http {
+            let access = listen(address).await?;
+            server.serve_http(access, stop.cancelled()).await?;
+        } else {
+            tell_who_types("mcp serve");
+            Box::pin(server.serve(tokio::io::stdin(), tokio::io::stdout(), stop.cancelled())).await?;
         }
         Ok(ProcessExit::Completed)
     })

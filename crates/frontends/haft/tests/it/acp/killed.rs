@@ -101,6 +101,19 @@ fn the_editor_is_gone() {
 }
 
 #[test]
+fn haft_is_asked_to_end() {
+    for state in STATES {
+        let rig = rig(replies(state));
+        let (mut editor, session) = come_to(state, &rig);
+        let process = editor.child.id().to_string();
+        assert!(std::process::Command::new("kill").args(["-TERM", &process]).status().unwrap().success());
+        assert_eq!(editor.child.wait().unwrap().code(), Some(0), "{state}");
+        goes_on(state, &rig, &session);
+        check(state, &rig);
+    }
+}
+
+#[test]
 fn a_conversation_that_is_open_elsewhere_is_not_opened_twice() {
     let rig = rig([Reply { delay_ms: 60_000, ..Reply::text("never") }]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
