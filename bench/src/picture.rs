@@ -27,6 +27,8 @@ const LIB: &str = "//! Numbers about numbers.\n\n/// The mean of all numbers.\np
 
 /// A pause longer than this is not worth watching.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1_200);
+/// How long the recorded session is.
+const SESSION: Duration = Duration::from_mins(10);
 
 pub(crate) fn run(haft: &Path, folder: &Path) -> anyhow::Result<()> {
     for (name, size, theme) in [
@@ -48,41 +50,146 @@ pub(crate) fn run(haft: &Path, folder: &Path) -> anyhow::Result<()> {
         terminal.leave()?;
         figures::line(&format!("{name} is drawn"));
     }
+    draw_all(haft, &folder.join("images"))?;
     record(haft, folder)
+}
+
+/// The main screens, narrow and wide, on both backgrounds.
+fn draw_all(haft: &Path, folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    for (columns, rows) in [(40, 44), (80, 40), (200, 40)] {
+        let scene = Scene::new()?;
+        let mut terminal = scene.start(haft, (columns, rows), Recording::Off)?;
+        let draw = |terminal: &Terminal, screen: &str| {
+            for (name, theme) in [("dark", Theme::Dark), ("light", Theme::Light)] {
+                let file = folder.join(format!("{screen}-{columns}-{name}.svg"));
+                std::fs::write(file, svg::draw(&terminal.screen(), theme))?;
+            }
+            anyhow::Ok(())
+        };
+        draw(&terminal, "start")?;
+        terminal.press(TASK)?;
+        terminal.press("\r")?;
+        until_asked(&terminal)?;
+        draw(&terminal, "question")?;
+        terminal.press("y")?;
+        until_done(&terminal)?;
+        terminal.press("/context\r")?;
+        terminal.until("no prefix break")?;
+        draw(&terminal, "context")?;
+        terminal.press("/rewind\r")?;
+        terminal.until("Esc cancels")?;
+        draw(&terminal, "list")?;
+        terminal.press("\u{1b}")?;
+        terminal.until_screen("the input again", |screen| !screen.contents().contains("Esc cancels"))?;
+        terminal.leave()?;
+        figures::line(&format!("the screens of {columns} columns are drawn"));
+    }
+    Ok(())
+}
+
+/// A session of ten minutes as its user would have it. Pauses to read are written down, not waited for.
+struct Session {
+    terminal: Terminal,
+    /// After how many pieces of output somebody reads, and how long beside the others.
+    rests: Vec<(usize, u32)>,
+}
+
+impl Session {
+    fn rest(&mut self, weight: u32) {
+        // What follows a key is drawn within this.
+        std::thread::sleep(Duration::from_millis(300));
+        self.rests.push((self.terminal.record().len(), weight));
+    }
+
+    /// Types a line, waits until the screen shows what follows from it, and reads.
+    fn say(&mut self, line: &str, then: &str, weight: u32) -> anyhow::Result<()> {
+        for letter in line.chars() {
+            self.terminal.press(&letter.to_string())?;
+            std::thread::sleep(Duration::from_millis(25));
+        }
+        self.rest(1);
+        self.terminal.press("\r")?;
+        self.terminal.until(then)?;
+        self.terminal.until_screen("the end of the turn", |screen| !screen.contents().contains("Esc interrupts"))?;
+        self.rest(weight);
+        Ok(())
+    }
+
+    /// Presses a key, waits for what it shows, and reads.
+    fn key(&mut self, key: &str, then: &str, weight: u32) -> anyhow::Result<()> {
+        self.terminal.press(key)?;
+        self.terminal.until(then)?;
+        self.rest(weight);
+        Ok(())
+    }
+
+    /// Closes what is open in the place of the input.
+    fn close(&mut self, what: &'static str) -> anyhow::Result<()> {
+        self.terminal.press("\u{1b}")?;
+        self.terminal.until_screen("the input again", |screen| !screen.contents().contains(what))?;
+        self.rest(1);
+        Ok(())
+    }
 }
 
 fn record(haft: &Path, folder: &Path) -> anyhow::Result<()> {
     let (columns, rows) = (88, 30);
     let scene = Scene::new()?;
-    let mut terminal = scene.start(haft, (columns, rows), Recording::On)?;
-    for letter in TASK.chars() {
-        terminal.press(&letter.to_string())?;
-        std::thread::sleep(Duration::from_millis(35));
-    }
-    terminal.press("\r")?;
-    until_asked(&terminal)?;
-    std::thread::sleep(LONGEST_PAUSE);
-    terminal.press("y")?;
-    until_done(&terminal)?;
-    std::thread::sleep(LONGEST_PAUSE);
-    terminal.press("/context\r")?;
-    terminal.until("history")?;
-    std::thread::sleep(LONGEST_PAUSE);
-    let cast = cast(&terminal.record(), (columns, rows));
-    ensure!(cast.len() < 200_000, "the recording has {} bytes", cast.len());
+    let mut session = Session { terminal: scene.start(haft, (columns, rows), Recording::On)?, rests: Vec::new() };
+    session.rest(4);
+    session.key("?", "Shift-Tab", 6)?;
+    session.close("Shift-Tab")?;
+    session.terminal.press(TASK)?;
+    session.rest(2);
+    session.terminal.press("\r")?;
+    until_asked(&session.terminal)?;
+    session.rest(8);
+    session.terminal.press("y")?;
+    until_done(&session.terminal)?;
+    session.rest(8);
+    session.say("/diff", "+++ b/src/lib.rs", 6)?;
+    session.key("\u{f}", "▾ todo_write", 3)?;
+    session.key("\u{f}", "result ", 3)?;
+    session.key("\u{1b}[D", "mean.sh", 4)?;
+    session.close("other results")?;
+    session.say("/context", "no prefix break", 8)?;
+    session.say("/cost", "requests:", 4)?;
+    session.key("/", "1 of ", 5)?;
+    session.terminal.press("\u{15}")?;
+    session.say("!ls src tests", "sent to the model", 4)?;
+    session.say("Is there another place like it? See @src/lib.rs", "only place", 6)?;
+    session.say("/undo", "Undo the last change?", 5)?;
+    session.close("Esc cancels")?;
+    session.say("/rewind", "Go back to", 5)?;
+    session.close("Esc cancels")?;
+    session.say("/mode plan", "plan", 3)?;
+    session.say("How would you add a median?", "a test for each", 8)?;
+    session.say("/model", "Use which model?", 4)?;
+    session.close("Esc cancels")?;
+    session.say("/help", "/quit", 8)?;
+    session.terminal.press("\u{4}")?;
+    session.terminal.until("resumes this conversation")?;
+    let cast = cast(&session.terminal.record(), &session.rests, (columns, rows));
+    ensure!(cast.len() < 300_000, "the recording has {} bytes", cast.len());
     std::fs::write(folder.join("terminal.cast"), cast)?;
     figures::line("terminal.cast is recorded");
-    terminal.leave()
+    Ok(())
 }
 
-/// A recording as an asciicast of the second version.
-fn cast(record: &[(Duration, Vec<u8>)], (columns, rows): (u16, u16)) -> String {
-    let mut text = json!({"version": 2, "width": columns, "height": rows, "title": "haft"}).to_string();
-    text.push('\n');
+/// A recording as an asciicast of the second version, as long as a session is, with the pauses to read in it.
+fn cast(record: &[(Duration, Vec<u8>)], rests: &[(usize, u32)], (columns, rows): (u16, u16)) -> String {
+    // Players that honour it leave out what is only read.
+    let head = json!({"version": 2, "width": columns, "height": rows, "title": "haft", "idle_time_limit": 3.0});
+    let mut text = format!("{head}\n");
+    let pauses = record.windows(2).map(|pair| pair[1].0.saturating_sub(pair[0].0).min(LONGEST_PAUSE));
+    let weights: u32 = rests.iter().map(|rest| rest.1).sum();
+    let unit = SESSION.saturating_sub(pauses.sum()) / weights.max(1);
     let (mut last, mut now) = (Duration::ZERO, Duration::ZERO);
     let mut waiting = Vec::new();
-    for (at, bytes) in record {
+    for (piece, (at, bytes)) in record.iter().enumerate() {
         now += at.saturating_sub(last).min(LONGEST_PAUSE);
+        now += rests.iter().filter(|rest| rest.0 == piece).map(|rest| unit * rest.1).sum::<Duration>();
         last = *at;
         waiting.extend(bytes);
         // A letter may have been cut in two.
@@ -152,6 +259,10 @@ impl Scene {
         ensure!(trust.output()?.status.success(), "the folder cannot be trusted");
         let terminal = Terminal::start(&command, size, recording)?;
         terminal.until("/help")?;
+        // Narrow terminals leave the sandbox out.
+        if size.0 >= 80 {
+            terminal.until("sandbox")?;
+        }
         Ok(terminal)
     }
 }
@@ -185,6 +296,12 @@ fn script() -> anyhow::Result<Script> {
         slow(Reply::call("todo_write", todo("completed", "completed"))),
         slow(Reply::text(
             "## Done\n\n- `mean(&[])` is **0.0** now\n- the sum is taken as `f64`, in one pass\n\nBoth tests of `tests/mean.sh` pass.",
+        )),
+        slow(Reply::call("search_files", json!({"path": "src", "regex": "expect|unwrap"}))),
+        slow(Reply::text("No: `mean` was the only place in `src` that panics on an empty list.")),
+        slow(Reply::text(
+            "1. Add `median(of: &[f64]) -> f64` beside `mean`.\n2. Sort a copy with `total_cmp`, and take the middle, or the mean of \
+             both.\n3. An empty list gives zero, as with `mean`.\n4. Add a test for each.",
         )),
     ])?)
 }

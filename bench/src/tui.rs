@@ -83,7 +83,7 @@ fn memory(haft: &Path, messages: usize) -> anyhow::Result<[(f64, f64); 2]> {
     let imported = place.haft(haft, &["conversations", "import"]).arg(&file).output()?;
     ensure!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
     let mut terminal = Terminal::start(&place.haft(haft, &["-r", "long"]), SIZE, Recording::Off)?;
-    terminal.until(&format!("{messages} messages"))?;
+    terminal.until(&format!("{} messages", haft_text::grouped(messages as u64)))?;
     terminal.until("> ")?;
     let opened = terminal.memory()?;
     terminal.press("go on\r")?;

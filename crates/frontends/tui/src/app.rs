@@ -21,7 +21,7 @@ use haft_types::{Event, Filled, Form, PermissionMode, SandboxLayer, ToolStatus};
 use serde_json::Value;
 
 use crate::approval::{ApprovalDialog, ApprovalStage};
-use crate::call::{DIFF_ROWS, OmittedEnd, ToolCallView, cut, text_rows};
+use crate::call::{DIFF_ROWS, OmittedEnd, ToolCallView, about, cut, text_rows};
 use crate::complete::CompletionMenu;
 use crate::config::Editing;
 use crate::diff;
@@ -38,6 +38,7 @@ use crate::wrap::wrap;
 
 use activity::Activity;
 pub(crate) use activity::elapsed;
+pub use events::worded;
 use panes::Panes;
 use reply_rows::ReplyRows;
 
@@ -219,6 +220,8 @@ pub struct App {
     calls: Vec<ToolCallView>,
     /// Ids of calls that were shown as cancelled.
     cancelled: Vec<String>,
+    /// The tool whose change was just allowed as it is on the screen.
+    shown_change: Option<String>,
     /// The calls with their results, and thoughts, to be opened.
     results: ResultList,
     viewer: Option<ResultViewer>,
@@ -308,6 +311,7 @@ impl App {
             thinking: String::new(),
             calls: Vec::new(),
             cancelled: Vec::new(),
+            shown_change: None,
             results: ResultList::default(),
             viewer: None,
             links: setup.links,
@@ -412,11 +416,14 @@ impl App {
             }
             AppInput::Earlier(messages) => {
                 for message in messages {
-                    let rows = match message {
-                        EarlierMessage::User(text) => view::said(&text, self.columns),
-                        EarlierMessage::Model(text) => markdown::render(&text, self.columns),
-                    };
-                    self.print_apart(rows);
+                    match message {
+                        EarlierMessage::User(text) => self.print_apart(view::said(&text, self.columns)),
+                        EarlierMessage::Model(text) => self.print_apart(markdown::render(&text, self.columns)),
+                        EarlierMessage::Result { tool, arguments, text } => {
+                            let call = ToolCallView { about: about(&arguments), ..ToolCallView::new("", &tool) };
+                            self.results.push(call, &text);
+                        }
+                    }
                 }
             }
             AppInput::Opened(text) => {
@@ -520,7 +527,7 @@ impl App {
     fn told(&mut self, text: &str) {
         let text = text.trim_end();
         let rows = if diff::is_diff(text) {
-            let rows = diff::rows(text.lines(), self.columns);
+            let rows = diff::numbered("", text.lines(), self.columns);
             if rows.len() > DIFF_ROWS {
                 self.results.push(ToolCallView::new("", text!("app-changes")), text);
             }

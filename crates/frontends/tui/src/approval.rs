@@ -193,6 +193,12 @@ impl ApprovalDialog {
         Ok(arguments)
     }
 
+    /// The tool that would make the change of files that is shown, where it is one.
+    pub(crate) fn change(&self) -> Option<String> {
+        let Approval { agent, tool, subject, .. } = &self.approval;
+        (agent == MAIN && diff::is_diff(subject)).then(|| tool.clone())
+    }
+
     /// What it is about, whole.
     pub(crate) fn subject(&self, columns: usize) -> Vec<StyledLine> {
         let Approval { agent, tool, subject, parts, leaves_sandbox, .. } = &self.approval;
@@ -225,7 +231,8 @@ impl ApprovalDialog {
         if !asked.is_empty() && asked.len() < parts.len() {
             rows.push(StyledLine::of(format!("  {}", text!("approval-not-allowed-yet")), TextStyle::Dim));
             for part in asked {
-                rows.extend(chop(&StyledLine::of(format!("    {}", reveal(&part.command)), TextStyle::Plain), columns));
+                let parts = chop(&StyledLine::of(reveal(&part.command), TextStyle::Plain), columns.saturating_sub(4));
+                rows.extend(parts.into_iter().map(inset).map(inset));
             }
         }
         let reason = wrap(&self.reason(), columns);

@@ -10,6 +10,7 @@ use crate::call::text_rows;
 use crate::line::{StyledLine, TextStyle};
 use crate::run::{Signals, TuiError};
 use crate::terminal::RawTerminal;
+use crate::wrap::hang;
 
 /// What is seen of what is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,12 +21,26 @@ pub enum InputEcho {
     Masked,
 }
 
+/// How wide the terminal is, where there is one.
+pub fn columns() -> Option<usize> {
+    crossterm::terminal::size().ok().map(|size| size.0.into())
+}
+
 /// The text with lines that do not fit the terminal broken between words.
 pub fn fitted(text: &str) -> String {
-    let columns = crossterm::terminal::size().map_or(usize::MAX, |size| size.0.max(16).into());
+    let columns = columns().map_or(usize::MAX, |columns| columns.max(16));
     let rows: Vec<_> = text_rows(text, TextStyle::Plain, columns).iter().map(StyledLine::plain).collect();
-    let end = if text.ends_with('\n') { "\n" } else { "" };
+    // What is typed next stands apart from what it answers.
+    let end = ["\n", " "].into_iter().find(|end| text.ends_with(end)).unwrap_or_default();
+    let rows: Vec<_> = rows.iter().map(|row| row.trim_end()).collect();
     format!("{}{end}", rows.join("\n"))
+}
+
+/// A text behind what stands in front of it, broken to so many columns below where it begins.
+pub fn hung(front: &str, text: &str, columns: usize) -> String {
+    let of = |text: &str| StyledLine::of(text, TextStyle::Plain);
+    let rows = hang(&of(text), &of(front), &of(&" ".repeat(width(front))), columns);
+    rows.iter().map(StyledLine::plain).collect::<Vec<_>>().join("\n")
 }
 
 /// Asks, and waits for a line. None when the user left with Esc, Ctrl-C or Ctrl-D, or a signal came.

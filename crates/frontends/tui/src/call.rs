@@ -67,7 +67,11 @@ impl ToolCallView {
             ToolStatus::Partial => StyledLine::of("~ ", TextStyle::Warning),
             ToolStatus::Error => StyledLine::of("✗ ", TextStyle::Bad),
         };
-        let mut rows = vec![self.title(mark).and(self.measure(status, text, now), TextStyle::Dim)];
+        let measure = StyledLine::of(self.measure(status, text, now), TextStyle::Dim);
+        let room = columns.saturating_sub(measure.width());
+        // What came of it stays, however long the path.
+        let title = if room < columns / 2 { self.title(mark) } else { self.title(mark).cut(room) };
+        let mut rows = vec![title.spans().iter().chain(measure.spans()).cloned().collect::<StyledLine>()];
         rows.extend(match (status, self.tool.as_str()) {
             (ToolStatus::Error, "execute_command") => failed_command(text, columns),
             (ToolStatus::Error, _) => cut(&plain(text, columns, TextStyle::Bad), ERROR_ROWS, OmittedEnd::Last),
@@ -110,7 +114,7 @@ impl ToolCallView {
             "list_files" | "glob" if status == ToolStatus::Success => {
                 text!("app-entries", count = lines(), shown = shown(lines()))
             }
-            _ if status == ToolStatus::Success && diff::is_diff(text) => diff::counts(text),
+            _ if status == ToolStatus::Success && diff::is_change(text) => diff::counts(text),
             _ if took < Duration::from_secs(1) => return String::new(),
             _ => format!("{:.1} s", took.as_secs_f64()),
         };

@@ -4,13 +4,8 @@ use crate::highlight::Highlighter;
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 use crate::wrap::chop;
 
-/// The rows of a unified diff, or of text that may hold one.
-pub(crate) fn rows<'a>(lines: impl Iterator<Item = &'a str>, columns: usize) -> Vec<StyledLine> {
-    let mut change = DiffPainter::of("");
-    lines.flat_map(|line| chop(&change.line(line), columns)).collect()
-}
-
-/// The same with the numbers of lines, and where the first file is known and need not be named.
+/// The rows of a unified diff, or of text that may hold one, with the numbers of its lines; the first file need not be named
+/// where it is known.
 pub(crate) fn numbered<'a>(path: &str, lines: impl Iterator<Item = &'a str>, columns: usize) -> Vec<StyledLine> {
     let lines: Vec<_> = lines.collect();
     let last = lines.iter().filter_map(|line| HunkLines::of(line)).map(HunkLines::last).max().unwrap_or(0);
@@ -124,13 +119,88 @@ fn added(span: &StyledSpan) -> StyledSpan {
     StyledSpan::part(span.text().to_owned(), style)
 }
 
-/// How many lines are added and removed.
+/// How many lines are added and removed: as a result says of each file, for its diff may be cut, else as the diff shows.
 pub(crate) fn counts(text: &str) -> String {
-    let count = |sign: &str| {
-        let places = text.lines().skip_while(|line| !line.starts_with("@@ -"));
-        places.filter(|line| line.starts_with(sign) && !line.starts_with(&sign.repeat(3))).count()
+    let said: Vec<_> = text.lines().filter_map(said_counts).collect();
+    let (added, removed) = if said.is_empty() { shown_counts(text) } else { said.iter().fold((0, 0), sum) };
+    format!("+{} −{}", haft_text::grouped(added), haft_text::grouped(removed))
+}
+
+fn sum(all: (u64, u64), one: &(u64, u64)) -> (u64, u64) {
+    (all.0 + one.0, all.1 + one.1)
+}
+
+/// What a line of a result says, as in "Changed `a`: 1 edit applied, 12 lines added, 3 removed.", or of a file that is new.
+fn said_counts(line: &str) -> Option<(u64, u64)> {
+    let said = line
+        .strip_suffix('.')
+        .filter(|_| ["Changed `", "Moved `", "Created `"].iter().any(|verb| line.starts_with(verb)))?;
+    let number = |text: &str, unit: &[&str]| {
+        let (count, is) = text.trim().split_once(' ')?;
+        let count = count.replace(',', "").parse().ok()?;
+        unit.contains(&is).then_some(count)
     };
-    format!("+{} −{}", count("+"), count("-"))
+    let (_, counts) = said.rsplit_once("`: ")?;
+    if line.starts_with("Created") {
+        return Some((number(counts.split(',').next()?, &["line", "lines"])?, 0));
+    }
+    let (rest, removed) = counts.rsplit_once(',')?;
+    let added = rest.rsplit_once(',').map_or(rest, |(_, added)| added);
+    Some((number(added, &["line added", "lines added"])?, number(removed, &["removed"])?))
+}
+
+fn shown_counts(text: &str) -> (u64, u64) {
+    let mut painter = DiffPainter::of("");
+    let mut counts = (0, 0);
+    for line in text.lines() {
+        match (painter.number(line), line.bytes().next()) {
+            (Some(_), Some(b'+')) => counts.0 += 1,
+            (Some(_), Some(b'-')) => counts.1 += 1,
+            _ => {}
+        }
+    }
+    counts
+}
+
+/// What a unified diff says of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileSection<'a> {
+    /// Its name before, and after.
+    pub(crate) names: (&'a str, &'a str),
+    /// The heads and lines of its places.
+    pub(crate) lines: Vec<&'a str>,
+}
+
+/// A unified diff file by file; what stands before the first is left out.
+pub(crate) fn sections(diff: &str) -> Vec<FileSection<'_>> {
+    let mut sections: Vec<FileSection<'_>> = Vec::new();
+    let mut painter = DiffPainter::of("");
+    let mut old = None;
+    for line in diff.lines() {
+        if painter.number(line).is_none() {
+            match (line.strip_prefix("--- "), line.strip_prefix("+++ "), old) {
+                (Some(name), ..) => {
+                    old = Some(name);
+                    continue;
+                }
+                (None, Some(name), Some(before)) => {
+                    old = None;
+                    sections.push(FileSection { names: (before, name), lines: Vec::new() });
+                    continue;
+                }
+                _ => {}
+            }
+        }
+        if let Some(section) = sections.last_mut() {
+            section.lines.push(line);
+        }
+    }
+    sections
+}
+
+/// Whether a result says what was changed in files.
+pub(crate) fn is_change(text: &str) -> bool {
+    is_diff(text) || text.lines().any(|line| said_counts(line).is_some())
 }
 
 /// Whether the text holds a unified diff.
@@ -154,7 +224,7 @@ mod tests {
     #[test]
     fn code_in_a_diff_has_the_tones_of_its_language() {
         let text = "--- a.rs\n+++ a.rs\n@@ -1 +1 @@\n fn a() {\n-    1\n+    if b { \"c\" }\n";
-        let rows = rows(text.lines(), 60);
+        let rows = numbered("", text.lines(), 60);
         let has = |row: usize, text: &str, style| {
             rows[row].spans().iter().any(|s| s.text().contains(text) && s.style() == style)
         };
@@ -165,7 +235,10 @@ mod tests {
                 && has(5, "\"c\"", TextStyle::Literal),
             "{rows:?}"
         );
-        assert_eq!(rows.iter().map(StyledLine::plain).collect::<Vec<_>>(), text.lines().collect::<Vec<_>>());
+        assert_eq!(
+            rows[3..].iter().map(StyledLine::plain).collect::<Vec<_>>(),
+            ["1  fn a() {", "-    1", "+    if b { \"c\" }"]
+        );
     }
 
     #[test]
@@ -177,6 +250,29 @@ mod tests {
         let long = format!("@@ -1 +1 @@\n-{}", "x".repeat(30));
         let shown: Vec<_> = numbered("", long.lines(), 20).iter().map(StyledLine::plain).collect();
         assert_eq!(shown[1..], [format!("1 -{}", "x".repeat(17)), format!("  {}", "x".repeat(13))]);
+    }
+
+    #[test]
+    fn lines_are_counted_though_the_diff_is_cut() {
+        let cut = "2 edits applied in 2 files.\nChanged `a: b`: 1 edit applied, 1 line added, 2 removed.\n@@ -1,2 +1 @@\n-x\n\
+                   [9 more lines of the diff are not shown.]\nCreated `b`: 1300 lines.\nMoved `c` to `d`: 1 chunk applied, 4 lines \
+                   added, 0 removed.\nDeleted `e`.";
+        assert_eq!(counts(cut), "+1,305 −2");
+        assert_eq!(
+            counts("--- a\n+++ b\n@@ -1,2 +1,3 @@\n--- rule\n+++ x\n+y\n z\n--- c\n+++ d\n@@ -0,0 +1 @@\n+q"),
+            "+3 −1"
+        );
+        assert_eq!(counts("Created `a`: 2 lines, 8 bytes."), "+2 −0");
+    }
+
+    #[test]
+    fn a_diff_is_read_file_by_file() {
+        let diff = "--- a\n+++ a\n@@ -1 +1 @@\n--- rule\n+++ rule\n--- /dev/null\n+++ b c\n@@ -0,0 +1 @@\n+new\n--- old\n+++ moved\n";
+        let found = sections(diff);
+        let names: Vec<_> = found.iter().map(|section| section.names).collect();
+        assert_eq!(names, [("a", "a"), ("/dev/null", "b c"), ("old", "moved")]);
+        assert_eq!(found[0].lines, ["@@ -1 +1 @@", "--- rule", "+++ rule"]);
+        assert!(found[2].lines.is_empty());
     }
 
     proptest::proptest! {
@@ -193,7 +289,8 @@ mod tests {
     #[test]
     fn lines_of_a_diff_have_their_tones() {
         let text = "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n z";
-        let styles: Vec<_> = rows(text.lines(), 40).iter().map(|row| row.spans()[0].style()).collect();
+        let styles: Vec<_> =
+            numbered("", text.lines(), 40).iter().map(|row| row.spans().last().unwrap().style()).collect();
         assert_eq!(
             styles,
             [

@@ -243,7 +243,11 @@ impl Editor {
     pub(crate) fn word(&self) -> &str {
         let before = &self.text[..self.cursor];
         let start = before.rfind(char::is_whitespace).map_or(0, |at| self.after(at));
-        &before[start.min(before.len())..]
+        let word = &before[start.min(before.len())..];
+        // Chinese has no blanks: a file is mentioned directly behind it, and behind a bracket. `a@b` and `x/@y` are one word.
+        let begins = |at: &usize| word[..*at].ends_with(|c: char| !c.is_ascii() || "([{<\"'`,;:=".contains(c));
+        let mention = word.match_indices('@').map(|(at, _)| at).rfind(begins);
+        mention.map_or(word, |at| &word[at..])
     }
 
     /// Puts something in place of the word before the cursor.
@@ -401,6 +405,48 @@ mod tests {
     }
 
     #[test]
+    fn chinese_is_typed_moved_over_and_erased_as_people_see_it() {
+        for input in include_str!("../../../testkit/fixtures/chinese_inputs.txt").lines() {
+            // An input method sends a word at once, a paste everything.
+            let mut editor = Editor::default();
+            let middle = input.grapheme_indices(true).nth(input.graphemes(true).count() / 2).map_or(0, |(at, _)| at);
+            editor.insert(&input[..middle]);
+            editor.insert(&input[middle..]);
+            assert_eq!(editor.text(), typed(input).text());
+            let whole = editor.text().to_owned();
+            for columns in [12, 40, 80, 200] {
+                let view = editor.view("> ", columns, usize::MAX);
+                assert!(view.rows.iter().all(|row| row.width() <= columns), "{input} at {columns}");
+            }
+            let seen = whole.graphemes(true).count();
+            for _ in 0..seen {
+                editor.backspace();
+            }
+            assert_eq!(editor.text(), "", "{input}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_mentioned_directly_behind_chinese() {
+        for (text, word) in [
+            ("看看@src/ma", "@src/ma"),
+            ("对比@a.rs和@b", "@b"),
+            ("（见@主", "@主"),
+            ("看 @node_modules/@types/x", "@node_modules/@types/x"),
+            ("call(@x", "@x"),
+            ("mail a@b.c", "a@b.c"),
+            ("张三@example", "@example"),
+            ("plain", "plain"),
+            ("/hel", "/hel"),
+        ] {
+            assert_eq!(typed(text).word(), word, "{text}");
+        }
+        let mut editor = typed("对比@a.rs和@b");
+        editor.replace_word("@lib.rs ");
+        assert_eq!(editor.text(), "对比@a.rs和@lib.rs ");
+    }
+
+    #[test]
     fn a_letter_is_what_people_see() {
         let mut editor = typed("ae\u{301}👨‍👩‍👧");
         editor.backspace();
@@ -417,7 +463,7 @@ mod tests {
         editor.paste(&lines);
         editor.insert(" after");
         let view = editor.view("> ", 60, 5);
-        assert_eq!(view.rows[0].plain(), "> before [pasted 5000 lines] after");
+        assert_eq!(view.rows[0].plain(), "> before [pasted 5,000 lines] after");
         assert_eq!(editor.take(), format!("before {} after", lines.replace("\r\n", "\n")));
         editor.paste(&lines);
         editor.backspace();

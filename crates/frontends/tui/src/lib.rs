@@ -48,8 +48,8 @@ use std::time::Duration;
 
 use haft_messages::MessageFile;
 
-pub use app::{App, AppInput, Effect, LiveRegion, Setup};
-pub use ask::{InputEcho, ask, fitted};
+pub use app::{App, AppInput, Effect, LiveRegion, Setup, worded};
+pub use ask::{InputEcho, ask, columns, fitted, hung};
 pub use commands::{COMMANDS, SlashCommand, is_command};
 pub use config::{Editing, TuiConfig};
 pub use image_paste::{ImageSource, PastedImage};

@@ -5,6 +5,7 @@
 use async_trait::async_trait;
 use haft_agent::{Approval, ApprovalReply, Approver, EventSink};
 use haft_types::{Event, Filled, Form, Layer, PermissionMode, SandboxLayer};
+use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -112,6 +113,15 @@ pub enum EarlierMessage {
     User(String),
     /// The model's.
     Model(String),
+    /// What a call came to: not shown, but there to be opened.
+    Result {
+        /// The tool.
+        tool: String,
+        /// What it was called with.
+        arguments: Value,
+        /// The result.
+        text: String,
+    },
 }
 
 /// What the user wants.

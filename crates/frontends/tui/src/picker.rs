@@ -89,6 +89,8 @@ pub(crate) enum PickerOutcome {
     Chosen(PickerAction),
 }
 
+/// Rows of a title; a longer one is the text of a message.
+const TITLE_ROWS: usize = 2;
 /// Rows a page key moves over.
 const PAGE: usize = 8;
 
@@ -195,10 +197,13 @@ impl OpenList {
     }
 
     fn view(&self, columns: usize, at_most: usize) -> (Vec<StyledLine>, (usize, usize)) {
-        let mut rows = vec![StyledLine::of(&self.list.title, TextStyle::Strong).cut(columns)];
+        let mut rows = wrap(&StyledLine::of(&self.list.title, TextStyle::Strong), columns);
+        if rows.len() > TITLE_ROWS || at_most < 2 * TITLE_ROWS + 3 {
+            rows = vec![StyledLine::of(&self.list.title, TextStyle::Strong).cut(columns)];
+        }
         let notes = self.list.notes.iter().flat_map(|note| wrap(&StyledLine::of(note, TextStyle::Dim), columns));
         // The title, the filter, one row and the keys are always there.
-        rows.extend(notes.take(at_most.saturating_sub(5)));
+        rows.extend(notes.take(at_most.saturating_sub(rows.len() + 4)));
         let typed = StyledLine::of("> ", TextStyle::Accent).and(&self.filter, TextStyle::Plain).cut(columns);
         let cursor = (rows.len(), typed.width().min(columns.saturating_sub(1)));
         rows.push(typed);

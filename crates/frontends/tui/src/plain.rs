@@ -170,7 +170,9 @@ impl PlainDriver {
                 EarlierMessage::User(text) => {
                     self.say(&text::clean(&format!("{} {}", text!("plain-prompt"), text.replace('\n', " "))))
                 }
-                model @ EarlierMessage::Model(_) => self.take(AppInput::Earlier(vec![model])),
+                silent @ (EarlierMessage::Model(_) | EarlierMessage::Result { .. }) => {
+                    self.take(AppInput::Earlier(vec![silent]))
+                }
             }),
             UiMessage::Opened { text } => {
                 self.take(AppInput::Opened(text))?;

@@ -1,89 +1,184 @@
-//! The file that a call would leave behind, whole, to be changed by hand before it is written.
+//! The files that a call would leave behind, whole, to be changed by hand before they are written.
 //!
-//! Invariant: the arguments made of a changed text write exactly that text; where that cannot be had, there is no such file.
+//! Several are one text, each below a line with its name. Invariant: the arguments made of a changed text write exactly that text
+//! (the last line of a file of several ends like any other); where that cannot be had, there is no such text.
 
 use haft_agent::Approval;
 use serde_json::{Value, json};
 
+use crate::diff;
+
 /// Reads a file of the project; none where that is no text.
 pub(crate) type ReadText<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Whether calls of this tool leave one file behind that can be changed first.
+/// The side of a diff that is not there.
+const NOWHERE: &str = "/dev/null";
+
+/// Whether calls of this tool leave files behind that can be changed first.
 pub(crate) fn is_file_tool(tool: &str) -> bool {
-    ["write_to_file", "edit_file", "replace_in_file", "multi_edit"].contains(&tool)
+    ["write_to_file", "edit_file", "replace_in_file", "multi_edit", "apply_patch"].contains(&tool)
+}
+
+/// Files as a call would leave them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ProposedFiles {
+    files: Vec<ProposedFile>,
+    /// What a patch does besides: deletes and renames, as it says them.
+    besides: String,
 }
 
 /// A file as a call would leave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ProposedFile {
-    /// Where it is, as the call says.
-    pub(crate) path: String,
-    /// What it would hold.
-    pub(crate) text: String,
+struct ProposedFile {
+    /// Where it was; none where it is new.
+    from: Option<String>,
+    /// Where it will be.
+    path: String,
+    text: String,
     old: String,
 }
 
-impl ProposedFile {
-    /// The file that a call would change, where it is one and its text is known.
+/// The lines that tell the files apart are not as they were.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct LostNames;
+
+impl ProposedFiles {
+    /// The files that a call would change, where their text is known.
     pub(crate) fn of(approval: &Approval, read: ReadText<'_>) -> Option<Self> {
-        let arguments = &approval.arguments;
-        let text_of = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::to_owned);
-        let path = match approval.tool.as_str() {
-            "write_to_file" => {
-                return Some(Self { path: text_of("path")?, text: text_of("content")?, old: String::new() });
-            }
-            "edit_file" | "replace_in_file" => text_of("path")?,
-            "multi_edit" => {
-                let edits = arguments.get("edits")?.as_array()?;
-                let mut paths = edits.iter().map(|edit| edit.get("path").and_then(Value::as_str));
-                let first = paths.next()??;
-                if !paths.all(|path| path == Some(first)) {
-                    return None;
+        let text_of = |name: &str| approval.arguments.get(name).and_then(Value::as_str).map(str::to_owned);
+        if approval.tool == "write_to_file" {
+            let (path, text) = (text_of("path")?, text_of("content")?);
+            let files = vec![ProposedFile { from: None, path, text, old: String::new() }];
+            return Some(Self { files, besides: String::new() });
+        }
+        let mut proposed = Self { files: Vec::new(), besides: String::new() };
+        for section in diff::sections(&approval.subject) {
+            match section.names {
+                (from, NOWHERE) => proposed.besides.extend(["*** Delete File: ", from, "\n"]),
+                (from, to) if section.lines.is_empty() => {
+                    proposed.besides.extend(["*** Update File: ", from, "\n*** Move to: ", to, "\n"]);
                 }
-                first.to_owned()
+                (from, to) => proposed.files.push(ProposedFile::of(from, to, &section.lines, read)?),
             }
-            _ => return None,
+        }
+        // Of one file the call says itself where it is.
+        if let (Some(path), [file]) = (text_of("path"), proposed.files.as_mut_slice()) {
+            file.path = path;
+        }
+        let (several, patch) = (proposed.files.len() > 1, approval.tool == "apply_patch");
+        let whole = |text: &str| text.ends_with('\n');
+        let fits = |file: &ProposedFile| {
+            (whole(&file.text) && (file.from.is_none() || whole(&file.old))) || !(several || patch)
         };
-        let old = read(&path).filter(|old| !old.is_empty() && !old.contains('\r'))?;
-        let text = patched(&old, &approval.subject)?;
-        Some(Self { path, text, old })
+        let can = if several { patch || approval.tool == "multi_edit" } else { proposed.files.len() == 1 };
+        (can && proposed.files.iter().all(fits) && proposed.texts(&proposed.text()).is_ok()).then_some(proposed)
     }
 
-    /// How its name ends, so that an editor knows the language.
+    /// What is edited.
+    pub(crate) fn text(&self) -> String {
+        match self.files.as_slice() {
+            [file] => file.text.clone(),
+            files => files.iter().flat_map(|file| [file.name_line(), "\n".to_owned(), file.text.clone()]).collect(),
+        }
+    }
+
+    /// The text of each file, of what was edited.
+    fn texts(&self, edited: &str) -> Result<Vec<String>, LostNames> {
+        let [first, rest @ ..] = self.files.as_slice() else { return Err(LostNames) };
+        if rest.is_empty() {
+            return Ok(vec![edited.to_owned()]);
+        }
+        let is_name = |line: &str| self.files.iter().any(|file| file.name_line() == line.trim_end());
+        let mut names = self.files.iter();
+        let mut texts: Vec<String> = Vec::new();
+        if edited.lines().next().map(str::trim_end) != Some(&first.name_line()) {
+            return Err(LostNames);
+        }
+        for line in edited.lines() {
+            if is_name(line) {
+                if names.next().map(ProposedFile::name_line).as_deref() != Some(line.trim_end()) {
+                    return Err(LostNames);
+                }
+                texts.push(String::new());
+            } else if let Some(text) = texts.last_mut() {
+                text.extend([line, "\n"]);
+            }
+        }
+        if texts.len() == self.files.len() { Ok(texts) } else { Err(LostNames) }
+    }
+
+    /// How the name of the file ends, so that an editor knows the language.
     pub(crate) fn ending(&self) -> String {
-        let ending = std::path::Path::new(&self.path).extension().and_then(|ending| ending.to_str());
+        let path = self.files.first().map(|file| std::path::Path::new(&file.path));
+        let ending = path.and_then(|path| path.extension()?.to_str());
         ending.map_or_else(String::new, |ending| format!(".{ending}"))
     }
 
-    /// The arguments with which the call writes this text instead; none where it stays as it is.
-    pub(crate) fn arguments(&self, approval: &Approval, text: &str) -> Option<Value> {
-        if text == self.text {
-            return None;
+    /// The arguments with which the call writes what was edited instead; none where it stays as it is.
+    pub(crate) fn arguments(&self, approval: &Approval, edited: &str) -> Result<Option<Value>, LostNames> {
+        let texts = self.texts(edited)?;
+        if texts.iter().zip(&self.files).all(|(text, file)| *text == file.text) {
+            return Ok(None);
         }
         let mut arguments = approval.arguments.clone();
-        let (path, old) = (&self.path, &self.old);
-        match approval.tool.as_str() {
-            "write_to_file" => arguments["content"] = text.into(),
-            "edit_file" => (arguments["old_text"], arguments["new_text"]) = (old.as_str().into(), text.into()),
-            "multi_edit" => arguments["edits"] = json!([{"path": path, "old_string": old, "new_string": text}]),
+        let changed = || self.files.iter().zip(&texts).filter(|(file, text)| file.from.is_none() || file.old != **text);
+        match (approval.tool.as_str(), self.files.as_slice(), texts.as_slice()) {
+            ("write_to_file", _, [text]) => arguments["content"] = text.as_str().into(),
+            ("edit_file", [file], [text]) => {
+                (arguments["old_text"], arguments["new_text"]) = (file.old.as_str().into(), text.as_str().into());
+            }
+            ("replace_in_file", [file], [text]) => arguments["diff"] = file.search_and_replace(text).into(),
+            ("multi_edit", ..) => {
+                let edit = |(file, text): (&ProposedFile, &String)| json!({"path": file.path, "old_string": file.old, "new_string": text});
+                arguments["edits"] = changed().map(edit).collect();
+            }
             _ => {
-                let line = |text: &str| if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-                arguments["diff"] =
-                    format!("<<<<<<< SEARCH\n{old}{}=======\n{text}{}>>>>>>> REPLACE\n", line(old), line(text)).into();
+                let sections: String = changed().map(|(file, text)| file.patch_section(text)).collect();
+                arguments["patch"] = format!("*** Begin Patch\n{sections}{}*** End Patch\n", self.besides).into();
             }
         }
-        Some(arguments)
+        Ok(Some(arguments))
     }
 }
 
-/// A text with a unified diff of it applied; none where that does not fit exactly.
-fn patched(old: &str, diff: &str) -> Option<String> {
+impl ProposedFile {
+    fn of(from: &str, to: &str, places: &[&str], read: ReadText<'_>) -> Option<Self> {
+        let from = Some(from.to_owned()).filter(|from| from != NOWHERE);
+        let old = match &from {
+            Some(from) => read(from).filter(|old| !old.is_empty() && !old.contains('\r'))?,
+            None => String::new(),
+        };
+        let text = patched(&old, places)?;
+        Some(Self { from, path: to.to_owned(), text, old })
+    }
+
+    /// The line above it, where there are others.
+    fn name_line(&self) -> String {
+        format!("######## {} ########", self.path)
+    }
+
+    fn search_and_replace(&self, text: &str) -> String {
+        let line = |text: &str| if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        let old = &self.old;
+        format!("<<<<<<< SEARCH\n{old}{}=======\n{text}{}>>>>>>> REPLACE\n", line(old), line(text))
+    }
+
+    /// What a patch says of it.
+    fn patch_section(&self, text: &str) -> String {
+        let lines = |sign, text: &str| text.lines().flat_map(|line| [sign, line, "\n"]).collect::<String>();
+        let Some(from) = &self.from else { return format!("*** Add File: {}\n{}", self.path, lines("+", text)) };
+        let moved = if *from == self.path { String::new() } else { format!("*** Move to: {}\n", self.path) };
+        format!("*** Update File: {from}\n{moved}@@\n{}{}", lines("-", &self.old), lines("+", text))
+    }
+}
+
+/// A text with the places of a unified diff of it applied; none where that does not fit exactly.
+fn patched(old: &str, places: &[&str]) -> Option<String> {
     let lines: Vec<_> = old.split_inclusive('\n').collect();
     let mut text = String::new();
     let mut at = 0;
-    let mut files = 0;
     let mut in_place = false;
-    for line in diff.lines() {
+    for line in places {
         if let Some(place) = line.strip_prefix("@@ -") {
             let first: usize = place.split([',', ' ']).next()?.parse().ok()?;
             let first = first.saturating_sub(1).max(at);
@@ -91,10 +186,9 @@ fn patched(old: &str, diff: &str) -> Option<String> {
             (at, in_place) = (first, true);
             continue;
         }
-        match line.split_at_checked(1) {
-            _ if !in_place => files += usize::from(line.starts_with("+++ ")),
-            Some(("+", added)) => text.extend([added, "\n"]),
-            Some((mark @ (" " | "-"), known)) => {
+        match line.split_at_checked(1).filter(|_| in_place)? {
+            ("+", added) => text.extend([added, "\n"]),
+            (mark @ (" " | "-"), known) => {
                 let there = lines.get(at)?;
                 if there.trim_end_matches('\n') != known {
                     return None;
@@ -104,12 +198,12 @@ fn patched(old: &str, diff: &str) -> Option<String> {
                 }
                 at += 1;
             }
-            Some(("\\", _)) => text.truncate(text.trim_end_matches('\n').len()),
+            ("\\", _) => text.truncate(text.trim_end_matches('\n').len()),
             _ => return None,
         }
     }
     text.extend(lines.get(at..)?.iter().copied());
-    (files == 1 && in_place).then_some(text)
+    in_place.then_some(text)
 }
 
 #[cfg(test)]
@@ -118,21 +212,92 @@ mod tests {
 
     use super::*;
 
+    fn places(diff: &str) -> Vec<&str> {
+        diff.lines().collect()
+    }
+
     #[test]
     fn a_diff_is_applied_exactly_or_not_at_all() {
-        let diff = "--- a\n+++ a\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n";
-        assert_eq!(patched("one\ntwo\nthree\nfour\n", diff).as_deref(), Some("one\nzwei\nthree\nfour\n"));
-        assert_eq!(patched("one\n2\nthree\n", diff), None);
+        let diff = "@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n";
+        assert_eq!(patched("one\ntwo\nthree\nfour\n", &places(diff)).as_deref(), Some("one\nzwei\nthree\nfour\n"));
+        assert_eq!(patched("one\n2\nthree\n", &places(diff)), None);
         let twice = diff.to_owned() + "@@ -9 +9 @@\n-nine\n+neun\n\\ No newline at end of file\n";
         let text = "one\ntwo\nthree\n4\n5\n6\n7\n8\nnine\n";
-        assert_eq!(patched(text, &twice).as_deref(), Some("one\nzwei\nthree\n4\n5\n6\n7\n8\nneun"));
-        assert_eq!(patched("one\n", "no diff"), None);
+        assert_eq!(patched(text, &places(&twice)).as_deref(), Some("one\nzwei\nthree\n4\n5\n6\n7\n8\nneun"));
+        assert_eq!(patched("one\n", &["no diff"]), None);
+    }
+
+    fn asked(tool: &str, arguments: Value, subject: &str) -> Approval {
+        Approval {
+            agent: "main".to_owned(),
+            tool: tool.to_owned(),
+            arguments,
+            subject: subject.to_owned(),
+            reason: String::new(),
+            leaves_sandbox: false,
+            parts: Vec::new(),
+            remember: Vec::new(),
+        }
+    }
+
+    const TWO_FILES: &str =
+        "--- a.rs\n+++ a.rs\n@@ -1,2 +1,2 @@\n one\n-two\n+zwei\n--- /dev/null\n+++ b.rs\n@@ -0,0 +1 @@\n+new\n";
+
+    fn read(path: &str) -> Option<String> {
+        (path == "a.rs").then(|| "one\ntwo\n".to_owned())
+    }
+
+    #[test]
+    fn several_files_are_one_text_and_apart_again() {
+        let approval = asked("multi_edit", json!({"edits": []}), TWO_FILES);
+        let files = ProposedFiles::of(&approval, &read).unwrap();
+        assert_eq!(files.text(), "######## a.rs ########\none\nzwei\n######## b.rs ########\nnew\n");
+        assert_eq!(files.arguments(&approval, &files.text()), Ok(None));
+        let edited = files.text().replace("new", "newer");
+        let edits = json!([
+            {"path": "a.rs", "old_string": "one\ntwo\n", "new_string": "one\nzwei\n"},
+            {"path": "b.rs", "old_string": "", "new_string": "newer\n"},
+        ]);
+        assert_eq!(files.arguments(&approval, &edited), Ok(Some(json!({ "edits": edits }))));
+        // What is as it was is not written.
+        let undone = files.text().replace("zwei", "two");
+        let arguments = files.arguments(&approval, &undone).unwrap().unwrap();
+        assert_eq!(arguments["edits"].as_array().unwrap().len(), 1);
+        assert_eq!(files.arguments(&approval, "one\nzwei\n"), Err(LostNames));
+        let twice = format!("{}{}", files.text(), files.text());
+        assert_eq!(files.arguments(&approval, &twice), Err(LostNames));
+    }
+
+    #[test]
+    fn a_patch_is_written_again() {
+        let subject = format!("{TWO_FILES}--- gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n--- old\n+++ moved\n");
+        let approval = asked("apply_patch", json!({"patch": "…"}), &subject);
+        let files = ProposedFiles::of(&approval, &read).unwrap();
+        let edited = files.text().replace("zwei", "dwa");
+        let patch = "*** Begin Patch\n*** Update File: a.rs\n@@\n-one\n-two\n+one\n+dwa\n*** Add File: b.rs\n+new\n\
+                     *** Delete File: gone\n*** Update File: old\n*** Move to: moved\n*** End Patch\n";
+        assert_eq!(files.arguments(&approval, &edited), Ok(Some(json!({ "patch": patch }))));
+    }
+
+    #[test]
+    fn what_cannot_be_written_exactly_is_not_offered() {
+        let crlf = |_: &str| Some("one\r\ntwo\r\n".to_owned());
+        let patch = |subject: &str| asked("apply_patch", json!({"patch": "…"}), subject);
+        assert_eq!(ProposedFiles::of(&patch(TWO_FILES), &crlf), None);
+        let bare = |_: &str| Some("one\ntwo".to_owned());
+        let subject = "--- a\n+++ a\n@@ -1,2 +1,2 @@\n one\n-two\n\\ No newline at end of file\n+zwei\n";
+        assert_eq!(ProposedFiles::of(&patch(subject), &bare), None);
+        assert!(
+            ProposedFiles::of(&asked("multi_edit", json!({}), subject), &bare)
+                .is_none_or(|files| files.files.len() == 1)
+        );
+        assert_eq!(ProposedFiles::of(&patch("--- gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"), &read), None);
     }
 
     proptest! {
         #[test]
         fn nothing_panics(old in any::<String>(), diff in any::<String>(), place in any::<u32>()) {
-            drop(patched(&old, &format!("+++ a\n@@ -{place} +1 @@\n{diff}")));
+            drop(patched(&old, &places(&format!("@@ -{place} +1 @@\n{diff}"))));
         }
     }
 }

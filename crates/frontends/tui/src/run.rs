@@ -19,7 +19,7 @@ use crate::app::{App, AppInput, Effect, Setup};
 use crate::image_paste::{ImageSource, PastedImage};
 use crate::line::StyledLine;
 use crate::link::{Operation, TerminalSide, UiMessage};
-use crate::proposed::ProposedFile;
+use crate::proposed::{LostNames, ProposedFiles};
 use crate::screen::{Palette, TerminalScreen};
 use crate::terminal::{self, RawTerminal};
 
@@ -384,11 +384,12 @@ impl ScreenDriver {
 
     /// Has the user change what a call would write.
     fn edit_file(&mut self, approval: &Approval) -> io::Result<()> {
-        let Some(file) = ProposedFile::of(approval, &self.host.read) else { return self.take(AppInput::NoFile) };
-        match self.open_editor(&file.text, &file.ending())? {
-            Ok(text) => match file.arguments(approval, &text) {
-                Some(arguments) => self.take(AppInput::CallEdited(arguments)),
-                None => self.take(AppInput::CallUnchanged),
+        let Some(files) = ProposedFiles::of(approval, &self.host.read) else { return self.take(AppInput::NoFile) };
+        match self.open_editor(&files.text(), &files.ending())? {
+            Ok(text) => match files.arguments(approval, &text) {
+                Ok(Some(arguments)) => self.take(AppInput::CallEdited(arguments)),
+                Ok(None) => self.take(AppInput::CallUnchanged),
+                Err(LostNames) => self.take(AppInput::Told(text!("app-lost-names").to_owned())),
             },
             Err(why) => self.take(AppInput::Told(why)),
         }

@@ -7,7 +7,8 @@ use haft_text::grouped;
 use haft_types::{BudgetLayer, Cost, Layer, PermissionMode, SandboxLayer, Usage};
 
 use crate::line::{StyledLine, StyledSpan, TextStyle};
-use crate::link::ContextParts;
+use crate::link::{ContextPart, ContextParts};
+use crate::wrap::wrap;
 
 /// Cells of the picture of the window.
 const BAR: u64 = 12;
@@ -146,29 +147,41 @@ impl StatusLine {
 }
 
 /// The picture of what the next request would hold, for `/context`.
-pub(crate) fn context_rows(context: &ContextParts) -> Vec<StyledLine> {
+pub(crate) fn context_rows(context: &ContextParts, columns: usize) -> Vec<StyledLine> {
     let used: u64 = context.parts.iter().map(|part| part.tokens).sum();
     let window = context.window.max(1);
     let share = |tokens: u64| tokens as f64 / window as f64;
     let percent = format!("{:.0}%", share(used) * 100.0);
     let head = text!("app-context-next", percent, used = grouped(used), window = grouped(context.window));
     let free = window.saturating_sub(used + context.reserve);
+    let drawn = |part: &ContextPart| (share(part.tokens) * 40.0).round() as usize;
+    let bars = context.parts.iter().map(drawn).max().unwrap_or(0);
     let rest = [(text!("app-context-free"), free), (text!("app-context-reserve"), context.reserve)];
-    let names = context.parts.iter().map(|part| &*part.name).chain(rest.iter().map(|(name, _)| *name));
-    let widest = names.map(haft_text::width).max().unwrap_or(0);
-    let row = |glyph: char, style, name: &str, tokens: u64| {
-        let blanks = " ".repeat(widest.saturating_sub(haft_text::width(name)));
-        StyledLine::of(format!("  {glyph} {name}{blanks}"), style)
-            .and(format!("{:>10} {:>5.1}% ", grouped(tokens), share(tokens) * 100.0), TextStyle::Plain)
-    };
-    let mut rows = vec![StyledLine::of(head, TextStyle::Strong)];
-    for part in &context.parts {
-        let (glyph, style) = glyph(part.layer);
-        let bar = glyph.to_string().repeat((share(part.tokens) * 40.0).round() as usize);
-        let line = row(glyph, style, &part.name, part.tokens).and(bar, style);
-        rows.push(if part.about.is_empty() { line } else { line.and(format!(" {}", part.about), TextStyle::Dim) });
+    let mut parts: Vec<_> = context
+        .parts
+        .iter()
+        .map(|part| (glyph(part.layer), &*part.name, part.tokens, drawn(part), &*part.about))
+        .collect();
+    parts.extend(rest.map(|(name, tokens)| (('·', TextStyle::Dim), name, tokens, 0, "")));
+    let names = parts.iter().map(|part| haft_text::width(part.1)).max().unwrap_or(0);
+    let digits = parts.iter().map(|part| grouped(part.2).len()).max().unwrap_or(0);
+    let mut rows = wrap(&StyledLine::of(head, TextStyle::Strong), columns);
+    for ((glyph, style), name, tokens, bar, about) in parts {
+        let blanks = " ".repeat(names.saturating_sub(haft_text::width(name)));
+        let front = StyledLine::of(format!("  {glyph} "), style).and(name, TextStyle::Plain);
+        let numbers = format!("  {:>digits$} {:>5.1}%", grouped(tokens), share(tokens) * 100.0);
+        let row = front.clone().and(format!("{blanks}{numbers}"), TextStyle::Plain);
+        if row.width() > columns {
+            // Below each other where there is no room beside each other.
+            rows.extend([front, StyledLine::of(numbers, TextStyle::Plain)].map(|row| row.cut(columns)));
+            continue;
+        }
+        let drawn = glyph.to_string().repeat(bar);
+        let barred = if bar == 0 { row.clone() } else { row.clone().and(format!(" {drawn}"), style) };
+        let told = row.clone().and(format!(" {drawn:<bars$} "), style).and(about, TextStyle::Dim);
+        let forms = [told, barred, row].into_iter().skip(usize::from(about.is_empty()));
+        rows.extend(forms.into_iter().find(|form| form.width() <= columns));
     }
-    rows.extend(rest.map(|(name, tokens)| row('·', TextStyle::Dim, name, tokens)));
     rows
 }
 

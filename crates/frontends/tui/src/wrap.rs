@@ -12,75 +12,87 @@ pub(crate) const NARROWEST: usize = 8;
 /// What is inset has less room than that; a character must still fit.
 const LEAST: usize = 4;
 
+/// Thirds of its columns that a row holds before it is broken inside a word, and at a blank of code.
+const THIRDS_AT_SIGN: usize = 1;
+const THIRDS_AT_BLANK: usize = 2;
+
+#[derive(Clone, Copy)]
 struct StyledCell<'a> {
     text: &'a str,
     style: TextStyle,
+    wide: usize,
+}
+
+/// What becomes of the blanks at a break.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BreakBlanks {
+    Dropped,
+    Kept,
 }
 
 /// The rows of a line, broken at blanks and between wide characters where that is possible.
 pub(crate) fn wrap(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
+    rows_of(line, columns, BreakBlanks::Dropped)
+}
+
+/// The rows of a line that keeps its blanks, as code does.
+pub(crate) fn chop(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
+    rows_of(line, columns, BreakBlanks::Kept)
+}
+
+fn rows_of(line: &StyledLine, columns: usize, blanks: BreakBlanks) -> Vec<StyledLine> {
     let columns = columns.max(LEAST);
     if line.width() <= columns {
         return vec![line.clone()];
     }
+    let cell = |style| move |text| StyledCell { text, style, wide: width(text) };
+    let cells: Vec<_> =
+        line.spans().iter().flat_map(|span| pieces(span.text(), columns).map(cell(span.style()))).collect();
     let mut rows = Vec::new();
-    let mut row: Vec<StyledCell<'_>> = Vec::new();
-    let mut used = 0;
-    // Where the row may be broken, and how wide it is up to there.
-    let mut chance: Option<(usize, usize)> = None;
-    for span in line.spans() {
-        for text in pieces(span.text(), columns) {
-            let wide = width(text);
-            if used + wide > columns {
-                if text == " " {
-                    rows.push(join(&row));
-                    (row, used, chance) = (Vec::new(), 0, None);
-                    continue;
-                }
-                let (at, before) = chance.take().unwrap_or((row.len(), used));
-                let rest = row.split_off(at);
-                rows.push(join(&row));
-                (row, used) = (rest, used - before);
-            }
-            row.push(StyledCell { text, style: span.style() });
-            used += wide;
-            if text == " " || wide > 1 {
-                chance = Some((row.len(), used));
-            }
+    let mut rest = &cells[..];
+    while !rest.is_empty() {
+        let mut used = 0;
+        let fits = |cell: &&StyledCell<'_>| {
+            used += cell.wide;
+            used <= columns
+        };
+        let full = rest.iter().take_while(fits).count().max(1);
+        let at = if full == rest.len() { full } else { break_of(rest, full, columns, blanks) };
+        rows.push(join(&rest[..at], blanks));
+        rest = &rest[at..];
+        if blanks == BreakBlanks::Dropped {
+            let blank = rest.iter().take_while(|cell| cell.text == " ").count();
+            rest = &rest[blank..];
         }
-    }
-    if !row.is_empty() {
-        rows.push(join(&row));
     }
     fitting(rows, columns)
 }
 
-/// The rows of a line that keeps its blanks, as code does: broken where the row is full.
-pub(crate) fn chop(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
-    let columns = columns.max(LEAST);
-    if line.width() <= columns {
-        return vec![line.clone()];
-    }
-    let mut rows = Vec::new();
-    let mut row = StyledLine::empty();
-    let mut used = 0;
-    for span in line.spans() {
-        let mut text = String::new();
-        for piece in pieces(span.text(), columns) {
-            let wide = width(piece);
-            if used + wide > columns {
-                row.push(StyledSpan::part(std::mem::take(&mut text), span.style()));
-                rows.push(std::mem::take(&mut row));
-                used = 0;
-            }
-            text.push_str(piece);
-            used += wide;
-        }
-        row.push(StyledSpan::part(text, span.style()));
-    }
-    rows.push(row);
-    fitting(rows, columns)
+/// Where a row is broken of which so many cells fit: at the last blank, else behind a sign inside a word, else where it is full.
+fn break_of(cells: &[StyledCell<'_>], full: usize, columns: usize, blanks: BreakBlanks) -> usize {
+    let begins = cells.iter().position(|cell| cell.text != " ").unwrap_or(full);
+    let filled = |at: usize, thirds| cells[..at].iter().map(|cell| cell.wide).sum::<usize>() * 3 >= columns * thirds;
+    let places = || (begins + 1..=full).rev();
+    let between = |at: usize| {
+        let (before, after) = (cells[at - 1], cells[at]);
+        let apart = (before.wide > 1 || after.wide > 1)
+            && !after.text.starts_with(|c| CLOSING.contains(c))
+            && !before.text.starts_with(|c| OPENING.contains(c));
+        before.text == " " || after.text == " " || apart
+    };
+    let inside = |at: usize| {
+        cells[at - 1].text.starts_with(|c| SIGNS.contains(c)) && cells[at].text.starts_with(char::is_alphanumeric)
+    };
+    let good =
+        places().find(|at| between(*at)).filter(|at| blanks == BreakBlanks::Dropped || filled(*at, THIRDS_AT_BLANK));
+    good.or_else(|| places().find(|at| inside(*at) && filled(*at, THIRDS_AT_SIGN))).unwrap_or(full)
 }
+
+/// No row begins with these, and none ends with those.
+const CLOSING: &str = "。，、；：？！）」』】》”’";
+const OPENING: &str = "（「『【《“‘";
+/// Behind these a long word, a path or code may be broken.
+const SIGNS: &str = "/-_.,;:=&|+)]}>(?#@";
 
 /// Breaks rows once more that are wider than the characters they are made of, as some are beside each other.
 fn fitting(rows: Vec<StyledLine>, columns: usize) -> Vec<StyledLine> {
@@ -130,8 +142,11 @@ fn pieces(text: &str, columns: usize) -> impl Iterator<Item = &str> {
     })
 }
 
-fn join(cells: &[StyledCell<'_>]) -> StyledLine {
-    let blank = cells.iter().rev().take_while(|cell| cell.text == " ").count();
+fn join(cells: &[StyledCell<'_>], blanks: BreakBlanks) -> StyledLine {
+    let blank = match blanks {
+        BreakBlanks::Dropped => cells.iter().rev().take_while(|cell| cell.text == " ").count(),
+        BreakBlanks::Kept => 0,
+    };
     let mut line = StyledLine::empty();
     let mut cells = cells[..cells.len() - blank].iter().peekable();
     while let Some(first) = cells.next() {
@@ -142,6 +157,20 @@ fn join(cells: &[StyledCell<'_>]) -> StyledLine {
         line.push(StyledSpan::part(text, first.style));
     }
     line
+}
+
+/// A name with what it means: beside each other with the text hung, below each other where there is no room for that.
+pub(crate) fn defined(name: &str, text: &str, beside: usize, columns: usize) -> Vec<StyledLine> {
+    let meaning = StyledLine::of(text, TextStyle::Plain);
+    let blank = |count: usize| StyledLine::of(" ".repeat(count), TextStyle::Plain);
+    let front = beside.max(width(name)) + 4;
+    if front + NARROWEST * 3 > columns {
+        let mut rows = vec![StyledLine::of(format!("  {name}"), TextStyle::Accent).cut(columns)];
+        rows.extend(hang(&meaning, &blank(4), &blank(4), columns));
+        return rows;
+    }
+    let gap = " ".repeat(front - 2 - width(name));
+    hang(&meaning, &StyledLine::of(format!("  {name}{gap}"), TextStyle::Accent), &blank(front), columns)
 }
 
 #[cfg(test)]
@@ -159,6 +188,31 @@ mod tests {
         assert_eq!(rows("the quick brown fox", 10), ["the quick", "brown fox"]);
         assert_eq!(rows("abcdefghijkl mn", 8), ["abcdefgh", "ijkl mn"]);
         assert_eq!(rows("日本語日本語", 9), ["日本語日", "本語"]);
+        assert_eq!(rows("按 Esc 取消，之后没有改动。", 12), ["按 Esc 取", "消，之后没有", "改动。"]);
+    }
+
+    #[test]
+    fn long_words_and_code_are_broken_behind_signs() {
+        assert_eq!(rows("run --with-a-long-argument=value", 20), ["run", "--with-a-long-", "argument=value"]);
+        let code = |text: &str, columns| -> Vec<_> {
+            chop(&StyledLine::of(text, TextStyle::Code), columns).iter().map(StyledLine::plain).collect()
+        };
+        assert_eq!(
+            code("    let sum = of.iter().copied().reduce(|a, b| a + b);", 34),
+            ["    let sum = of.iter().copied().", "reduce(|a, b| a + b);"]
+        );
+        assert_eq!(code("cp README.md a/b/readme-copy.md", 18), ["cp README.md ", "a/b/readme-copy.md"]);
+        assert_eq!(code(&"x".repeat(12), 8), ["xxxxxxxx", "xxxx"]);
+    }
+
+    #[test]
+    fn a_meaning_hangs_beside_its_name_or_stands_below() {
+        let shown = |columns| -> Vec<_> {
+            defined("/commit", "commit what is staged, with a hint", 8, columns).iter().map(StyledLine::plain).collect()
+        };
+        assert_eq!(shown(80), ["  /commit   commit what is staged, with a hint"]);
+        assert_eq!(shown(40), ["  /commit   commit what is staged, with", "            a hint"]);
+        assert_eq!(shown(30), ["  /commit", "    commit what is staged,", "    with a hint"]);
     }
 
     #[test]

@@ -378,6 +378,7 @@ impl TuiSession<'_> {
         let (conversation, history) = (session.conversation(), session.history());
         let text = text!("interactive-resumed", name = conversation.name, count = history.len());
         self.ui.tell(UiMessage::Opened { text });
+        self.ui.tell(UiMessage::Earlier(lists::earlier_results(history)));
         self.ui.tell(UiMessage::Earlier(lists::last_rounds(history)));
         if is_cut_off(history) {
             self.tell(text!("interactive-cut-off"));

@@ -237,7 +237,7 @@ fn a_paste_of_5000_lines_is_one_word_and_arrives_whole() {
     terminal.until_text("> ");
     let lines: String = (0..5_000).map(|number| format!("line {number}\r")).collect();
     terminal.press(&format!("\u{1b}[200~{lines}\u{1b}[201~"));
-    terminal.until_text("[pasted 5000 lines]");
+    terminal.until_text("[pasted 5,000 lines]");
     terminal.press("\r");
     terminal.until_text("Long.");
     let body = rig.server.generations()[0].json().unwrap();

@@ -4,7 +4,9 @@ use haft_testkit::{Reply, Script};
 use haft_types::Api;
 use serde_json::{Value, json};
 
+use crate::permissions::at_terminal;
 use crate::rig::Rig;
+use crate::sandbox::has_namespaces;
 use crate::terminal::{Terminal, rig, write_a};
 
 const DOWN: &str = "\u{1b}[B";
@@ -111,6 +113,81 @@ fn outside_the_sandbox_nothing_is_offered_that_would_not_hold() {
     }
     terminal.press("n");
     terminal.until_text("So be it.");
+    leave(terminal);
+}
+
+fn outside(line: &str) -> Reply {
+    let call = json!({"command": line, "requires_approval": false, "sandbox": "outside"});
+    Reply::call("execute_command", call)
+}
+
+#[test]
+fn leaving_the_sandbox_stands_in_the_title_at_every_size() {
+    for size in [(80, 24), (200, 50), (40, 12), (24, 8)] {
+        let rig = rig([outside("touch made"), Reply::text("So be it.")]);
+        if !has_namespaces(&rig) {
+            return;
+        }
+        let mut terminal = Terminal::start(&rig, &["--permission-mode", "auto", "--", "go"], size);
+        terminal.until_text("y yes");
+        let written: String = terminal.written().split_whitespace().collect();
+        assert!(written.contains("outsidethe"), "{size:?}: {}", terminal.text());
+        std::thread::sleep(haft_tui::READING * 2);
+        terminal.press("n");
+        terminal.until_text("So be it.");
+        assert!(!rig.project().join("made").exists());
+        leave(terminal);
+    }
+}
+
+#[test]
+fn leaving_the_sandbox_is_said_in_plain_lines_and_by_ask() {
+    let rig = rig([outside("touch made"), Reply::text("So be it.")]);
+    if !has_namespaces(&rig) {
+        return;
+    }
+    let mut terminal = Terminal::start(&rig, &["--plain", "--", "go"], (120, 30));
+    terminal.until_text("answer:");
+    let shown = terminal.text();
+    assert!(shown.contains("approval: execute_command outside the sandbox") && !shown.contains("always"), "{shown}");
+    std::thread::sleep(haft_tui::READING * 2);
+    terminal.press("a\r");
+    terminal.until("the question again", |screen| screen.contents().matches("answer:").count() > 1);
+    terminal.press("n\r");
+    terminal.until_text("So be it.");
+    terminal.press("/quit\r");
+    assert_eq!(terminal.ended().0, 0);
+    let Some((ran, shown)) = at_terminal(&rig, &["run", "--ask", "do it"], "y\na\n", &["n"]) else { return };
+    assert!(shown.contains("outside the sandbox") && !shown.contains("a = always"), "{shown}");
+    assert!(ran.code() == 0 && !rig.project().join("made").exists());
+}
+
+#[test]
+fn leaving_the_sandbox_is_said_of_a_subagent_too() {
+    let start = json!({"subagents": "mode: parallel\nsubagents:\n  - name: scout\n    task: Look around.\n"});
+    let replies = [
+        Reply::call("run_named_subagents", start),
+        outside("touch made"),
+        Reply::text("Nothing was made."),
+        Reply::text("So be it."),
+    ];
+    let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
+    if !has_namespaces(&rig) {
+        return;
+    }
+    std::fs::create_dir_all(rig.project().join(".haft/agents")).unwrap();
+    rig.write(".haft/agents/scout.md", "---\nname: scout\ndescription: Looks closely\n---\nYou look.\n");
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+    let mut terminal = Terminal::start(&rig, &["--permission-mode", "auto", "--", "go"], (100, 30));
+    terminal.press("y");
+    terminal.until_armed();
+    let shown = terminal.text();
+    assert!(shown.contains("? execute_command outside the sandbox of the sub-agent scout"), "{shown}");
+    terminal.press("n");
+    terminal.until_text("So be it.");
+    assert!(!rig.project().join("made").exists());
+    terminal.until_idle();
+    terminal.press("\u{15}");
     leave(terminal);
 }
 

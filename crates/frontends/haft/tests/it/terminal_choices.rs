@@ -218,6 +218,69 @@ fn a_file_is_changed_in_the_editor_before_it_is_written() {
 }
 
 #[test]
+fn several_files_are_changed_in_the_editor_before_they_are_written() {
+    let edits = json!({"edits": [
+        {"path": "a.txt", "old_string": "two", "new_string": "2"},
+        {"path": "b.txt", "old_string": "", "new_string": "new 2\n"},
+    ]});
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+2\n*** Add File: b.txt\n+new 2\n*** Delete File: \
+                 gone.txt\n*** End Patch\n";
+    for (tool, arguments) in [("multi_edit", edits), ("apply_patch", json!({ "patch": patch }))] {
+        let rig = rig([
+            Reply::call("read_file", json!({"path": "a.txt"})),
+            Reply::call(tool, arguments),
+            Reply::text("Written."),
+        ]);
+        rig.write("a.txt", "one\ntwo\nthree\n");
+        rig.write("gone.txt", "x\n");
+        let editor = "sed -i -e s/2/zwei/ -e s/one/eins/";
+        let mut terminal = Terminal::start_with(&rig, &["--", "go"], (100, 40), &[("EDITOR", editor)]);
+        terminal.until_armed();
+        terminal.press("e");
+        terminal.until_text("Written.");
+        let written = |name| std::fs::read_to_string(rig.project().join(name)).unwrap();
+        assert_eq!(written("a.txt"), "eins\nzwei\nthree\n", "{tool}: {}", terminal.text());
+        assert_eq!(written("b.txt"), "new zwei\n", "{tool}");
+        assert_eq!(rig.project().join("gone.txt").exists(), tool == "multi_edit");
+        leave(terminal);
+    }
+}
+
+#[test]
+fn an_editor_that_loses_the_names_of_files_writes_nothing() {
+    let edits = json!({"edits": [
+        {"path": "a.txt", "old_string": "", "new_string": "one\n"},
+        {"path": "b.txt", "old_string": "", "new_string": "two\n"},
+    ]});
+    let rig = rig([Reply::call("multi_edit", edits), Reply::text("So be it.")]);
+    let mut terminal = Terminal::start_with(&rig, &["--", "go"], (100, 40), &[("EDITOR", "sed -i /b.txt/d")]);
+    terminal.until_armed();
+    terminal.press("e");
+    terminal.until_text("nothing was used of the edit");
+    terminal.until_armed();
+    terminal.press("n");
+    terminal.until_text("So be it.");
+    assert!(!rig.project().join("a.txt").exists());
+    leave(terminal);
+}
+
+#[test]
+fn a_change_that_was_shown_is_not_shown_twice() {
+    let rig = rig([
+        Reply::call("write_to_file", json!({"path": "a.txt", "content": "only once\n"})),
+        Reply::text("Written."),
+    ]);
+    let mut terminal = Terminal::start(&rig, &["--", "go"], (100, 40));
+    terminal.until_armed();
+    terminal.press("y");
+    terminal.until_text("Written.");
+    let shown = terminal.text();
+    assert_eq!(shown.matches("only once").count(), 1, "{shown}");
+    assert!(shown.contains("✓ write_to_file a.txt  +1 −0"), "{shown}");
+    leave(terminal);
+}
+
+#[test]
 fn an_editor_that_fails_or_changes_nothing_is_no_surprise() {
     let rig = rig([Reply::call("write_to_file", json!({"path": "a.txt", "content": "x\n"})), Reply::text("Written.")]);
     let mut terminal = Terminal::start_with(&rig, &["--", "go"], (100, 30), &[("EDITOR", "test -e again && true")]);

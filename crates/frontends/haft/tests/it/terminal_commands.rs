@@ -357,8 +357,8 @@ fn changes_are_shown_taken_back_and_brought_back() {
     terminal.until("the change in colour", |screen| {
         let (_, columns) = screen.size();
         let rows: Vec<_> = screen.rows(0, columns).collect();
-        let at = rows.iter().rposition(|row| row.starts_with("+two"));
-        at.is_some_and(|row| screen.cell(row as u16, 0).is_some_and(|cell| cell.fgcolor() != vt100::Color::Default))
+        let at = rows.iter().rposition(|row| row.contains(" +two"));
+        at.is_some_and(|row| screen.cell(row as u16, 2).is_some_and(|cell| cell.fgcolor() != vt100::Color::Default))
     });
     terminal.press("/undo\r");
     terminal.until_text("Undo the last change?");
@@ -454,7 +454,7 @@ fn a_form_of_a_server_is_filled_in_at_the_terminal() {
     terminal.until("a form that can be answered", |screen| {
         let (_, columns) = screen.size();
         let row = screen.rows(0, columns).position(|row| row.starts_with("1 of 1"));
-        row.is_some_and(|row| screen.cell(row as u16, 0).is_some_and(|cell| cell.fgcolor() == vt100::Color::Idx(5)))
+        row.is_some_and(|row| screen.cell(row as u16, 2).is_some_and(|cell| cell.fgcolor() == vt100::Color::Idx(5)))
     });
     terminal.press("Ada\r");
     terminal.until_text("Thanks.");

@@ -84,8 +84,8 @@ fn no_with_words_and_another_command() {
     terminal.until("the next question", |screen| screen.contents().matches("answer: ").count() == 2);
     hear();
     terminal.press("e\r");
-    terminal.until_text("it is: touch two");
-    terminal.until_text("what it should be: ");
+    terminal.until_text("now: touch two");
+    terminal.until_text("new text: ");
     terminal.press("touch three\r");
     terminal.until_text("Well.");
     assert!(rig.project().join("three").exists() && !rig.project().join("one").exists());

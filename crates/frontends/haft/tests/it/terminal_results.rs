@@ -44,6 +44,31 @@ fn any_result_is_looked_at_and_searched() {
 }
 
 #[test]
+fn results_from_before_a_resume_are_looked_at() {
+    let rig = rig([
+        Reply::call("read_file", json!({"path": "first.txt"})),
+        Reply::call("list_files", json!({"path": "."})),
+        Reply::text("Read."),
+    ]);
+    rig.write("first.txt", "needle in the first\n");
+    let terminal = Terminal::start(&rig, &["--", "go"], (80, 24));
+    terminal.until_text("Read.");
+    terminal.until_idle();
+    leave(terminal);
+    let mut terminal = Terminal::start(&rig, &["-c"], (80, 24));
+    terminal.until_text("Read.");
+    terminal.press(CTRL_O);
+    terminal.until_text("▾ list_files .");
+    terminal.press(CTRL_O);
+    terminal.until_text("result 2 of 2");
+    terminal.press("\u{1b}[D");
+    terminal.until_text("needle in the first");
+    terminal.press(ESC);
+    terminal.until("the input again", |screen| screen.contents().contains("\n> "));
+    leave(terminal);
+}
+
+#[test]
 fn a_long_change_is_folded_and_its_lines_are_numbered() {
     let content: String = (1..=90).map(|number| format!("row {number}\n")).collect();
     let edit = json!({"path": "long.txt", "old_text": "old\n", "new_text": content});
@@ -58,7 +83,7 @@ fn a_long_change_is_folded_and_its_lines_are_numbered() {
     terminal.press("\u{c}/diff\r");
     terminal.until("the change, folded", |screen| {
         let text = screen.contents();
-        text.contains("more rows; Ctrl-O shows all") && !text.contains("+row 80")
+        text.contains("more rows; Ctrl-O shows all") && !text.contains("+row 80") && text.contains("\n48 +row 48\n")
     });
     terminal.press("\u{f}");
     terminal.until_text("90 +row 90");

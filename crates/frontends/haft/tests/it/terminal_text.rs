@@ -55,6 +55,32 @@ fn in_what_the_model_says() {
     }
 }
 
+/// Words that a narrow terminal must not break.
+#[test]
+fn words_stay_whole_in_a_narrow_terminal() {
+    let command = "echo internationalisation && touch documentation/readme-copy.md && touch second-argument.txt";
+    let rig = rig([Reply::call("execute_command", json!({"command": command})), Reply::text("So be it.")]);
+    let mut terminal = Terminal::start(&rig, &["--", "go"], (40, 60));
+    terminal.until_armed();
+    let shown = terminal.text();
+    for word in ["internationalisation", "documentation/", "second-argument.txt"] {
+        assert!(shown.contains(word), "{word}: {shown}");
+    }
+    terminal.press("n");
+    terminal.until_text("So be it.");
+    terminal.until_idle();
+    terminal.press("\u{c}/help\r");
+    terminal.until_text("browser");
+    terminal.press("/models\r");
+    terminal.until_text("USD/M IN:");
+    terminal.press("/context\r");
+    terminal.until_text("kept for the reply");
+    let shown = terminal.text();
+    assert!(shown.contains("WINDOW: ") && !shown.contains('…'), "{shown}");
+    terminal.press("\u{4}");
+    assert_eq!(terminal.ended().0, 0);
+}
+
 #[test]
 fn in_names_of_files() {
     for (kind, text) in hostile() {

@@ -33,21 +33,27 @@ app-pasted-characters =
         [one] [pasted 1 character]
        *[other] [pasted { $count } characters]
     }
-app-pasted-lines = [pasted { $lines } lines]
+app-pasted-lines =
+    { $lines ->
+        [one] [pasted 1 line]
+       *[other] [pasted { $lines } lines]
+    }
 app-files-usage = `/files`, `/files add PATH…`, `/files remove PATH…` or `/files clear`
 app-yolo-refused = `yolo` has no sandbox: start haft with `--permission-mode yolo`
 app-title-working = haft: working
 app-title-question = haft: a question waits
 app-alert-question = haft: { $tool } needs your permission
-app-alert-form = haft: a server asks for something
+app-alert-form = haft: a server asks for input
 app-alert-done = haft: the turn has ended
 app-changes = changes
 app-viewer-place = result { $at } of { $count }
 app-viewer-match = match { $at } of { $count }
-app-viewer-keys = ← → other results, / searches, n N next and previous match, Enter prints it, Esc closes
+app-viewer-keys = Esc closes, ← → other results, / searches, n N matches, Enter prints
 app-placeholder = Describe a task; ? shows the keys
 app-more-keys = /help shows all
-app-help-input = @path names a file, !command runs in your shell
+app-help-path = name a file for the model
+app-help-shell = run a command in your shell; the model reads the output
+app-lost-names = The lines with the file names were changed, so nothing was used of the edit.
 
 ## What a permission mode means
 app-mode-plan = the model reads and plans, nothing is changed
@@ -148,3 +154,9 @@ app-picker-empty = no match
 app-menu-place = { $at } of { $count }
 app-picker-place = { $at } of { $count } · { $keys }
 app-picker-keys = Enter selects, Esc cancels
+
+# An error or a notice, as whoever made it worded it, by its code.
+app-coded =
+    { $code ->
+       *[other] { $message }
+    }

@@ -32,10 +32,12 @@ app-alert-done = haft：本轮已结束
 app-changes = 改动
 app-viewer-place = 结果 { $at }/{ $count }
 app-viewer-match = 匹配 { $at }/{ $count }
-app-viewer-keys = ← → 其他结果，/ 搜索，n N 下一个和上一个匹配，Enter 打印，Esc 关闭
+app-viewer-keys = Esc 关闭，← → 其他结果，/ 搜索，n N 匹配，Enter 打印
 app-placeholder = 描述一个任务；? 显示按键
 app-more-keys = /help 显示全部
-app-help-input = @path 提及文件，!command 在你的 shell 中运行
+app-help-path = 向模型提及文件
+app-help-shell = 在你的 shell 中运行命令；模型会读取输出
+app-lost-names = 文件名所在的行被改动，因此没有采用这次编辑。
 
 ## What a permission mode means
 app-mode-plan = 模型只读取和规划，不做任何修改
@@ -127,3 +129,49 @@ app-entries =
 app-menu-place = { $at }/{ $count }
 app-resume = haft -r { $id } 继续本会话；{ $requests } 次请求
 app-interrupted = 已中断。告诉 haft 接下来该做什么。
+
+# An error or a notice, as whoever made it worded it, by its code.
+app-coded =
+    { $code ->
+        [unauthorized] 密钥无效或没有权限：{ $message }
+        [unreachable] 无法连接模型服务器：{ $message }
+        [not_an_api] 该地址不是模型的 API：{ $message }
+        [provider_config] 服务商的配置有误：{ $message }
+        [spend_limit] 账户余额不足或已达消费上限：{ $message }
+        [request_refused] 服务器拒绝了请求：{ $message }
+        [provider_error] 服务器出错：{ $message }
+        [bad_reply] 服务器的回复无法读取：{ $message }
+        [connection_lost] 连接中断：{ $message }
+        [timeout] 超时：{ $message }
+        [no_price] 没有美元价格，无法保证费用上限：{ $message }
+        [max_budget] 已达费用上限：{ $message }
+        [max_tokens] 已达 token 上限：{ $message }
+        [max_turns] 已达回复次数上限：{ $message }
+        [max_wall_time] 已达时间上限：{ $message }
+        [loop] 模型在重复同样的调用：{ $message }
+        [denied] 有操作被拒绝：{ $message }
+        [cancelled] 已取消：{ $message }
+        [interrupted] 已中断：{ $message }
+        [goal_not_reached] 目标没有达成：{ $message }
+        [nothing_changed] 没有任何改动成功：{ $message }
+        [untrusted] 目录未受信任：{ $message }
+        [model_switched] 已换用其他模型：{ $message }
+        [model_role] 设置了没有用到的模型角色：{ $message }
+        [agent_model] 代理指定的模型不可用：{ $message }
+        [agent_tools] 代理指定的部分工具不可用：{ $message }
+        [image_left_out] 图片没有发送：{ $message }
+        [context_warning] 上下文即将用满：{ $message }
+        [hook_blocked] 钩子阻止了操作：{ $message }
+        [hook_stopped] 钩子停止了运行：{ $message }
+        [hook_message] 钩子的消息：{ $message }
+        [hook] 钩子：{ $message }
+        [hooks] 钩子：{ $message }
+        [recovery_failed] 恢复失败：{ $message }
+        [worktree_removed] 工作树已移除：{ $message }
+        [store] 存储出错：{ $message }
+        [internal] 内部错误：{ $message }
+        [permissions] 权限：{ $message }
+        [stored_state] 已存储的状态无法读取：{ $message }
+        [schema] 回答不符合要求的 schema：{ $message }
+       *[other] { $message }
+    }

@@ -90,9 +90,9 @@ impl App {
                 self.lose_reply();
                 self.activity.retry(*attempt, *limit, *delay_ms, reason);
             }
-            EventBody::Error { message, .. } => {
+            EventBody::Error { message, code } => {
                 self.finish_text();
-                self.note(message, TextStyle::Warning);
+                self.note(&worded(code, message), TextStyle::Warning);
                 self.last_error = Some(message.clone());
             }
             EventBody::Notice { code, message } => {
@@ -100,7 +100,7 @@ impl App {
                     self.lose_reply();
                 }
                 self.finish_text();
-                self.note(message, TextStyle::Warning);
+                self.note(&worded(code, message), TextStyle::Warning);
             }
             EventBody::Question { question, options } => self.put_before_the_user(question, options),
             EventBody::Plan { response, options } => {
@@ -148,8 +148,8 @@ impl App {
                 self.panes.agent_does(&event.agent, format!("{name} {about}"));
             }
             EventBody::Usage { usage, cost, .. } => self.status.add(*usage, *cost),
-            EventBody::Error { message, .. } | EventBody::Notice { message, .. } => {
-                self.note(&format!("{}: {message}", event.agent), TextStyle::Warning);
+            EventBody::Error { message, code } | EventBody::Notice { message, code } => {
+                self.note(&format!("{}: {}", event.agent, worded(code, message)), TextStyle::Warning);
             }
             EventBody::Conversation { .. }
             | EventBody::Text { .. }
@@ -201,7 +201,11 @@ impl App {
         };
         // The list itself is on the screen.
         if name != "todo_write" || status != ToolStatus::Success {
-            let rows = call.finished(status, text, self.activity.now(), self.columns);
+            let mut rows = call.finished(status, text, self.activity.now(), self.columns);
+            // The change was on the screen when it was asked about.
+            if self.shown_change.take_if(|tool| tool == name).is_some() && status == ToolStatus::Success {
+                rows.truncate(1);
+            }
             if std::mem::take(&mut self.after_words) { self.print_apart(rows) } else { self.print(rows) }
         }
         self.results.push(call, text);
@@ -295,4 +299,9 @@ impl App {
         let lines = text.lines().flat_map(|line| wrap(&StyledLine::of(line, style), self.columns)).collect();
         self.print(lines);
     }
+}
+
+/// An error or a notice for people: in another language than English with what its code means in front.
+pub fn worded(code: &str, message: &str) -> String {
+    text!("app-coded", code, message)
 }

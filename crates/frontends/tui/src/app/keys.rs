@@ -350,6 +350,8 @@ impl App {
 
     fn answered(&mut self, said: &str, style: TextStyle, answer: ApprovalReply, effects: &mut Vec<Effect>) {
         self.note(&format!("  {said}"), style);
+        let as_shown = !matches!(answer, ApprovalReply::Changed { .. } | ApprovalReply::No { .. });
+        self.shown_change = self.asking.as_ref().and_then(|asking| asking.change().filter(|_| as_shown));
         self.end_question();
         let now = self.activity.now();
         self.calls.iter_mut().for_each(|call| call.since = now);

@@ -12,6 +12,7 @@ use crate::line::{StyledLine, TextStyle};
 use crate::link::{ContextParts, Focus, ListRequest, Operation};
 use crate::picker::{PickerAction, PickerList, PickerRow};
 use crate::status::context_rows;
+use crate::wrap::defined;
 
 impl App {
     /// Dispatches submitted input: a slash command, a line for the shell, or a prompt.
@@ -187,23 +188,24 @@ impl App {
     }
 
     fn help(&mut self) {
-        let row = |name: String, help: &str| {
-            StyledLine::of(format!("  {name:<18}"), TextStyle::Accent).and(help, TextStyle::Plain)
-        };
-        let mut rows: Vec<_> = commands::keys().into_iter().map(|(key, help)| row(key.to_owned(), help)).collect();
-        rows.push(StyledLine::of(format!("  {}", text!("app-help-input")), TextStyle::Dim));
-        rows.push(StyledLine::empty());
-        rows.extend(COMMANDS.iter().map(|command| row(format!("/{}", command.name), (command.help)())));
-        rows.extend(self.commands.iter().map(|(name, help)| row(format!("/{name}"), help)));
         let columns = self.columns;
-        self.print(rows.into_iter().map(|row| row.cut(columns)).collect());
+        let row = |name: &str, help: &str| defined(name, help, HELP_NAMES, columns);
+        let mut rows: Vec<_> = commands::keys().into_iter().flat_map(|(key, help)| row(key, help)).collect();
+        rows.extend(row("@path", text!("app-help-path")));
+        rows.extend(row("!command", text!("app-help-shell")));
+        rows.push(StyledLine::empty());
+        rows.extend(COMMANDS.iter().flat_map(|command| row(&format!("/{}", command.name), (command.help)())));
+        rows.extend(self.commands.iter().flat_map(|(name, help)| row(&format!("/{name}"), help)));
+        self.print(rows);
     }
 
     /// What the next request would hold; what the last one held where that is not known.
     pub(super) fn context(&mut self, parts: Option<&ContextParts>) {
         let columns = self.columns;
-        let rows = parts.map_or_else(|| self.status.picture(), context_rows);
-        self.print(rows.into_iter().map(|row| row.cut(columns)).collect());
+        match parts {
+            Some(parts) => self.print(context_rows(parts, columns)),
+            None => self.print(self.status.picture().into_iter().map(|row| row.cut(columns)).collect()),
+        }
         for note in parts.iter().flat_map(|parts| &parts.notes) {
             self.note(note, TextStyle::Plain);
         }
@@ -229,6 +231,9 @@ impl App {
         self.note(&text, TextStyle::Plain);
     }
 }
+
+/// Columns of the names in `/help`.
+pub(super) const HELP_NAMES: usize = 17;
 
 /// Whether a command opens a list that may come to nothing.
 fn opens_list(by: CommandHandler, arguments: &str) -> bool {

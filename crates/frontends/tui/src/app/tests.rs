@@ -434,7 +434,7 @@ fn a_paste_of_many_lines_is_one_word_and_is_sent_whole() {
     let mut terminal = TestTerminal::new(80, 24);
     let lines = "a line\n".repeat(5_000);
     terminal.put(AppInput::Paste(lines.clone()));
-    assert!(terminal.live().contains("[pasted 5000 lines]") && terminal.wanted().is_empty(), "{}", terminal.live());
+    assert!(terminal.live().contains("[pasted 5,000 lines]") && terminal.wanted().is_empty(), "{}", terminal.live());
     terminal.key(KeyCode::Enter);
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Submit(lines))]);
     assert!(terminal.printed.len() < 20, "it is not printed whole again");

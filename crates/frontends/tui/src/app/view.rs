@@ -5,11 +5,12 @@
 
 use haft_types::PermissionMode;
 
+use super::submit::HELP_NAMES;
 use super::{App, Hint, LiveRegion, Queued};
 use crate::approval::ApprovalStage;
 use crate::commands;
 use crate::line::{StyledLine, TextStyle};
-use crate::wrap::hang;
+use crate::wrap::{defined, hang};
 
 /// Rows of the input.
 const INPUT_ROWS: usize = 10;
@@ -165,16 +166,13 @@ fn key_rows(columns: usize, at_most: usize) -> Vec<StyledLine> {
     let keys = commands::keys();
     let beside = (columns / KEYS_COLUMNS).clamp(1, 3);
     let room = columns / beside;
-    let cell = |(key, help): &(&str, &str)| {
-        let key = if room < KEYS_COLUMNS / 2 { format!(" {key}  ") } else { format!("  {key:<17} ") };
-        let line = StyledLine::of(key, TextStyle::Accent).and(*help, TextStyle::Plain).cut(room - 1);
-        let blank = " ".repeat(room.saturating_sub(line.width()));
-        line.and(blank, TextStyle::Plain)
-    };
-    let high = keys.len().div_ceil(beside);
+    let shown: Vec<_> = keys.iter().flat_map(|(key, help)| defined(key, help, HELP_NAMES, room - 1)).collect();
+    let high = shown.len().div_ceil(beside);
     let row = |at: usize| -> StyledLine {
-        let cells = keys.iter().skip(at).step_by(high).map(cell);
-        cells.flat_map(|cell| cell.spans().to_vec()).collect()
+        let cells = shown.iter().skip(at).step_by(high);
+        let filled =
+            cells.map(|cell| cell.clone().and(" ".repeat(room.saturating_sub(cell.width())), TextStyle::Plain));
+        filled.flat_map(|cell| cell.spans().to_vec()).collect()
     };
     let mut rows: Vec<_> = (0..high).map(row).map(|row| row.cut(columns)).collect();
     if rows.len() > at_most {

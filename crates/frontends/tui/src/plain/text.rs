@@ -37,6 +37,7 @@ pub(super) fn of(row: &StyledLine) -> String {
     let (blanks, rest) = text.split_at(indent);
     let said = spelled_sign(rest).map_or_else(|| rest.to_owned(), |(text, rest)| format!("{text} {rest}"));
     let drawn = |c: char| matches!(c, '─' | '█' | '▓' | '▒' | '░' | '▪');
+    let said = said.strip_prefix("· ").map_or(said.clone(), |rest| format!("▪ {rest}"));
     let said = if said.contains(drawn) { without_bars(&said.replace(drawn, "")) } else { said };
     // A row of nothing but blanks is one of code.
     if said.is_empty() && text.chars().any(drawn) {

@@ -45,11 +45,20 @@ impl TuiSession<'_> {
         use crate::wiring;
 
         let store = wiring::open_store(&self.places, &self.config)?;
-        let site = Arc::new(Inspector { store, config: self.config.clone() });
+        let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+        let access = AccessToken::new(token.clone());
+        let (config, common, form_token) = (self.config.clone(), self.args.common.clone(), access.for_forms());
+        let site = Arc::new(Inspector {
+            store,
+            config,
+            common,
+            home: self.places.environment.absolute_home(),
+            form_token,
+            runs: None,
+        });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
-        tokio::spawn(serve(listener, site, AccessToken::new(token.clone()), quit.clone().cancelled_owned()));
+        tokio::spawn(serve(listener, site, access, quit.clone().cancelled_owned()));
         Ok(OpenPage { address, token })
     }
 }

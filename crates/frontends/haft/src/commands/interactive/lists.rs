@@ -1,5 +1,6 @@
 //! The lists the user chooses from: conversations, what was said, models, documents.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -200,7 +201,25 @@ fn how_far(message: &str, text: &str, changed: bool) -> PickerAction {
     }))
 }
 
-/// How long ago something was, in short form.
+/// What the calls of a conversation came to, to be opened.
+pub(super) fn earlier_results(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
+    let mut calls = HashMap::new();
+    let mut results = Vec::new();
+    for message in history.iter().map(|entry| &entry.message) {
+        calls.extend(message.tool_calls().map(|call| (call.id.as_str(), call)));
+        for result in message.tool_results() {
+            let Some(call) = calls.remove(result.tool_call_id.as_str()) else { continue };
+            let arguments = serde_json::from_str(&call.arguments).unwrap_or_default();
+            results.push(EarlierMessage::Result {
+                tool: call.name.clone(),
+                arguments,
+                text: result.envelope.text.clone(),
+            });
+        }
+    }
+    results
+}
+
 /// What was said in the last rounds.
 pub(super) fn last_rounds(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
     let messages = || history.iter().map(|entry| &entry.message);
@@ -219,6 +238,7 @@ pub(super) fn last_rounds(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
     });
     let is_empty = |message: &EarlierMessage| match message {
         EarlierMessage::User(text) | EarlierMessage::Model(text) => text.trim().is_empty(),
+        EarlierMessage::Result { .. } => false,
     };
     said.filter(|message| !is_empty(message)).collect()
 }
@@ -235,6 +255,7 @@ pub(crate) fn is_cut_off(history: &[Arc<Entry>]) -> bool {
     }
 }
 
+/// How long ago something was, in short form.
 pub(super) fn age(then: Timestamp) -> String {
     let passed = Duration::try_from(WallClock.now().duration_since(then)).unwrap_or_default();
     match passed.as_secs() {

@@ -1,6 +1,7 @@
 //! Actions outside the conversation: output of other commands of haft and of the user's shell, and file names.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,6 +12,8 @@ use haft_text::{CutLimits, cut_lines, sanitise_bytes};
 use haft_tools::LimitsConfig;
 use haft_tui::{Operation, UiHandle, UiMessage};
 use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::output;
 
 /// Files that are offered at most.
 const FILES: usize = 20_000;
@@ -102,10 +105,11 @@ impl SideActions {
     /// Starts an operation; its result is sent to the interface.
     pub(super) fn start(&self, operation: Operation) {
         match operation {
-            Operation::Haft(arguments) => match std::env::current_exe() {
+            Operation::Haft(arguments) => match own_program() {
                 Ok(haft) => {
                     let mut command = Command::new(haft);
                     command.args(&arguments);
+                    command.envs(output::columns().map(|columns| ("COLUMNS", columns.to_string())));
                     command.args(self.set.iter().flat_map(|set| ["--set", set]));
                     self.run(command, format!("haft {}", arguments.join(" ")), Listeners::User);
                 }
@@ -181,6 +185,12 @@ impl SideActions {
     pub(super) fn end(&self) {
         self.running.end(|_| true);
     }
+}
+
+/// This program, also where another was installed in its place meanwhile.
+fn own_program() -> std::io::Result<PathBuf> {
+    let program = std::env::current_exe()?;
+    Ok(if program.exists() { program } else { PathBuf::from("/proc/self/exe") })
 }
 
 /// What a program printed, and how it ended.
