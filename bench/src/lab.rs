@@ -34,7 +34,13 @@ pub(crate) fn run(path: Option<PathBuf>, own: Option<PathBuf>, haft: &Path) -> a
     }
     let folder = own::ExportFolder::new(own)?;
     let measured = each(own::trees()?.into_iter().enumerate().map(Ok), |(number, tree)| {
-        cost::costs(&folder.export(haft, *number, tree)?, ImportFormat::Document, &experiments)
+        match folder.export(haft, *number, tree) {
+            Ok(export) => cost::costs(&export, ImportFormat::Document, &experiments),
+            Err(error) => {
+                figures::line(&format!("the conversation about {} was not had: {error}", tree.display()));
+                Ok(None)
+            }
+        }
     })?;
     Costs(measured.into_iter().flatten().collect()).tell("had by haft itself", &experiments);
     Ok(())

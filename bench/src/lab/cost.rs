@@ -226,10 +226,13 @@ impl Table<'_> {
             let median = middle(&self.ratios(name, DEFAULT, |requests| requests >= LONG));
             let [none, long, short] = self.against_none(name);
             figures::line(&format!(
-                "| `{name}`{} | {what} | {:.0} | {:.3} | {median:.3} | {none:.3} | {long:.3} | {short:.3} | {} | {} | {} | {} | {} |",
+                "| `{name}`{} | {what} | {:.0} | {:.3} | {} | {none:.3} | {} | {} | {} | {} | {} | {} | {} |",
                 refused(&sum),
                 each(sum.cost, &sum),
                 sum.cost / default,
+                ratio(median),
+                ratio(long),
+                ratio(short),
                 sum.peak,
                 percent(sum.breaks, sum.requests),
                 sum.archives,
@@ -322,6 +325,11 @@ fn goal(what: &str, ratios: &[(&str, f64)], most: f64) {
     let word = if ratios.iter().all(|(_, ratio)| *ratio <= most) { "reached" } else { "MISSED" };
     let ratios: Vec<_> = ratios.iter().map(|(name, ratio)| format!("{ratio:.3} ({name})")).collect();
     figures::line(&format!("- {what}: {}; at most {most:.2}: {word}", ratios.join(", ")));
+}
+
+/// A median as it is printed, where there is one.
+fn ratio(value: f64) -> String {
+    if value.is_finite() { format!("{value:.3}") } else { "–".to_owned() }
 }
 
 fn middle(sorted: &[f64]) -> f64 {

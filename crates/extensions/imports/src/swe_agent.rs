@@ -1,9 +1,10 @@
 //! The `.traj` files of SWE-agent: one JSON object with the messages of the run under `history`.
 //!
 //! With function calling the messages are OpenAI's, but for results that name their calls in a list; without it every
-//! observation is a message of the user's role, which is the program's and not a person's.
+//! observation is a message of the user's role. The first of that role that belongs to no demonstration is the task, whatever
+//! type it is said to be; no other is a person's.
 
-use haft_types::{Metadata, Origin};
+use haft_types::{Metadata, Origin, Role};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -14,19 +15,26 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
     let file: Value = serde_json::from_str(source.text)?;
     let mut builder = ConversationBuilder::new(source.now);
     let history = file.get("history").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut has_task = false;
     for (index, said) in history.iter().enumerate() {
         let failed = |problem: String| ImportError::Message { number: index + 1, problem };
         let raw = RawValue::from_string(as_chat(said).to_string())?;
         let message = chat::read_message(&builder, &raw, None).map_err(failed)?;
-        let observed = said.get("message_type").and_then(Value::as_str) == Some("observation");
-        let is_user = message.role == haft_types::Role::User;
-        builder.push(if observed && is_user { message.from(Origin::Engine) } else { message });
+        let is_user = message.role == Role::User;
+        let is_task = is_user && !has_task && !is_demonstration(said);
+        has_task |= is_task;
+        builder.push(if is_user && !is_task { message.from(Origin::Engine) } else { message });
     }
     let text = |key: &str| file.get(key).and_then(Value::as_str).map(str::to_owned);
     let mut metadata = Metadata::new();
     metadata.extend(text("environment").map(|name| ("environment".to_owned(), name.into())));
     let about = ConversationHeader { id: None, name: None, metadata };
     builder.finish(ImportFormat::SweAgent.name(), about)
+}
+
+fn is_demonstration(said: &Value) -> bool {
+    let flag = |key: &str| said.get(key).and_then(Value::as_bool) == Some(true);
+    flag("is_demo") || said.get("message_type").and_then(Value::as_str) == Some("demonstration")
 }
 
 /// The message with the keys that OpenAI has for it.

@@ -120,3 +120,35 @@ fn what_is_no_conversation_says_why() {
         assert_eq!(format.name().parse::<ImportFormat>().unwrap(), format);
     }
 }
+
+#[test]
+fn the_task_of_swe_agent_is_the_users_and_observations_are_not() {
+    let said =
+        |role: &str, kind: &str, text: &str| format!(r#"{{"role":"{role}","content":"{text}","agent":"main"{kind}}}"#);
+    let typed = |kind: &str| format!(r#","message_type":"{kind}""#);
+    let users = |messages: &[String]| -> Vec<(String, bool)> {
+        let text = format!(r#"{{"trajectory":[],"history":[{}]}}"#, messages.join(","));
+        let document = read(&text).unwrap().remove(0).document;
+        let users = document.messages.into_iter().filter(|message| message.role == haft_types::Role::User);
+        users.map(|message| (message.joined_text(), message.opens_round())).collect()
+    };
+    // As version 1 writes it: the task has the type of an observation.
+    let newer = [
+        said("system", &typed("system_prompt"), "s"),
+        said("user", r#","is_demo":true,"message_type":"demonstration""#, "demo"),
+        said("user", &typed("observation"), "task"),
+        said("assistant", &typed("action"), "ls"),
+        said("user", &typed("observation"), "a.rs"),
+    ];
+    let expected = [("demo".to_owned(), false), ("task".to_owned(), true), ("a.rs".to_owned(), false)];
+    assert_eq!(users(&newer), expected);
+    // As earlier ones did: no type at all.
+    let older = [
+        said("system", "", "s"),
+        said("user", r#","is_demo":true"#, "demo"),
+        said("user", "", "task"),
+        said("assistant", "", "ls"),
+        said("user", "", "a.rs"),
+    ];
+    assert_eq!(users(&older), expected);
+}

@@ -26,7 +26,8 @@ const MOST_COLUMNS: usize = 220;
 /// Colours that people who see few colours can tell apart, on light and on dark.
 const PALETTE: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195"];
 
-const STYLE: &str = "\
+/// The style sheet of the picture, for a page that may hold none of its own.
+pub const PLOT_STYLE: &str = "\
 text { font: 12px system-ui, sans-serif; fill: #24292f }
 .title { font-size: 16px; font-weight: 600 }
 .name { font-size: 13px; font-weight: 600 }
@@ -35,6 +36,8 @@ text { font: 12px system-ui, sans-serif; fill: #24292f }
 .grid { stroke: #d0d7de; stroke-width: 1 }
 .read { fill: #56b4e9; fill-opacity: 0.55 } .written { fill: #e69f00 } .fresh { fill: #d55e00 }
 .line { fill: none; stroke-width: 2; stroke-linejoin: round }
+text.c0 { fill: #0072b2 } text.c1 { fill: #d55e00 } text.c2 { fill: #009e73 } text.c3 { fill: #cc79a7 }
+text.c4 { fill: #e69f00 } text.c5 { fill: #56b4e9 } text.c6 { fill: #7a5195 }
 @media (prefers-color-scheme: dark) {
 text { fill: #e6edf3 } .faint { fill: #9198a1 } .ground { fill: #0d1117 } .grid { stroke: #3d444d }
 }";
@@ -75,7 +78,7 @@ pub fn draw_plot(title: &str, outcomes: &[PolicyOutcome]) -> String {
     let height = TOP + outcomes.len() as f64 * (PANEL + GAP) + LINES + BOTTOM;
     let mut svg = Svg::new(WIDTH, height, &[("role", "img")]);
     svg.element("title").text(&format!("{title}: what each policy reads, writes and costs"));
-    svg.style(STYLE);
+    svg.style(PLOT_STYLE);
     let ground = svg.element("rect").attribute("class", "ground");
     ground.number("width", WIDTH).number("height", height).number("rx", 6.0).empty();
     svg.label("title", (LEFT, 28.0), Anchor::Start, &haft_text::truncate_to_width(title, 80));
@@ -184,7 +187,7 @@ fn lines(svg: &mut Svg, outcomes: &[PolicyOutcome], floor: f64, longest: usize) 
         let y = end.min(below - 15.0);
         below = y;
         let name = svg.element("text").number("x", WIDTH - RIGHT + 8.0).number("y", y + 4.0);
-        let name = name.attribute("style", &format!("fill:{}", colour(index)));
+        let name = name.attribute("class", &format!("c{}", index % PALETTE.len()));
         name.text(&haft_text::truncate_to_width(&outcomes[index].name, 34));
     }
     svg.label("faint", (LEFT, floor + 20.0), Anchor::Start, "request 1");
@@ -225,6 +228,7 @@ mod tests {
         let svg = draw_plot("<talk> & more", &[outcome("none", 3), outcome("tail", 3)]);
         assert!(svg.contains("&lt;talk&gt; &amp; more") && !svg.contains("<talk>"));
         assert_eq!(svg.matches("<polyline").count(), 2);
+        assert!(!svg.contains("style="), "a page may forbid it");
         assert_eq!(svg.matches("class=\"written\" d=").count(), 2);
         assert_eq!(svg, draw_plot("<talk> & more", &[outcome("none", 3), outcome("tail", 3)]));
     }
