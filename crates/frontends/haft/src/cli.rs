@@ -36,6 +36,8 @@ use crate::commands::options::{RunArgs, at_a_terminal};
 use crate::commands::permissions::PermissionsArgs;
 #[cfg(feature = "proxy")]
 use crate::commands::proxy::ProxyArgs;
+#[cfg(feature = "postgres")]
+use crate::commands::queue::QueueArgs;
 #[cfg(feature = "rag")]
 use crate::commands::rag::RagArgs;
 use crate::commands::reference;
@@ -46,20 +48,25 @@ use crate::commands::serve::ServeArgs;
 use crate::commands::tools::ToolsArgs;
 use crate::commands::trust::TrustArgs;
 use crate::commands::useful::UsefulArgs;
+#[cfg(feature = "postgres")]
+use crate::commands::worker::WorkerArgs;
 #[cfg(feature = "workflows")]
 use crate::commands::workflows::WorkflowsArgs;
 use crate::exit::{ProcessExit, usage_error};
+use crate::output::usage;
 
 /// The commands of extensions, each with the feature that brings it, and whether this build has it.
-const EXTENSION_COMMANDS: [(&[&str], &str, bool); 10] = [
+const EXTENSION_COMMANDS: [(&[&str], &str, bool); 12] = [
     (&["acp"], "acp", cfg!(feature = "acp")),
     (&["conversations", "import"], "imports", cfg!(feature = "imports")),
     (&["context", "replay"], "lab", cfg!(feature = "lab")),
     (&["man"], "man", cfg!(feature = "man")),
     (&["mcp"], "mcp", cfg!(feature = "mcp")),
     (&["proxy"], "proxy", cfg!(feature = "proxy")),
+    (&["queue"], "postgres", cfg!(feature = "postgres")),
     (&["rag"], "rag", cfg!(feature = "rag")),
     (&["serve"], "serve", cfg!(feature = "serve")),
+    (&["worker"], "postgres", cfg!(feature = "postgres")),
     (&["workflow"], "workflows", cfg!(feature = "workflows")),
     (&["workflows"], "workflows", cfg!(feature = "workflows")),
 ];
@@ -148,7 +155,7 @@ impl Cli {
     /// Parses the arguments of this process.
     pub(crate) fn from_process() -> Result<Self, clap::Error> {
         // Without a terminal there is nobody to talk to.
-        let mut definition = Self::definition().arg_required_else_help(!at_a_terminal());
+        let mut definition = usage::translatable(Self::definition()).arg_required_else_help(!at_a_terminal());
         let mut args: Vec<_> = std::env::args_os().collect();
         let claude = match claude::lower(&args, &definition) {
             None => None,
@@ -195,6 +202,10 @@ impl Cli {
             #[cfg(feature = "workflows")]
             Some(CliCommand::Workflows(args)) => commands::workflows::run(args.command),
             Some(CliCommand::Jobs(args)) => commands::jobs::run(args.command),
+            #[cfg(feature = "postgres")]
+            Some(CliCommand::Queue(args)) => commands::queue::run(args.command),
+            #[cfg(feature = "postgres")]
+            Some(CliCommand::Worker(args)) => commands::worker::run(*args),
             Some(CliCommand::Demo(args)) => commands::demo::run(&args),
             Some(CliCommand::Conversations(args)) => commands::conversations::run(args.command),
             Some(CliCommand::Context(args)) => commands::context::run(args.command),
@@ -244,7 +255,7 @@ impl Cli {
         match lone_word::settle(&Self::definition(), &self.run)? {
             LoneWord::Prompt => commands::interactive::run(&self.run, style),
             LoneWord::Command(name) if name == "help" => {
-                Self::definition().print_help()?;
+                usage::print_help(Self::definition())?;
                 Ok(ProcessExit::Completed)
             }
             LoneWord::Command(name) => {
@@ -286,6 +297,17 @@ pub(crate) enum CliCommand {
     /// `haft run --bg` starts a run in the background.
     #[command(alias = "job")]
     Jobs(JobsArgs),
+    /// Add, list, watch and cancel tasks for workers.
+    ///
+    /// The queue is in the team's PostgreSQL (`store.url`): <https://github.com/haft-agent/haft/blob/main/docs/workers.md>.
+    #[cfg(feature = "postgres")]
+    Queue(QueueArgs),
+    /// Take tasks from the team's queue and run them.
+    ///
+    /// Each task works in a clone of its own, in the sandbox, with the keys and rules of this configuration. A task whose worker is lost
+    /// is continued by another one.
+    #[cfg(feature = "postgres")]
+    Worker(Box<WorkerArgs>),
     /// Run a demo that fixes a bug, without a key or network.
     ///
     /// A scripted model drives the real agent.

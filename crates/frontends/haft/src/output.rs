@@ -9,6 +9,7 @@ mod events;
 pub(crate) mod hints;
 mod messages;
 mod table;
+pub(crate) mod usage;
 
 use std::io::{ErrorKind, Write};
 
@@ -19,6 +20,13 @@ use serde::Serialize;
 pub(crate) use events::Printer;
 pub(crate) use messages::MESSAGES;
 pub(crate) use table::TextTable;
+
+/// How wide rows for people may be: as `COLUMNS` says, else as wide as the terminal; none where nobody looks.
+pub(crate) fn columns() -> Option<usize> {
+    let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let shown = || Some(rustix::termios::tcgetwinsize(std::io::stdout()).ok()?.ws_col.into());
+    said.or_else(shown).filter(|columns| *columns > 0)
+}
 
 /// Prints text for people to stdout. Names of files and folders are as untrusted as anything else in it.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {

@@ -2,7 +2,8 @@
 //!
 //! A key names its file: `trust-question` stands in `trust.ftl`. A file is parsed when one of its messages is first shown. Of
 //! Fluent there are text, `{ $name }`, `{ "literal" }` and a choice by an argument, `{ $count -> [one] … *[other] … }`: by what
-//! it reads as, then by its plural. The process has one [`Language`], which its front end chooses ([`speak`]); a message that is
+//! it reads as, then by its plural. What a plural is chosen by is a number, and is shown in groups of three digits in every
+//! language. The process has one [`Language`], which its front end chooses ([`speak`]); a message that is
 //! not there in it is shown in English. This crate reads no files and no environment; what programs read (JSON, events, the
 //! log) never goes through it.
 //!
@@ -51,6 +52,8 @@ struct Message {
     pattern: Pattern<&'static str>,
     /// The text without arguments.
     plain: String,
+    /// The arguments a plural is chosen by.
+    numbers: Vec<&'static str>,
 }
 
 impl MessageFile {
@@ -81,7 +84,8 @@ impl TranslatedFile {
                 Entry::Message(message) => Some((message.id.name, message.value?)),
                 _ => None,
             });
-            messages.map(|(key, pattern)| (key, Message { plain: filled(&pattern, &[]), pattern })).collect()
+            let message = |pattern| Message { plain: filled(&pattern, &[], &[]), numbers: numbers(&pattern), pattern };
+            messages.map(|(key, pattern)| (key, message(pattern))).collect()
         };
         self.messages.get_or_init(parsed).get(key)
     }
@@ -89,32 +93,63 @@ impl TranslatedFile {
 
 /// The message of this key, which takes no arguments; the key itself if there is none.
 pub fn plain_message(files: &'static [MessageFile], key: &'static str) -> &'static str {
-    find(files, key).map_or(key, |message| &message.plain)
+    find(files, key).map_or(key, |(message, _)| &message.plain)
 }
 
 /// The message of this key with its arguments; the key itself if there is none.
 pub fn filled_message(files: &'static [MessageFile], key: &'static str, arguments: &[MessageArgument<'_>]) -> String {
-    find(files, key).map_or_else(|| key.to_owned(), |message| filled(&message.pattern, arguments))
+    find(files, key).map_or_else(|| key.to_owned(), |(message, numbers)| filled(&message.pattern, arguments, numbers))
 }
 
-fn find(files: &'static [MessageFile], key: &str) -> Option<&'static Message> {
+/// The message as it is spoken, and which of its arguments are numbers: English has plurals to tell them by.
+fn find(files: &'static [MessageFile], key: &str) -> Option<(&'static Message, &'static [&'static str])> {
     let name = key.split('-').next()?;
-    files.iter().find(|file| file.name == name)?.get(spoken(), key)
+    let file = files.iter().find(|file| file.name == name)?;
+    Some((file.get(spoken(), key)?, file.english.get(key).map_or(&[], |message| &message.numbers)))
 }
 
-fn filled(pattern: &Pattern<&'static str>, arguments: &[MessageArgument<'_>]) -> String {
+fn numbers(pattern: &Pattern<&'static str>) -> Vec<&'static str> {
+    let is_plural = |one: &Variant<&str>| matches!(one.key, VariantKey::Identifier { name: "one" });
+    let chosen_by = pattern.elements.iter().filter_map(|element| match element {
+        PatternElement::Placeable {
+            expression: Expression::Select { selector: InlineExpression::VariableReference { id }, variants },
+        } if variants.iter().any(is_plural) => Some(id.name),
+        _ => None,
+    });
+    chosen_by.collect()
+}
+
+fn filled(pattern: &Pattern<&'static str>, arguments: &[MessageArgument<'_>], numbers: &[&str]) -> String {
     let mut text = String::new();
     for element in &pattern.elements {
         match element {
             PatternElement::TextElement { value } => text.push_str(value),
             PatternElement::Placeable { expression: Expression::Inline(inline) } => {
-                text.push_str(&value(inline, arguments));
+                let value = value(inline, arguments);
+                let is_number =
+                    matches!(inline, InlineExpression::VariableReference { id } if numbers.contains(&id.name));
+                text.push_str(&if is_number { in_groups(&value) } else { value });
             }
             PatternElement::Placeable { expression: Expression::Select { selector, variants } } => {
                 let chosen = value(selector, arguments);
-                text.push_str(&variant(variants, &chosen).map_or(chosen, |one| filled(&one.value, arguments)));
+                text.push_str(&variant(variants, &chosen).map_or(chosen, |one| filled(&one.value, arguments, numbers)));
             }
         }
+    }
+    text
+}
+
+/// A whole number as people read it, such as `1,234,567`; anything else as it is.
+fn in_groups(value: &str) -> String {
+    if value.len() < 4 || !value.bytes().all(|byte| byte.is_ascii_digit()) {
+        return value.to_owned();
+    }
+    let mut text = String::new();
+    for (at, digit) in value.chars().enumerate() {
+        if at > 0 && (value.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
     }
     text
 }
@@ -171,7 +206,7 @@ mod tests {
             "files",
             "files-none = No files.\nfiles-changed = { $count ->\n    [0] No file\n    [one] One file\n   *[other] { $count } \
              files\n } changed in { $folder }.\nfiles-odd = { \"  \" }{ \"{\" }two\n    lines\n",
-            "files-none = 没有文件。\n",
+            "files-none = 没有文件。\nfiles-changed = { $folder } 中有 { $count } 个文件改动\n",
         ),
         MessageFile::new("mode", "mode-meaning = { $mode ->\n    [plan] Read only\n   *[ask] Ask first\n }\n", ""),
     ];
@@ -183,6 +218,17 @@ mod tests {
         assert_eq!(changed(0), "No file changed in src.");
         assert_eq!(changed(1), "One file changed in src.");
         assert_eq!(changed(12), "12 files changed in src.");
+        assert_eq!(changed(1_234_567), "1,234,567 files changed in src.");
+        let year = |folder: u32| message!(&FILES, "files-changed", folder, count = "5,000");
+        assert_eq!(year(2026), "5,000 files changed in 2026.", "only what is counted");
+    }
+
+    #[test]
+    fn numbers_are_grouped_where_a_language_has_no_plural() {
+        let translated = FILES[0].get(Language::Chinese, "files-changed").unwrap();
+        let numbers = &FILES[0].get(Language::English, "files-changed").unwrap().numbers;
+        let text = filled(&translated.pattern, &[("count", &5_000), ("folder", &2026)], numbers);
+        assert_eq!(text, "2026 中有 5,000 个文件改动");
     }
 
     #[test]

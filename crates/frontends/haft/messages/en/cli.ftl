@@ -1,5 +1,6 @@
 # The command line itself.
 
+cli-waits-for-program = `haft { $command }` speaks with a program that starts it, and waits for its messages on standard input; Ctrl-D ends it
 cli-not-in-build = `haft { $command }` is not in this build; build it with `--features { $feature }`
 cli-not-positive = expected a number above 0
 
@@ -19,7 +20,7 @@ cli-word-update = haft does not install or update itself; install the new versio
 cli-word-version = `haft --version` prints the version
 cli-word-exec = `haft run PROMPT` or `haft -p PROMPT` runs a task and exits
 cli-word-resume = `haft -c` continues the current conversation, `haft -r` lists those to continue
-cli-word-sessions = `haft conversations` lists what was said
-cli-word-exit = there is nothing to leave
+cli-word-sessions = `haft conversations` lists the conversations
+cli-word-exit = no session is open, so there is nothing to exit
 cli-word-status = `haft doctor` checks what is installed, `haft models` lists the models, `haft sandbox status` shows the sandbox
 cli-word-cost = `haft conversations show --cost` shows what a conversation cost

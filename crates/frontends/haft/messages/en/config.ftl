@@ -12,5 +12,5 @@ config-edited = changed { $file }
 config-edit-same = nothing changed in { $file }
 config-edit-again = e edits it again, Enter leaves the file as it was:
 config-edit-refused = the file is left as it was
-config-edit-meanwhile = { $file } was changed by something else meanwhile; it is left as it is now
+config-edit-meanwhile = { $file } was changed by another program in the meantime; it is left as it is now
 config-near = ; did you mean `{ $near }`?

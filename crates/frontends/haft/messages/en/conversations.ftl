@@ -11,9 +11,17 @@ conversations-bad-metadata = `--metadata { $pair }`: expected KEY=VALUE
 conversations-ambiguous-message = `{ $text }` could be several messages; give more of the id
 conversations-unknown-message = the conversation has no message `{ $text }`; `haft conversations show` names them
 conversations-cost-none = No request of this conversation was answered yet.
-conversations-cost-unpriced = { $requests } requests went to models without a price and are not in the total.
-conversations-import-existing = was there
-conversations-import-added = { $added } messages added
+conversations-cost-unpriced =
+    { $requests ->
+        [one] 1 request went to a model without a price and is not in the total.
+       *[other] { $requests } requests went to models without a price and are not in the total.
+    }
+conversations-import-existing = already there
+conversations-import-added =
+    { $added ->
+        [one] 1 message added
+       *[other] { $added } messages added
+    }
 conversations-import-no-files = there are no JSON files in `{ $path }`
 conversations-import-not-text = it is not UTF-8 text
 conversations-import-bad-id = `{ $namespace }` is `{ $id }`, which is not a conversation id
@@ -22,14 +30,22 @@ conversations-none-in-trash = The trash is empty.
 conversations-none = No conversations yet. Start one with `haft run "…"`.
 conversations-none-here = No conversations here yet. Start one with `haft run "…"`.
 conversations-no-namespaces = No namespaces yet. Each project becomes one with its first conversation.
-conversations-earlier = … { $earlier } earlier messages; `--all` shows them
+conversations-earlier =
+    … { $earlier ->
+        [one] 1 earlier message; `--all` shows it
+       *[other] { $earlier } earlier messages; `--all` shows them
+    }
 conversations-stats-trash = in the trash
 conversations-stats-revisions = revisions of messages
 conversations-stats-requests = logged requests
 conversations-stats-size = size of the database
 conversations-export-which = which conversation? Give an id, or `--all DIR`
 conversations-export-unknown = there is no conversation `{ $id }`
-conversations-exported = exported { $count } conversations to { $folder }
+conversations-exported =
+    exported { $count ->
+        [one] 1 conversation
+       *[other] { $count } conversations
+    } to { $folder }
 conversations-export-unwritable = cannot write `{ $path }`: { $error }
 conversations-unknown = there is no conversation `{ $text }`; `haft conversations list --all` shows them
 conversations-unknown-in-trash = there is no conversation `{ $text }` in the trash; `haft conversations list --trash` shows them
@@ -49,7 +65,10 @@ conversations-purge-sure =
 conversations-purge-really = Type { $id } to purge for good:
 conversations-purge-left = nothing was purged
 conversations-purged =
-    { $count ->
-        [one] Purged 1 conversation, from { $backups } backups, too.
-       *[other] Purged { $count } conversations, from { $backups } backups, too.
-    }
+    Purged { $count ->
+        [one] 1 conversation
+       *[other] { $count } conversations
+    }, also from { $backups ->
+        [one] 1 backup
+       *[other] { $backups } backups
+    }.

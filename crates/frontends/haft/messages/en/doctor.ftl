@@ -21,22 +21,44 @@ doctor-hint-unreadable = `haft doctor --salvage` exports what can still be read 
 doctor-hint-backup = `haft conversations backup` makes one now
 doctor-salvage-nothing = there is nothing to salvage: { $database } does not exist
 doctor-salvage-complete = nothing is missing
-doctor-salvage-lost = { $lost } messages could not be read
+doctor-salvage-lost =
+    { $lost ->
+        [one] 1 message could not be read
+       *[other] { $lost } messages could not be read
+    }
 doctor-salvage-done =
-    { $conversations } conversations with { $messages } messages are in { $folder }; { $lost }.
+    { $conversations ->
+        [one] 1 conversation
+       *[other] { $conversations } conversations
+    } with { $messages ->
+        [one] 1 message
+       *[other] { $messages } messages
+    } salvaged to { $folder }; { $lost }.
     To use them, move { $database } away and run `haft conversations import { $folder }`.
 doctor-salvage-copy = What was read of a copy with a damaged log is in { $copy }.
 doctor-outputs-none = no output was too long yet
 doctor-outputs-unreadable-folder = cannot read { $folder }: { $error }
-doctor-outputs = { $count } long outputs, { $size }
+doctor-outputs =
+    { $count ->
+        [one] 1 long output
+       *[other] { $count } long outputs
+    }, { $size }
 doctor-outputs-unreadable = some long outputs cannot be read
-doctor-store = it answers and holds { $messages } messages
+doctor-store =
+    it answers and holds { $messages ->
+        [one] 1 message
+       *[other] { $messages } messages
+    }
 doctor-commands = commands run under their supervisor
 doctor-commands-wrong-exit = a command that exits with 7 ended as { $outcome }
 doctor-commands-failed = commands cannot be run: { $error }
 doctor-sandbox-failed = the sandbox cannot be set up: { $error }
 doctor-model-none = no model is chosen; set `model` in config.toml
-doctor-model = the server of `{ $name }` answers and lists { $models } models
+doctor-model =
+    the server of `{ $name }` answers and lists { $models ->
+        [one] 1 model
+       *[other] { $models } models
+    }
 doctor-model-failed = the server of `{ $name }`: { $error }; `haft models test` shows more
 doctor-model-timeout = it does not answer within { $seconds } s
 doctor-health =

@@ -3,7 +3,7 @@
 jobs-why-killed = it was killed, or the machine stopped
 jobs-lost = job { $id } ended without a result ({ $why }); `haft run -r { $conversation }` resumes it
 jobs-lost-unstarted = job { $id } ended without a result ({ $why })
-jobs-does-not-end = job { $id } does not end; its process is { $process }
+jobs-does-not-end = job { $id } has not ended; its process id is { $process }
 jobs-none = No runs in the background yet. Start one with `haft run --bg "…"`.
 jobs-resumes = (resumes)
 jobs-resumes-turn = (resumes a turn)

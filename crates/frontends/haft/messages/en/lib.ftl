@@ -2,7 +2,7 @@
 
 lib-removed = Removed { $name }
 lib-not-used = this project does not use `{ $name }`; `haft lib list` shows what it uses
-lib-refreshed = The documentation is the newest there is.
+lib-refreshed = The documentation is up to date.
 lib-bad-source = `{ $source }` is not the URL or path of a git repository
 lib-added = Added { $library }; it is sent from the next request on
 lib-already-added = { $library } was added already

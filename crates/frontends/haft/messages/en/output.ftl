@@ -8,9 +8,13 @@ output-background-task = background task { $message }
 output-prefix-break = prefix break: { $message }, { $tokens } tokens are sent again
 output-plan = ? The plan is below{ $options }
 output-denied = stopped, because an action was denied
-output-more-lines = … { $most } more lines
-output-subagent-started = begins ({ $model })
-output-subagent-ended = ends: { $message }
+output-more-lines =
+    … { $most ->
+        [one] 1 more line
+       *[other] { $most } more lines
+    }
+output-subagent-started = started ({ $model })
+output-subagent-ended = ended: { $message }
 output-subagent-retry = retry { $attempt }: { $reason }
 output-sandbox = sandbox: { $what }
 output-sandbox-because = sandbox: { $what }: { $reasons }

@@ -4,7 +4,14 @@ rag-there-are-none = there are none
 rag-there-are = there are { $names }
 rag-unknown = there is no collection `{ $name }`; { $there }; `haft rag add` adds one
 rag-declared = Declared `{ $name }` in `{ $file }`.
-rag-indexed = Read { $read } files: { $files } with text, { $passages } passages, an index of { $size }.
+rag-indexed =
+    Read { $read ->
+        [one] 1 file
+       *[other] { $read } files
+    }: { $files } with text, { $passages ->
+        [one] 1 passage
+       *[other] { $passages } passages
+    }, an index of { $size }.
 rag-no-text = warning: there is no text in these folders; ignored, hidden and large files are left out
 rag-removed = Removed `{ $name }` from `{ $file }`.
 rag-not-a-folder = `{ $folder }` is not a folder
@@ -25,6 +32,6 @@ rag-nothing-to-serve = there is no collection of folders to serve; `haft rag add
 rag-no-token = the environment variable `{ $variable }` is not set; export the token, or leave `--token-env` out
 rag-no-key = no key for the collection `{ $name }`: the environment variable `{ $variable }` is not set; export it, or change `rag.{ $name }.api_key_env`
 rag-token = Token: { $token }
-rag-no-embedding = collections are asked by words alone: the embedding model `{ $name }` cannot be used: { $error }
+rag-no-embedding = collections are searched by keywords only, because the embedding model `{ $name }` cannot be used: { $error }
 rag-embedding-api = its provider has no `/embeddings`; use one with `api = "openai-chat"`
 rag-embedding-not-counted = collections are asked by words alone, because the run has a limit of money and what vectors cost is not counted

@@ -17,10 +17,10 @@ run-of-subagent = of the sub-agent { $agent }
 run-permission = { $tool }{ $whose } needs your permission: { $reason }.
 run-not-allowed-yet = Not allowed yet:
 run-form-confirm = y = yes, n = no:{" "}
-run-form = { $from } asks you. It will get what you type; give no password.
+run-form = { $from } asks for input. It sees what you type; give no password.
 run-form-note = An empty line takes the default or leaves the field out, `-` declines the form.
 run-permission-keys = y = yes, n = no, or a reason for the model:
 run-permission-keys-always = y = yes, a = always ({ $rules }), n = no, or a reason for the model:
 run-goal-limit = `--goal` needs a limit: `--max-budget-usd`, `--max-total-tokens`, `--max-turns` or `--max-wall-time`
 run-image-unreadable = `--image { $path }`: the file cannot be read: { $error }
-run-image-none = `--image { $path }`: this is no picture that models take: use PNG, JPEG, GIF or WebP below 3.7 MB
+run-image-none = `--image { $path }`: models do not take this kind of file as an image; use PNG, JPEG, GIF or WebP below 3.7 MB

@@ -1,6 +1,6 @@
 # Commands of the user.
 
-slash-none = there are none (`haft commands add` adds one)
+slash-none = no custom commands are defined (`haft commands add` adds one)
 slash-untrusted = those of a project count once it is trusted (`haft trust`)
 slash-there-are = there are { $names }
 slash-unknown = there is no command `/{ $name }`; { $there }

@@ -1,7 +1,7 @@
 # `haft workflows`.
 
 workflows-bad-input = expected NAME=VALUE
-workflows-untrusted = ; `{ $project }` is not trusted, so that nothing of it is used (`haft trust`)
+workflows-untrusted = ; `{ $project }` is not trusted, so nothing in it is used (`haft trust`)
 workflows-none-to-continue = { $error }; start one with `haft workflows run { $name }`
 workflows-cannot-continue = { $error }; start a new one with `haft workflows run { $name }`
 workflows-unknown = there is no workflow `{ $name }`; there are: { $there }{ $untrusted }

@@ -1,5 +1,6 @@
 # The command line itself.
 
+cli-waits-for-program = `haft { $command }` 与启动它的程序通信，正在标准输入上等待消息；按 Ctrl-D 结束
 cli-not-in-build = 此构建不含 `haft { $command }`；请用 `--features { $feature }` 构建
 cli-not-positive = 应为大于 0 的数
 cli-word-near = `{ $word }` 不是命令；你是想用 `haft { $near }` 吗？要把它作为提示词发给模型：`haft -p { $word }`，在终端中也可用 `haft -- { $word }`
@@ -11,7 +12,7 @@ cli-word-ask-elsewhere = `{ $word }` 不是命令：{ $advice }。
     p 把 `{ $word }` 发给模型（同 `haft -- { $word }`），Enter 退出：
 cli-word-ask = `{ $word }` 不是命令（`haft --help` 列出所有命令）。
     p 把它发给模型（同 `haft -- { $word }`），Enter 退出：
-cli-word-login = haft 没有账号；提供商的密钥从其环境变量读取（变量名见 `haft models list`），或用 `haft models add` 添加；`haft mcp login` 用于 MCP 服务器
+cli-word-login = haft 没有账号；服务商的密钥从其环境变量读取（变量名见 `haft models list`），或用 `haft models add` 添加；`haft mcp login` 用于 MCP 服务器
 cli-word-init = 在会话（`haft`）中输入 `/init`，模型会写出 AGENTS.md；没有模型时会先询问，也可用 `haft models add` 添加
 cli-word-update = haft 不会自行安装或更新；请用当初的安装方式安装新版本
 cli-word-version = `haft --version` 显示版本

@@ -39,12 +39,12 @@ conversations-revise-nothing = 请给出新的内容，或使用 `--metadata`
 conversations-revise-no-text = 消息 `{ $message }` 没有文本：它由工具调用或结果组成，与前后的消息相关联
 conversations-revised = 已修订 { $conversation } 的消息 { $message }
 conversations-purge-server = 会话存储在服务器上（`store.url`）；请在服务器上彻底删除
-conversations-purge-forks = 以下会话由它派生，共享它的消息：{ $forks }。加 `--forks` 一并彻底删除
+conversations-purge-forks = 以下会话由它分叉而来，共享它的消息：{ $forks }。加 `--forks` 一并彻底删除
 conversations-purge-force = 彻底删除无法恢复，需在终端中确认；加 `--force` 可不经询问直接删除
 conversations-purge-sure =
     { $count ->
-        [one] 彻底删除这个会话及其附属的 { $others } 个会话（子代理的和派生的），连同其请求、文件修改的撤销记录和备份中的副本吗？此操作无法恢复。（y/n）
-       *[other] 彻底删除这 { $count } 个会话及其附属的 { $others } 个会话（子代理的和派生的），连同其请求、文件修改的撤销记录和备份中的副本吗？此操作无法恢复。（y/n）
+        [one] 彻底删除这个会话及其附属的 { $others } 个会话（子代理的和分叉的），连同其请求、文件修改的撤销记录和备份中的副本吗？此操作无法恢复。（y/n）
+       *[other] 彻底删除这 { $count } 个会话及其附属的 { $others } 个会话（子代理的和分叉的），连同其请求、文件修改的撤销记录和备份中的副本吗？此操作无法恢复。（y/n）
     }
 conversations-purge-really = 输入 { $id } 以确认彻底删除：
 conversations-purge-left = 没有删除任何内容

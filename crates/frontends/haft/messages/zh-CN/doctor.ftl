@@ -3,7 +3,7 @@
 doctor-config = { $file } 有效
 doctor-installed =
     haft { $version }，{ $by ->
-        [archive] 由归档解压而来
+        [archive] 从归档文件解压
         [cargo] 用 cargo 安装
         [checkout] 从源代码构建
         [deb] 以 Debian 包安装

@@ -7,7 +7,7 @@ interactive-hint-mode = 提示：Shift-Tab 切换权限模式。
 interactive-hint-shell = 提示：!command 在你的 shell 中运行，模型会读取输出。
 interactive-hint-rewind = 提示：Esc Esc 回到之前的消息。
 interactive-hint-context = 提示：/context 显示窗口中的内容。
-interactive-context-prompt = 系统提示
+interactive-context-prompt = 系统提示词
 interactive-context-tools = 工具
 interactive-context-mcp = MCP 工具
 interactive-context-rules = 规则和 AGENTS.md
@@ -30,7 +30,7 @@ interactive-clipboard-none = 剪贴板里没有图片。
 interactive-clipboard-no-program = 无法从剪贴板读取图片：请安装 wl-clipboard、xclip 或 pngpaste，或粘贴文件路径。
 interactive-inspect =
     { $url }
-    只有在这台机器上打开这个地址才能看到页面。它随 haft 结束。
+    只有在这台机器上打开这个地址才能看到页面。haft 退出时页面随之关闭。
 interactive-no-terminal = 此功能需要终端；没有终端时请用 `haft run "…"` 或 `haft -p "…"`
 interactive-cleared = 你的下一条消息将开始新会话
 interactive-nothing-yet = 本会话还是空的

@@ -1,24 +1,24 @@
 # `haft jobs`, and runs in the background.
 
 jobs-why-killed = 被强制结束，或机器停机
-jobs-lost = 任务 { $id } 结束但没有结果（{ $why }）；用 `haft run -r { $conversation }` 继续
-jobs-lost-unstarted = 任务 { $id } 结束但没有结果（{ $why }）
-jobs-does-not-end = 任务 { $id } 没有结束；其进程为 { $process }
-jobs-none = 还没有后台任务。用 `haft run --bg "…"` 启动。
+jobs-lost = 作业 { $id } 结束但没有结果（{ $why }）；用 `haft run -r { $conversation }` 继续
+jobs-lost-unstarted = 作业 { $id } 结束但没有结果（{ $why }）
+jobs-does-not-end = 作业 { $id } 没有结束；其进程为 { $process }
+jobs-none = 还没有后台作业。用 `haft run --bg "…"` 启动。
 jobs-resumes = （继续）
 jobs-resumes-turn = （继续一轮）
-jobs-keep-watching = `haft jobs attach { $id }` 查看进度，`haft jobs kill { $id }` 结束任务。
+jobs-keep-watching = `haft jobs attach { $id }` 查看进度，`haft jobs kill { $id }` 结束作业。
 jobs-unreadable-folder = 无法列出 `{ $folder }`
-jobs-ambiguous = `{ $text }` 对应多个任务；请多给几位 id
-jobs-unknown = 没有任务 `{ $text }`；用 `haft jobs list` 查看
+jobs-ambiguous = `{ $text }` 对应多个作业；请多给几位 id
+jobs-unknown = 没有作业 `{ $text }`；用 `haft jobs list` 查看
 jobs-unreadable = 无法读取 `{ $path }`
-jobs-cannot-start = 无法启动任务
+jobs-cannot-start = 无法启动作业
 jobs-cannot-prepare = 无法准备 `{ $folder }`
 jobs-cannot-leave-terminal = 无法脱离终端
 jobs-cannot-open = 无法打开 `{ $path }`
-jobs-show-id = 任务      { $id }
+jobs-show-id = 作业      { $id }
 jobs-show-state = 状态      { $state }
-jobs-show-task = 内容      { $task }
+jobs-show-task = 任务      { $task }
 jobs-show-folder = 目录      { $folder }
 jobs-show-started = 开始时间  { $at }
 jobs-show-time = 用时      { $time }

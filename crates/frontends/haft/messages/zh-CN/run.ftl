@@ -2,7 +2,7 @@
 
 run-stream-formats = `--input-format stream-json` 需要 `--output-format stream-json`：回答会发给提问方
 run-stream-no-message = 标准输入结束，但没有 `user` 类型的消息
-run-in-background = 在后台运行；`haft jobs attach { $id }` 查看进度，`haft jobs kill { $id }` 结束任务
+run-in-background = 在后台运行；`haft jobs attach { $id }` 查看进度，`haft jobs kill { $id }` 结束作业
 run-which-conversation = 哪个会话？请用 `-r ID`（`haft conversations list` 列出会话）或 `-c`
 run-fork-which = `--fork-session` 会复制会话；请用 `-c` 或 `-r ID` 指明是哪一个
 run-no-prompt = 要让模型做什么？请给出提示词，或通过管道输入

@@ -27,10 +27,11 @@ pub(crate) fn after(code: &str) -> Option<&'static str> {
 
 /// A message with the hint for its code.
 pub(crate) fn hinted(message: &str, code: &str) -> String {
+    let message = haft_tui::worded(code, message);
     match after(code) {
         Some(hint) if message.ends_with('.') => format!("{message} {hint}"),
         Some(hint) => format!("{message}. {hint}"),
-        None => message.to_owned(),
+        None => message,
     }
 }
 

@@ -13,7 +13,7 @@ macro_rules! files {
 }
 
 /// All of them; a file is parsed when one of its messages is first shown.
-pub(crate) static MESSAGES: [MessageFile; 40] = files! {
+pub(crate) static MESSAGES: [MessageFile; 42] = files! {
     "catalogue"
     "changes"
     "claude"
@@ -40,6 +40,7 @@ pub(crate) static MESSAGES: [MessageFile; 40] = files! {
     "output"
     "permissions"
     "proxy"
+    "queue"
     "rag"
     "replay"
     "review"
@@ -53,5 +54,6 @@ pub(crate) static MESSAGES: [MessageFile; 40] = files! {
     "trust"
     "useful"
     "web"
+    "worker"
     "workflows"
 };

@@ -3,6 +3,8 @@
 use std::fmt;
 
 const WIDEST: usize = 48;
+/// A name is not cut shorter than this.
+const NARROWEST: usize = 16;
 
 /// A table with headings.
 pub(crate) struct TextTable {
@@ -26,20 +28,59 @@ impl TextTable {
 
 impl fmt::Display for TextTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let columns = self.rows.first().map_or(0, Vec::len);
-        let width =
-            |column: usize| self.rows.iter().filter_map(|row| row.get(column)).map(|cell| haft_text::width(cell)).max();
-        let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
-        for row in &self.rows {
-            let mut line = String::new();
-            for (cell, width) in row.iter().zip(&widths) {
-                line.push_str(cell);
-                line.extend(std::iter::repeat_n(' ', width.saturating_sub(haft_text::width(cell)) + 2));
-            }
-            writeln!(f, "{}", line.trim_end())?;
-        }
-        Ok(())
+        f.write_str(&self.within(super::columns()))
     }
+}
+
+impl TextTable {
+    /// The table in rows of at most these columns: long names are cut shorter, and where that does not help, each row is a
+    /// paragraph with the headings in front.
+    fn within(&self, columns: Option<usize>) -> String {
+        let count = self.rows.first().map_or(0, Vec::len);
+        let cells = |column: usize| self.rows.iter().filter_map(move |row| row.get(column));
+        let widest = |column: usize| cells(column).map(|cell| haft_text::width(cell)).max().unwrap_or(0);
+        let mut widths: Vec<_> = (0..count).map(widest).collect();
+        let whole = |widths: &[usize]| widths.iter().sum::<usize>() + 2 * count.saturating_sub(1);
+        if let Some(columns) = columns.filter(|columns| whole(&widths) > *columns) {
+            let extra = whole(&widths) - columns;
+            match widths.iter_mut().max_by_key(|width| **width) {
+                Some(widest) if *widest >= extra + NARROWEST => *widest -= extra,
+                _ => return self.paragraphs(),
+            }
+        }
+        let numbers: Vec<_> = (0..count).map(|column| is_numeric(cells(column).skip(1))).collect();
+        let line = |row: &Vec<String>| {
+            let cell = |((cell, width), right): ((&String, &usize), &bool)| {
+                let cell = haft_text::truncate_to_width(cell, *width);
+                let blanks = " ".repeat(width.saturating_sub(haft_text::width(&cell)));
+                if *right { format!("{blanks}{cell}") } else { format!("{cell}{blanks}") }
+            };
+            let cells: Vec<_> = row.iter().zip(&widths).zip(&numbers).map(cell).collect();
+            cells.join("  ").trim_end().to_owned() + "\n"
+        };
+        self.rows.iter().map(line).collect()
+    }
+
+    fn paragraphs(&self) -> String {
+        let Some((headings, rows)) = self.rows.split_first() else { return String::new() };
+        let said = |row: &Vec<String>| {
+            let cells = headings.iter().zip(row).filter(|(_, cell)| !cell.is_empty() && *cell != "-");
+            cells.flat_map(|(heading, cell)| [heading, ": ", cell, "\n"]).collect::<String>()
+        };
+        rows.iter().map(said).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Whether a column holds numbers, which stand below each other by their last digit.
+fn is_numeric<'a>(cells: impl Iterator<Item = &'a String>) -> bool {
+    let mut digits = false;
+    for cell in cells {
+        digits |= cell.contains(|c: char| c.is_ascii_digit());
+        if !cell.chars().all(|c| c.is_ascii_digit() || ",.$%+-≈".contains(c)) {
+            return false;
+        }
+    }
+    digits
 }
 
 #[cfg(test)]
@@ -51,6 +92,22 @@ mod tests {
         let mut table = TextTable::new(&["NAME", "N"]);
         table.row(vec!["漢字".into(), "1".into()]);
         table.row(vec!["a".into(), "22".into()]);
-        assert_eq!(table.to_string(), "NAME  N\n漢字  1\na     22\n");
+        assert_eq!(table.within(None), "NAME   N\n漢字   1\na     22\n");
+    }
+
+    #[test]
+    fn a_table_fits_its_terminal() {
+        let mut table = TextTable::new(&["ID", "NAME", "MESSAGES"]);
+        table.row(vec!["3589b043".into(), "a conversation with a long name".into(), "1,200".into()]);
+        table.row(vec!["aa".into(), "b".into(), "-".into()]);
+        assert_eq!(
+            table.within(Some(40)),
+            "ID        NAME                  MESSAGES\n3589b043  a conversation with…     1,200\naa        b                            -\n"
+        );
+        assert_eq!(
+            table.within(Some(20)),
+            "ID: 3589b043\nNAME: a conversation with a long name\nMESSAGES: 1,200\n\nID: aa\nNAME: b\n"
+        );
+        assert!(table.within(Some(80)).starts_with("ID        NAME                             MESSAGES\n"));
     }
 }

@@ -66,7 +66,7 @@ fn events_and_what_is_stored_are_english() {
 fn the_key_goes_before_the_locale() {
     let rig = rig();
     let says = |variable, arguments: &[&str]| run_with(&rig, variable, arguments).stdout();
-    let (chinese, english) = ("还没有后台任务", "No runs in the background yet");
+    let (chinese, english) = ("还没有后台作业", "No runs in the background yet");
     assert!(says(CHINESE, &["jobs"]).starts_with(chinese));
     assert!(says(("LC_ALL", "zh_TW"), &["jobs"]).starts_with(chinese));
     assert!(says(("HAFT_LANGUAGE", "zh-CN"), &["jobs"]).starts_with(chinese));
@@ -140,5 +140,53 @@ fn the_question_of_trust_and_the_start_screen_are_chinese() {
         terminal.until_text("Hello.");
         terminal.press("\u{4}");
         assert_eq!(terminal.ended().0, 0);
+    }
+}
+
+/// Words of the parser, and of help that was not translated.
+const LEFT_ENGLISH: [&str; 9] =
+    ["Usage:", "Options:", "Commands:", "Arguments:", "error:", "tip:", "Print ", "possible values", "default:"];
+
+#[test]
+fn the_command_line_itself_is_in_chinese() {
+    let rig = rig();
+    let both = |arguments: &[&str]| {
+        let english = rig.run(arguments);
+        let chinese = Ran(rig.command(arguments).envs([CHINESE]).output().unwrap());
+        assert_eq!(chinese.code(), english.code(), "{arguments:?}");
+        (format!("{}{}", chinese.stdout(), chinese.stderr()), chinese)
+    };
+    for arguments in [
+        &["--help"][..],
+        &["-h"],
+        &["models", "--help"],
+        &["models", "add", "-h"],
+        &["run", "--help"],
+        &["help", "context", "replay"],
+        &["completions", "--help"],
+    ] {
+        let (said, ran) = both(arguments);
+        assert!(ran.stderr().is_empty() && said.contains("用法："), "{arguments:?}: {said}");
+        for left in LEFT_ENGLISH {
+            assert!(!said.contains(left), "{arguments:?}: {left} in {said}");
+        }
+        for line in said.lines() {
+            assert!(haft_text::width(line) <= 104, "{arguments:?}: {line}");
+        }
+    }
+    for (arguments, part) in [
+        (&["run", "--modle", "x", "y"][..], "--model"),
+        (&["models", "frobnicate"], "frobnicate"),
+        (&["models", "show"], "<NAME>"),
+        (&["run", "--compat", "xml", "x"], "claude"),
+        (&["run", "--max-turns", "many", "x"], "many"),
+        (&["run", "--agent"], "--agent"),
+        (&["undo", "--all", "--call", "x"], "--call"),
+    ] {
+        let (said, ran) = both(arguments);
+        assert!(ran.stdout().is_empty() && said.starts_with("错误：") && said.contains(part), "{arguments:?}: {said}");
+        for left in LEFT_ENGLISH {
+            assert!(!said.contains(left), "{arguments:?}: {left} in {said}");
+        }
     }
 }

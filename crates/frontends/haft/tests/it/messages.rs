@@ -144,6 +144,34 @@ fn every_chinese_message_is_chinese() {
     }
 }
 
+/// A number before one of these is 1 at times.
+const COUNTED: [&str; 16] = [
+    "lines", "files", "messages", "requests", "conversations", "edits", "tools", "models", "pages", "rules", "rows",
+    "backups", "characters", "resources", "prompts", "passages",
+];
+
+#[test]
+fn what_is_counted_has_a_plural() {
+    // Limits, parts of a whole, tokens by layer, and what is shown from two on.
+    const NEVER_ONE: [&str; 5] = [
+        "catalogue-skill-too-large", "changes-would-keep", "replay-left-out-all", "context-test-prefix-parts",
+        "approval-always-many",
+    ];
+    for name in SURFACES {
+        for (_, text) in files(&surface(name).join("messages/en"), "ftl") {
+            for line in text.lines().filter(|line| !line.trim_start().starts_with("*[other]")) {
+                let counted = line.split("{ $").skip(1).filter_map(|rest| rest.split_once(" } "));
+                let wrong = counted.filter(|(_, after)| {
+                    let word: String = after.chars().take_while(char::is_ascii_alphabetic).collect();
+                    COUNTED.contains(&word.as_str())
+                });
+                let key = line.split(" =").next().unwrap();
+                assert!(wrong.count() == 0 || NEVER_ONE.contains(&key), "{name}: {line}");
+            }
+        }
+    }
+}
+
 #[test]
 fn every_file_of_messages_is_read() {
     for (name, list) in [("tui", "src/lib.rs"), ("haft", "src/output/messages.rs")] {

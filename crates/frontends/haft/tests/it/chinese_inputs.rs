@@ -1,0 +1,95 @@
+//! A hundred Chinese inputs (mixed scripts, emoji, full-width forms, characters outside the basic plane) through what is not
+//! the terminal: counting, rules' front matter, search, the gate, a mention and a run. The terminal has its own tests of them.
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+use serde_json::{Value, json};
+
+use crate::rig::Rig;
+
+const INPUTS: &str = include_str!("../../../../testkit/fixtures/chinese_inputs.txt");
+
+fn rig() -> Rig {
+    Rig::new(Api::OpenaiChat, Script::turns([Reply::text("好的。")]).unwrap())
+}
+
+/// The longest run of Chinese characters in a text.
+fn words(text: &str) -> String {
+    let is_han = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c) || ('\u{20000}'..='\u{323af}').contains(&c);
+    let runs = text.split(|c| !is_han(c));
+    runs.max_by_key(|run| run.chars().count()).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn they_are_counted_and_described() {
+    let rig = rig();
+    assert_eq!(INPUTS.lines().count(), 100);
+    let mut arguments = vec!["count".to_owned(), "--json".to_owned()];
+    for (at, input) in INPUTS.lines().enumerate() {
+        let name = format!("{at:03}.txt");
+        rig.write(&name, input);
+        arguments.push(name);
+        rig.write(&format!(".haft/rules/{at:03}.md"), format!("---\ndescription: {}\n---\n{input}\n", json!(input)));
+    }
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let counted = rig.run(&arguments).json();
+    for (input, file) in INPUTS.lines().zip(counted["files"].as_array().unwrap()) {
+        let tokens = usize::try_from(file["tokens"].as_u64().unwrap()).unwrap();
+        assert!((1..=input.len()).contains(&tokens), "{input}: {tokens}");
+    }
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+    let listed = rig.run(&["rules", "list", "--json"]).json();
+    assert_eq!(listed["problems"], json!([]));
+    for (at, input) in INPUTS.lines().enumerate() {
+        assert_eq!(listed["rules"][at]["description"], input);
+    }
+}
+
+#[test]
+fn they_are_found_by_their_words() {
+    let rig = rig();
+    let messages: Vec<Value> = INPUTS.lines().map(|input| json!({"role": "user", "content": input})).collect();
+    rig.write("chat.json", json!({"messages": messages}).to_string());
+    assert_eq!(rig.run(&["conversations", "import", "chat.json"]).code(), 0);
+    let searched = INPUTS.lines().filter(|input| words(input).chars().count() > 1);
+    for input in searched.step_by(3) {
+        let found = rig.run(&["conversations", "search", "--json", "--limit", "200", &words(input)]).json();
+        let texts: Vec<_> =
+            found.as_array().unwrap().iter().filter_map(|hit| hit["snippet"]["text"].as_str()).collect();
+        assert!(texts.iter().any(|text| text.contains(&words(input))), "{input}: {} in {texts:?}", words(input));
+    }
+}
+
+#[test]
+fn the_gate_reads_them_as_it_reads_english() {
+    let rig = rig();
+    let decided = |line: &str| rig.run(&["permissions", "explain", "--json", line]).json()["decision"].clone();
+    let (read, removed) = (decided("cat 'notes.txt'"), decided("rm -rf 'notes.txt'"));
+    assert_ne!(removed, "allow");
+    // What cannot be seen is asked about, in whatever script: blanks of another width, joiners, variation selectors.
+    let hides =
+        |c: char| matches!(c, '\u{ad}' | '\u{200b}' | '\u{200d}' | '\u{3000}' | '\u{fe0f}' | '\u{e0100}'..='\u{e01ef}');
+    for input in INPUTS.lines().filter(|input| !input.contains(['\'', '/', '!'])).step_by(4) {
+        let expected = if input.contains(hides) { json!("ask") } else { read.clone() };
+        assert_eq!(decided(&format!("cat '{input}'")), expected, "{input}");
+        assert_eq!(decided(&format!("rm -rf '{input}'")), removed, "{input}");
+    }
+    // What looks like an operator, and is none: nothing is piped, and the file has the name it has.
+    assert_eq!(decided("cat 甲｜乙；丙＆丁"), decided("cat notes.txt"));
+}
+
+#[test]
+fn they_are_sent_as_they_were_typed_and_mention_files() {
+    for input in INPUTS.lines().step_by(9) {
+        let rig = rig();
+        rig.write("src/主程序.rs", "fn main() {}\n");
+        let prompt = format!("{input}，看@src/主程序.rs，谢谢");
+        let ran = rig.task(&[&prompt]);
+        assert_eq!(ran.code(), 0, "{input}: {}", ran.stderr());
+        let body: Value = serde_json::from_slice(&rig.server.generations()[0].body).unwrap();
+        let sent = body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+        let typed = json!(prompt).to_string();
+        assert!(sent.contains(typed.trim_matches('"')), "{input}: {sent}");
+        assert!(sent.matches("src/主程序.rs").count() > 1, "the mention is pointed out: {sent}");
+    }
+}
