@@ -34,6 +34,8 @@ pub(crate) mod options;
 pub(crate) mod permissions;
 #[cfg(feature = "proxy")]
 pub(crate) mod proxy;
+#[cfg(feature = "postgres")]
+pub(crate) mod queue;
 #[cfg(feature = "rag")]
 pub(crate) mod rag;
 pub(crate) mod reference;
@@ -48,6 +50,8 @@ pub(crate) mod tools;
 pub(crate) mod trust;
 mod typed_ahead;
 pub(crate) mod useful;
+#[cfg(feature = "postgres")]
+pub(crate) mod worker;
 #[cfg(feature = "workflows")]
 pub(crate) mod workflows;
 

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use haft_agent::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupError};
+use haft_model::ModelError;
 use haft_types::Outcome;
 
 use crate::output::hints;
@@ -72,7 +73,8 @@ pub(crate) fn mask_panics() {
 
 /// Prints a failure on stderr and gives its exit code.
 pub(crate) fn report(failure: &anyhow::Error) -> ProcessExit {
-    let mut text = in_one_line(failure);
+    let code = failure.chain().find_map(|cause| cause.downcast_ref().map(ModelError::code));
+    let mut text = haft_tui::worded(code.unwrap_or_default(), &in_one_line(failure));
     if let Some(hint) = failure.chain().find_map(hints::for_error) {
         text = format!("{text}; {hint}");
     }

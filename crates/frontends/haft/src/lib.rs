@@ -53,7 +53,7 @@ pub fn run() -> ExitCode {
         Err(error) => {
             // clap prints help and version to stdout with success, usage errors to stderr.
             let exit = if error.use_stderr() { ProcessExit::Usage } else { ProcessExit::Completed };
-            drop(error.print());
+            output::usage::report(&error);
             exit.into()
         }
     }

@@ -10,7 +10,7 @@ use clap::Command;
 type Group = (&'static str, &'static [&'static str]);
 
 const GROUPS: [Group; 8] = [
-    ("Run", &["run", "chat", "review", "commit", "workflows", "jobs", "acp", "demo"]),
+    ("Run", &["run", "chat", "review", "commit", "workflows", "jobs", "queue", "worker", "acp", "demo"]),
     ("Conversations", &["conversations", "rewind"]),
     ("Context", &["context", "proxy", "serve"]),
     ("Knowledge", &["rules", "skills", "commands", "agents", "lib", "rag", "useful", "notes"]),

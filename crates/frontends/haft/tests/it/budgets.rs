@@ -137,9 +137,9 @@ fn few_packages_are_built() {
 
 /// The limits. Whoever needs more looks first for what can go.
 const CORE_LINES: usize = 52_000;
-/// 95,000 for the agent with its extensions at the command line and the terminal, and 10,000 for further ways in: the recording
-/// proxy, the web page, editors.
-const ALL_LINES: usize = 105_000;
+/// 95,000 for the agent with its extensions at the command line and the terminal, and 15,000 for further ways in: the recording
+/// proxy, the web page, editors, workers on a queue.
+const ALL_LINES: usize = 110_000;
 const LARGEST_FILE: usize = 700;
 const DOUBLE_NAMES: usize = 10;
 const OLD_MODULES: usize = 0;

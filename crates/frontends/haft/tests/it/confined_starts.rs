@@ -421,21 +421,53 @@ fn what_a_server_asks_for_is_shown_and_granted_with_the_trust() {
 }
 
 #[test]
-fn a_server_of_the_user_is_confined_in_an_untrusted_folder_only() {
+fn a_server_of_the_user_is_confined_where_the_folder_decides_what_runs() {
     let outside = elsewhere();
-    for (trusted, more, free) in [(true, "", true), (false, "", false), (false, "sandbox = false\n", true)] {
+    let program = |path: &Path| {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("#!/bin/sh\ntouch {}/planted\n{SHELL_MCP_SERVER}", outside.path().display())).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    // A runner that takes what the folder has installed, as they do.
+    let runner = outside.path().join("npx");
+    fs::write(&runner, "#!/bin/sh\nexec sh node_modules/.bin/weather\n").unwrap();
+    fs::set_permissions(&runner, fs::Permissions::from_mode(0o755)).unwrap();
+    let (runner, elsewhere) = (runner.display().to_string(), outside.path().join("server.sh").display().to_string());
+    let line = |program: &str, word: &str| format!("command = \"{program}\"\nargs = [\"{word}\"]\n");
+    for (trusted, entry, free) in [
+        (true, line("/bin/sh", &elsewhere), true),
+        (true, line("/bin/sh", "server.sh"), false),
+        (true, line("/bin/sh", "./tools/../server.sh"), false),
+        (true, "command = \"./server.sh\"\n".to_owned(), false),
+        (
+            true,
+            "command = \"/bin/sh\"\nargs = [\"-c\", \"exec sh \\\"$SERVER\\\"\"]\nenv = { SERVER = \"server.sh\" }\n"
+                .to_owned(),
+            false,
+        ),
+        (true, line(&runner, "@we/weather@1.2"), false),
+        (true, line("/bin/sh", "server.sh") + "sandbox = false\n", true),
+        (false, line("/bin/sh", &elsewhere), false),
+        (false, line("/bin/sh", "server.sh"), false),
+        (false, line("/bin/sh", "server.sh") + "sandbox = false\n", true),
+    ] {
         let script = Script::replies([call(), Reply::text("Done.")]).unwrap();
         let rig = if trusted { Rig::new(Api::OpenaiChat, script) } else { Rig::untrusted(Api::OpenaiChat, script) };
         if !has_namespaces(&rig) {
             return;
         }
-        // As `npx` does with `node_modules`: what the folder says runs.
-        write(&rig, "server.sh", &format!("touch {}/planted\n{SHELL_MCP_SERVER}", outside.path().display()));
+        let project = rig.project();
+        fs::create_dir(project.join("tools")).unwrap();
+        for path in
+            [project.join("server.sh"), project.join("node_modules/.bin/weather"), outside.path().join("server.sh")]
+        {
+            program(&path);
+        }
         add(&rig, "[permissions]\nallow = [\"mcp__s\"]\n");
-        add(&rig, &format!("[mcp_servers.s]\ncommand = \"/bin/sh\"\nargs = [\"server.sh\"]\n{more}"));
+        add(&rig, &format!("[mcp_servers.s]\n{entry}"));
         let ran = auto(&rig, &[]);
-        assert_eq!(results(&ran)[0]["status"], "success", "{}", ran.stdout());
-        assert_eq!(outside.path().join("planted").exists(), free, "{trusted} {more}");
+        assert_eq!(results(&ran)[0]["status"], "success", "{entry} {}", ran.stdout());
+        assert_eq!(outside.path().join("planted").exists(), free, "{trusted} {entry}");
         let _ = fs::remove_file(outside.path().join("planted"));
     }
 }

@@ -231,7 +231,7 @@ fn an_export_of_all_is_imported_as_it_was() {
     let current = json_of(&other, &["conversations", "current", "--namespace", "other", "--json"]);
     assert_eq!(current["id"], "one");
     let again = ok(&other, &["conversations", "import", folder.to_str().unwrap()]);
-    assert!(again.contains("was there") && !again.contains("new"), "{again}");
+    assert!(again.contains("already there") && !again.contains("new"), "{again}");
     // And the agent goes on with it.
     let ran = other.task(&["-r", id, "second question"]);
     assert_eq!(ran.result()["outcome"], "completed");

@@ -137,7 +137,7 @@ fn salvage_says_what_is_missing() {
     assert!(doctor.stdout().contains("DAMAGED") && doctor.stdout().contains("message 4 of"), "{}", doctor.stdout());
     let salvaged = rig.run(&["doctor", "--salvage"]);
     assert_eq!(salvaged.code(), 1);
-    assert!(salvaged.stdout().contains("1 messages could not be read"), "{}", salvaged.stdout());
+    assert!(salvaged.stdout().contains("; 1 message could not be read."), "{}", salvaged.stdout());
     assert!(salvaged.stdout().contains(&rig.home().join("data/salvaged-").display().to_string()));
 }
 

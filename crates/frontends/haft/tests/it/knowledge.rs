@@ -185,7 +185,7 @@ fn people_keep_ranges_in_view_too() {
     let merged = rig.run(&["useful", "add", "a.txt", "1", "the start", "--json"]).json();
     assert_eq!((&merged["merged"], &merged["item"]["start_line"]), (&json!(1), &json!(1)));
     let table = rig.run(&["useful", "list"]).stdout();
-    assert!(table.starts_with("NUMBER") && table.contains("a.txt  1-3    the middle; the start"), "{table}");
+    assert!(table.starts_with("NUMBER") && table.contains("a.txt    1-3  the middle; the start"), "{table}");
     rig.task(&["-c", "look"]);
     assert!(reminder(&rig, 1, USEFUL).unwrap().contains("one\ntwo\nthree"));
 

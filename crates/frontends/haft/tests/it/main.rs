@@ -13,6 +13,8 @@ mod bad_input;
 mod broken;
 mod budgets;
 mod catalogue;
+mod chinese_inputs;
+mod chinese_providers;
 mod circles;
 mod claude_client;
 mod coming_from;
@@ -101,6 +103,8 @@ mod turns;
 mod undo;
 #[cfg(feature = "web")]
 mod web;
+#[cfg(feature = "postgres")]
+mod workers;
 #[cfg(feature = "workflows")]
 mod workflows;
 mod worktrees;

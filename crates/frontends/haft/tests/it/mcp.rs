@@ -309,7 +309,7 @@ fn servers_are_added_listed_and_removed() {
     let listed = rig.run(&["mcp", "list", "--json"]).json();
     assert_eq!((&listed[0]["name"], &listed[0]["tools"][0]["name"]), (&json!("mine"), &json!("show")));
     let table = rig.run(&["mcp", "list"]).stdout();
-    assert!(table.contains("mine  user  known  2"), "{table}");
+    assert!(table.contains("mine  user  known      2  "), "{table}");
     assert_eq!(rig.run(&["mcp", "remove", "mine"]).code(), 0);
     assert_eq!(rig.run(&["mcp", "list", "--json"]).json(), json!([]));
     let unknown = rig.run(&["mcp", "test", "mine"]);

@@ -170,7 +170,7 @@ fn a_prohibition_that_cannot_be_read_stops_the_run() {
             let told = ran.stderr();
             assert!(told.contains(named) && told.contains(file), "{file} {text:.80}: {told}");
             assert!(!rig.project().join("made").exists(), "{text:.80}");
-            assert!(rig.run(&["trust", "--show"]).stdout().contains("keep every run from starting"), "{text:.80}");
+            assert!(rig.run(&["trust", "--show"]).stdout().contains("Would stop haft from starting"), "{text:.80}");
         }
     }
 }

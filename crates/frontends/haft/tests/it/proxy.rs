@@ -108,6 +108,9 @@ fn recorded_requests_are_shown_compared_and_explained() {
     assert!(difference.contains("kept") && difference.contains("+ "), "{difference}");
     let why = rig.run(&["context", "why", &id, "--json"]).json();
     assert_eq!((&why["requests"], &why["unexplained"]), (&json!(3), &json!(0)));
+    let replayed = rig.run(&["context", "replay", &id, "--policy", "none,tail", "--json"]);
+    assert_eq!(replayed.code(), 0, "{}", replayed.stderr());
+    assert_eq!(replayed.json()["policies"][0]["requests"], 3, "{}", replayed.stdout());
     let report = rig.run(&["context", "report", &id, "--request", "2", "--json"]).json();
     assert!(report["usage"].is_object(), "{report}");
     let all = rig.run(&["conversations", "show", &id, "--json"]).json();

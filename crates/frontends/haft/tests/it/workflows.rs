@@ -135,7 +135,7 @@ fn people_read_the_answer_and_programs_one_object() {
     workflow(&rig, "both", text);
     let ran = rig.run(&["workflow", "run", "both"]);
     assert_eq!((ran.code(), ran.stdout().as_str()), (0, "## one\n\nFirst.\n\n## two\n\nSecond.\n"));
-    assert!(ran.stderr().contains("[one] begins") && ran.stderr().contains("[two] ends"), "{}", ran.stderr());
+    assert!(ran.stderr().contains("[one] started") && ran.stderr().contains("[two] ended"), "{}", ran.stderr());
     let rig = rig.with_script(Script::replies(replies()).unwrap(), Api::OpenaiChat);
     let ran = rig.run(&["workflow", "run", "both", "--output-format", "json"]);
     assert_eq!((ran.stdout().lines().count(), &ran.json()["workflow"]), (1, &json!("both")));
