@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
+use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
@@ -84,6 +85,12 @@ impl Terminal {
 
     pub(crate) fn press(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).unwrap();
+        // An Esc that is read together with the next key is that key with Alt.
+        let since = Instant::now();
+        while keys.ends_with('\u{1b}') && ioctl_fionread(&self.slave).unwrap() > 0 {
+            assert!(since.elapsed() < PATIENCE, "Esc was never read:\n{}", self.text());
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     #[track_caller]
@@ -129,7 +136,15 @@ impl Terminal {
 
     /// Waits for the end; gives the exit code. The terminal must be as it was.
     pub(crate) fn ended(mut self) -> (i32, String) {
-        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        let since = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(since.elapsed() < PATIENCE, "never ended:\n{}", self.text());
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let code = status.code().unwrap_or(-1);
         assert!(self.is_given_back());
         // What it wrote last may not have been read yet.
         self.until("a terminal as it was", |screen| !screen.bracketed_paste() && !screen.hide_cursor());

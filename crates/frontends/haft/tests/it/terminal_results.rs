@@ -17,6 +17,14 @@ fn leave(mut terminal: Terminal) {
     assert_eq!(terminal.ended().0, 0);
 }
 
+/// The viewer is gone. What the user said before stands above it all the while, with the same mark as the input.
+fn until_closed(terminal: &Terminal) {
+    terminal.until("the input again", |screen| {
+        let text = screen.contents();
+        !text.contains("result 1 of 2") && text.contains("\n> ")
+    });
+}
+
 #[test]
 fn any_result_is_looked_at_and_searched() {
     let rig = rig([
@@ -38,7 +46,7 @@ fn any_result_is_looked_at_and_searched() {
         terminal.press("\u{1b}[D");
         terminal.until_text("needle in the first");
         terminal.press(ESC);
-        terminal.until("the input again", |screen| screen.contents().contains("\n> "));
+        until_closed(&terminal);
         leave(terminal);
     }
 }
@@ -64,7 +72,7 @@ fn results_from_before_a_resume_are_looked_at() {
     terminal.press("\u{1b}[D");
     terminal.until_text("needle in the first");
     terminal.press(ESC);
-    terminal.until("the input again", |screen| screen.contents().contains("\n> "));
+    until_closed(&terminal);
     leave(terminal);
 }
 
