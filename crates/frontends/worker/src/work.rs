@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::slot::{Slot, StopReason, TaskRun};
-use crate::workspace::{Workspace, Workspaces};
+use crate::workspace::{Workspace, WorkspaceError, Workspaces};
 
 /// How long a worker without a task waits before it looks again.
 const POLL: Duration = Duration::from_millis(250);
@@ -43,6 +43,13 @@ pub enum RunEnd {
     Refused(String),
     /// The server or the store failed; another try may do better.
     Trouble(String),
+}
+
+impl From<WorkspaceError> for RunEnd {
+    fn from(error: WorkspaceError) -> Self {
+        let end = if error.may_pass() { Self::Trouble } else { Self::Refused };
+        end(error.to_string())
+    }
 }
 
 /// Runs tasks.
@@ -220,11 +227,10 @@ impl Worker {
     fn prepare(&self, task: &QueuedTask, slot: &Slot) -> Result<Workspace, RunEnd> {
         let trouble = |error: StoreError| RunEnd::Trouble(error.to_string());
         let bundle = if task.has_bundle { self.queue.bundle(task.id).map_err(trouble)? } else { None };
-        let workspace = self.workspaces.prepare(task, bundle.as_deref());
-        let workspace = workspace.map_err(|error| RunEnd::Refused(error.to_string()))?;
+        let workspace = self.workspaces.prepare(task, bundle.as_deref())?;
         self.queue.begin(slot.lease, &workspace.base).map_err(trouble)?;
         let kept = self.queue.kept(task.id).map_err(trouble)?;
-        workspace.restore(&kept).map_err(|error| RunEnd::Refused(error.to_string()))?;
+        workspace.restore(&kept)?;
         Ok(workspace)
     }
 

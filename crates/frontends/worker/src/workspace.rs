@@ -25,6 +25,14 @@ pub enum WorkspaceError {
         /// Why it could not.
         source: GitError,
     },
+    /// A repository could not be fetched.
+    #[error("git fetch {url}: {source}")]
+    Fetch {
+        /// From where.
+        url: String,
+        /// Why not.
+        source: GitError,
+    },
     /// A file could not be read or written.
     #[error("`{}`: {source}", .at.display())]
     File {
@@ -36,6 +44,18 @@ pub enum WorkspaceError {
     /// A path of an earlier run leads out of the workspace.
     #[error("`{}` does not lie in the workspace", .0.display())]
     Outside(PathBuf),
+}
+
+impl WorkspaceError {
+    /// Whether another try may do better: a server may be away, and a disk full. A folder that is not here and a commit that is not
+    /// in the repository stay so.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Fetch { url, .. } => local(url).is_none(),
+            Self::File { .. } => true,
+            Self::Git { .. } | Self::Outside(_) => false,
+        }
+    }
 }
 
 /// The folders of a worker, and the git it uses.
@@ -122,9 +142,10 @@ impl Workspaces {
             "+refs/heads/*:refs/heads/*",
             "+refs/tags/*:refs/tags/*",
         ];
-        self.run(&at, reach, &format!("git fetch {url}"), &fetch)?;
+        let failed = |source| WorkspaceError::Fetch { url: url.to_owned(), source };
+        self.git.run_own(&at, reach, &fetch).map_err(failed)?;
         let head = [dir.as_str(), "fetch", "--quiet", "--force", "--", url, "HEAD:refs/haft/head"];
-        self.run(&at, reach, &format!("git fetch {url}"), &head)?;
+        self.git.run_own(&at, reach, &head).map_err(failed)?;
         self.run(
             &at,
             GitReach::Local,
@@ -166,9 +187,8 @@ impl Workspaces {
         own("git commit", &["commit", "--quiet", "--message", "Change made by haft"])?;
         let target = format!("HEAD:refs/heads/{branch}");
         let push = [dir.as_str(), "push", "--quiet", "--", url, &target];
-        let local = Path::new(url.trim_start_matches("file://"));
         let what = format!("git push {url} {branch}");
-        if local.is_absolute() {
+        if let Some(local) = local(url) {
             return self.run(local, GitReach::Network { source: text(&folder), agent: None }, &what, &push);
         }
         let agent = self.agent.as_deref().filter(|_| is_ssh(url));
@@ -177,8 +197,8 @@ impl Workspaces {
 
     /// Removes what a task had. What cannot be removed now is removed when the task is taken again.
     pub fn remove(&self, workspace: &Workspace) {
-        if let Some(above) = workspace.folder.parent() {
-            drop(remove(above));
+        if let Some(Err(error)) = workspace.folder.parent().map(remove) {
+            tracing::warn!(%error, "the workspace of a task is still there");
         }
     }
 
@@ -261,6 +281,11 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap_or_default()
 }
 
+/// The folder a source names, if it is one of this machine.
+fn local(source: &str) -> Option<&Path> {
+    Some(Path::new(source.trim_start_matches("file://"))).filter(|path| path.is_absolute())
+}
+
 /// Whether git would ask `ssh`: by its scheme, or as `host:path`.
 fn is_ssh(source: &str) -> bool {
     match source.split_once("://") {
@@ -304,6 +329,19 @@ mod tests {
         assert_eq!(fs::read_to_string(at("link")).unwrap(), "now");
         assert_eq!(fs::read_to_string(at("was_folder")).unwrap(), "file now");
         assert_eq!(fs::metadata(at("new/tool")).unwrap().permissions().mode() & 0o777, 0o755);
+    }
+
+    #[test]
+    fn what_may_be_mended_elsewhere_is_tried_again() {
+        let fetch = |url: &str| WorkspaceError::Fetch { url: url.to_owned(), source: GitError::NoRepository };
+        for url in ["https://host/x.git", "ssh://host/x", "host:x.git", "git@host:x.git"] {
+            assert!(fetch(url).may_pass(), "{url}");
+        }
+        for url in ["/srv/x.git", "file:///srv/x.git"] {
+            assert!(!fetch(url).may_pass(), "{url}");
+        }
+        assert!(WorkspaceError::File { at: PathBuf::new(), source: io::ErrorKind::StorageFull.into() }.may_pass());
+        assert!(!WorkspaceError::Outside(PathBuf::new()).may_pass());
     }
 
     #[test]

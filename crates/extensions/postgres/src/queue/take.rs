@@ -236,8 +236,7 @@ async fn give_up(connection: &mut PgConnection, task: &QueuedTask) -> Result<(),
     let sql = "UPDATE queue_tasks SET state = 'failed', epoch = epoch + 1, ended_at = now(), reserved_usd = 0, reserved_tokens = 0,
                    spent_usd = spent_usd + flying_usd, spent_tokens = spent_tokens + flying_tokens, flying_usd = 0, flying_tokens = 0, result = $2
                WHERE id = $1";
-    let message = format!("{} workers took it and were lost", task.attempts);
-    let result =
-        encode("a result", &serde_json::json!({"outcome": "failed", "code": "workers_lost", "message": message}))?;
+    let message = format!("given up after {} attempts; the log says what became of them", task.attempts);
+    let result = encode("a result", &serde_json::json!({"outcome": "failed", "code": "given_up", "message": message}))?;
     Ok(sqlx::query(sql).bind(task.id).bind(result).execute(connection).await.map(drop)?)
 }

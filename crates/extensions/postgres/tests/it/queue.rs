@@ -302,7 +302,7 @@ async fn postgres_gives_up_a_task_that_loses_every_worker() {
         let worker = queue.enter("w", 1, &[]).unwrap();
         assert!(taken(&queue, &taker(worker)).is_none());
         let task = queue.list(None, None, 1).unwrap().pop().unwrap();
-        assert_eq!((task.state, task.result.unwrap()["code"].as_str()), (TaskState::Failed, Some("workers_lost")));
+        assert_eq!((task.state, task.result.unwrap()["code"].as_str()), (TaskState::Failed, Some("given_up")));
     });
     server.end().await;
 }

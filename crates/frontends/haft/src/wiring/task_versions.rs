@@ -3,8 +3,7 @@
 //! Invariant: what a call changed is with the queue before its result is stored. A worker that goes on after a result finds its files.
 
 use std::collections::HashMap;
-use std::fs;
-use std::os::unix::ffi::OsStringExt;
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +14,7 @@ use haft_changes::versions::{
 };
 use haft_postgres::{KeptFile, KeptKind, TaskQueue};
 use haft_tool::CallName;
+use haft_tools::OpenFolder;
 use haft_types::{ContentHash, ConversationId};
 use haft_worker::Slot;
 
@@ -48,24 +48,41 @@ impl TaskVersions {
     }
 }
 
-/// What a path holds; none where it cannot be kept.
+/// What a path holds; none where it cannot be kept. No link on the way to it is followed, also not one that was put there just now.
 fn kept(at: &Path, within: &Path) -> Option<KeptFile> {
-    let path = within.to_owned();
-    let Ok(metadata) = at.symlink_metadata() else {
-        return Some(KeptFile { path, kind: KeptKind::Absent, mode: 0, content: Vec::new() });
+    match read(at, within) {
+        Ok(file) => Some(file),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Some(KeptFile { path: within.to_owned(), kind: KeptKind::Absent, mode: 0, content: Vec::new() })
+        }
+        Err(error) => {
+            tracing::warn!(path = %at.display(), %error, "another worker could not rebuild this file");
+            None
+        }
+    }
+}
+
+fn read(at: &Path, within: &Path) -> io::Result<KeptFile> {
+    let (Some(above), Some(name)) = (at.parent(), at.file_name()) else {
+        return Err(io::ErrorKind::IsADirectory.into());
     };
-    let mode = metadata.permissions().mode() & 0o777;
+    let folder = OpenFolder::open(above)?;
+    let metadata = folder.look(name)?;
     let (kind, content) = if metadata.is_symlink() {
-        (KeptKind::Link, fs::read_link(at).ok()?.into_os_string().into_vec())
+        (KeptKind::Link, folder.target(name)?)
     } else if metadata.is_dir() {
         (KeptKind::Folder, Vec::new())
-    } else if metadata.is_file() && metadata.len() <= LARGEST {
-        (KeptKind::File, fs::read(at).ok()?)
+    } else if metadata.is_file() {
+        let mut content = Vec::new();
+        folder.read(name)?.take(LARGEST + 1).read_to_end(&mut content)?;
+        if content.len() as u64 > LARGEST {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        (KeptKind::File, content)
     } else {
-        tracing::warn!(path = %at.display(), "another worker could not rebuild this file: it is too large, or none");
-        return None;
+        return Err(io::ErrorKind::Unsupported.into());
     };
-    Some(KeptFile { path, kind, mode, content })
+    Ok(KeptFile { path: within.to_owned(), kind, mode: metadata.permissions().mode() & 0o777, content })
 }
 
 impl FileVersions for TaskVersions {
@@ -160,5 +177,30 @@ impl FileVersions for TaskVersions {
 
     fn file_time(&self) -> Result<i64, VersionsError> {
         self.here.file_time()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_lies_outside_is_not_kept() {
+        let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let top = folder.path().canonicalize().unwrap();
+        fs::write(outside.path().join("secret"), "x").unwrap();
+        fs::create_dir(top.join("sub")).unwrap();
+        fs::write(top.join("sub/plain"), "y").unwrap();
+        symlink(outside.path(), top.join("way")).unwrap();
+        symlink(outside.path().join("secret"), top.join("link")).unwrap();
+        let kept = |name: &str| kept(&top.join(name), Path::new(name));
+        assert_eq!(kept("way/secret"), None, "a link on the way");
+        assert_eq!(kept("link").unwrap().kind, KeptKind::Link, "itself, not what it leads to");
+        assert_eq!(kept("sub/plain").unwrap().content, b"y");
+        assert_eq!(kept("sub").unwrap().kind, KeptKind::Folder);
+        assert_eq!(kept("gone").unwrap().kind, KeptKind::Absent);
+        assert_eq!(kept("gone/deep").unwrap().kind, KeptKind::Absent);
     }
 }
