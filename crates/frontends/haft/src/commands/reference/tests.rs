@@ -85,6 +85,7 @@ fn help_lines_are_one_short_sentence() {
     feature = "imports",
     feature = "lab",
     feature = "mcp",
+    feature = "postgres",
     feature = "proxy",
     feature = "rag",
     feature = "serve",
@@ -111,7 +112,7 @@ fn compare(path: &Path, text: &str) {
         return std::fs::write(path, text).unwrap();
     }
     let committed = std::fs::read_to_string(path).unwrap_or_default();
-    let again = "run `UPDATE_DOCS=1 cargo test -p haft --lib reference`";
+    let again = "run `UPDATE_DOCS=1 cargo test --workspace --lib reference`";
     assert!(committed == text, "{} differs from the command line; {again}", path.display());
 }
 
@@ -138,7 +139,7 @@ fn page() -> String {
     let mut haft = Cli::definition();
     haft.build();
     let mut page = "# Commands\n\nEvery command of haft, as `haft help COMMAND` shows it. Written by a test: run \
-                    `UPDATE_DOCS=1 cargo test -p haft --lib reference` after a change of the command line.\n\n\
+                    `UPDATE_DOCS=1 cargo test --workspace --lib reference` after a change of the command line.\n\n\
                     `haft` without a command opens the [terminal interface](terminal.md); it takes the options of `haft run`. \
                     `haft -p PROMPT` is `haft run PROMPT`.\n\n"
         .to_owned();
