@@ -133,9 +133,10 @@ fn a_signal_to_hafts_group_does_not_reach_the_helper() {
         wait_until("daemons", || folder.path().join("ready").exists());
         let pid = Pid::from_child(&stand_in);
         let family = family(pid.as_raw_nonzero().get());
-        // What a terminal sends: haft dies of it, and only by that the helper hears of it and does its work.
-        rustix::process::kill_process_group(pid, Signal::INT).unwrap();
-        stand_in.wait().unwrap();
+        // As a terminal sends one: haft dies of it, and only by that the helper hears of it and does its work. Not an interrupt, which
+        // is ignored in all that a script runs in the background, such as these tests.
+        rustix::process::kill_process_group(pid, Signal::TERM).unwrap();
+        wait_until("its end", || stand_in.try_wait().unwrap().is_some());
         wait_until("nobody", || marked(folder.path()).is_empty());
         wait_until("helpers", || !family.iter().any(|pid| is_alive(*pid)));
     }
