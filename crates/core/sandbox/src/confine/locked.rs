@@ -92,7 +92,7 @@ fn allow(rules: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> Resu
 fn hidden(policy: &SandboxPolicy) -> BTreeSet<PathBuf> {
     // Devices are named one by one: a disk, or the terminal of the user, is not read either.
     let devices = PathBuf::from("/dev");
-    policy.hidden.iter().filter_map(|path| fs::canonicalize(path).ok()).chain([devices]).collect()
+    policy.hidden_places().chain([devices]).collect()
 }
 
 /// The folders and files that together are everything below a path but what is hidden.

@@ -7,6 +7,7 @@
 //!
 //! Invariant: nothing that was writable before stays so unless the policy names it, and nobody inside can undo a mount.
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -194,12 +195,8 @@ fn made_up(policy: &SandboxPolicy, console: Console) -> io::Result<Vec<MountPiec
 }
 
 /// What is to be hidden and there, links followed, and whether it is a folder.
-fn hidden(policy: &SandboxPolicy) -> Vec<(PathBuf, bool)> {
-    let real = policy.hidden.iter().filter_map(|path| fs::canonicalize(path).ok());
-    let mut real: Vec<_> = real.map(|path| (path.is_dir(), path)).map(|(is_folder, path)| (path, is_folder)).collect();
-    real.sort();
-    real.dedup();
-    real
+fn hidden(policy: &SandboxPolicy) -> BTreeSet<(PathBuf, bool)> {
+    policy.hidden_places().map(|path| (path.is_dir(), path)).map(|(is_folder, path)| (path, is_folder)).collect()
 }
 
 fn fill_devices(dev: &Path, devices: Vec<(&str, Mount)>, terminal: Option<Mount>) -> io::Result<()> {

@@ -47,6 +47,13 @@ pub enum Network {
 pub(crate) const PROXY_PORT: u16 = 3128;
 
 impl SandboxPolicy {
+    /// What is to be hidden and is there, links followed. Of most places a look at the name says that there is nothing: to follow
+    /// the way to each of them link by link was a third of all system calls of a command.
+    pub(super) fn hidden_places(&self) -> impl Iterator<Item = PathBuf> {
+        let there = self.hidden.iter().filter(|path| path.symlink_metadata().is_ok());
+        there.filter_map(|path| path.canonicalize().ok())
+    }
+
     /// Every path it names.
     fn paths(&self) -> impl Iterator<Item = &Path> {
         let lists = [&self.projects, &self.writable, &self.protected, &self.repositories, &self.hidden, &self.readable];
