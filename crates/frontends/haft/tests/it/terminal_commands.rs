@@ -1,7 +1,7 @@
 //! Commands, lists and modes at a real terminal: real keys, a scripted model, and what is on the screen.
 
 use haft_testkit::test::{McpServer, Revision};
-use haft_testkit::{Reply, Script};
+use haft_testkit::{Reply, Script, ScriptCall};
 use haft_types::Api;
 use serde_json::{Value, json};
 
@@ -180,6 +180,28 @@ fn a_mode_changed_in_the_middle_of_a_turn_holds_for_its_next_call() {
     terminal.until_idle();
     assert!(rig.project().join("b.txt").exists(), "only the first was asked about");
     leave(terminal);
+}
+
+#[test]
+fn a_call_that_waits_behind_another_is_judged_by_the_mode_in_which_it_starts() {
+    for (presses, mode, done) in [(1, "plan: the model reads", false), (3, "accept-edits: edits files", true)] {
+        let gate = json!({"command": "touch begun; while [ ! -e go ]; do sleep 0.02; done"});
+        let write = json!({"path": "second", "content": "x"});
+        let calls = [ScriptCall::new("execute_command", gate), ScriptCall::new("write_to_file", write)];
+        let rig = in_order([Reply::calls(calls), Reply::text("Done."), Reply::text("Done.")]);
+        if !crate::sandbox::has_namespaces(&rig) {
+            return;
+        }
+        let mut terminal = Terminal::start(&rig, &["--permission-mode", "auto", "--", "go"], (90, 24));
+        terminal.until("a command that has begun", |_| rig.project().join("begun").exists());
+        (0..presses).for_each(|_| terminal.press(SHIFT_TAB));
+        terminal.until_text(mode);
+        rig.write("go", "");
+        terminal.until_text("Done.");
+        terminal.until_idle();
+        assert_eq!(rig.project().join("second").exists(), done, "{mode}");
+        leave(terminal);
+    }
 }
 
 #[test]
