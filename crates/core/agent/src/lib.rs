@@ -67,7 +67,7 @@ pub use error::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupErro
 pub use haft_engine::{Approval, ApprovalReply, Approver, Callback, EventSink, MAIN, ModeSwitch, Session, Which};
 /// The rule a person may write when a call is approved.
 pub use haft_permission::PermissionRule;
-/// What an editor has to say of its open files, and who looks at the calls that change them.
+/// What an editor has to say of its open files and terminals, and who looks at the calls that change them.
 pub use haft_tool::{EditorBuffers, Plugin, ToolContext, ToolOutput};
 
 pub use extension::{AbsentExtension, Contribution, Extension, ExtensionContext};

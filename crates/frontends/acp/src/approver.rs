@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::{
-    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest, SessionUpdate,
-    ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+    NoticeSeverity, PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
+    SessionUpdate, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
 };
 use agent_client_protocol::{is_connection_terminated, is_incoming_transport_closed};
 use async_trait::async_trait;
 use haft_agent::{Approval, ApprovalReply, Approver};
+use haft_types::{Filled, Form};
 
+use crate::forms;
 use crate::host::Host;
 use crate::updates::{SharedCalls, UpdateSender};
 
@@ -50,6 +52,20 @@ impl Approver for EditorApprover {
         let running = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress);
         self.sender.send(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, running)));
         reply
+    }
+
+    async fn fill(&self, form: &Form) -> Filled {
+        let request = self.sender.taken.forms.then(|| forms::request(&self.sender.session, form)).flatten();
+        let Some(request) = request else {
+            let (from, message) = (&form.from, &form.message);
+            let text = format!("{from} asked \"{message}\". This editor cannot show the form, so it was declined.");
+            self.sender.tell(NoticeSeverity::Warning, text);
+            return Filled::Declined;
+        };
+        match self.sender.editor.send_request(request).block_task().await {
+            Ok(answer) => forms::filled(form, answer.action),
+            Err(_) => Filled::Declined,
+        }
     }
 
     async fn remember(&self, rules: &[String]) -> Result<(), String> {

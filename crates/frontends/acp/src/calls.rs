@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use agent_client_protocol::v1::schema::{
-    ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    Terminal, TerminalId, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
+    ToolCallUpdateFields, ToolKind,
 };
 use haft_agent::{Approval, MAIN};
 use haft_types::ToolStatus;
@@ -53,6 +54,8 @@ struct OpenCall {
     arguments: Value,
     before: Vec<FileBefore>,
     printed: String,
+    /// Whether a terminal of the editor shows what it prints.
+    at_terminal: bool,
 }
 
 /// The calls that are under way, by the ids under which the editor knows them.
@@ -75,7 +78,8 @@ impl OpenCalls {
         let title = titled(agent, tool, &Value::Null);
         let (agent, tool) = (agent.to_owned(), tool.to_owned());
         let kind = kind_of(&tool);
-        let open = OpenCall { agent, tool, arguments: Value::Null, before: Vec::new(), printed: String::new() };
+        let arguments = Value::Null;
+        let open = OpenCall { agent, tool, arguments, before: Vec::new(), printed: String::new(), at_terminal: false };
         self.calls.insert(id.clone(), open);
         ToolCall::new(id, title).kind(kind).status(ToolCallStatus::Pending)
     }
@@ -112,6 +116,17 @@ impl OpenCalls {
         Some(ToolCallUpdate::new(id, fields))
     }
 
+    /// It runs at a terminal of the editor. Of whom it is the call is not known here.
+    pub(crate) fn at_terminal(&mut self, id: &str, terminal: &TerminalId) -> Option<ToolCallUpdate> {
+        let of_another = format!("/{id}");
+        let (id, call) = self.calls.iter_mut().find(|(known, _)| *known == id || known.ends_with(&of_another))?;
+        call.at_terminal = true;
+        let fields = ToolCallUpdateFields::new()
+            .status(ToolCallStatus::InProgress)
+            .content(vec![ToolCallContent::Terminal(Terminal::new(terminal.clone()))]);
+        Some(ToolCallUpdate::new(id.clone(), fields))
+    }
+
     /// It has ended.
     pub(crate) fn end(&mut self, agent: &str, id: &str, status: ToolStatus, text: &str) -> Option<ToolCallUpdate> {
         let id = shown_id(agent, id);
@@ -124,7 +139,9 @@ impl OpenCalls {
         if content.is_empty() && !text.trim().is_empty() {
             content.push(said(&call.tool, text));
         }
-        let fields = ToolCallUpdateFields::new().status(status).content(content).raw_output(Value::from(text));
+        let fields = ToolCallUpdateFields::new().status(status).raw_output(Value::from(text));
+        // A terminal goes on showing what it showed.
+        let fields = if call.at_terminal { fields } else { fields.content(content) };
         Some(ToolCallUpdate::new(id, fields))
     }
 

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{
     AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodTerminal, AuthenticateResponse, ClientCapabilities,
-    ClientNotification, ClientRequest, CloseSessionResponse, Implementation, InitializeRequest, InitializeResponse,
-    ListSessionsRequest, ListSessionsResponse, LoadSessionResponse, McpCapabilities, McpServer, NewSessionRequest,
-    NewSessionResponse, PromptCapabilities, PromptRequest, ResumeSessionResponse,
+    ClientNotification, ClientRequest, CloseSessionResponse, DeleteSessionResponse, Implementation, InitializeRequest,
+    InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionResponse, McpCapabilities, McpServer,
+    NewSessionRequest, NewSessionResponse, PromptCapabilities, PromptRequest, ResumeSessionResponse,
     SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionCloseCapabilities, SessionConfigOptionValue,
-    SessionId, SessionInfo, SessionListCapabilities, SessionResumeCapabilities, SetSessionConfigOptionRequest,
-    SetSessionConfigOptionResponse, SetSessionModeResponse,
+    SessionDeleteCapabilities, SessionId, SessionInfo, SessionListCapabilities, SessionResumeCapabilities,
+    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeResponse,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Agent, Client, Error, Lines};
@@ -26,11 +26,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::{LocalSet, spawn_local};
 
+use crate::calls::OpenCalls;
 use crate::editor::EditorFiles;
+use crate::forms;
 use crate::host::{Host, ListedConversation};
 use crate::lines;
 use crate::live::{LiveSession, SessionSetup, failed, invalid};
-use crate::updates::{TakenUpdates, UpdateSender};
+use crate::terminal::EditorTerminals;
+use crate::updates::{SharedCalls, TakenUpdates, UpdateSender};
 
 /// How many sessions a list has at most; the next page begins behind them.
 const PAGE: usize = 100;
@@ -158,6 +161,17 @@ impl Dispatcher {
                     reply(responder, Ok(CloseSessionResponse::new()));
                 });
             }
+            ClientRequest::DeleteSessionRequest(request) => {
+                let session = self.sessions.borrow_mut().remove(request.session_id.0.as_ref());
+                let (host, id) = (Arc::clone(&self.host), ConversationId::new(request.session_id.0.to_string()));
+                spawn_local(async move {
+                    if let Some(session) = session {
+                        session.close().await;
+                    }
+                    let deleted = host.delete(&id).await.map_err(failed);
+                    reply(responder, deleted.map(|()| DeleteSessionResponse::new()));
+                });
+            }
             ClientRequest::SetSessionModeRequest(request) => {
                 let set = self.session(&request.session_id).and_then(|session| session.set_mode(&request.mode_id.0));
                 reply(responder, set.map(|()| SetSessionModeResponse::new()));
@@ -182,6 +196,7 @@ impl Dispatcher {
             .list(SessionListCapabilities::new())
             .resume(SessionResumeCapabilities::new())
             .close(SessionCloseCapabilities::new())
+            .delete(SessionDeleteCapabilities::new())
             .additional_directories(SessionAdditionalDirectoriesCapabilities::new());
         let capabilities = AgentCapabilities::new()
             .load_session(true)
@@ -279,14 +294,23 @@ impl Dispatcher {
         let taken = TakenUpdates {
             notices: offered.is_some_and(|offered| offered.notices.is_some()),
             compaction: offered.is_some_and(|offered| offered.compaction.is_some()),
+            forms: forms::are_shown(capabilities.elicitation.as_ref()),
         };
         let session = SessionId::new(id.to_string());
+        let sender = UpdateSender { editor: editor.clone(), session: session.clone(), taken };
+        let calls = SharedCalls::new(OpenCalls::new(wanted.cwd.clone()));
+        let terminals = capabilities.terminal.then(|| EditorTerminals {
+            sender: sender.clone(),
+            calls: calls.clone(),
+            host: Arc::clone(&self.host),
+        });
         let setup = SessionSetup {
             cwd: wanted.cwd,
             added_folders: wanted.added_folders,
             servers: wanted.servers.into_iter().map(declared).collect::<Result<_, _>>()?,
-            files: EditorFiles::new(editor.clone(), session.clone(), capabilities.fs.clone()),
-            sender: UpdateSender { editor, session, taken },
+            files: EditorFiles::new(editor, session, capabilities.fs.clone(), terminals),
+            calls,
+            sender,
             host: Arc::clone(&self.host),
         };
         LiveSession::new(setup, id).map(Rc::new).map_err(failed)
@@ -324,12 +348,14 @@ impl Dispatcher {
             Err(error) => return reply_error(responder, error),
         };
         let cancellation = responder.cancellation();
+        // Taken here: what cancels it may be the very next message.
+        let cancel = session.prompt_token();
         spawn_local(async move {
-            let mut turn = std::pin::pin!(session.prompt(request.prompt));
+            let mut turn = std::pin::pin!(session.prompt(request.prompt, &cancel));
             let ended = tokio::select! {
                 ended = &mut turn => ended,
                 () = cancellation.cancelled() => {
-                    session.cancel();
+                    cancel.cancel();
                     turn.await
                 }
             };

@@ -1,7 +1,8 @@
 //! The editor's own view of files: what is open and not saved is what the model reads, and what it changes is written through.
 //!
 //! Before a call changes a file that is open with changes, the editor saves those: they become a version that undo knows. The file
-//! itself is changed by haft's own layer, and the editor is given what came of it.
+//! itself is changed by haft's own layer, and the editor is given what came of it. Commands that nothing confines run at its
+//! terminals, where it has some (`terminal.rs`).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,10 +12,12 @@ use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{FileSystemCapabilities, ReadTextFileRequest, SessionId, WriteTextFileRequest};
 use async_trait::async_trait;
 use haft_agent::{EditorBuffers, Plugin, ToolContext, ToolOutput};
+use haft_types::Envelope;
 use serde_json::Value;
 use tokio::runtime::Handle;
 
 use crate::diffs;
+use crate::terminal::EditorTerminals;
 
 /// How long an editor may take to answer for one file.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -27,6 +30,7 @@ pub(crate) struct EditorFiles {
     editor: ConnectionTo<Client>,
     session: SessionId,
     offered: FileSystemCapabilities,
+    terminals: Option<EditorTerminals>,
     runtime: Handle,
 }
 
@@ -36,9 +40,10 @@ impl EditorFiles {
         editor: ConnectionTo<Client>,
         session: SessionId,
         offered: FileSystemCapabilities,
+        terminals: Option<EditorTerminals>,
     ) -> Option<Self> {
-        let offers = offered.read_text_file || offered.write_text_file;
-        offers.then(|| Self { editor, session, offered, runtime: Handle::current() })
+        let offers = offered.read_text_file || offered.write_text_file || terminals.is_some();
+        offers.then(|| Self { editor, session, offered, terminals, runtime: Handle::current() })
     }
 
     /// The text of a file as the editor has it, where that is another than on disk.
@@ -85,9 +90,14 @@ fn holds(path: &Path, text: &str) -> bool {
     std::fs::read(path).is_ok_and(|bytes| bytes == text.as_bytes())
 }
 
+#[async_trait]
 impl EditorBuffers for EditorFiles {
     fn unsaved(&self, path: &Path) -> Option<String> {
         self.runtime.block_on(self.differing(path))
+    }
+
+    async fn run(&self, context: &ToolContext, line: &str, cwd: &Path, timeout: Duration) -> Option<Envelope> {
+        self.terminals.as_ref()?.run(context, line, cwd, timeout).await
     }
 }
 

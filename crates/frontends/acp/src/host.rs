@@ -136,6 +136,15 @@ pub trait Host: Send + Sync {
     /// The folder and the messages of a stored conversation; it is not opened.
     async fn stored(&self, id: &ConversationId) -> Result<(PathBuf, Vec<Message>), HostError>;
 
+    /// Puts a stored conversation into the trash; one that is not there is gone already.
+    async fn delete(&self, id: &ConversationId) -> Result<(), HostError>;
+
+    /// The shell that command lines run under, with `-c`.
+    fn shell(&self) -> &'static str;
+
+    /// The variables of this process that commands do not get, given those that they get.
+    fn withheld_variables(&self, given: &[(String, String)]) -> Vec<String>;
+
     /// The prompts that can be called in this folder; nothing is started.
     fn commands(&self, cwd: &Path) -> Vec<OfferedCommand>;
 

@@ -18,7 +18,6 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::approver::EditorApprover;
-use crate::calls::OpenCalls;
 use crate::editor::EditorFiles;
 use crate::host::{Host, HostError, OpenRequest, WrittenPrompt};
 use crate::options;
@@ -36,6 +35,7 @@ pub(crate) struct SessionSetup {
     /// MCP servers of the editor, each as JSON.
     pub(crate) servers: Vec<String>,
     pub(crate) files: Option<EditorFiles>,
+    pub(crate) calls: SharedCalls,
     pub(crate) sender: UpdateSender,
     pub(crate) host: Arc<dyn Host>,
 }
@@ -44,8 +44,7 @@ pub(crate) struct SessionSetup {
 pub(crate) struct LiveSession {
     setup: SessionSetup,
     id: ConversationId,
-    calls: SharedCalls,
-    /// Held by the turn that runs.
+    /// Held by the turn that runs; those that wait for it are served in order.
     turns: Mutex<()>,
     state: RefCell<LiveState>,
 }
@@ -53,8 +52,8 @@ pub(crate) struct LiveSession {
 struct LiveState {
     /// None before the first prompt, and while a turn runs.
     session: Option<Box<Session>>,
-    /// Cancels the turn that runs.
-    turn: Option<CancellationToken>,
+    /// Cancels the turn that runs, and those that wait for its end.
+    turns: CancellationToken,
     mode: PermissionMode,
     switch: Option<ModeSwitch>,
     model: String,
@@ -68,15 +67,14 @@ impl LiveSession {
     pub(crate) fn new(setup: SessionSetup, id: ConversationId) -> Result<Self, HostError> {
         let state = LiveState {
             session: None,
-            turn: None,
+            turns: CancellationToken::new(),
             mode: setup.host.mode(),
             switch: None,
             model: setup.host.model()?,
             switches_model: false,
             cost: CostSum::zero(),
         };
-        let calls = SharedCalls::new(OpenCalls::new(setup.cwd.clone()));
-        Ok(Self { setup, id, calls, turns: Mutex::default(), state: RefCell::new(state) })
+        Ok(Self { setup, id, turns: Mutex::default(), state: RefCell::new(state) })
     }
 
     /// Opens a conversation of the store.
@@ -166,11 +164,9 @@ impl LiveSession {
         self.state.borrow().switch.is_some()
     }
 
-    /// Cancels the turn that runs, if one does.
+    /// Cancels the turn that runs, if one does, and prompts that wait for its end.
     pub(crate) fn cancel(&self) {
-        if let Some(turn) = &self.state.borrow().turn {
-            turn.cancel();
-        }
+        std::mem::take(&mut self.state.borrow_mut().turns).cancel();
     }
 
     /// Ends it: the turn that runs is cancelled, and the conversation is free for others.
@@ -185,16 +181,22 @@ impl LiveSession {
         }
     }
 
-    /// Runs one turn.
-    pub(crate) async fn prompt(&self, blocks: Vec<ContentBlock>) -> Result<PromptResponse, Error> {
+    /// Cancels one prompt that has come just now; [`Self::cancel`] cancels it too.
+    pub(crate) fn prompt_token(&self) -> CancellationToken {
+        self.state.borrow().turns.child_token()
+    }
+
+    /// Runs one turn, after those that were asked for before.
+    pub(crate) async fn prompt(
+        &self,
+        blocks: Vec<ContentBlock>,
+        cancel: &CancellationToken,
+    ) -> Result<PromptResponse, Error> {
         let prompt = Prompt::of(blocks, &self.setup.cwd).map_err(invalid)?;
-        let Ok(_alone) = self.turns.try_lock() else {
-            return Err(refused("a turn runs in this session; cancel it first, or wait for its end"));
+        let Some(_alone) = cancel.run_until_cancelled(self.turns.lock()).await else {
+            return Ok(PromptResponse::new(StopReason::Cancelled));
         };
-        let cancel = self.state.borrow_mut().turn.insert(CancellationToken::new()).clone();
-        let ended = self.turn(prompt, &cancel).await;
-        self.state.borrow_mut().turn = None;
-        ended
+        self.turn(prompt, cancel).await
     }
 
     async fn turn(&self, prompt: Prompt, cancel: &CancellationToken) -> Result<PromptResponse, Error> {
@@ -234,7 +236,7 @@ impl LiveSession {
             session.use_model(&model).map_err(|error| refused(&error.to_string()))?;
         }
         session.attach(prompt.images);
-        let mut updates = TurnUpdates::new(self.setup.sender.clone(), self.calls.clone(), cost);
+        let mut updates = TurnUpdates::new(self.setup.sender.clone(), self.setup.calls.clone(), cost);
         let report = session.run(text, &mut updates, cancel).await;
         self.state.borrow_mut().cost = updates.over();
         let title = session.conversation().name.clone();
@@ -261,8 +263,8 @@ impl LiveSession {
     }
 
     fn approver(&self) -> Arc<dyn Approver> {
-        let SessionSetup { sender, host, .. } = &self.setup;
-        Arc::new(EditorApprover { sender: sender.clone(), calls: self.calls.clone(), host: Arc::clone(host) })
+        let SessionSetup { sender, calls, host, .. } = &self.setup;
+        Arc::new(EditorApprover { sender: sender.clone(), calls: calls.clone(), host: Arc::clone(host) })
     }
 
     async fn open(&self, which: Which) -> Result<Session, HostError> {

@@ -21,6 +21,8 @@ pub(crate) struct TakenUpdates {
     pub(crate) notices: bool,
     /// That older rounds are summarised.
     pub(crate) compaction: bool,
+    /// Forms of MCP servers.
+    pub(crate) forms: bool,
 }
 
 /// Sends the updates of one session.

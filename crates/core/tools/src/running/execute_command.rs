@@ -9,7 +9,7 @@ mod report;
 use std::pin::pin;
 use std::sync::Arc;
 
-use haft_sandbox::{Capture, FinishedCommand, LiveCommand, SandboxError};
+use haft_sandbox::{Capture, LiveCommand};
 use haft_text::CutLimits;
 use tempfile::TempDir;
 
@@ -62,37 +62,30 @@ async fn run(
 ) -> CallResult {
     let timeout = shell::seconds(timeout, DEFAULT_TIMEOUT, 1, MAX_TIMEOUT)?;
     let line = CommandLine::check(context, &running, command, cwd.as_deref(), sandbox)?;
+    // What nothing would hold in here may run where its user watches it; anything else never leaves the supervisor.
+    if let (None, Some(editor)) = (&line.confined, &context.buffers)
+        && let Some(envelope) = editor.run(context, &line.text, &line.cwd, timeout).await
+    {
+        return Ok(envelope.into());
+    }
     let limits = context.limits.into();
     // Whatever is not kept below is removed again.
     let folder = shell::output_folder(context, "command-").ok();
     let capture = capture(&running, limits, folder.as_ref());
-    let mut watcher = Watcher::new();
-    let finished = watch(&running, &line.command(context, timeout), &capture, context, &mut watcher).await?;
-    let cwd = line.shown_cwd(context);
-    let ran = CommandRun { finished, command: line.text, cwd, timeout, awaited: watcher.awaits };
-    let report = ran.report(limits);
+    let (command, live, mut watcher) = (line.command(context, timeout), LiveCommand::keeping(SHOWN), Watcher::new());
+    let mut run = pin!(running.supervisor.run_watched(&command, &capture, &context.cancel, &live));
+    let finished = loop {
+        tokio::select! {
+            finished = &mut run => break finished?,
+            () = tokio::time::sleep(GLANCE) => watcher.look(&live, context.progress.as_ref()),
+        }
+    };
+    let (cwd, awaited) = (line.shown_cwd(context), watcher.awaits);
+    let report = CommandRun { finished, command: line.text, cwd, timeout, awaited }.report(limits);
     if let (true, Some(folder)) = (report.names_files, folder) {
         let _ = folder.keep();
     }
     Ok(report.envelope.into())
-}
-
-/// Runs the command and shows what it does meanwhile.
-async fn watch(
-    running: &Running,
-    command: &haft_sandbox::CommandSpec,
-    capture: &Capture,
-    context: &ToolContext,
-    watcher: &mut Watcher,
-) -> Result<FinishedCommand, SandboxError> {
-    let live = LiveCommand::keeping(SHOWN);
-    let mut run = pin!(running.supervisor.run_watched(command, capture, &context.cancel, &live));
-    loop {
-        tokio::select! {
-            finished = &mut run => return finished,
-            () = tokio::time::sleep(GLANCE) => watcher.look(&live, context.progress.as_ref()),
-        }
-    }
 }
 
 /// Each stream is kept in memory and spilled as if it got half the room: together they may exceed it when neither does, and

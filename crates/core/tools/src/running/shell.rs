@@ -24,7 +24,7 @@ pub(crate) struct CommandLine {
     /// The folder it runs in.
     pub(crate) cwd: PathBuf,
     /// What holds it in.
-    confined: Option<Arc<ConfinementSpec>>,
+    pub(crate) confined: Option<Arc<ConfinementSpec>>,
     /// Whether it may write to the project's repository.
     commits: bool,
 }

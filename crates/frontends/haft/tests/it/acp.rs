@@ -2,7 +2,11 @@
 
 mod broken;
 mod files;
+mod forms;
 mod killed;
+mod modes;
+mod queue;
+mod terminals;
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -16,6 +20,7 @@ use serde_json::{Value, json};
 use crate::rig::Rig;
 use crate::sandbox::has_namespaces;
 use crate::serve::ServedPage;
+use crate::terminal::Terminal;
 
 /// An editor that speaks with `haft acp`.
 struct Editor {
@@ -36,6 +41,12 @@ struct Editor {
     buffers: HashMap<String, String>,
     /// Files it was to write.
     written: Vec<String>,
+    /// What it answers to a form; nothing is no answer.
+    form: Option<Value>,
+    /// Every form.
+    forms: Vec<Value>,
+    /// Its terminals.
+    terminals: terminals::Terminals,
 }
 
 impl Editor {
@@ -56,6 +67,9 @@ impl Editor {
             asked: Vec::new(),
             buffers: HashMap::new(),
             written: Vec::new(),
+            form: None,
+            forms: Vec::new(),
+            terminals: terminals::Terminals::default(),
         }
     }
 
@@ -111,7 +125,11 @@ impl Editor {
         match message["method"].as_str() {
             Some("session/update") => self.updates.push(message["params"]["update"].clone()),
             Some(method) if !message["id"].is_null() => {
-                if let Some(answer) = self.answered(method, &message["params"]) {
+                if method == "terminal/create" && self.terminals.refuses {
+                    let error = json!({"code": -32603, "message": "no terminal"});
+                    let answer = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
+                    self.line(answer.to_string().as_bytes());
+                } else if let Some(answer) = self.answered(method, &message["params"]) {
                     let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": answer});
                     self.line(answer.to_string().as_bytes());
                 }
@@ -144,6 +162,11 @@ impl Editor {
                 self.written.push(path());
                 json!(null)
             }
+            "elicitation/create" => {
+                self.forms.push(params.clone());
+                self.form.clone()?
+            }
+            _ if method.starts_with("terminal/") => self.terminals.answered(method, params)?,
             other => panic!("haft asked for {other}"),
         })
     }
@@ -376,13 +399,11 @@ fn how_a_turn_ended_is_said_as_the_protocol_has_it() {
 }
 
 #[test]
-fn one_turn_at_a_time_and_many_sessions() {
-    let rig = rig([Reply { delay_ms: 300, ..Reply::text("First.") }, Reply::text("Second.")]);
+fn sessions_run_beside_each_other_and_are_closed() {
+    let rig = rig([Reply { delay_ms: 300, ..Reply::text("First.") }]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let other = editor.new_session(&rig.project());
     let first = editor.send_prompt(&session, "one");
-    let refused = editor.prompt(&session, "two");
-    assert_eq!(refused["error"]["code"], -32600, "{refused}");
     assert_eq!(stop_reason(&editor.prompt(&other, "three")), "end_turn");
     assert_eq!(stop_reason(&editor.answer(first)), "end_turn");
     let listed = editor.call("session/list", json!({"cwd": rig.project()}));
@@ -499,11 +520,21 @@ fn the_same_task_leaves_the_same_conversation_behind() {
         let messages = exported["messages"].as_array().unwrap();
         (exported["name"].clone(), messages.iter().map(|one| without_times(message(one))).collect::<Vec<_>>())
     };
+    let at_the_terminal = rig(script());
+    let mut terminal = Terminal::start(&at_the_terminal, &["--permission-mode", "accept-edits"], (100, 30));
+    terminal.until_text("> ");
+    terminal.press("Write one\r");
+    terminal.until_text("Done.");
+    terminal.until_idle();
+    terminal.press("\u{4}");
+    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(shape(&at_the_terminal), shape(&headless));
     assert_eq!(shape(&over_acp), shape(&headless));
     assert_eq!(shape(&on_the_page), shape(&headless));
     let file = |rig: &Rig| std::fs::read(rig.project().join("a.txt")).unwrap();
     assert_eq!(file(&over_acp), file(&headless));
     assert_eq!(file(&on_the_page), file(&headless));
+    assert_eq!(file(&at_the_terminal), file(&headless));
 }
 
 /// Takes out what differs from run to run: times and ids.

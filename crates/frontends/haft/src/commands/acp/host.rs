@@ -8,7 +8,7 @@ use haft_acp::{Host, HostError, ListedConversation, OfferedCommand, OpenRequest,
 use haft_agent::config::Config;
 use haft_agent::{Places, Project, RandomIds, RunPlan, Session, SetupError, knowledge};
 use haft_engine::{Leftovers, OpenError, Roles};
-use haft_store::ConversationScope;
+use haft_store::{ConversationScope, StoreError};
 use haft_types::{ConversationId, Decision, IdSource as _, Message, PermissionMode};
 
 use crate::commands::inline::InlineCommands;
@@ -153,6 +153,23 @@ impl Host for DrivenHost {
         let row = listed.into_iter().find(|one| one.id == *id);
         let row = row.ok_or_else(|| HostError::NotFound(OpenError::Unknown(id.as_str().to_owned()).to_string()))?;
         Ok((row.namespace.into(), store.messages(id).await.map_err(failed)?))
+    }
+
+    async fn delete(&self, id: &ConversationId) -> Result<(), HostError> {
+        let store = wiring::open_store(&self.places, &self.config()).map_err(failed)?;
+        match store.delete(id).await {
+            Ok(()) | Err(StoreError::UnknownConversation { .. }) => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    fn shell(&self) -> &'static str {
+        haft_tools::shell()
+    }
+
+    fn withheld_variables(&self, given: &[(String, String)]) -> Vec<String> {
+        let is_given = |name: &String| given.iter().any(|(known, _)| known == name);
+        std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(|name| !is_given(name)).collect()
     }
 
     fn commands(&self, cwd: &Path) -> Vec<OfferedCommand> {

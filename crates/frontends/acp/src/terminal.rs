@@ -1,0 +1,175 @@
+//! Commands at a terminal of the editor: only those that nothing would confine here either.
+//!
+//! The editor runs the command, so it is ended by the editor: when its time is over, when the turn is cancelled, and when nobody
+//! waits for it any more.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agent_client_protocol::v1::schema::{
+    CreateTerminalRequest, EnvVariable, KillTerminalRequest, ReleaseTerminalRequest, SessionUpdate, TerminalExitStatus,
+    TerminalId, TerminalOutputRequest, WaitForTerminalExitRequest,
+};
+use haft_agent::ToolContext;
+use haft_text::{cut_lines, sanitise};
+use haft_types::{Envelope, ToolError, ToolStatus};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::host::Host;
+use crate::updates::{SharedCalls, UpdateSender};
+
+/// How long an editor may take to answer what needs no command to end.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How much of the output the editor is to keep.
+const KEPT: u64 = 1 << 20;
+
+/// The terminals of an editor, for one session.
+#[derive(Clone)]
+pub(crate) struct EditorTerminals {
+    pub(crate) sender: UpdateSender,
+    pub(crate) calls: SharedCalls,
+    pub(crate) host: Arc<dyn Host>,
+}
+
+/// How a command ended.
+enum TerminalEnd {
+    Exited(TerminalExitStatus),
+    TimedOut,
+    Cancelled,
+    Lost(String),
+}
+
+/// A terminal that was made; the editor is told when nobody needs it any more, which ends what still runs in it.
+struct OpenTerminal<'a> {
+    sender: &'a UpdateSender,
+    id: TerminalId,
+}
+
+impl Drop for OpenTerminal<'_> {
+    fn drop(&mut self) {
+        let release = ReleaseTerminalRequest::new(self.sender.session.clone(), self.id.clone());
+        self.sender.editor.send_request(release).detach();
+    }
+}
+
+impl EditorTerminals {
+    /// Runs a command line; none where the editor refuses to, and has run nothing.
+    pub(crate) async fn run(&self, context: &ToolContext, line: &str, cwd: &Path, limit: Duration) -> Option<Envelope> {
+        let (editor, session) = (&self.sender.editor, &self.sender.session);
+        let begun = Instant::now();
+        let made = match timeout(PATIENCE, editor.send_request(self.request(context, line, cwd)).block_task()).await {
+            Ok(made) => made.ok()?,
+            // It may run after all: to run it here too would be twice.
+            Err(_) => return Some(Envelope::failure("editor_terminal", "the editor did not say whether it runs it")),
+        };
+        let terminal = OpenTerminal { sender: &self.sender, id: made.terminal_id };
+        let shown = self.calls.lock().at_terminal(&context.call_id, &terminal.id);
+        if let Some(update) = shown {
+            self.sender.send(SessionUpdate::ToolCallUpdate(update));
+        }
+        let exit = WaitForTerminalExitRequest::new(session.clone(), terminal.id.clone());
+        let end = tokio::select! {
+            ended = editor.send_request(exit).block_task() => match ended {
+                Ok(ended) => TerminalEnd::Exited(ended.exit_status),
+                Err(error) => TerminalEnd::Lost(error.to_string()),
+            },
+            () = tokio::time::sleep(limit) => TerminalEnd::TimedOut,
+            () = context.cancel.cancelled() => TerminalEnd::Cancelled,
+        };
+        if matches!(end, TerminalEnd::TimedOut | TerminalEnd::Cancelled) {
+            let kill = KillTerminalRequest::new(session.clone(), terminal.id.clone());
+            // One that cannot end it has it taken away below.
+            drop(timeout(PATIENCE, editor.send_request(kill).block_task()).await);
+        }
+        let output = TerminalOutputRequest::new(session.clone(), terminal.id.clone());
+        let output = timeout(PATIENCE, editor.send_request(output).block_task()).await;
+        let (output, whole) = match output {
+            Ok(Ok(output)) => (output.output, !output.truncated),
+            _ => (String::new(), false),
+        };
+        let data = json!({
+            "command": line, "cwd": context.workspace.display(cwd), "terminal": "editor",
+            "duration_ms": u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        });
+        Some(report(end, &output, whole, limit, context, data))
+    }
+
+    /// The command line with the environment that commands get here: what is kept from them is kept from it there.
+    fn request(&self, context: &ToolContext, line: &str, cwd: &Path) -> CreateTerminalRequest {
+        let withheld = self.host.withheld_variables(&context.environment);
+        let mut argv: Vec<String> = Vec::new();
+        if !withheld.is_empty() {
+            argv.push("/usr/bin/env".to_owned());
+            argv.extend(withheld.into_iter().flat_map(|name| ["-u".to_owned(), name]));
+        }
+        argv.extend([self.host.shell().to_owned(), "-c".to_owned(), line.to_owned()]);
+        let environment = context.environment.iter().map(|(name, value)| EnvVariable::new(name, value));
+        CreateTerminalRequest::new(self.sender.session.clone(), argv.remove(0))
+            .args(argv)
+            .env(environment.collect())
+            .cwd(cwd.to_owned())
+            .output_byte_limit(KEPT)
+    }
+}
+
+/// What the model reads.
+fn report(
+    end: TerminalEnd,
+    output: &str,
+    whole: bool,
+    limit: Duration,
+    context: &ToolContext,
+    mut data: Value,
+) -> Envelope {
+    let (headline, error) = match end {
+        TerminalEnd::Exited(TerminalExitStatus { exit_code: Some(0), .. }) => {
+            data["exit_code"] = 0.into();
+            ("Exit code 0.".to_owned(), None)
+        }
+        TerminalEnd::Exited(TerminalExitStatus { exit_code: Some(code), .. }) => {
+            data["exit_code"] = code.into();
+            (format!("Exit code {code}."), Some(("exit_status", format!("exit status {code}"))))
+        }
+        TerminalEnd::Exited(status) => {
+            let signal = status.signal.unwrap_or_else(|| "a signal".to_owned());
+            data["signal"] = signal.as_str().into();
+            (format!("Ended by {signal}."), Some(("signal", format!("ended by {signal}"))))
+        }
+        TerminalEnd::TimedOut => {
+            data["timed_out"] = true.into();
+            let seconds = limit.as_secs();
+            let message = format!("timed out after {seconds} s; raise `timeout` if it needs longer");
+            (format!("Timed out after {seconds} s; it was ended."), Some(("timed_out", message)))
+        }
+        TerminalEnd::Cancelled => {
+            data["cancelled"] = true.into();
+            ("Cancelled; it was ended.".to_owned(), Some(("cancelled", "cancelled by the user".to_owned())))
+        }
+        TerminalEnd::Lost(why) => {
+            let message = format!("the editor lost the terminal it ran at: {why}");
+            (format!("How it ended is not known: {message}."), Some(("editor_terminal", message)))
+        }
+    };
+    let output = sanitise(output).replace('\r', "");
+    let cut = cut_lines(output.trim_end(), context.limits.into());
+    let mut text = headline;
+    if cut.text.is_empty() {
+        text.push_str(" No output.");
+    } else {
+        text.push_str("\n--- output ---\n");
+        text.push_str(&cut.text);
+    }
+    if cut.is_cut() || !whole {
+        data["truncated"] = true.into();
+        text.push_str("\n[It is not the whole output; run it again with less, or with its output in a file.]");
+    }
+    data["stdout"] = cut.text.into();
+    let mut envelope = Envelope::success(text).with_data(data);
+    if let Some((code, message)) = error {
+        envelope.status = ToolStatus::Error;
+        envelope.error = Some(ToolError { code: code.to_owned(), message });
+    }
+    envelope
+}

@@ -1,0 +1,92 @@
+//! Prompts that come while a turn runs, and sessions that are deleted.
+
+use haft_testkit::Reply;
+use serde_json::json;
+
+use super::{Editor, rig, stop_reason};
+
+fn slow(text: &str) -> Reply {
+    Reply { delta_chars: Some(1), delta_delay_ms: 10, ..Reply::text(text) }
+}
+
+#[test]
+fn prompts_of_a_session_run_one_after_another_in_their_order() {
+    let rig = rig([slow("First answer."), Reply::text("Second answer."), Reply::text("Third answer.")]);
+    let (mut editor, session) = Editor::in_session(&rig, json!({}));
+    let first = editor.send_prompt(&session, "one");
+    editor.until(|update| update["sessionUpdate"] == "agent_message_chunk");
+    let (second, third) = (editor.send_prompt(&session, "two"), editor.send_prompt(&session, "three"));
+    for prompt in [first, second, third] {
+        assert_eq!(stop_reason(&editor.answer(prompt)), "end_turn");
+    }
+    assert_eq!(editor.said(), "First answer.Second answer.Third answer.");
+    editor.end();
+    let exported = rig.export();
+    let asked: Vec<_> = exported["messages"].as_array().unwrap().iter().filter(|one| one["role"] == "user").collect();
+    assert_eq!(asked.iter().map(|one| &one["content"]).collect::<Vec<_>>(), ["one", "two", "three"]);
+}
+
+#[test]
+fn a_cancel_ends_the_turn_and_every_prompt_that_waits() {
+    let rig = rig([slow(&"0123456789".repeat(200)), Reply::text("Later.")]);
+    let (mut editor, session) = Editor::in_session(&rig, json!({}));
+    let first = editor.send_prompt(&session, "one");
+    editor.until(|update| update["sessionUpdate"] == "agent_message_chunk");
+    let second = editor.send_prompt(&session, "two");
+    editor.notify("session/cancel", json!({"sessionId": session}));
+    for prompt in [first, second] {
+        assert_eq!(stop_reason(&editor.answer(prompt)), "cancelled");
+    }
+    assert_eq!(rig.server.generations().len(), 1, "what waited was never sent");
+    assert_eq!(stop_reason(&editor.prompt(&session, "three")), "end_turn");
+}
+
+#[test]
+fn one_prompt_that_waits_is_cancelled_alone() {
+    let rig = rig([slow("First answer."), Reply::text("Third answer.")]);
+    let (mut editor, session) = Editor::in_session(&rig, json!({}));
+    let first = editor.send_prompt(&session, "one");
+    editor.until(|update| update["sessionUpdate"] == "agent_message_chunk");
+    let (second, third) = (editor.send_prompt(&session, "two"), editor.send_prompt(&session, "three"));
+    editor.notify("$/cancel_request", json!({"requestId": second}));
+    assert_eq!(stop_reason(&editor.answer(second)), "cancelled");
+    for prompt in [first, third] {
+        assert_eq!(stop_reason(&editor.answer(prompt)), "end_turn");
+    }
+    assert_eq!(editor.said(), "First answer.Third answer.");
+}
+
+#[test]
+fn a_cancel_right_behind_a_prompt_is_not_lost() {
+    let rig = rig([Reply { delay_ms: 8_000, ..Reply::text("never") }]);
+    let (mut editor, session) = Editor::in_session(&rig, json!({}));
+    let prompt = editor.send_prompt(&session, "one");
+    editor.notify("session/cancel", json!({"sessionId": session}));
+    assert_eq!(stop_reason(&editor.answer(prompt)), "cancelled");
+}
+
+#[test]
+fn a_deleted_session_is_in_the_trash() {
+    let rig = rig([Reply::text("Here."), slow(&"0123456789".repeat(200))]);
+    let mut editor = Editor::start(&rig, &[]);
+    let hello = editor.call("initialize", json!({"protocolVersion": 1}));
+    let offered = &hello["result"]["agentCapabilities"]["sessionCapabilities"];
+    assert!(offered["delete"].is_object() && offered["fork"].is_null(), "{offered}");
+    let session = editor.new_session(&rig.project());
+    editor.prompt(&session, "hello");
+    // One whose turn runs is ended first; then it may be deleted twice, and so may one that never was.
+    let running = editor.send_prompt(&session, "more");
+    editor.until(|update| update["content"]["text"] == "0");
+    let delete = |editor: &mut Editor, id: &str| editor.call("session/delete", json!({"sessionId": id}));
+    assert_eq!(delete(&mut editor, &session)["result"], json!({}));
+    assert_eq!(stop_reason(&editor.answer(running)), "cancelled");
+    for id in [session.as_str(), "never-was"] {
+        assert_eq!(delete(&mut editor, id)["result"], json!({}), "{id}");
+    }
+    assert_eq!(editor.call("session/list", json!({}))["result"]["sessions"], json!([]));
+    let load = json!({"sessionId": session, "cwd": rig.project(), "mcpServers": []});
+    assert_eq!(editor.call("session/load", load.clone())["error"]["code"], -32002);
+    let restored = rig.run(&["conversations", "restore", &session]);
+    assert_eq!(restored.code(), 0, "{}", restored.stderr());
+    assert!(editor.call("session/load", load)["error"].is_null());
+}
