@@ -15,6 +15,6 @@ pub use crate::message::MessageSpan;
 pub use crate::request_log::delta::{RequestDelta, SegmentRef, SegmentSource, kept};
 pub use crate::request_log::rows::{LastRequests, LoggedRow, OutlineReader, apply, replay};
 pub use crate::search::query::SearchItem;
-pub use crate::search::{INDEX_DELAY, name_snippet, parse_query, terms_of_body};
+pub use crate::search::{INDEX_DELAY, name_snippet, parse_query, terms, terms_of_body};
 pub use crate::statistics::Counters;
 pub use crate::worker::{Explain, Idle, IdleWork, Worker};

@@ -10,6 +10,8 @@ use haft_types::{Message, MessageId, Part, Role, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use self::query::SearchItem;
+pub use self::snippet::in_name as name_snippet;
+pub use self::words::terms;
 use crate::conversation::{ConversationRow, ConversationScope};
 use crate::error::StoreError;
 
@@ -115,12 +117,7 @@ pub fn parse_query(text: &str) -> Result<Vec<SearchItem>, StoreError> {
 /// either, and `doctor` is who tells of it.
 pub fn terms_of_body(body: &str) -> String {
     let message = serde_json::from_str::<Message>(body).ok();
-    message.map_or_else(String::new, |message| words::terms(&searchable(&message)))
-}
-
-/// The place in a conversation's name or description, where these hold every item.
-pub fn name_snippet(name: &str, description: &str, items: &[SearchItem]) -> Option<Snippet> {
-    snippet::in_name(name, description, items)
+    message.map_or_else(String::new, |message| terms(&searchable(&message)))
 }
 
 #[cfg(test)]

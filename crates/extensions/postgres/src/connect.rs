@@ -14,7 +14,8 @@ use crate::queue::{self, TaskLease};
 use crate::session;
 
 /// Numbered changes of the format. A released one is never edited: the next change is the next number.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_conversations.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001_conversations.sql"), include_str!("migrations/0002_many.sql")];
 
 /// The format this version writes.
 const FORMAT: i32 = (MIGRATIONS.len() as u32).cast_signed();

@@ -118,7 +118,7 @@ pub(crate) async fn find(
         return Ok(exact);
     }
     let sql = format!(
-        "SELECT {LISTED_COLUMNS} FROM conversations WHERE {} AND (name = $2 OR left(id, length($2)) = $2)
+        "SELECT {LISTED_COLUMNS} FROM conversations WHERE {} AND (name = $2 OR id >= $2 AND id < $2 || chr(1114111))
          ORDER BY updated_at DESC, key DESC",
         place.condition(PARAMETER)
     );

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
 use haft_store::SearchHit;
-use haft_store::backend::{Idle, LISTED_COLUMNS, MessageSpan, OwnedScope, SearchItem, name_snippet, terms_of_body};
+use haft_store::backend::{
+    Idle, LISTED_COLUMNS, MessageSpan, OwnedScope, SearchItem, name_snippet, terms, terms_of_body,
+};
+use haft_types::ContentHash;
 use sqlx::{AssertSqlSafe, PgConnection};
 
 use crate::failure::PostgresFailure;
@@ -13,7 +16,7 @@ use crate::read::{ListedColumns, PARAMETER, listed};
 use crate::{lineage, session};
 
 /// Messages in one transaction.
-const BATCH: u32 = 100;
+const BATCH: u32 = 500;
 /// Candidates read at once.
 const CANDIDATES: u32 = 200;
 /// The server takes no position beyond this.
@@ -27,24 +30,50 @@ pub(crate) async fn fill(connection: &mut PgConnection) -> Result<Idle, Postgres
 }
 
 async fn fill_a_batch(connection: &mut PgConnection) -> Result<Idle, PostgresFailure> {
-    let sql = "DELETE FROM unindexed WHERE message IN
-                   (SELECT message FROM unindexed ORDER BY message LIMIT $1 FOR UPDATE)
-               RETURNING message";
-    let keys: Vec<i64> = sqlx::query_scalar(sql).bind(i64::from(BATCH)).fetch_all(&mut *connection).await?;
-    if keys.is_empty() {
-        return Ok(Idle::Done);
-    }
-    for key in &keys {
-        let sql = match key {
-            ..0 => "SELECT body FROM revisions WHERE key = $1",
-            0.. => "SELECT body FROM messages WHERE key = $1",
-        };
-        let body: Option<String> = sqlx::query_scalar(sql).bind(key.abs()).fetch_optional(&mut *connection).await?;
-        let terms = body.as_deref().map_or_else(String::new, terms_of_body);
-        let sql = "INSERT INTO entries VALUES ($1, $2::tsvector) ON CONFLICT DO NOTHING";
-        sqlx::query(sql).bind(key).bind(vector(&terms)).execute(&mut *connection).await?;
-    }
-    Ok(if keys.len() == BATCH as usize { Idle::More } else { Idle::Done })
+    let sql = "WITH taken AS (
+                   DELETE FROM unindexed WHERE message IN
+                       (SELECT message FROM unindexed ORDER BY message LIMIT $1 FOR UPDATE)
+                   RETURNING message)
+               SELECT message, body, namespace FROM taken
+               JOIN LATERAL (SELECT conversation, body FROM messages WHERE key = message
+                             UNION ALL SELECT conversation, body FROM revisions WHERE key = -message) AS at ON TRUE
+               JOIN conversations ON conversations.key = at.conversation";
+    let query = sqlx::query_as(sql).bind(i64::from(BATCH));
+    let taken: Vec<(i64, String, String)> = query.fetch_all(&mut *connection).await?;
+    let entry = |(key, body, namespace): &(i64, String, String)| {
+        (*key, format!("{}'{}'", vector(&terms_of_body(body)), namespace_term(namespace)))
+    };
+    let (keys, entries): (Vec<_>, Vec<_>) = taken.iter().map(entry).unzip();
+    let sql = "INSERT INTO entries
+               SELECT message, entry::tsvector FROM unnest($1::bigint[], $2::text[]) AS new (message, entry)
+               ON CONFLICT DO NOTHING";
+    sqlx::query(sql).bind(&keys).bind(entries).execute(&mut *connection).await?;
+    let names = fill_names(connection).await?;
+    Ok(if keys.len().max(names) == BATCH as usize { Idle::More } else { Idle::Done })
+}
+
+/// Indexes at most [`BATCH`] names, and tells how many there were.
+async fn fill_names(connection: &mut PgConnection) -> Result<usize, PostgresFailure> {
+    let sql = "WITH taken AS (
+                   DELETE FROM unnamed WHERE conversation IN
+                       (SELECT conversation FROM unnamed ORDER BY conversation LIMIT $1 FOR UPDATE)
+                   RETURNING conversation)
+               SELECT key, name, description FROM taken JOIN conversations ON key = conversation";
+    let query = sqlx::query_as(sql).bind(i64::from(BATCH));
+    let taken: Vec<(i64, String, String)> = query.fetch_all(&mut *connection).await?;
+    let entry =
+        |(key, name, description): &(i64, String, String)| (*key, vector(&terms(&format!("{name}: {description}"))));
+    let (keys, entries): (Vec<_>, Vec<_>) = taken.iter().map(entry).unzip();
+    let sql = "INSERT INTO names
+               SELECT conversation, entry::tsvector FROM unnest($1::bigint[], $2::text[]) AS new (conversation, entry)
+               ON CONFLICT (conversation) DO UPDATE SET terms = excluded.terms";
+    sqlx::query(sql).bind(&keys).bind(entries).execute(connection).await?;
+    Ok(keys.len())
+}
+
+/// The term of all entries of a namespace. No word of a text begins so.
+fn namespace_term(namespace: &str) -> String {
+    format!("@{}", ContentHash::of(namespace.as_bytes()))
 }
 
 /// Terms with their places, as the server writes them. Terms hold letters and digits only, so quotes are all they need.
@@ -88,13 +117,14 @@ pub(crate) async fn search(
     let sql = "SELECT message, conversation, position FROM entries
                JOIN LATERAL (SELECT conversation, position FROM messages WHERE key = message
                              UNION ALL SELECT conversation, position FROM revisions WHERE key = -message) AS at ON TRUE
-               WHERE terms @@ $1::tsquery
+               WHERE terms @@ ($1 || $4)::tsquery
                ORDER BY ts_rank(terms, $1::tsquery) DESC, abs(message) DESC LIMIT $2 OFFSET $3";
     let wanted = tsquery(items);
+    let within = place.namespace().map_or_else(String::new, |namespace| format!(" & '{}'", namespace_term(namespace)));
     let mut seen = HashSet::new();
     let mut offset = 0_i64;
     while hits.len() < limit {
-        let query = sqlx::query_as(sql).bind(&wanted).bind(i64::from(CANDIDATES)).bind(offset);
+        let query = sqlx::query_as(sql).bind(&wanted).bind(i64::from(CANDIDATES)).bind(offset).bind(&within);
         let candidates: Vec<(i64, i64, i64)> = query.fetch_all(&mut *connection).await?;
         for (_, source, position) in &candidates {
             if hits.len() >= limit {
@@ -145,10 +175,12 @@ async fn named(
 ) -> Result<Vec<SearchHit>, PostgresFailure> {
     type Row = (String, String, String, String, String, i64, String);
     let sql = format!(
-        "SELECT {LISTED_COLUMNS}, description FROM conversations WHERE {} ORDER BY updated_at DESC, key DESC",
+        "SELECT {LISTED_COLUMNS}, description FROM conversations JOIN names ON names.conversation = key
+         WHERE {} AND terms @@ $2::tsquery ORDER BY updated_at DESC, key DESC",
         place.condition(PARAMETER)
     );
-    let rows: Vec<Row> = sqlx::query_as(AssertSqlSafe(sql)).bind(place.namespace()).fetch_all(connection).await?;
+    let query = sqlx::query_as(AssertSqlSafe(sql)).bind(place.namespace()).bind(tsquery(items));
+    let rows: Vec<Row> = query.fetch_all(connection).await?;
     let mut hits = Vec::new();
     for (id, name, namespace, created_at, updated_at, messages, description) in rows {
         if hits.len() >= limit {

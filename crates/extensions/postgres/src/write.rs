@@ -43,9 +43,11 @@ async fn insert_conversation(
     new: &Conversation,
     metadata: &str,
 ) -> Result<i64, PostgresFailure> {
-    let sql = "INSERT INTO conversations
-                   (id, namespace, name, description, metadata, created_at, updated_at, messages)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING RETURNING key";
+    let sql = "WITH inserted AS (
+                   INSERT INTO conversations
+                       (id, namespace, name, description, metadata, created_at, updated_at, messages)
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING RETURNING key)
+               INSERT INTO unnamed SELECT key FROM inserted RETURNING conversation";
     let query = sqlx::query_scalar(sql)
         .bind(new.id.as_str())
         .bind(&new.namespace)
@@ -169,7 +171,9 @@ pub(crate) async fn rename(
     name: &str,
 ) -> Result<(), PostgresFailure> {
     let key = read::own_key(connection, id).await?;
-    sqlx::query("UPDATE conversations SET name = $2 WHERE key = $1").bind(key).bind(name).execute(connection).await?;
+    let sql = "WITH renamed AS (UPDATE conversations SET name = $2 WHERE key = $1 RETURNING key)
+               INSERT INTO unnamed SELECT key FROM renamed ON CONFLICT DO NOTHING";
+    sqlx::query(sql).bind(key).bind(name).execute(connection).await?;
     Ok(())
 }
 

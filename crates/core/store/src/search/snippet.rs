@@ -40,7 +40,7 @@ pub(crate) fn snippet(text: &str, items: &[SearchItem]) -> Option<Snippet> {
 }
 
 /// The snippet of a conversation whose name or description hold every item.
-pub(crate) fn in_name(name: &str, description: &str, items: &[SearchItem]) -> Option<Snippet> {
+pub fn in_name(name: &str, description: &str, items: &[SearchItem]) -> Option<Snippet> {
     let text = if description.is_empty() { name.to_owned() } else { format!("{name}: {description}") };
     let holds = |item: &SearchItem| match item.runs.as_slice() {
         [_] => snippet(&text, std::slice::from_ref(item)).is_some(),

@@ -22,7 +22,7 @@ pub(crate) fn run_terms(run: &TextRun<'_>) -> Vec<String> {
 }
 
 /// The terms of a text, separated by spaces; the parts of names stand at the end, so that words that follow each other still do.
-pub(crate) fn terms(text: &str) -> String {
+pub fn terms(text: &str) -> String {
     let text = &text[..text.floor_char_boundary(MOST)];
     let (mut all, mut parts) = (String::with_capacity(text.len()), String::new());
     for run in STYLE.runs(text) {

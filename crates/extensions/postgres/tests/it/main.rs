@@ -5,6 +5,7 @@
 
 mod conformance;
 mod hostile;
+mod large;
 mod postgres;
 mod queue;
 mod server;

@@ -205,10 +205,41 @@ async fn a_newer_format_is_refused_by_name() {
     before.append(&a, &user(1, "one")).await.unwrap();
     server.change("UPDATE haft_format SET format = 99").await;
     for error in [server.try_connect().err().unwrap(), before.append(&a, &user(2, "two")).await.unwrap_err()] {
-        assert!(matches!(error, StoreError::NewerFormat { found: 99, known: 1, .. }), "{error:?}");
+        assert!(matches!(error, StoreError::NewerFormat { found: 99, known: 2, .. }), "{error:?}");
     }
     assert_eq!(before.messages(&a).await.unwrap().len(), 1);
     drop(before);
+    server.end().await;
+}
+
+/// The second format has the terms of names, and a term for the namespace of each message.
+#[tokio::test]
+async fn what_the_first_format_indexed_is_found_after_an_upgrade() {
+    let Some(server) = Server::new().await else { return };
+    let store = server.connect();
+    let a = conversation("a");
+    let new = NewConversation { name: Some("The login".to_owned()), ..NewConversation::new(a.clone(), "p") };
+    store.create(new).await.unwrap();
+    store.append(&a, &user(1, "a needle")).await.unwrap();
+    drop(store);
+    server
+        .change(
+            "DROP TABLE names, unnamed; DROP INDEX conversations_by_use, conversations_by_name; DELETE FROM unindexed;
+             INSERT INTO entries SELECT key, 'needle:2' FROM messages ON CONFLICT DO NOTHING;
+             UPDATE haft_format SET format = 1",
+        )
+        .await;
+    let store = server.connect();
+    let hits = async |text: &str, scope: ConversationScope<'_>| {
+        store.search(SearchQuery { text, scope, limit: 9 }).await.unwrap().len()
+    };
+    assert_eq!(hits("needle", ConversationScope::Namespace("p")).await, 1);
+    assert_eq!(hits("needle", ConversationScope::Namespace("other")).await, 0);
+    assert_eq!(hits("login", ConversationScope::Namespace("p")).await, 1);
+    store.rename(&a, "The logout").await.unwrap();
+    assert_eq!(hits("login", ConversationScope::Everywhere).await, 0);
+    assert_eq!(hits("logout", ConversationScope::Everywhere).await, 1);
+    drop(store);
     server.end().await;
 }
 
