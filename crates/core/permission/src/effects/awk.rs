@@ -34,9 +34,11 @@ pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
     risks
 }
 
-/// Whether a program has nothing in it that could pipe, redirect, run or load. Comparing with `>` is among the victims.
+/// Whether a program has nothing in it that could pipe, redirect, run, load or name its own input. Comparing with `>` is among
+/// the victims.
 fn is_harmless(program: &str) -> bool {
-    !program.contains(['|', '>', '@']) && !["system", "getline"].iter().any(|word| program.contains(word))
+    !program.contains(['|', '>', '@'])
+        && !["system", "getline", "ARGV", "SYMTAB"].iter().any(|word| program.contains(word))
 }
 
 #[cfg(test)]
@@ -54,6 +56,8 @@ mod tests {
             "\"id\" | getline",
             "@load \"x\"",
             "{while((getline l)<\"f\")print l}",
+            "BEGIN{ARGV[1]=\"f\";ARGC=2}1",
+            "BEGIN{SYMTAB[\"ARG\" \"V\"][1]=\"f\"}1",
         ] {
             assert!(!is_harmless(program), "{program}");
         }

@@ -236,6 +236,6 @@ fn maybe(rule: &PermissionRule, shown: &str) -> Ruling {
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     let attached = text.strip_prefix('-').and_then(|rest| rest.get(1..)).filter(|_| !text.starts_with("--"));
     let front = text.split_once(':').map(|(front, _)| front);
-    let behind = text.match_indices(['=', '@', ':', ',']).take(16).filter_map(|(at, _)| text.get(at + 1..));
+    let behind = text.match_indices(['=', '@', ':', ',', '<']).take(16).filter_map(|(at, _)| text.get(at + 1..));
     std::iter::once(text).chain(attached).chain(front).chain(behind).filter(|part| !part.is_empty())
 }
