@@ -214,8 +214,16 @@ fn keys_of_other_agents_and_tools_are_hidden() {
         ".config/pip/pip.conf",
         ".config/goose/config.yaml",
         ".gradle/gradle.properties",
+        ".local/share/atuin/history.db",
+        ".config/io.datasette.llm/keys.json",
+        ".config/helm/registry/config.json",
+        ".subversion/auth/svn.simple/x",
+        ".ethereum/keystore/k",
+        ".mbsyncrc",
+        "snap/firefox/common/.mozilla/firefox/p/logins.json",
+        ".config/Code - Insiders/User/globalStorage/state.vscdb",
     ];
-    let reading = places.map(|place| format!("cat ~/{place}")).join("; ");
+    let reading = places.map(|place| format!("cat ~/'{place}'")).join("; ");
     let rig = rig([line(&format!("{reading}; cat ~/.profile-notes")), Reply::text("Done.")], "");
     if !has_namespaces(&rig) {
         return;
