@@ -10,12 +10,13 @@ pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
     let processes: Vec<(Pid, Pid)> = entries
         .filter_map(|entry| {
             let pid = entry.ok()?.file_name().to_str()?.parse().ok().and_then(Pid::from_raw)?;
-            let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-            Some((pid, parent(&stat)?))
+            // One reading is enough for what stands at the beginning; there may be many processes, and somebody waits.
+            let mut stat = [0; 512];
+            let read = rustix::io::read(fs::File::open(format!("/proc/{pid}/stat")).ok()?, &mut stat).ok()?;
+            Some((pid, parent(&stat[..read])?))
         })
         .collect();
-    let mut found = Vec::new();
-    let mut above = vec![root];
+    let (mut found, mut above) = (Vec::new(), vec![root]);
     while let Some(parent) = above.pop() {
         for (pid, _) in processes.iter().filter(|(_, its)| *its == parent) {
             found.push(*pid);

@@ -26,8 +26,7 @@ pub(super) fn ask_to_end(root: Pid, spared: Pid) {
 /// Ends every descendant of `root`, the calling process, which must be a subreaper, and returns when none is left or
 /// those that are cannot be ended.
 pub(super) fn end_all(root: Pid) -> RemainingChildren {
-    let mut pause = Duration::from_millis(1);
-    let mut hopeless = 0;
+    let (mut pause, mut hopeless) = (Duration::from_millis(1), 0);
     while reap() == RemainingChildren::Left {
         // First everything is stopped: what is stopped cannot fork.
         let mut stopped = HashSet::new();
