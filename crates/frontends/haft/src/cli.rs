@@ -20,6 +20,7 @@ use crate::commands::count::CountArgs;
 use crate::commands::demo::DemoArgs;
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::events::EventsArgs;
+use crate::commands::foreign_flags;
 use crate::commands::hooks::HooksArgs;
 use crate::commands::interactive::InterfaceStyle;
 use crate::commands::jobs::JobsArgs;
@@ -184,6 +185,9 @@ impl Cli {
     fn parse_with(definition: &mut clap::Command, args: Vec<OsString>) -> Result<Self, clap::Error> {
         let args = with_default_command(definition, args);
         let matches = definition.try_get_matches_from_mut(&args).map_err(|error| {
+            if let Some(advice) = foreign_flags::advice(definition, args.get(1..).unwrap_or_default(), &error) {
+                return definition.error(ErrorKind::UnknownArgument, advice);
+            }
             let mistyped = lone_word::mistyped(definition, args.get(1..).unwrap_or_default());
             let mistyped =
                 mistyped.filter(|_| matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict));

@@ -16,6 +16,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod drive;
 pub(crate) mod events;
+pub(crate) mod foreign_flags;
 pub(crate) mod hooks;
 pub(crate) mod init;
 pub(crate) mod inline;

@@ -24,3 +24,6 @@ cli-word-sessions = `haft conversations` lists the conversations
 cli-word-exit = no session is open, so there is nothing to exit
 cli-word-status = `haft doctor` checks what is installed, `haft models` lists the models, `haft sandbox status` shows the sandbox
 cli-word-cost = `haft conversations show --cost` shows what a conversation cost
+cli-word-plugins = `haft mcp`, `haft skills`, `haft commands` and `haft hooks` manage what others bundle as plugins
+cli-word-recipes = `haft commands` manages prompts by name, `haft workflows` runs files of steps
+cli-flag = `{ $flag }` is a flag of another agent. Here it is `{ $here }`.

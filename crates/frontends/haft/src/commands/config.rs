@@ -33,6 +33,7 @@ pub(crate) struct ShownArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Show every setting.
+    #[command(alias = "list")]
     Show(ShownArgs),
     /// Print the value of a key, or of everything below it.
     Get {

@@ -8,6 +8,7 @@ use std::io::BufRead;
 use clap::Command;
 
 use crate::commands::options::{RunArgs, at_a_terminal};
+use crate::commands::typed_ahead;
 use crate::exit::usage_error;
 use crate::output;
 
@@ -37,6 +38,7 @@ pub(crate) fn settle(haft: &Command, args: &RunArgs) -> anyhow::Result<LoneWord>
     if !at_a_terminal() {
         return Err(usage_error(refusal(word, near.as_ref())));
     }
+    typed_ahead::forget(std::io::stdin());
     ask(word, near.as_ref(), &mut std::io::stdin().lock())
 }
 
@@ -96,9 +98,10 @@ fn swaps(word: &str) -> impl Iterator<Item = String> {
 }
 
 /// The words [`elsewhere`] knows.
-const ELSEWHERE: [&str; 21] = [
+const ELSEWHERE: [&str; 27] = [
     "login", "logout", "auth", "signin", "init", "setup", "update", "upgrade", "install", "version", "ask", "resume",
-    "continue", "session", "sessions", "history", "exit", "quit", "status", "usage", "cost",
+    "continue", "session", "sessions", "history", "exit", "quit", "status", "usage", "cost", "stats", "info", "plugin",
+    "plugins", "recipe", "recipes",
 ];
 
 /// What a user of another agent expects by this word, and how it is done here.
@@ -112,8 +115,10 @@ fn elsewhere(word: &str) -> Option<&'static str> {
         "resume" | "continue" => text!("cli-word-resume"),
         "session" | "sessions" | "history" => text!("cli-word-sessions"),
         "exit" | "quit" => text!("cli-word-exit"),
-        "status" => text!("cli-word-status"),
-        "usage" | "cost" => text!("cli-word-cost"),
+        "status" | "info" => text!("cli-word-status"),
+        "usage" | "cost" | "stats" => text!("cli-word-cost"),
+        "plugin" | "plugins" => text!("cli-word-plugins"),
+        "recipe" | "recipes" => text!("cli-word-recipes"),
         _ => return None,
     })
 }

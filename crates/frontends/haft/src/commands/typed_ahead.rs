@@ -9,6 +9,13 @@ use rustix::termios::{QueueSelector, isatty, tcflush};
 pub(crate) fn discard(terminal: impl AsFd) {
     if isatty(&terminal) {
         std::thread::sleep(haft_tui::READING);
+    }
+    forget(terminal);
+}
+
+/// Throws away what was typed so far, where nothing had to be read first.
+pub(crate) fn forget(terminal: impl AsFd) {
+    if isatty(&terminal) {
         // What is still there would be read as the answer; a terminal that cannot forget it was closed.
         let _ = tcflush(terminal, QueueSelector::IFlush);
     }

@@ -200,6 +200,31 @@ fn offered(rig: &Rig, words: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// What users of other agents type out of habit is answered with what to write here, and nothing is sent.
+#[test]
+fn flags_of_other_agents_are_answered_with_what_does_the_same() {
+    let rig = rig();
+    for (arguments, here) in [
+        (&["--full-auto", "do it"][..], "--permission-mode auto"),
+        (&["exec", "--sandbox", "read-only", "do it"], "--permission-mode plan"),
+        (&["--yolo", "do it"], "--permission-mode yolo"),
+        (&["-a", "never", "do it"], "--permission-mode MODE"),
+        (&["--message=do it"], "haft -p"),
+        (&["run", "-t", "do it"], "haft run"),
+        (&["run", "--format", "json", "do it"], "--output-format"),
+        (&["plugin", "list"], "haft mcp"),
+        (&["stats"], "--cost"),
+        (&["recipes"], "haft workflows"),
+    ] {
+        let ran = rig.run(arguments);
+        assert_eq!(ran.code(), 2, "{arguments:?}: {}", ran.stderr());
+        assert!(ran.stderr().contains(here), "{arguments:?}: {}", ran.stderr());
+    }
+    let elsewhere = rig.run(&["jobs", "--yes"]);
+    assert!(!elsewhere.stderr().contains("--permission-mode"), "{}", elsewhere.stderr());
+    assert!(rig.server.requests().is_empty());
+}
+
 #[test]
 fn completions_know_what_there_is() {
     let rig = rig();
