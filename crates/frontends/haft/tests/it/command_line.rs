@@ -1,9 +1,11 @@
 //! How the command line behaves: mistyped words, nouns alone, and what is the same everywhere.
 
+use std::process::Command;
+
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
 
-use crate::rig::Rig;
+use crate::rig::{MODEL, Rig, haft};
 use crate::terminal::Terminal;
 
 const SIZE: (u16, u16) = (120, 40);
@@ -225,6 +227,46 @@ fn flags_of_other_agents_are_answered_with_what_does_the_same() {
     assert!(rig.server.requests().is_empty());
 }
 
+/// The scripts in the shells they are for: what Tab makes of the beginning of an id, a model and an agent.
+#[test]
+fn real_shells_complete_ids_models_and_agents() {
+    let rig = rig();
+    rig.task(&["say it"]);
+    let id = rig.export()["id"].as_str().unwrap().to_owned();
+    std::fs::create_dir_all(rig.project().join(".haft/agents")).unwrap();
+    rig.write(".haft/agents/quartermaster.md", "---\nname: quartermaster\ndescription: Counts\n---\nYou count.\n");
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+    let folder = haft().parent().unwrap();
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", folder.display());
+    for (shell, arguments, setup) in [
+        ("bash", &["--norc", "-i"][..], "source <(haft completions bash)"),
+        ("zsh", &["-f", "-i"], "autoload -U compinit; compinit -u -D; source <(haft completions zsh)"),
+        ("fish", &["--no-config"], "haft completions fish | source"),
+    ] {
+        if Command::new(shell).arg("--version").output().is_err() {
+            println!("skipped: `{shell}` is not installed");
+            continue;
+        }
+        let home = rig.command(&[]);
+        let mut command = Command::new(shell);
+        command.args(arguments).current_dir(rig.project());
+        command.envs(home.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("PATH", &path);
+        let mut terminal = Terminal::around(&command, (160, 40));
+        terminal.press(&format!("{setup}; echo re''ady\r"));
+        terminal.until_text("\nready");
+        for (typed, whole) in [
+            (format!("haft conversations show {}", &id[..8]), format!("haft conversations show {id}")),
+            ("haft -m mock/".to_owned(), format!("haft -m mock/{MODEL}")),
+            ("haft run --agent quarter".to_owned(), "haft run --agent quartermaster".to_owned()),
+        ] {
+            terminal.press(&format!("{typed}\t"));
+            terminal.until(&whole, |screen| screen.contents().contains(&whole));
+            terminal.press("\u{15}");
+            terminal.until("an empty line", |screen| !screen.contents().contains(&whole));
+        }
+    }
+}
+
 #[test]
 fn completions_know_what_there_is() {
     let rig = rig();
@@ -253,25 +295,6 @@ fn completions_know_what_there_is() {
         assert!(offered.lines().any(|line| line.split('\t').next() == Some(wanted)), "{words:?}: {offered}");
     }
     assert!(offered(&rig, &["conversations", "show", ""]).contains("say hello"), "its name is the description");
-}
-
-#[test]
-fn the_script_for_bash_works_in_bash() {
-    let rig = rig();
-    rig.task(&["say hello"]);
-    let id = rig.export()["id"].as_str().unwrap().to_owned();
-    let script = rig.run(&["completions", "bash"]).stdout();
-    let program = format!(
-        "{script}\nCOMP_WORDS=(haft conversations show ''); COMP_CWORD=3; COMP_TYPE=9\n_clap_complete_haft haft '' show\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
-    );
-    let plain = rig.command(&[]);
-    let mut bash = std::process::Command::new("bash");
-    bash.args(["-c", &program]).current_dir(rig.project()).env_clear();
-    bash.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let folder = std::path::Path::new(plain.get_program()).parent().unwrap();
-    bash.env("PATH", format!("{}:{}", folder.display(), std::env::var("PATH").unwrap()));
-    let Ok(output) = bash.output() else { return eprintln!("skipped: there is no bash here") };
-    assert!(String::from_utf8_lossy(&output.stdout).lines().any(|line| line == id), "{output:?}");
 }
 
 #[test]
