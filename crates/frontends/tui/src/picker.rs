@@ -114,6 +114,7 @@ impl Picker {
             KeyCode::Char('c' | 'g') if control => return PickerOutcome::Closed,
             KeyCode::Esc => {
                 self.open.pop();
+                self.armed = true;
                 return if self.open.is_empty() { PickerOutcome::Closed } else { PickerOutcome::Stay };
             }
             KeyCode::Enter if !self.armed => {}
@@ -122,6 +123,7 @@ impl Picker {
                     None => PickerOutcome::Stay,
                     Some(PickerAction::Leave) => PickerOutcome::Closed,
                     Some(PickerAction::Open(list)) => {
+                        self.armed = !list.is_question;
                         self.open.push(OpenList::new(*list));
                         PickerOutcome::Stay
                     }
@@ -158,7 +160,7 @@ impl Picker {
 
     /// The rows to draw, no more than asked, and the row and column of the cursor among them.
     pub(crate) fn view(&self, columns: usize, at_most: usize) -> (Vec<StyledLine>, (usize, usize)) {
-        self.open.last().map(|front| front.view(columns, at_most)).unwrap_or_default()
+        self.open.last().map(|front| front.view(columns, at_most, self.armed)).unwrap_or_default()
     }
 }
 
@@ -196,7 +198,7 @@ impl OpenList {
         self.chosen = 0;
     }
 
-    fn view(&self, columns: usize, at_most: usize) -> (Vec<StyledLine>, (usize, usize)) {
+    fn view(&self, columns: usize, at_most: usize, armed: bool) -> (Vec<StyledLine>, (usize, usize)) {
         let mut rows = wrap(&StyledLine::of(&self.list.title, TextStyle::Strong), columns);
         if rows.len() > TITLE_ROWS || at_most < 2 * TITLE_ROWS + 3 {
             rows = vec![StyledLine::of(&self.list.title, TextStyle::Strong).cut(columns)];
@@ -212,7 +214,8 @@ impl OpenList {
         let first = self.chosen.saturating_sub(room - 1);
         let shown: Vec<_> = fitting.iter().enumerate().skip(first).take(room).collect();
         let layout = Layout::of(&shown.iter().map(|(_, row)| **row), columns);
-        rows.extend(shown.iter().map(|(at, row)| layout.line(row, *at == self.chosen)));
+        // What Enter would not take yet is not marked.
+        rows.extend(shown.iter().map(|(at, row)| layout.line(row, armed && *at == self.chosen)));
         if fitting.is_empty() {
             rows.push(StyledLine::of(format!("  {}", text!("app-picker-empty")), TextStyle::Dim).cut(columns));
         }

@@ -28,7 +28,7 @@ use haft_text::Masker;
 use haft_tui::{Ended, HostActions, ListRequest, Operation, Palette, Setup, UiHandle, UiMessage};
 use haft_types::{Decision, Image, PermissionMode};
 use history::History;
-pub(crate) use lists::is_cut_off;
+pub(crate) use lists::{age, is_cut_off};
 use setup::SetupOutcome;
 use side_actions::SideActions;
 use tokio::sync::mpsc::UnboundedReceiver;

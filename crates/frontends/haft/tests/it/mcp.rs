@@ -27,7 +27,7 @@ fn add(rig: &Rig, text: &str) {
 }
 
 /// The shell server as `s`, with a file for its starts.
-fn add_shell_server(rig: &Rig) {
+pub(crate) fn add_shell_server(rig: &Rig) {
     let script = rig.home().join("server.sh");
     fs::write(&script, SHELL_MCP_SERVER).unwrap();
     let (script, home) = (script.display(), rig.home().display());
@@ -39,7 +39,7 @@ fn add_shell_server(rig: &Rig) {
     );
 }
 
-fn starts(rig: &Rig) -> usize {
+pub(crate) fn starts(rig: &Rig) -> usize {
     fs::read_to_string(rig.home().join("starts")).unwrap_or_default().lines().count()
 }
 

@@ -386,6 +386,7 @@ fn changes_are_shown_taken_back_and_brought_back() {
     terminal.until_text("Undo the last change?");
     assert!(terminal.text().contains("Would undo") && rig.project().join("a.txt").exists());
     terminal.press(DOWN);
+    terminal.until_text("▸ change nothing");
     terminal.press("\r");
     terminal.until("the input again", |screen| !screen.contents().contains("Esc cancels"));
     assert!(rig.project().join("a.txt").exists(), "it was left");

@@ -197,6 +197,7 @@ fn how_far(message: &str, text: &str, changed: bool) -> PickerAction {
                 back(RewindTarget::ConversationAndFiles),
             ),
         ],
+        is_question: true,
         ..PickerList::default()
     }))
 }
@@ -256,7 +257,7 @@ pub(crate) fn is_cut_off(history: &[Arc<Entry>]) -> bool {
 }
 
 /// How long ago something was, in short form.
-pub(super) fn age(then: Timestamp) -> String {
+pub(crate) fn age(then: Timestamp) -> String {
     let passed = Duration::try_from(WallClock.now().duration_since(then)).unwrap_or_default();
     match passed.as_secs() {
         0..60 => text!("interactive-just-now").to_owned(),

@@ -69,6 +69,7 @@ impl TuiSession<'_> {
             title: title.to_owned(),
             notes: would.lines().map(str::to_owned).collect(),
             rows: vec![row(text, PickerAction::Do(then)), row(text!("interactive-undo-cancel"), PickerAction::Leave)],
+            is_question: true,
             ..PickerList::default()
         }))
     }
