@@ -564,7 +564,7 @@ impl App {
         self.finish_text();
         (self.picker, self.viewer) = (None, None);
         self.alert = Some(text!("app-alert-question", tool = approval.tool));
-        let asking = ApprovalDialog::new(approval, self.status.mode);
+        let mut asking = ApprovalDialog::new(approval, self.status.mode);
         self.print_apart(asking.subject(self.columns));
         self.asking = Some(asking);
         effects.push(Effect::Arm);

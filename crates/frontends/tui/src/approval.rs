@@ -12,6 +12,7 @@ use crate::complete::MenuMove;
 use crate::diff;
 use crate::line::{StyledLine, TextStyle};
 use crate::proposed;
+use crate::reasons;
 use crate::rule_prefix;
 use crate::wrap::{chop, hang, wrap};
 
@@ -31,6 +32,8 @@ pub(crate) struct ApprovalDialog {
     edits: bool,
     /// The choice the arrows stand on: none before the first of them, so that Enter alone says nothing.
     chosen: Option<usize>,
+    /// Whether the reason was too long to stand beside the choices, and was printed with the subject.
+    reason_above: bool,
 }
 
 /// What is being typed for it.
@@ -76,7 +79,7 @@ impl ApprovalDialog {
         let is_edit = diff::is_diff(&approval.subject) || proposed::is_file_tool(&approval.tool);
         // What no rule can allow is asked whatever the mode.
         let edits = is_edit && mode == PermissionMode::Ask && !approval.remember.is_empty();
-        Self { approval, armed: false, stage: ApprovalStage::Choose, edits, chosen: None }
+        Self { approval, armed: false, stage: ApprovalStage::Choose, edits, chosen: None, reason_above: false }
     }
 
     /// What can be answered, in the order it is shown.
@@ -200,7 +203,7 @@ impl ApprovalDialog {
     }
 
     /// What it is about, whole.
-    pub(crate) fn subject(&self, columns: usize) -> Vec<StyledLine> {
+    pub(crate) fn subject(&mut self, columns: usize) -> Vec<StyledLine> {
         let Approval { agent, tool, subject, parts, leaves_sandbox, .. } = &self.approval;
         let whose = if agent == MAIN { String::new() } else { format!(" {}", text!("approval-of-subagent", agent)) };
         let title = StyledLine::of("? ", TextStyle::Warning)
@@ -214,8 +217,15 @@ impl ApprovalDialog {
                 if diff::is_diff(subject) { format!("  {}", diff::counts(subject)) } else { String::new() },
                 TextStyle::Dim,
             );
-        // What is asked about stands right above the question, however many rules there are.
+        // What is asked about stands right above the question, however many rules and reasons there are.
         let mut rows = self.rule_rows(columns);
+        if wrap(&self.reason(), columns).len() > FEW {
+            self.reason_above = true;
+            rows.extend(wrap(
+                &StyledLine::of(reveal(&reasons::localised(&self.approval.reason)), TextStyle::Warning),
+                columns,
+            ));
+        }
         rows.extend(wrap(&title, columns));
         let room = columns.saturating_sub(2);
         let inset = |row: StyledLine| {
@@ -235,10 +245,6 @@ impl ApprovalDialog {
                 rows.extend(parts.into_iter().map(inset).map(inset));
             }
         }
-        let reason = wrap(&self.reason(), columns);
-        if reason.len() > FEW {
-            rows.extend(reason);
-        }
         rows
     }
 
@@ -257,7 +263,8 @@ impl ApprovalDialog {
     }
 
     fn reason(&self) -> StyledLine {
-        StyledLine::of(text!("approval-question", reason = reveal(&self.approval.reason)), TextStyle::Warning)
+        let reason = if self.reason_above { String::new() } else { reasons::localised(&self.approval.reason) };
+        StyledLine::of(text!("approval-question", reason = reveal(&reason)).trim_end(), TextStyle::Warning)
     }
 
     /// What would be allowed from now on, if that can be.
@@ -358,7 +365,7 @@ mod tests {
     #[test]
     fn nothing_is_hidden_or_repainted() {
         let hostile = "rm -rf ~\r\u{1b}[2K\u{1b}[1Als\u{202e}\n\u{8}\u{8}echo";
-        let asking = asking("execute_command", json!({"command": hostile}), hostile);
+        let mut asking = asking("execute_command", json!({"command": hostile}), hostile);
         let rows: Vec<_> = asking.subject(60).iter().map(StyledLine::plain).collect();
         assert_eq!(rows[1..], ["  rm -rf ~␍␛[2K␛[1Als<U+202E>", "  ␈␈echo"]);
     }
@@ -377,12 +384,13 @@ mod tests {
         asking.approval.reason = "it would run outside the sandbox; ".repeat(4) + "the last one";
         let shown: Vec<_> = asking.subject(40).iter().map(StyledLine::plain).collect();
         assert!(shown.join(" ").contains("the last one"), "{shown:#?}");
+        assert_eq!(asking.question(40)[0].plain(), "Allow this?", "it stands there once");
     }
 
     #[test]
     fn long_subjects_are_shown_whole() {
         let line = "x".repeat(10_000);
-        let asking = asking("execute_command", json!({"command": line}), &line);
+        let mut asking = asking("execute_command", json!({"command": line}), &line);
         let shown: String = asking.subject(40).iter().skip(1).map(|row| row.plain().trim_start().to_owned()).collect();
         assert_eq!(shown, line);
     }

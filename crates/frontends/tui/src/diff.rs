@@ -16,8 +16,9 @@ pub(crate) fn numbered<'a>(path: &str, lines: impl Iterator<Item = &'a str>, col
         let row = change.line(line);
         let Some(number) = number else { return chop(&row, columns) };
         let gutter = StyledLine::of(format!("{number:>room$} "), TextStyle::LineNumber);
-        let blank = StyledLine::of(" ".repeat(room + 1), TextStyle::LineNumber);
-        let rows = chop(&row, columns.saturating_sub(room + 1)).into_iter().enumerate();
+        // What goes on stands behind the sign, so that it is not taken for a line of its own.
+        let blank = StyledLine::of(" ".repeat(room + 2), TextStyle::LineNumber);
+        let rows = chop(&row, columns.saturating_sub(room + 2)).into_iter().enumerate();
         let fronted = |(at, row): (usize, StyledLine)| {
             let front = if at == 0 { &gutter } else { &blank };
             front.spans().iter().chain(row.spans()).cloned().collect()
@@ -249,7 +250,7 @@ mod tests {
         assert_eq!(shown[3..], wanted);
         let long = format!("@@ -1 +1 @@\n-{}", "x".repeat(30));
         let shown: Vec<_> = numbered("", long.lines(), 20).iter().map(StyledLine::plain).collect();
-        assert_eq!(shown[1..], [format!("1 -{}", "x".repeat(17)), format!("  {}", "x".repeat(13))]);
+        assert_eq!(shown[1..], [format!("1 -{}", "x".repeat(16)), format!("   {}", "x".repeat(14))]);
     }
 
     #[test]

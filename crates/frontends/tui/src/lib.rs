@@ -36,6 +36,7 @@ mod markdown;
 mod picker;
 mod plain;
 mod proposed;
+mod reasons;
 mod rule_prefix;
 mod run;
 mod screen;

@@ -140,7 +140,7 @@ impl PlainDriver {
                 what.iter().try_for_each(|line| self.say(line))
             }
             UiMessage::Ask { approval, answer } => {
-                let asking = ApprovalDialog::new(*approval, self.app.mode());
+                let mut asking = ApprovalDialog::new(*approval, self.app.mode());
                 // What was said before it belongs before it.
                 let effects = self.app.flush();
                 self.carry_out(effects)?;

@@ -89,8 +89,8 @@ fn break_of(cells: &[StyledCell<'_>], full: usize, columns: usize, blanks: Break
 }
 
 /// No row begins with these, and none ends with those.
-const CLOSING: &str = "。，、；：？！）」』】》”’";
-const OPENING: &str = "（「『【《“‘";
+const CLOSING: &str = "。，、；：？！）」』】》”’)]},.;:!?";
+const OPENING: &str = "（「『【《“‘([{";
 /// Behind these a long word, a path or code may be broken.
 const SIGNS: &str = "/-_.,;:=&|+)]}>(?#@";
 

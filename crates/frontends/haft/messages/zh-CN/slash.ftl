@@ -1,6 +1,6 @@
 # Commands of the user.
 
-slash-none = 目前一个也没有（用 `haft commands add` 添加）
+slash-none = 还没有自定义命令（用 `haft commands add` 添加）
 slash-untrusted = 项目受信任后，其中的命令才可用（`haft trust`）
 slash-there-are = 现有 { $names }
 slash-unknown = 没有命令 `/{ $name }`；{ $there }

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 const SURFACES: [&str; 2] = ["tui", "haft"];
 
 /// Messages without a word that could be translated.
-const SAME_IN_CHINESE: [&str; 11] = [
-    "app-menu-place", "app-picker-place", "app-tokens", "app-tokens-out", "context-report-end",
-    "context-report-heading", "demo-end", "table-api", "table-id", "table-tokens", "tools-offer",
+const SAME_IN_CHINESE: [&str; 12] = [
+    "app-menu-place", "app-picker-place", "app-tokens", "app-tokens-out", "approval-between-reasons",
+    "context-report-end", "context-report-heading", "demo-end", "table-api", "table-id", "table-tokens", "tools-offer",
 ];
 
 type Arguments = BTreeSet<String>;

@@ -166,7 +166,8 @@ fn key_rows(columns: usize, at_most: usize) -> Vec<StyledLine> {
     let keys = commands::keys();
     let beside = (columns / KEYS_COLUMNS).clamp(1, 3);
     let room = columns / beside;
-    let shown: Vec<_> = keys.iter().flat_map(|(key, help)| defined(key, help, HELP_NAMES, room - 1)).collect();
+    let entries: Vec<_> = keys.iter().map(|(key, help)| defined(key, help, HELP_NAMES, room - 1)).collect();
+    let shown = entries.concat();
     let high = shown.len().div_ceil(beside);
     let row = |at: usize| -> StyledLine {
         let cells = shown.iter().skip(at).step_by(high);
@@ -176,7 +177,13 @@ fn key_rows(columns: usize, at_most: usize) -> Vec<StyledLine> {
     };
     let mut rows: Vec<_> = (0..high).map(row).map(|row| row.cut(columns)).collect();
     if rows.len() > at_most {
-        rows.truncate(at_most.saturating_sub(1));
+        let left = at_most.saturating_sub(1);
+        let ends = entries.iter().scan(0, |end, entry| {
+            *end += entry.len();
+            Some(*end)
+        });
+        // No key stands there without what it does.
+        rows.truncate(if beside == 1 { ends.take_while(|end| *end <= left).last().unwrap_or(left) } else { left });
         rows.push(StyledLine::of(format!("  {}", text!("app-more-keys")), TextStyle::Dim).cut(columns));
     }
     rows

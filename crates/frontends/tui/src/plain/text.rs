@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::approval::{ApprovalChoice, ApprovalDialog};
 use crate::line::{StyledLine, StyledSpan, TextStyle};
+use crate::reasons;
 
 /// What replaces the symbol that starts a row, and the rest of the row.
 fn spelled_sign(row: &str) -> Option<(&'static str, &str)> {
@@ -35,7 +36,9 @@ pub(super) fn of(row: &StyledLine) -> String {
     }
     let indent = text.len() - text.trim_start().len();
     let (blanks, rest) = text.split_at(indent);
-    let said = spelled_sign(rest).map_or_else(|| rest.to_owned(), |(text, rest)| format!("{text} {rest}"));
+    // A full-width colon brings its own blank.
+    let spelled = |(text, rest): (&str, &str)| format!("{text}{}{rest}", if text.ends_with('：') { "" } else { " " });
+    let said = spelled_sign(rest).map_or_else(|| rest.to_owned(), spelled);
     let drawn = |c: char| matches!(c, '─' | '█' | '▓' | '▒' | '░' | '▪');
     let said = said.strip_prefix("· ").map_or(said.clone(), |rest| format!("▪ {rest}"));
     let said = if said.contains(drawn) { without_bars(&said.replace(drawn, "")) } else { said };
@@ -62,7 +65,7 @@ pub(super) fn clean(text: &str) -> String {
 /// The question and the keys that answer it.
 pub(super) fn question(asking: &ApprovalDialog) -> String {
     let approval = &asking.approval;
-    let (tool, reason) = (&approval.tool, &approval.reason);
+    let (tool, reason) = (&approval.tool, &reasons::localised(&approval.reason));
     let text = match approval.remember.as_slice() {
         [] => text!("plain-approval", tool, reason),
         rules => {

@@ -139,7 +139,9 @@ pub(super) fn as_text(opened: &ConversationChanges, report: &Report, mode: Mode,
     text.push('\n');
     for taken in &report.paths {
         // Writing to a String cannot fail.
-        let _ = write!(text, "  {:<9}  {}", action(taken), opened.name(&taken.path));
+        let done = action_text(taken);
+        let blank = " ".repeat(ACTION_COLUMNS.saturating_sub(haft_text::width(done)));
+        let _ = write!(text, "  {done}{blank}  {}", opened.name(&taken.path));
         let _ = match &taken.after {
             Ok(_) => writeln!(text),
             Err(conflict) => writeln!(text, ": {conflict}"),
@@ -151,6 +153,20 @@ pub(super) fn as_text(opened: &ConversationChanges, report: &Report, mode: Mode,
     text
 }
 
+/// Columns of what was done to a file.
+const ACTION_COLUMNS: usize = 9;
+
+fn action_text(taken: &TakenBack) -> &'static str {
+    match action(taken) {
+        "left" => text!("changes-left"),
+        "unchanged" => text!("changes-unchanged"),
+        "removed" => text!("changes-removed"),
+        "recreated" => text!("changes-recreated"),
+        _ => text!("changes-restored"),
+    }
+}
+
+/// The same for programs.
 fn action(taken: &TakenBack) -> &'static str {
     match (&taken.before, &taken.after) {
         (_, Err(_)) => "left",
