@@ -137,18 +137,26 @@ enum ProviderChoice {
 fn choose_provider(config: &Config) -> anyhow::Result<Option<ProviderChoice>> {
     let names = providers(config)?;
     let mut text = String::from(&format!("\n{}\n\n", text!("setup-provider-title")));
+    let (wide, mut others) = (names.iter().map(|(name, _)| name.len()).max().unwrap_or_default(), Vec::new());
     for (at, (name, answers)) in names.iter().enumerate() {
         let declared = ModelTrial(config).provider(name)?;
         let note = match (wiring::key_state(&declared), &declared.api_key_env) {
             _ if *answers => text!("setup-local-answers", url = declared.base_url),
             (KeyState::There, Some(variable)) => text!("setup-variable-set", variable),
             (KeyState::There, None) => text!("setup-key-present").to_owned(),
-            (KeyState::Missing, _) => text!("setup-key-missing").to_owned(),
+            // All of them in rows of their own would push what can be used at once off a small screen.
+            (KeyState::Missing, _) => {
+                others.push(format!("{}\u{a0}{name}", at + 1));
+                continue;
+            }
             (KeyState::NotNeeded, _) => text!("setup-local", url = declared.base_url),
             (KeyState::Command | KeyState::Keyring, _) => text!("setup-key-set").to_owned(),
         };
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{:>4}  {name:<12} {note}", at + 1);
+        let _ = writeln!(text, "{:>4}  {name:<wide$} {note}", at + 1);
+    }
+    if !others.is_empty() {
+        let _ = writeln!(text, "      {}", text!("setup-key-missing", listed = others.join(", ")));
     }
     text.extend(["   ", text!("setup-other-choices"), "\n\n"]);
     show(&text)?;
@@ -184,8 +192,13 @@ fn providers(config: &Config) -> anyhow::Result<Vec<(String, bool)>> {
         .into_iter()
         .map(|(name, state, probe)| {
             let answers = probe.is_some_and(|probe| probe.join().unwrap_or(false));
-            let has_key = matches!(state, KeyState::There | KeyState::Command | KeyState::Keyring);
-            (if answers { 0 } else { 2 - u8::from(has_key) }, name, answers)
+            let rank = match state {
+                _ if answers => 0,
+                KeyState::There | KeyState::Command | KeyState::Keyring => 1,
+                KeyState::NotNeeded => 2,
+                KeyState::Missing => 3,
+            };
+            (rank, name, answers)
         })
         .collect();
     ranked.sort_by_key(|(rank, ..)| *rank);
