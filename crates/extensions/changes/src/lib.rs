@@ -20,4 +20,4 @@ pub use files::{
     StepSummary, SummaryKind, TakenBack, Target, Tree, UndoError, sweep_merges, unified_diff,
 };
 pub use tool::{apply_patch, undo_edit};
-pub use worktree::GitWorktrees;
+pub use worktree::{GitWorktrees, KeptCopy, kept_copies, remove_copy};

@@ -4,7 +4,10 @@
 //! Invariant: the user's branches, index and stash are never touched. The copy is removed only when nothing in it would be lost; one
 //! that nobody came back to for long is removed once what it holds beside the project is written to a file.
 
+mod kept;
 mod sweep;
+
+pub use kept::{KeptCopy, kept_copies, remove_copy};
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};

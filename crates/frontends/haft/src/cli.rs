@@ -53,6 +53,7 @@ use crate::commands::useful::UsefulArgs;
 use crate::commands::worker::WorkerArgs;
 #[cfg(feature = "workflows")]
 use crate::commands::workflows::WorkflowsArgs;
+use crate::commands::worktrees::WorktreesArgs;
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::usage;
 
@@ -223,6 +224,7 @@ impl Cli {
             Some(CliCommand::Skills(args)) => commands::catalogue::run(KnowledgeKind::Skills, args.command),
             Some(CliCommand::Commands(args)) => commands::catalogue::run(KnowledgeKind::Commands, args.command),
             Some(CliCommand::Agents(args)) => commands::catalogue::run(KnowledgeKind::Agents, args.command),
+            Some(CliCommand::Worktrees(args)) => commands::worktrees::run(args.command),
             Some(CliCommand::Lib(args)) => commands::lib::run(args.command),
             #[cfg(feature = "rag")]
             Some(CliCommand::Rag(args)) => commands::rag::run(args.command),
@@ -358,6 +360,11 @@ pub(crate) enum CliCommand {
     /// Manage sub-agents: roles the model can delegate tasks to.
     #[command(alias = "agent")]
     Agents(CatalogueArgs),
+    /// List and remove the copies of projects that sub-agents worked in.
+    ///
+    /// A sub-agent with `worktree: true` works in a git worktree, which is kept where it could not be merged.
+    #[command(alias = "worktree")]
+    Worktrees(WorktreesArgs),
     /// Manage library documentation that is sent with every request.
     ///
     /// It comes from a git repository laid out `domain/user/library`, a public one unless `haft lib proxy` names another.

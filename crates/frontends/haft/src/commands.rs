@@ -55,6 +55,7 @@ pub(crate) mod useful;
 pub(crate) mod worker;
 #[cfg(feature = "workflows")]
 pub(crate) mod workflows;
+pub(crate) mod worktrees;
 
 use haft_agent::Places;
 use haft_agent::config::{LoadedConfig, Sources, load};

@@ -32,13 +32,13 @@ impl Worktree {
         // Whoever works in one has changed something in it today.
         let is_old = |index: usize, age: Duration| age > DAY * KEPT_DAYS || (too_many(index) && age > DAY);
         let old = kept.into_iter().enumerate().filter(|(index, (age, _))| is_old(*index, *age));
-        let told = old.filter_map(|(_, (age, at))| self.retire(at, age)).collect();
+        let told = old.filter_map(|(_, (age, at))| self.retire_old(at, age)).collect();
         self.forget_index();
         told
     }
 
     /// The index of one copy is no beginning for another.
-    fn forget_index(&self) {
+    pub(super) fn forget_index(&self) {
         drop(fs::remove_file(self.git.own_folder().join(INDEX)));
     }
 
@@ -50,34 +50,38 @@ impl Worktree {
         place.is_some_and(|place| place.starts_with(worktrees))
     }
 
-    /// Removes one copy. Gives the sentence to say where it held changes.
-    fn retire(&self, at: PathBuf, age: Duration) -> Option<String> {
+    /// Removes one copy that is old. Gives the sentence to say where it held changes.
+    fn retire_old(&self, at: PathBuf, age: Duration) -> Option<String> {
         let note = at.with_extension("base");
         let base = fs::read_to_string(&note).ok()?;
         self.forget_index();
         let git = self.git.writing(self.git.top(), INDEX).ok()?;
         let (root, within, prefix) = (self.root.clone(), self.within.clone(), self.prefix.clone());
         let old = Self { git, root, at, within, prefix, base, note, swept: Vec::new() };
-        let (changes, left_out) = old.changes().ok()?;
-        // What a filter should go over is in no patch.
+        let (patch, left) = old.retire().ok()?;
+        let (patch, names) = patch?;
+        let (days, patch) = (age.as_secs() / DAY.as_secs(), patch.display());
+        let text = format!(
+            "a copy of the project was not used for {days} days and is removed; its changes to {names}, which were not merged, are in `{patch}`."
+        );
+        Some(sanitise(&text).into_owned() + &left)
+    }
+
+    /// Removes this copy. Gives the patch with what it held and was not merged, the names of those files, and what is left of it.
+    pub(super) fn retire(&self) -> Result<(Option<(PathBuf, String)>, String), String> {
+        let (changes, left_out) = self.changes().map_err(|why| why.to_string())?;
         if !left_out.made.is_empty() {
-            return None;
+            let names = self.names(left_out.made.iter());
+            return Err(format!("a git filter such as LFS goes over {names}, which no patch can hold"));
         }
-        let days = age.as_secs() / DAY.as_secs();
-        let text = if changes.is_empty() {
-            String::new()
-        } else {
-            let patch = old.at.with_extension("patch");
-            write_private(&patch, &old.patch().ok()?).ok()?;
-            let names = old.names(changes.iter().map(|change| &change.path));
-            let patch = patch.display();
-            let text = format!(
-                "a copy of the project was not used for {days} days and is removed; its changes to {names}, which were not merged, are in `{patch}`."
-            );
-            sanitise(&text).into_owned()
-        };
-        let left = old.remove();
-        (!text.is_empty()).then(|| text + &left)
+        let mut kept = None;
+        if !changes.is_empty() {
+            let patch = self.at.with_extension("patch");
+            let bytes = self.patch().map_err(|why| why.to_string())?;
+            write_private(&patch, &bytes).map_err(|error| format!("`{}`: {error}", patch.display()))?;
+            kept = Some((patch, self.names(changes.iter().map(|change| &change.path))));
+        }
+        Ok((kept, self.remove()))
     }
 
     /// What is different from what it began with, for `git apply`.
@@ -91,13 +95,13 @@ impl Worktree {
 }
 
 /// The copies in a folder that a note says the beginning of.
-fn copies(within: &Path) -> impl Iterator<Item = PathBuf> {
+pub(super) fn copies(within: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(within).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.filter(|at| at.is_dir() && at.with_extension("base").is_file())
 }
 
 /// When a copy was last used: made, or something at its top changed.
-fn used(at: &Path) -> Option<SystemTime> {
+pub(super) fn used(at: &Path) -> Option<SystemTime> {
     let of = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).ok();
     of(at).max(of(&at.with_extension("base")))
 }

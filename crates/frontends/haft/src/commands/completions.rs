@@ -70,6 +70,7 @@ fn candidates(path: &str, arg: &str) -> Option<Offer> {
     let noun = path.split(' ').nth(1).unwrap_or("run");
     Some(match (noun, arg) {
         ("jobs", "id" | "ids") => jobs,
+        ("worktrees", "ids") => worktrees,
         (
             "conversations" | "context" | "changes" | "undo" | "redo" | "rewind" | "useful",
             "id" | "ids" | "conversation",
@@ -116,6 +117,12 @@ fn conversations() -> Vec<(String, String)> {
 
 fn trash() -> Vec<(String, String)> {
     of_store(ConversationScope::Trash)
+}
+
+fn worktrees() -> Vec<(String, String)> {
+    let Ok(places) = wiring::places() else { return Vec::new() };
+    let all = haft_changes::kept_copies(&places.worktrees());
+    all.into_iter().map(|copy| (copy.name, copy.at.display().to_string())).collect()
 }
 
 fn jobs() -> Vec<(String, String)> {

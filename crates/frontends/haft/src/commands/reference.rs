@@ -13,7 +13,7 @@ const GROUPS: [Group; 8] = [
     ("Run", &["run", "chat", "review", "commit", "workflows", "jobs", "queue", "worker", "acp", "demo"]),
     ("Conversations", &["conversations", "rewind"]),
     ("Context", &["context", "proxy", "serve"]),
-    ("Knowledge", &["rules", "skills", "commands", "agents", "lib", "rag", "useful", "notes"]),
+    ("Knowledge", &["rules", "skills", "commands", "agents", "worktrees", "lib", "rag", "useful", "notes"]),
     ("Tools", &["tools", "mcp"]),
     ("Safety", &["trust", "changes", "undo", "redo", "permissions", "sandbox", "hooks"]),
     ("Models", &["models", "count"]),

@@ -13,7 +13,7 @@ macro_rules! files {
 }
 
 /// All of them; a file is parsed when one of its messages is first shown.
-pub(crate) static MESSAGES: [MessageFile; 42] = files! {
+pub(crate) static MESSAGES: [MessageFile; 43] = files! {
     "catalogue"
     "changes"
     "claude"
@@ -56,4 +56,5 @@ pub(crate) static MESSAGES: [MessageFile; 42] = files! {
     "web"
     "worker"
     "workflows"
+    "worktrees"
 };

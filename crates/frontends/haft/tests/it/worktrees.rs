@@ -153,6 +153,26 @@ fn a_conflict_changes_nothing_and_keeps_the_copy() {
     assert_eq!(kept.len(), 1);
     assert!(told.contains(&kept[0].display().to_string()), "{told}");
     assert_eq!(std::fs::read_to_string(kept[0].join("lines.txt")).unwrap(), "ONE\ntwo\nthree\nfour\nfive\n");
+    listed_and_removed(&rig, &kept[0]);
+}
+
+/// `haft worktrees`, with one copy that is kept.
+fn listed_and_removed(rig: &Rig, copy: &Path) {
+    let listed = rig.run(&["worktrees", "--json"]).json();
+    let (id, project) = (listed[0]["id"].as_str().unwrap(), rig.project().canonicalize().unwrap());
+    assert_eq!(listed.as_array().unwrap().len(), 1);
+    assert_eq!((&listed[0]["path"], &listed[0]["project"]), (&json!(copy), &json!(project)));
+    let table = rig.run(&["worktree", "list"]).stdout();
+    assert!(table.contains(id) && table.contains("just now"), "{table}");
+    assert_eq!(rig.run(&["worktrees", "remove", "nothing-like-it"]).code(), 2);
+    assert!(copy.exists());
+    let removed = rig.run(&["worktrees", "remove", &id[..8]]);
+    assert_eq!(removed.code(), 0, "{}", removed.stderr());
+    let patch = copy.with_extension("patch");
+    assert!(removed.stdout().contains(patch.to_str().unwrap()) && !copy.exists(), "{}", removed.stdout());
+    assert!(std::fs::read_to_string(patch).unwrap().contains("+ONE\n"));
+    assert!(!git(rig, &["worktree", "list"]).contains("worktrees"), "git has forgotten it");
+    assert_eq!(rig.run(&["worktrees", "list", "--json"]).json(), json!([]));
 }
 
 #[test]

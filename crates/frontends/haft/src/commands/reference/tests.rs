@@ -11,7 +11,7 @@ use super::*;
 use crate::cli::Cli;
 
 /// Pages that say more about a command.
-const PAGES: [(&str, &str); 31] = [
+const PAGES: [(&str, &str); 32] = [
     ("run", "runs"),
     ("review", "runs"),
     ("commit", "runs"),
@@ -26,6 +26,7 @@ const PAGES: [(&str, &str); 31] = [
     ("skills", "knowledge"),
     ("commands", "knowledge"),
     ("agents", "agents"),
+    ("worktrees", "agents"),
     ("lib", "knowledge"),
     ("rag", "rag"),
     ("useful", "context"),

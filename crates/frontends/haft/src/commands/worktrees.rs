@@ -1,0 +1,105 @@
+//! `haft worktrees`: the copies of projects that sub-agents worked in and that are still there.
+
+use clap::{Args, Subcommand};
+use haft_agent::{knowledge, set_up_sandbox};
+use haft_changes::{KeptCopy, kept_copies, remove_copy};
+use haft_sandbox::GitProgram;
+use haft_types::{ConversationId, PermissionMode, Timestamp};
+use serde_json::json;
+
+use crate::commands::interactive::age;
+use crate::commands::options::Common;
+use crate::exit::{ProcessExit, usage_error};
+use crate::output::{self, TextTable};
+use crate::wiring;
+
+#[derive(Debug, Args)]
+pub(crate) struct WorktreesArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<WorktreesCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorktreesCommand {
+    /// List the copies that are kept, last used first.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Remove copies; changes that were not merged are kept as a patch.
+    Remove {
+        /// Their ids, or the beginnings of them.
+        #[arg(required = true)]
+        ids: Vec<String>,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+pub(crate) fn run(command: Option<WorktreesCommand>) -> anyhow::Result<ProcessExit> {
+    match command.unwrap_or(WorktreesCommand::List { json: false, common: Common::default() }) {
+        WorktreesCommand::List { json, common } => list(json, &common)?,
+        WorktreesCommand::Remove { ids, common } => ids.iter().try_for_each(|id| remove(id, &common))?,
+    }
+    Ok(ProcessExit::Completed)
+}
+
+fn list(as_json: bool, common: &Common) -> anyhow::Result<()> {
+    let (places, _) = super::configuration(common)?;
+    let copies = kept_copies(&places.worktrees());
+    if as_json {
+        let row = |copy: &KeptCopy| {
+            let used = Timestamp::try_from(copy.used).map(|used| used.to_string()).ok();
+            json!({ "id": copy.name, "project": copy.repository, "path": copy.at, "used_at": used })
+        };
+        return output::print_json(&copies.iter().map(row).collect());
+    }
+    if copies.is_empty() {
+        return output::say(text!("worktrees-none"));
+    }
+    let mut table =
+        TextTable::new(&[text!("table-id"), text!("table-age"), text!("table-project"), text!("table-path")]);
+    for copy in copies {
+        let used = Timestamp::try_from(copy.used).map(age).unwrap_or_default();
+        let project = copy.repository.map(|project| project.display().to_string()).unwrap_or_default();
+        table.row(vec![copy.name, used, project, copy.at.display().to_string()]);
+    }
+    output::print(&table.to_string())
+}
+
+fn remove(id: &str, common: &Common) -> anyhow::Result<()> {
+    let (places, loaded) = super::configuration(common)?;
+    let named: Vec<_> = kept_copies(&places.worktrees()).into_iter().filter(|copy| copy.name.starts_with(id)).collect();
+    let [copy] = named.as_slice() else {
+        return Err(usage_error(match named.len() {
+            0 => text!("worktrees-unknown", id),
+            count => text!("worktrees-several", id, count),
+        }));
+    };
+    let path = copy.at.display();
+    let Some(root) = copy.repository.as_deref().filter(|root| root.is_dir()) else {
+        return Err(usage_error(text!("worktrees-no-repository", path)));
+    };
+    let project = wiring::project(Some(root))?;
+    // git runs what a repository configures, so it is not run in one that nobody trusts.
+    if !knowledge(&places, &project)?.1.is_trusted() {
+        return Err(usage_error(text!("review-untrusted", root = root.display())));
+    }
+    let (store, mode) = (wiring::open_store(&places, &loaded.config)?, PermissionMode::Plan);
+    let (_held, sandbox) = wiring::runtime()?.block_on(async {
+        // Whoever works in it holds its conversation.
+        let held = store.try_lock(&ConversationId::new(copy.name.clone())).await?;
+        anyhow::Ok((held, set_up_sandbox(&places, &loaded.config.sandbox, mode, Vec::new()).await?))
+    })?;
+    let host = wiring::environment();
+    let program = GitProgram::find(&host.supervisor(), &sandbox, &host.child_environment(), &[root])
+        .map_err(|error| usage_error(error.to_string()))?;
+    let patch = remove_copy(program, &project.root, copy).map_err(|why| usage_error(format!("{path}: {why}")))?;
+    output::say(&match patch {
+        Some(patch) => text!("worktrees-removed-patch", path, patch = patch.display()),
+        None => text!("worktrees-removed", path),
+    })
+}
