@@ -18,8 +18,6 @@ use crate::file;
 use crate::knowledge::{KnowledgePaths, Level};
 use crate::problem::FileProblem;
 
-/// How long a hook may take, in seconds.
-const TIMEOUT: u64 = 60;
 /// The longest time a hook can be given.
 const LONGEST: u64 = 600;
 
@@ -61,10 +59,14 @@ pub enum HookKind {
     /// A command.
     #[default]
     Command,
+    /// A command that was written for Claude Code.
+    #[serde(skip)]
+    ClaudeCommand,
 }
 
+/// How long a hook may take, in seconds.
 fn timeout() -> u64 {
-    TIMEOUT
+    60
 }
 
 fn sandbox() -> bool {
@@ -137,7 +139,7 @@ pub fn load(
     user_file: &Path,
     problems: &mut Vec<FileProblem>,
 ) -> Vec<Hook> {
-    let place = HookSource { level: Level::User, path: user_file, text: "", words: HookDialect::Haft };
+    let place = HookSource { level: Level::User, path: user_file, text: "" };
     let mut found = gathered(user, place, problems);
     if knowledge.trusted {
         found.extend(of_project(knowledge, problems));
@@ -150,7 +152,7 @@ pub fn of_project(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -
     let mut found = Vec::new();
     let own = knowledge.root.join(".haft/config.toml");
     if let Some(text) = present(knowledge, &own, problems) {
-        let place = HookSource { level: Level::Project, path: &own, text: &text, words: HookDialect::Haft };
+        let place = HookSource { level: Level::Project, path: &own, text: &text };
         match toml::from_str::<OwnFile>(&text) {
             Ok(file) => found.extend(gathered(&file.hooks, place, problems)),
             Err(error) => {
@@ -163,7 +165,7 @@ pub fn of_project(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -
         let Some(text) = present(knowledge, &path, problems) else { continue };
         match serde_json::from_str::<Value>(&text) {
             Ok(settings) => {
-                let place = HookSource { level: Level::Project, path: &path, text: &text, words: HookDialect::Claude };
+                let place = HookSource { level: Level::Project, path: &path, text: &text };
                 found.extend(foreign(&settings["hooks"], place, problems));
             }
             Err(error) => problems.push(FileProblem::new(&path, format!("its hooks are left out: {error}"))),
@@ -185,14 +187,14 @@ struct HookSource<'a> {
     level: Level,
     path: &'a Path,
     text: &'a str,
-    words: HookDialect,
 }
 
 impl HookSource<'_> {
     /// A hook that stands here. What a project says against the sandbox is reported and does not count.
     fn hook(self, point: HookPoint, matcher: &Matcher, hook: HookCommand, problems: &mut Vec<FileProblem>) -> Hook {
-        let Self { level, path, text, words } = self;
-        let HookCommand { command, timeout, sandbox, .. } = hook;
+        let Self { level, path, text } = self;
+        let HookCommand { kind, command, timeout, sandbox } = hook;
+        let words = if kind == HookKind::Command { HookDialect::Haft } else { HookDialect::Claude };
         if level == Level::Project && !sandbox {
             let is_it = |line: &str| line.contains("sandbox") && line.contains("false");
             let what =
@@ -239,9 +241,9 @@ fn foreign(hooks: &Value, place: HookSource<'_>, problems: &mut Vec<FileProblem>
             for hook in group["hooks"].as_array().into_iter().flatten() {
                 match (hook["type"].as_str().unwrap_or("command"), hook["command"].as_str()) {
                     ("command", Some(command)) => {
-                        let timeout = hook["timeout"].as_u64().unwrap_or(TIMEOUT);
+                        let timeout = hook["timeout"].as_u64().unwrap_or_else(timeout);
                         let (command, sandbox) = (command.to_owned(), hook["sandbox"] != false);
-                        let hook = HookCommand { kind: HookKind::Command, command, timeout, sandbox };
+                        let hook = HookCommand { kind: HookKind::ClaudeCommand, command, timeout, sandbox };
                         found.push(place.hook(point, &matcher, hook, problems));
                     }
                     (kind, _) => {
@@ -256,7 +258,6 @@ fn foreign(hooks: &Value, place: HookSource<'_>, problems: &mut Vec<FileProblem>
 }
 
 fn matcher(text: &str, place: HookSource<'_>, problems: &mut Vec<FileProblem>) -> Option<Matcher> {
-    let made = Matcher::new(text);
     let problem = |why: String| {
         let why = why.lines().last().unwrap_or_default().to_owned();
         FileProblem::new(
@@ -264,7 +265,7 @@ fn matcher(text: &str, place: HookSource<'_>, problems: &mut Vec<FileProblem>) -
             format!("the matcher `{text}` of a hook cannot be read, its hooks are left out: {why}"),
         )
     };
-    made.map_err(|why| problems.push(problem(why))).ok()
+    Matcher::new(text).map_err(|why| problems.push(problem(why))).ok()
 }
 
 #[cfg(test)]

@@ -6,3 +6,4 @@ claude-refused = `{ $flag }` is not supported: without it, a different conversat
 claude-prompt-tool = `--permission-prompt-tool { $tool }` is not supported, only `stdio` is; calls that need permission are denied
 claude-wider-rule = the rule `{ $rule }` cannot be expressed in haft; `{ $wider }` is used instead, which covers more
 claude-foreign-rule = the rule `{ $rule }` names a tool that haft does not have, and is ignored
+claude-ignored-hook = the hook { $what } of `--settings` is not supported and is ignored

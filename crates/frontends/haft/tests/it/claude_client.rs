@@ -93,6 +93,35 @@ fn rules_are_those_of_claude_and_what_denies_wins() {
     assert_eq!(refused.status.code(), Some(2), "settings that may forbid something are read or nothing runs");
 }
 
+/// What the SDKs can send in `settings`, and flags that have no counterpart here: none of them ends a run.
+#[test]
+fn hooks_of_settings_are_run_and_idle_flags_are_named() {
+    let hook = |command: &str| json!([{"matcher": "Bash", "hooks": [{"type": "command", "command": command}]}]);
+    for (command, runs) in [("cat > told.json", true), ("echo no >&2; exit 2", false)] {
+        let rig = rig([touch(), Reply::text("Done.")]);
+        let hooks =
+            json!({"PreToolUse": hook(command), "Later": hook("true"), "Stop": [{"hooks": [{"type": "prompt"}]}]});
+        let settings = json!({ "hooks": hooks }).to_string();
+        let flags =
+            ["--effort", "high", "--betas", "beta-1", "beta-2", "--plugin-dir", "/nowhere", "--settings", &settings];
+        let all = [&["-p", "touch it", "--allowedTools", "Bash"][..], &flags].concat();
+        let ran = claude(&rig, &all).output().unwrap();
+        let told = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(0), "{told}");
+        assert_eq!(rig.project().join("touched").exists(), runs, "{told}");
+        for ignored in ["--effort", "--betas", "--plugin-dir", "Later", "Stop, prompt"] {
+            assert!(told.contains(ignored), "{ignored}: {told}");
+        }
+        let asked = rig.server.generations()[0].json().unwrap().to_string();
+        assert!(asked.contains("touch it") && !asked.contains("beta-2"), "a value is no prompt: {asked}");
+        if runs {
+            let heard = std::fs::read_to_string(rig.project().join("told.json")).unwrap();
+            let heard: Value = serde_json::from_str(&heard).unwrap();
+            assert_eq!((&heard["tool_name"], &heard["hook_event_name"]), (&json!("Bash"), &json!("PreToolUse")));
+        }
+    }
+}
+
 #[test]
 fn a_client_is_asked_by_claudes_names_and_may_change_the_call() {
     let rig = rig([write("sub/../a.txt"), Reply::text("Done.")]);

@@ -27,9 +27,9 @@ const IDLE_SWITCHES: [&str; 8] = [
     "no-session-persistence", "replay-user-messages",
 ];
 /// Flags with a value that can be left out.
-const IDLE_VALUES: [&str; 10] = [
-    "betas", "effort", "thinking", "thinking-display", "max-thinking-tokens", "task-budget", "plugin-dir",
-    "debug-file", "name", "prompt-suggestions",
+const IDLE_VALUES: [&str; 9] = [
+    "effort", "thinking", "thinking-display", "max-thinking-tokens", "task-budget", "plugin-dir", "debug-file", "name",
+    "prompt-suggestions",
 ];
 /// Flags that change what is sent or kept in ways haft cannot: without them the run would be another one.
 const REFUSED: [&str; 5] =
@@ -214,6 +214,10 @@ impl ArgumentReader<'_> {
             self.lowered.refused.get_or_insert(why);
         } else if IDLE_SWITCHES.contains(&name) {
             self.leave_out(&format!("--{name}"));
+        } else if name == "betas" {
+            // It takes several, none of which is a prompt.
+            drop(self.values(inline));
+            self.leave_out("--betas");
         } else if IDLE_VALUES.contains(&name) {
             drop(self.value(inline));
             self.leave_out(&format!("--{name}"));

@@ -7,8 +7,10 @@ use haft_agent::config::Config;
 use haft_permission::{PermissionRule, RuleError};
 use haft_project::Level;
 use haft_project::agents::{AgentDefinition, AgentTools};
-use haft_types::{ConversationId, Decision, PermissionMode};
+use haft_project::hooks::{HookCommand, HookGroup, HookKind};
+use haft_types::{ConversationId, Decision, HookPoint, PermissionMode};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::ToolNaming;
 use crate::commands::options::RunArgs;
@@ -85,8 +87,10 @@ pub(crate) fn model_name(config: &Config, name: &str) -> String {
     if is_vendors { format!("anthropic/{name}") } else { name.to_owned() }
 }
 
+/// Seconds a hook of settings may take that does not say.
+const HOOK_TIMEOUT: u64 = 60;
 /// The keys of settings that are obeyed.
-const OBEYED: [&str; 2] = ["permissions", "model"];
+const OBEYED: [&str; 3] = ["permissions", "model", "hooks"];
 
 impl ClaudeOptions {
     /// Puts everything that was said into the arguments and the configuration of the run.
@@ -122,8 +126,8 @@ impl ClaudeOptions {
     /// The names of those servers, and whether somebody speaks with them already.
     pub(crate) fn server_names(&self) -> Vec<(String, bool)> {
         let texts = self.servers().unwrap_or_default();
-        let values = texts.iter().filter_map(|text| serde_json::from_str::<serde_json::Value>(text).ok());
-        let named = |value: serde_json::Value| {
+        let values = texts.iter().filter_map(|text| serde_json::from_str::<Value>(text).ok());
+        let named = |value: Value| {
             let servers = value["mcpServers"].as_object().cloned().unwrap_or_default();
             servers.into_iter().map(|(name, server)| (name, server["type"] == "sdk")).collect::<Vec<_>>()
         };
@@ -232,7 +236,7 @@ fn text_or_file(flag: &str, given: &str) -> anyhow::Result<String> {
 fn take_settings(given: &str, args: &mut RunArgs, config: &mut Config) -> anyhow::Result<()> {
     let wrong = |why: &dyn Display| usage_error(format!("`--settings`: {why}"));
     let text = text_or_file("--settings", given)?;
-    let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
     let left: Vec<_> = value.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
     for key in left.into_iter().filter(|key| !OBEYED.contains(key)) {
         output::tell(&format!("haft: {}", text!("claude-ignored-setting", key)));
@@ -249,5 +253,33 @@ fn take_settings(given: &str, args: &mut RunArgs, config: &mut Config) -> anyhow
         args.permission_mode = Some(mode);
     }
     args.model = args.model.take().or(model);
+    take_hooks(&value["hooks"], config);
     Ok(())
+}
+
+/// Hooks of settings are the user's: who gives them on the command line wants them run.
+fn take_hooks(hooks: &Value, config: &mut Config) {
+    let ignored = |what: &str| output::tell(&format!("haft: {}", text!("claude-ignored-hook", what)));
+    for (name, groups) in hooks.as_object().into_iter().flatten() {
+        let Some(point) = HookPoint::by_name(name) else {
+            ignored(name);
+            continue;
+        };
+        let command = |hook: &Value| match (hook["type"].as_str().unwrap_or("command"), hook["command"].as_str()) {
+            ("command", Some(command)) => {
+                let timeout = hook["timeout"].as_u64().unwrap_or(HOOK_TIMEOUT);
+                let (kind, command) = (HookKind::ClaudeCommand, command.to_owned());
+                Some(HookCommand { kind, command, timeout, sandbox: hook["sandbox"] != false })
+            }
+            (kind, _) => {
+                ignored(&format!("{name}, {kind}"));
+                None
+            }
+        };
+        for group in groups.as_array().into_iter().flatten() {
+            let hooks = group["hooks"].as_array().into_iter().flatten().filter_map(command).collect();
+            let matcher = group["matcher"].as_str().unwrap_or_default().to_owned();
+            config.hooks.entry(point).or_default().push(HookGroup { matcher, hooks });
+        }
+    }
 }
