@@ -74,7 +74,7 @@ pub use tool_search::ToolSearch;
 pub use use_tool::UseTool;
 
 use async_trait::async_trait;
-use haft_types::{ChangeKind, Envelope, Image, ToolSpec};
+use haft_types::{ChangeKind, Cost, Envelope, Image, ToolSpec, Usage};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -182,6 +182,8 @@ pub struct ToolOutput {
     pub images: Vec<Image>,
     /// Files it changed.
     pub changes: Vec<FileChange>,
+    /// Requests to models it made: the model, its tokens, and what they cost where that is known.
+    pub requests: Vec<(String, Usage, Option<Cost>)>,
     /// How the turn goes on.
     pub flow: TurnFlow,
     /// Whether the tool itself works.

@@ -8,7 +8,7 @@ use haft_text::Masker;
 
 use crate::collection::AskError;
 use crate::local::{Local, PassageResults};
-use crate::remote::{Remote, RemoteError};
+use crate::remote::{EmbeddingCost, Remote, RemoteError};
 
 /// So many texts are sent at once.
 const AT_ONCE: usize = 32;
@@ -27,7 +27,7 @@ pub(crate) async fn query(
     // Brings the index up to date, and is the answer where there are no vectors.
     let (by_words, asked) = (Arc::clone(local), question.to_owned());
     let mut found = blocking(move || by_words.query(&asked, top)).await?;
-    let without = match make_vectors(local, embedder).await? {
+    let without = match make_vectors(local, embedder, &mut found.embedding).await? {
         Ok(without) => without,
         Err(why) => return Ok(by_words_alone(found, &why)),
     };
@@ -35,7 +35,10 @@ pub(crate) async fn query(
         found.notes.push(format!("{without} passages have no vector yet and are found by their words only"));
     }
     let vector = match embedder.embed(&[sent(question)]).await {
-        Ok(vectors) => vectors.into_iter().next().unwrap_or_default(),
+        Ok((vectors, cost)) => {
+            found.embedding.extend(cost);
+            vectors.into_iter().next().unwrap_or_default()
+        }
         Err(why) => return Ok(by_words_alone(found, &why)),
     };
     let (both, asked, model) = (Arc::clone(local), question.to_owned(), embedder.model().to_owned());
@@ -49,13 +52,20 @@ fn by_words_alone(mut found: PassageResults, why: &RemoteError) -> PassageResult
 }
 
 /// Makes vectors for passages that have none, and says how many are still without.
-async fn make_vectors(local: &Arc<Local>, embedder: &Arc<Remote>) -> Result<Result<usize, RemoteError>, AskError> {
+async fn make_vectors(
+    local: &Arc<Local>,
+    embedder: &Arc<Remote>,
+    costs: &mut Vec<EmbeddingCost>,
+) -> Result<Result<usize, RemoteError>, AskError> {
     let (reader, model) = (Arc::clone(local), embedder.model().to_owned());
     let (pending, all) = blocking(move || reader.pending(&model, MOST)).await?;
     for some in pending.chunks(AT_ONCE) {
         let texts: Vec<_> = some.iter().map(|one| sent(&one.text)).collect();
         let vectors = match embedder.embed(&texts).await {
-            Ok(vectors) => vectors,
+            Ok((vectors, cost)) => {
+                costs.extend(cost);
+                vectors
+            }
             Err(why) => return Ok(Err(why)),
         };
         let made: Vec<_> = some.iter().map(|one| one.hash).zip(vectors).collect();

@@ -27,6 +27,6 @@ pub use config::{CollectionConfig, CollectionConfigError, CollectionSource};
 pub use error::RagError;
 pub use index::Update;
 pub use local::{CollectionStatus, Local, Passage, PassageResults};
-pub use remote::{Remote, RemoteAnswer, RemoteError};
+pub use remote::{EmbeddingCost, Remote, RemoteAnswer, RemoteError};
 pub use serve::{Serving, Token, serve};
 pub use tool::use_rag_tool;

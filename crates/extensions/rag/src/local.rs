@@ -11,7 +11,7 @@ use haft_text::Masker;
 use crate::error::RagError;
 use crate::files;
 use crate::index::{self, IndexCondition, IndexHit, PassageIndex, PendingVector, Update, fused};
-use crate::remote::Remote;
+use crate::remote::{EmbeddingCost, Remote};
 
 /// No more passages of one file than this answer a question.
 const OF_A_FILE: usize = 2;
@@ -49,6 +49,8 @@ pub struct PassageResults {
     pub passages: Vec<Passage>,
     /// What the user should know of the index.
     pub notes: Vec<String>,
+    /// What the requests for vectors cost, where that is known.
+    pub embedding: Vec<EmbeddingCost>,
 }
 
 /// How large a collection is.
@@ -102,7 +104,7 @@ impl Local {
             None => vec!["another process is changing the index; what is new may be missing".to_owned()],
         };
         let passages = hits.into_iter().filter_map(passage).collect();
-        Ok(PassageResults { passages, notes })
+        Ok(PassageResults { passages, notes, ..PassageResults::default() })
     }
 
     /// Passages without a vector of this model, at most so many, and how many there are in all.

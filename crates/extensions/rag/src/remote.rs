@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use haft_types::{Cost, Price, Usage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
@@ -19,6 +20,8 @@ pub struct Remote {
     url: Url,
     model: String,
     key: Option<String>,
+    /// Its model as people know it, and what tokens of it cost.
+    price: Option<(String, Price)>,
     client: reqwest::Client,
 }
 
@@ -70,6 +73,17 @@ pub struct RemoteAnswer {
     pub sources: Vec<String>,
 }
 
+/// What one request for vectors cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EmbeddingCost {
+    /// The model, as `provider/model`.
+    pub model: String,
+    /// Its tokens.
+    pub usage: Usage,
+    /// Their price.
+    pub cost: Cost,
+}
+
 impl std::fmt::Debug for Remote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Remote").field("url", &self.url.as_str()).field("model", &self.model).finish_non_exhaustive()
@@ -83,7 +97,7 @@ impl Remote {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let built = builder(&url).build();
         let client = built.map_err(|error| RemoteError::Unreachable { host: host(&url), why: error.to_string() })?;
-        Ok(Self { url, model, key, client })
+        Ok(Self { url, model, key, price: None, client })
     }
 
     /// The same through an HTTP proxy, unless its host is among those that are reached without one: a list with commas.
@@ -96,6 +110,12 @@ impl Remote {
         let proxy = proxy.no_proxy(except.and_then(reqwest::NoProxy::from_string));
         let client = builder(&self.url).proxy(proxy).build().map_err(|error| unreachable(error.to_string()))?;
         Ok(Self { client, ..self })
+    }
+
+    /// The same with the full name of its model, and what tokens of it cost.
+    #[must_use]
+    pub fn priced(self, name: String, price: Option<Price>) -> Self {
+        Self { price: price.map(|price| (name, price)), ..self }
     }
 
     /// The host it is on, with its port where that is not the usual one.
@@ -124,11 +144,16 @@ impl Remote {
         &self.model
     }
 
-    /// A vector for each text, in order, all of one length.
-    pub(crate) async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, RemoteError> {
+    /// A vector for each text, in order, all of one length; and what they cost, where there is a price.
+    pub(crate) async fn embed(&self, texts: &[String]) -> Result<(Vec<Vec<f32>>, Option<EmbeddingCost>), RemoteError> {
         let body = json!({ "model": self.model, "input": texts, "encoding_format": "float" });
         let bytes = self.post("embeddings", &body).await?;
-        vectors(&bytes, texts.len()).map_err(|why| RemoteError::NoVectors { host: self.host(), why })
+        let (vectors, input) =
+            vectors(&bytes, texts.len()).map_err(|why| RemoteError::NoVectors { host: self.host(), why })?;
+        let usage = Usage { input, ..Usage::default() };
+        let cost =
+            |(model, price): &(String, Price)| EmbeddingCost { model: model.clone(), usage, cost: price.cost(usage) };
+        Ok((vectors, self.price.as_ref().map(cost)))
     }
 
     async fn post(&self, path: &str, body: &Value) -> Result<Vec<u8>, RemoteError> {
@@ -158,11 +183,13 @@ impl Remote {
     }
 }
 
-/// The vectors of a reply, in the order of the texts.
-fn vectors(bytes: &[u8], wanted: usize) -> Result<Vec<Vec<f32>>, String> {
+/// The vectors of a reply, in the order of the texts, and the tokens it counts.
+fn vectors(bytes: &[u8], wanted: usize) -> Result<(Vec<Vec<f32>>, u64), String> {
     #[derive(Deserialize)]
     struct EmbeddingReply {
         data: Vec<EmbeddedText>,
+        #[serde(default)]
+        usage: Value,
     }
     #[derive(Deserialize)]
     struct EmbeddedText {
@@ -177,7 +204,8 @@ fn vectors(bytes: &[u8], wanted: usize) -> Result<Vec<Vec<f32>>, String> {
     if !in_order || length == 0 || !reply.data.iter().all(fits) {
         return Err(format!("{wanted} vectors of one length were wanted"));
     }
-    Ok(reply.data.into_iter().map(|one| one.embedding).collect())
+    let tokens = reply.usage["prompt_tokens"].as_u64().unwrap_or_default();
+    Ok((reply.data.into_iter().map(|one| one.embedding).collect(), tokens))
 }
 
 fn host(url: &Url) -> String {
@@ -233,8 +261,9 @@ mod tests {
 
     #[test]
     fn vectors_stand_in_the_order_of_the_texts_or_there_are_none() {
-        let reply = br#"{"data":[{"index":1,"embedding":[0,1]},{"index":0,"embedding":[1,0.5]}],"usage":{}}"#;
-        assert_eq!(vectors(reply, 2), Ok(vec![vec![1.0, 0.5], vec![0.0, 1.0]]));
+        let reply =
+            br#"{"data":[{"index":1,"embedding":[0,1]},{"index":0,"embedding":[1,0.5]}],"usage":{"prompt_tokens":7}}"#;
+        assert_eq!(vectors(reply, 2), Ok((vec![vec![1.0, 0.5], vec![0.0, 1.0]], 7)));
         for wrong in [
             r#"{"data":[{"index":0,"embedding":[1,2]}]}"#,
             r#"{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[1,2]}]}"#,

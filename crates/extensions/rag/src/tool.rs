@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use haft_text::{cut_lines, sanitise};
 use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolDefinition, ToolHealth, ToolOutput, Workspace};
-use haft_types::Envelope;
+use haft_types::{Cost, Envelope, Usage};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ async fn run(
     collections: &[Collection],
     context: &ToolContext,
     UseRagToolParameters { server_name, query }: UseRagToolParameters,
-) -> Result<Envelope, ToolOutput> {
+) -> Result<ToolOutput, ToolOutput> {
     let Some(collection) = find(collections, &server_name) else {
         let names: Vec<_> = collections.iter().map(|one| format!("`{}`", one.name)).collect();
         let message = format!("there is no collection `{}`; there are {}", server_name.trim(), names.join(", "));
@@ -80,10 +80,23 @@ async fn run(
     }
     tokio::select! {
         asked = collection.ask(&query, TOP) => match asked {
-            Ok(answer) => Ok(shown(context, collection, &query, answer)),
+            Ok(answer) => {
+                let requests = requests_of(&answer);
+                Ok(ToolOutput { requests, ..shown(context, collection, &query, answer).into() })
+            }
             Err(error) => Err(broken(&error)),
         },
         () = context.cancel.cancelled() => Err(Envelope::failure("cancelled", "The search was cancelled.").into()),
+    }
+}
+
+/// What vectors for an answer cost.
+fn requests_of(answer: &CollectionAnswer) -> Vec<(String, Usage, Option<Cost>)> {
+    match answer {
+        CollectionAnswer::Passages(found) => {
+            found.embedding.iter().map(|one| (one.model.clone(), one.usage, Some(one.cost))).collect()
+        }
+        CollectionAnswer::Told { .. } => Vec::new(),
     }
 }
 

@@ -186,23 +186,24 @@ impl Session {
         output: ToolOutput,
         io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
-        let ToolOutput { mut envelope, images, changes, flow: _, health: _ } = output;
+        let ToolOutput { mut envelope, images, changes, requests, flow: _, health: _ } = output;
+        for (model, usage, cost) in requests {
+            self.meter.add_relayed(usage, vec![cost]);
+            io.emit(EventBody::Usage { model, usage, cost, saved_tokens: 0 });
+        }
         if let Some(described) = Box::pin(self.described(&images, io)).await? {
             envelope.text = format!("{}\n\n{described}", envelope.text.trim_end());
         }
         secrets::mask_envelope(&self.config.safety.masker, &mut envelope);
         self.refer_to_earlier(&call.name, &mut envelope);
-        let event = call_result(call, &envelope);
-        let tool = self.prompt.own_name(&call.name);
+        let (event, tool) = (call_result(call, &envelope), self.prompt.own_name(&call.name));
         let changed = changes.iter().map(|change| self.config.folders.workspace.display(&change.path)).collect();
         self.transcript.append_result(call, tool, ResultParts { envelope, images, changed }).await?;
         io.emit(event);
         for change in changes {
             self.prompt.note_change(&self.config.folders.workspace, &change);
-            io.emit(EventBody::FileChanged {
-                path: self.config.folders.workspace.display(&change.path),
-                change: change.kind,
-            });
+            let path = self.config.folders.workspace.display(&change.path);
+            io.emit(EventBody::FileChanged { path, change: change.kind });
         }
         Ok(())
     }
@@ -218,17 +219,12 @@ pub(super) enum Interruption {
 }
 
 pub(super) fn interrupted(call: &ToolCall, why: Interruption) -> Envelope {
-    match why {
-        Interruption::Uncertain => Envelope::failure(
-            "interrupted",
-            format!(
-                "`{}` was interrupted: it had begun, and it is uncertain whether it took effect. Check before you do it again.",
-                call.name
-            ),
+    let name = &call.name;
+    let text = match why {
+        Interruption::Uncertain => format!(
+            "`{name}` was interrupted: it had begun, and it is uncertain whether it took effect. Check before you do it again."
         ),
-        Interruption::NotRun => Envelope::failure(
-            "interrupted",
-            format!("`{}` did not run: the turn was interrupted before it began.", call.name),
-        ),
-    }
+        Interruption::NotRun => format!("`{name}` did not run: the turn was interrupted before it began."),
+    };
+    Envelope::failure("interrupted", text)
 }

@@ -34,4 +34,4 @@ rag-no-key = no key for the collection `{ $name }`: the environment variable `{ 
 rag-token = Token: { $token }
 rag-no-embedding = collections are searched by keywords only, because the embedding model `{ $name }` cannot be used: { $error }
 rag-embedding-api = its provider has no `/embeddings`; use one with `api = "openai-chat"`
-rag-embedding-not-counted = collections are asked by words alone, because the run has a limit of money and what vectors cost is not counted
+rag-embedding-not-counted = collections are asked by words alone, because the run has a limit of money and what vectors cost cannot be told before

@@ -27,4 +27,4 @@ rag-no-key = 文档集合 `{ $name }` 没有密钥：未设置环境变量 `{ $v
 rag-token = 令牌：{ $token }
 rag-no-embedding = 文档集合只按词检索：无法使用嵌入模型 `{ $name }`：{ $error }
 rag-embedding-api = 其服务商没有 `/embeddings`；请使用 `api = "openai-chat"` 的服务商
-rag-embedding-not-counted = 文档集合只按词检索：本次运行有费用上限，而向量的费用不计入
+rag-embedding-not-counted = 文档集合只按词检索：本次运行有费用上限，而向量的费用无法事先得知

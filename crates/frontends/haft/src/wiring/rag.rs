@@ -90,6 +90,7 @@ impl Rag {
         let key = key.map(|key| key.expose().to_owned());
         self.keys.extend(key.clone());
         let remote = Remote::new(declared.provider.base_url.parse()?, declared.spec.name.clone(), key)?;
+        let remote = remote.priced(declared.spec.full_name(), declared.spec.price);
         Ok(match declared.provider.proxy.as_deref().filter(|proxy| !proxy.is_empty()) {
             Some(proxy) => remote.through(proxy, declared.provider.no_proxy.as_deref())?,
             None => remote,

@@ -282,7 +282,8 @@ impl VectorServer {
         let data: Vec<_> =
             texts.iter().enumerate().map(|(index, text)| json!({"index": index, "embedding": vector(text)})).collect();
         kept.lock().unwrap().extend(texts);
-        let reply = json!({"object": "list", "data": data, "model": "tiny"}).to_string();
+        let reply = json!({"object": "list", "data": data, "model": "tiny", "usage": {"prompt_tokens": 1_000}});
+        let reply = reply.to_string();
         let head = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
             reply.len()
@@ -351,6 +352,32 @@ fn without_its_embedding_model_a_collection_is_asked_by_words_and_says_so() {
     let ran =
         rig.run(&["rag", "query", "docs", "automobile", "--json", "--set", "providers.vectors.api=\"anthropic\""]);
     assert_eq!(found(&ran), ["garage.md"]);
+}
+
+/// Two requests for vectors of 1,000 tokens each: the passages, and the question.
+#[test]
+fn what_vectors_cost_is_counted_where_their_model_has_a_price() {
+    let server = VectorServer::start();
+    for (price, more) in [("", 0.0), ("price = { input = 250.0, output = 0.0 }\n", 0.5)] {
+        let rig = hybrid(server.address);
+        let call = Reply::call("use_rag_tool", json!({"server_name": "docs", "query": "automobile"}));
+        let old = fs::read_to_string(rig.home().join("config.toml")).unwrap();
+        let before = rig.server.base_url(Api::Anthropic);
+        let rig = rig.with_script(Script::turns([call, Reply::text("Parked.")]).unwrap(), Api::Anthropic);
+        let model = format!("[models.\"vectors/tiny\"]\n{price}");
+        rig.configure(&format!("{}{model}", old.replace(&before, &rig.server.base_url(Api::Anthropic))));
+        let ran = rig.task(&["where is it?"]);
+        assert_eq!(ran.code(), 0, "{}", ran.stderr());
+        let of = |event: &Value| event["type"] == "usage" && event["model"] == "vectors/tiny";
+        let vectors: Vec<_> = ran.events().into_iter().filter(of).collect();
+        assert_eq!(vectors.len(), if price.is_empty() { 0 } else { 2 }, "{}", ran.stdout());
+        let costs = ran.events().into_iter().filter(|event| event["type"] == "usage");
+        let sum: f64 = costs.map(|event| event["cost"]["total"].as_f64().unwrap()).sum();
+        let told = ran.events().into_iter().find(|event| event["type"] == "result").unwrap();
+        let total = told["cost"]["total"].as_f64().unwrap();
+        assert!((total - sum).abs() < 1e-9 && (0.0..0.1).contains(&(total - more)), "{told}");
+        assert_ne!(told["cost"]["incomplete"], json!(true), "{told}");
+    }
 }
 
 #[test]
