@@ -16,6 +16,7 @@ mod connect;
 mod failure;
 mod lineage;
 mod locks;
+mod names;
 mod queue;
 mod read;
 mod requests;
@@ -28,7 +29,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_store::backend::{
-    Counters, Explain, INDEX_DELAY, Idle, IdleWork, LastRequests, MessageRow, OwnedScope, Worker, check_name, encode,
+    Counters, Explain, INDEX_DELAY, Idle, IdleWork, LastRequests, MessageRow, Worker, check_name, encode,
     namespace_name, parse_query,
 };
 use haft_store::{
@@ -44,6 +45,7 @@ use self::failure::PostgresFailure;
 use self::locks::{AT_ONCE, PostgresLocks};
 use self::session::PostgresSession;
 
+pub use self::names::ProjectName;
 pub use self::queue::{
     AddedTask, GivenBack, KeptFile, KeptKind, LabelCost, NewTask, QueueStatistics, QueuedTask, SpendingLimit, Taker,
     TaskEnd, TaskLease, TaskQueue, TaskRequest, TaskSpending, TaskState, TaskTakenOver, WorkerRow,
@@ -66,9 +68,36 @@ pub struct PostgresStore {
     clock: Arc<dyn Clock>,
     /// In whose name everything is written; anybody's where there is none.
     lease: Option<TaskLease>,
+    /// What the project at hand is called here and by everybody.
+    name: Option<ProjectName>,
 }
 
 impl PostgresStore {
+    /// The same, with a project that is called otherwise on the server than here.
+    #[must_use]
+    pub fn with_name(mut self, name: Option<ProjectName>) -> Self {
+        self.name = name;
+        self
+    }
+
+    /// The name under which something of a namespace is kept.
+    fn stored(&self, namespace: &str) -> String {
+        let namespace = namespace_name(namespace);
+        self.name.as_ref().map_or_else(|| namespace.to_owned(), |name| name.stored(namespace))
+    }
+
+    /// Names what was read as it is called here.
+    fn show(&self, namespace: &mut String) {
+        if let Some(name) = &self.name {
+            *namespace = name.shown(namespace);
+        }
+    }
+
+    fn shown(&self, mut conversation: Conversation) -> Conversation {
+        self.show(&mut conversation.namespace);
+        conversation
+    }
+
     /// Connects to a server by its address, such as `postgres://user@host/database`. Missing tables are made in the schema the
     /// connection uses; an older format is brought up to date. Blocks for as long as that takes.
     pub fn connect(url: &str, config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
@@ -120,6 +149,7 @@ impl PostgresStore {
             counters: Counters::default(),
             clock,
             lease,
+            name: None,
         })
     }
 
@@ -191,7 +221,8 @@ fn index_a_little(session: &mut PostgresSession) -> Idle {
 
 #[async_trait]
 impl Store for PostgresStore {
-    async fn create(&self, new: NewConversation) -> Result<Conversation, StoreError> {
+    async fn create(&self, mut new: NewConversation) -> Result<Conversation, StoreError> {
+        new.namespace = self.stored(&new.namespace);
         let conversation = new.planned(self.clock.now())?;
         let metadata = encode("the metadata of a conversation", &new.metadata)?;
         let messages = new.messages.iter().map(MessageRow::new).collect::<Result<Vec<_>, _>>()?;
@@ -202,22 +233,45 @@ impl Store for PostgresStore {
         let created = self.write_anywhere(create).await?;
         self.counters.created(count);
         self.index.poke();
-        Ok(created)
+        Ok(self.shown(created))
     }
 
     async fn get(&self, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
         let id = id.clone();
-        self.read(async move |connection| read::get(connection, &id).await).await
+        let found = self.read(async move |connection| read::get(connection, &id).await).await?;
+        Ok(found.map(|one| self.shown(one)))
     }
 
     async fn find(&self, text: &str, scope: ConversationScope<'_>) -> Result<ConversationMatch, StoreError> {
-        let (text, place) = (text.to_owned(), OwnedScope::from(scope));
-        self.read(async move |connection| read::find(connection, &text, &place).await).await
+        for place in names::places(self.name.as_ref(), scope) {
+            let text = text.to_owned();
+            match self.read(async move |connection| read::find(connection, &text, &place).await).await? {
+                ConversationMatch::Nothing => {}
+                ConversationMatch::One(one) => return Ok(ConversationMatch::One(Box::new(self.shown(*one)))),
+                ConversationMatch::Several(mut rows) => {
+                    for row in &mut rows {
+                        self.show(&mut row.namespace);
+                    }
+                    return Ok(ConversationMatch::Several(rows));
+                }
+            }
+        }
+        Ok(ConversationMatch::Nothing)
     }
 
     async fn list(&self, scope: ConversationScope<'_>) -> Result<Vec<ConversationRow>, StoreError> {
-        let place = OwnedScope::from(scope);
-        self.read(async move |connection| read::list(connection, &place).await).await
+        let places = names::places(self.name.as_ref(), scope);
+        let (several, mut rows) = (places.len() > 1, Vec::new());
+        for place in places {
+            rows.extend(self.read(async move |connection| read::list(connection, &place).await).await?);
+        }
+        if several {
+            rows.sort_by_key(|row: &ConversationRow| std::cmp::Reverse(row.updated_at));
+        }
+        for row in &mut rows {
+            self.show(&mut row.namespace);
+        }
+        Ok(rows)
     }
 
     async fn lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError> {
@@ -270,7 +324,8 @@ impl Store for PostgresStore {
     }
 
     async fn restore(&self, id: &ConversationId) -> Result<Conversation, StoreError> {
-        self.write(id, async |connection, id, _| write::restore(connection, id).await).await
+        let restored = self.write(id, async |connection, id, _| write::restore(connection, id).await).await?;
+        Ok(self.shown(restored))
     }
 
     async fn fork(&self, id: &ConversationId, fork: NewFork) -> Result<Conversation, StoreError> {
@@ -278,20 +333,30 @@ impl Store for PostgresStore {
         let (id, now) = (id.clone(), self.clock.now());
         let forked = self.write_anywhere(async move |connection| write::fork(connection, &id, fork, now).await).await?;
         self.counters.created(0);
-        Ok(forked)
+        Ok(self.shown(forked))
     }
 
     async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<SearchHit>, StoreError> {
         let items = parse_query(query.text)?;
-        let (place, limit) = (OwnedScope::from(query.scope), query.limit);
+        let (places, limit) = (names::places(self.name.as_ref(), query.scope), query.limit);
         let search = move |session: &mut PostgresSession| {
             session.run(async |connection| {
                 while search::fill(connection).await? == Idle::More {}
-                let search = async |snapshot: &mut PgConnection| search::search(snapshot, &items, &place, limit).await;
+                let search = async |snapshot: &mut PgConnection| {
+                    let mut hits = Vec::new();
+                    for place in &places {
+                        hits.extend(search::search(snapshot, &items, place, limit.saturating_sub(hits.len())).await?);
+                    }
+                    Ok(hits)
+                };
                 session::transaction(connection, session::READING, search).await
             })
         };
-        self.index.submit(search).await
+        let mut hits = self.index.submit(search).await?;
+        for hit in &mut hits {
+            self.show(&mut hit.conversation.namespace);
+        }
+        Ok(hits)
     }
 
     async fn note(&self, id: &ConversationId, fact: Fact) -> Result<(), StoreError> {
@@ -320,12 +385,12 @@ impl Store for PostgresStore {
     }
 
     async fn project_state(&self, namespace: &str, key: &str) -> Result<Option<Value>, StoreError> {
-        let (namespace, key) = (namespace_name(namespace).to_owned(), key.to_owned());
+        let (namespace, key) = (self.stored(namespace), key.to_owned());
         self.read(async move |connection| read::project_state(connection, &namespace, &key).await).await
     }
 
     async fn set_project_state(&self, namespace: &str, key: &str, value: Value) -> Result<(), StoreError> {
-        let (namespace, key) = (namespace_name(namespace).to_owned(), key.to_owned());
+        let (namespace, key) = (self.stored(namespace), key.to_owned());
         let value = encode("a state", &value)?;
         let set = async move |connection: &mut PgConnection| {
             write::set_project_state(connection, &namespace, &key, &value).await
@@ -340,7 +405,7 @@ impl Store for PostgresStore {
         before: Option<&Value>,
         value: Value,
     ) -> Result<Swap, StoreError> {
-        let (namespace, key, before) = (namespace_name(namespace).to_owned(), key.to_owned(), before.cloned());
+        let (namespace, key, before) = (self.stored(namespace), key.to_owned(), before.cloned());
         let value = encode("a state", &value)?;
         let swap = async move |connection: &mut PgConnection| {
             write::swap_project_state(connection, &namespace, &key, before.as_ref(), &value).await
@@ -382,12 +447,18 @@ impl Store for PostgresStore {
     }
 
     async fn current(&self, namespace: &str) -> Result<Option<ConversationId>, StoreError> {
-        let namespace = namespace_name(namespace).to_owned();
-        self.read(async move |connection| read::current(connection, &namespace).await).await
+        for place in names::places(self.name.as_ref(), ConversationScope::Namespace(namespace)) {
+            let namespace = place.namespace().unwrap_or_default().to_owned();
+            let current = self.read(async move |connection| read::current(connection, &namespace).await).await?;
+            if current.is_some() {
+                return Ok(current);
+            }
+        }
+        Ok(None)
     }
 
     async fn set_current(&self, namespace: &str, id: &ConversationId) -> Result<(), StoreError> {
-        let (namespace, id) = (namespace_name(namespace).to_owned(), id.clone());
+        let (namespace, id) = (self.stored(namespace), id.clone());
         self.write_anywhere(async move |connection| write::set_current(connection, &namespace, &id).await).await
     }
 

@@ -1,10 +1,12 @@
 //! Conversations on a PostgreSQL server, and tasks of its queue.
 
+mod shared_name;
+
 use std::sync::Arc;
 
 use haft_agent::Extension;
 use haft_agent::config::Section;
-use haft_postgres::{PostgresStore, TaskLease};
+use haft_postgres::{PostgresStore, ProjectName, TaskLease};
 use haft_store::{CachedStore, Store, StoreConfig, StoreError};
 use haft_types::Clock;
 use haft_worker::WorkerConfig;
@@ -30,6 +32,14 @@ impl Extension for PostgresExtension {
         clock: Arc<dyn Clock>,
     ) -> Option<Result<Arc<dyn Store>, StoreError>> {
         let connected = PostgresStore::connect_for(url, config, clock, self.lease);
-        Some(connected.map(|server| Arc::new(CachedStore::new(server, config)) as _))
+        // The clone of a task is no project that somebody would look for.
+        let name = if self.lease.is_none() { project_name() } else { None };
+        Some(connected.map(|server| Arc::new(CachedStore::new(server.with_name(name), config)) as _))
     }
+}
+
+/// The names of the project around the current folder.
+fn project_name() -> Option<ProjectName> {
+    let project = super::project(None).ok()?;
+    Some(ProjectName { here: project.namespace(), shared: shared_name::of(&project.root) })
 }

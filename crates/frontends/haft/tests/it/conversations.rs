@@ -336,6 +336,52 @@ fn postgres_keeps_what_a_run_says() {
     assert!(shown.contains("me@host/db") && !shown.contains("secret"), "{shown}");
 }
 
+/// A project is the same wherever it is checked out; what was kept under a path before is still found there.
+#[cfg(feature = "postgres")]
+#[test]
+fn postgres_finds_a_project_by_its_remote() {
+    let Ok(url) = std::env::var("HAFT_POSTGRES") else {
+        println!("skipped: HAFT_POSTGRES does not name a PostgreSQL server");
+        return;
+    };
+    let (one, other) = (rig(), rig());
+    let on_server = |rig: &Rig, arguments: &[&str]| {
+        let mut command = rig.command(arguments);
+        rig_output(command.env("HAFT_STORE__URL", &url))
+    };
+    let ids = |rig: &Rig, more: &[&str]| {
+        let listed = on_server(rig, &[&["conversations", "list", "--json"], more].concat());
+        let rows: Vec<Value> = serde_json::from_str(&listed).unwrap();
+        rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let run = ["run", "--output-format", "json", "--permission-mode", "yolo"];
+    let said = |rig: &Rig, more: &[&str]| {
+        let told: Value = serde_json::from_str(&on_server(rig, &[&run[..], more].concat())).unwrap();
+        told["conversation_id"].as_str().unwrap().to_owned()
+    };
+    // As a version did that knew paths only: for another project a path is just a name.
+    let path = one.project().canonicalize().unwrap().display().to_string();
+    let before = on_server(&other, &["conversations", "new", "from before", "--namespace", &path, "--json"]);
+    let before = serde_json::from_str::<Value>(&before).unwrap()["id"].as_str().unwrap().to_owned();
+    let unique = format!("team-{}", std::process::id());
+    for (rig, remote) in [
+        (&one, format!("git@example.com:{unique}/x.git")),
+        (&other, format!("https://me:secret@example.com/{unique}/x")),
+    ] {
+        fs::create_dir_all(rig.project().join(".git")).unwrap();
+        rig.write(".git/config", format!("[remote \"origin\"]\n\turl = {remote}\n"));
+    }
+    let first = said(&one, &["first question"]);
+    assert_eq!(ids(&other, &[]), std::slice::from_ref(&first), "the other checkout has it");
+    assert_eq!(ids(&one, &[]), [first.clone(), before.clone()], "and what was there stays");
+    assert!(on_server(&one, &["conversations", "show", "from before"]).contains("from before"));
+    assert_eq!(said(&other, &["-c", "second question"]), first, "and goes on with it");
+    assert!(on_server(&other, &["conversations", "search", "first"]).contains("**first** question"));
+    let names = on_server(&one, &["conversations", "namespaces"]);
+    assert!(names.contains(&format!("example.com/{unique}/x")) && !names.contains("secret"), "{names}");
+    assert_eq!(ids(&one, &["--namespace", &format!("example.com/{unique}/x")]), [first]);
+}
+
 #[cfg(feature = "postgres")]
 fn rig_output(command: &mut std::process::Command) -> String {
     let output = command.output().unwrap();

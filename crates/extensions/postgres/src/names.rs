@@ -1,0 +1,74 @@
+//! What a project is called on the server: a path is a name on one machine only.
+
+use haft_store::ConversationScope;
+use haft_store::backend::OwnedScope;
+
+/// The two names of a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectName {
+    /// What it is called on this machine: its folder. Everything above the store knows it by this name.
+    pub here: String,
+    /// What it is called on the server, by everybody.
+    pub shared: String,
+}
+
+impl ProjectName {
+    /// The name under which something of a namespace is kept.
+    pub(crate) fn stored(&self, namespace: &str) -> String {
+        replaced(namespace, &self.here, &self.shared)
+    }
+
+    /// The namespace that something is in, seen from here.
+    pub(crate) fn shown(&self, namespace: &str) -> String {
+        replaced(namespace, &self.shared, &self.here)
+    }
+}
+
+/// The places to look for what is in a scope: what was kept before projects had a shared name is under their folder.
+pub(crate) fn places(name: Option<&ProjectName>, scope: ConversationScope<'_>) -> Vec<OwnedScope> {
+    let own = OwnedScope::from(scope);
+    match (name, own.namespace()) {
+        (Some(name), Some(namespace)) if name.stored(namespace) != namespace => {
+            vec![OwnedScope::Namespace(name.stored(namespace)), own]
+        }
+        _ => vec![own],
+    }
+}
+
+/// Sub-agents and workflows have namespaces of their own behind a `#`.
+fn replaced(namespace: &str, from: &str, to: &str) -> String {
+    match namespace.strip_prefix(from) {
+        Some(rest) if rest.is_empty() || rest.starts_with('#') => format!("{to}{rest}"),
+        _ => namespace.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_its_shared_name_and_others_are_what_they_are() {
+        let name = ProjectName { here: "/home/a/x".into(), shared: "example.com/x".into() };
+        for (here, shared) in [
+            ("/home/a/x", "example.com/x"),
+            ("/home/a/x#agents", "example.com/x#agents"),
+            ("/home/a/xy", "/home/a/xy"),
+            ("/home/a/x/y", "/home/a/x/y"),
+            ("proxy", "proxy"),
+        ] {
+            assert_eq!(name.stored(here), shared);
+            assert_eq!(name.shown(shared), here);
+        }
+    }
+
+    #[test]
+    fn what_was_kept_under_the_folder_is_looked_for_too() {
+        let name = ProjectName { here: "/x".into(), shared: "example.com/x".into() };
+        let of =
+            |scope| places(Some(&name), scope).iter().map(|one| one.namespace().map(str::to_owned)).collect::<Vec<_>>();
+        assert_eq!(of(ConversationScope::Namespace("/x")), [Some("example.com/x".into()), Some("/x".into())]);
+        assert_eq!(of(ConversationScope::Namespace("/y")), [Some("/y".into())]);
+        assert_eq!(of(ConversationScope::Everywhere), [None]);
+    }
+}
