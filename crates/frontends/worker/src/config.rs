@@ -1,4 +1,4 @@
-//! The `[worker]` section of the configuration: what workers may spend.
+//! The `[worker]` section of the configuration: what workers may spend, and whose files they obey.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,11 @@ pub struct WorkerConfig {
     /// Tokens of all tasks in a day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub day_tokens: Option<i64>,
-    /// The same for the tasks with a label.
+    /// Repositories whose instructions, agents and rules are obeyed as in a folder that is trusted: a source, or with `*` at its end
+    /// all that begin so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trust: Vec<String>,
+    /// The same limits for the tasks with a label.
     pub labels: BTreeMap<String, LabelLimits>,
 }
 
@@ -38,6 +42,15 @@ pub struct LabelLimits {
 }
 
 impl WorkerConfig {
+    /// Whether what this repository holds is obeyed. A source that steps upward or aside is not: it may lead anywhere.
+    pub fn trusts(&self, source: &str) -> bool {
+        let fits = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(beginning) => source.starts_with(beginning),
+            None => source == pattern,
+        };
+        !source.split(['/', '\\']).any(|part| part == "..") && self.trust.iter().any(fits)
+    }
+
     /// What all workers together may spend in a day.
     pub fn limits(&self) -> Vec<SpendingLimit> {
         let all = SpendingLimit { label: String::new(), usd: self.day_usd, tokens: self.day_tokens };
@@ -54,6 +67,20 @@ impl WorkerConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_source_is_trusted_whole_or_by_its_beginning() {
+        let trust = ["https://host/team/*", "/srv/git/one.git"].map(str::to_owned).to_vec();
+        let config = WorkerConfig { trust, ..WorkerConfig::default() };
+        for source in ["https://host/team/a.git", "https://host/team/", "/srv/git/one.git"] {
+            assert!(config.trusts(source), "{source}");
+        }
+        for source in
+            ["https://host/team/../other/a.git", "https://host/teams/a", "/srv/git/one.git/", "", "http://host/team/a"]
+        {
+            assert!(!config.trusts(source), "{source}");
+        }
+    }
 
     #[test]
     fn only_what_is_limited_is_asked_about() {

@@ -3,6 +3,7 @@
 //! Invariant: whatever becomes of a run, its task is ended once, given back, or another worker's.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -56,6 +57,14 @@ impl From<WorkspaceError> for RunEnd {
 pub trait TaskHost: Send + Sync {
     /// Runs a task in its workspace, or goes on with a run that another worker left.
     fn run(&self, run: &TaskRun) -> RunEnd;
+
+    /// A clone is there as its repository has it. What earlier runs changed comes into it afterwards.
+    fn cloned(&self, _task: &QueuedTask, _folder: &Path) -> Result<(), RunEnd> {
+        Ok(())
+    }
+
+    /// A clone is about to be removed.
+    fn removing(&self, _folder: &Path) {}
 }
 
 /// A worker.
@@ -219,6 +228,7 @@ impl Worker {
             tracing::warn!(task = slot.lease.task, %error, "the end of a task could not be noted");
         }
         if let Some(workspace) = workspace {
+            self.host.removing(&workspace.folder);
             self.workspaces.remove(&workspace);
         }
     }
@@ -229,6 +239,7 @@ impl Worker {
         let bundle = if task.has_bundle { self.queue.bundle(task.id).map_err(trouble)? } else { None };
         let workspace = self.workspaces.prepare(task, bundle.as_deref())?;
         self.queue.begin(slot.lease, &workspace.base).map_err(trouble)?;
+        self.host.cloned(task, &workspace.folder)?;
         let kept = self.queue.kept(task.id).map_err(trouble)?;
         workspace.restore(&kept)?;
         Ok(workspace)

@@ -80,14 +80,15 @@ pub(crate) fn run(args: WorkerArgs) -> anyhow::Result<ProcessExit> {
         return Err(usage_error(text!("worker-sandbox-off")));
     }
     let (queue, heart) = (Arc::new(queue_of(&config)?), queue_of(&config)?);
-    let options = options(&args, &config.section(wiring::postgres::SECTION)?);
+    let limits = config.section(wiring::postgres::SECTION)?;
+    let options = options(&args, &limits);
     if let Some(address) = args.metrics {
         metrics(address, &config)?;
     }
     let folder = args.folder.clone().unwrap_or_else(|| places.cache.join("worker"));
     let workspaces = workspaces(&places, &config, &folder)?;
     output::tell(&text!("worker-starts", name = options.name, slots = args.slots));
-    let host = Box::new(RunningHost { places, config, model: args.model });
+    let host = Box::new(RunningHost { places, config, model: args.model, worker: limits });
     let worker = Worker { queue, heart, workspaces, host, options };
     let runtime = wiring::runtime()?;
     runtime.block_on(async move {

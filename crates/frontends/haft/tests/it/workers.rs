@@ -161,6 +161,30 @@ fn postgres_a_worker_runs_a_task_in_a_clone_and_keeps_what_came_of_it() {
     assert_eq!(label["tasks"], 1);
 }
 
+/// What a repository says is obeyed where the worker's own configuration trusts it, and nowhere else.
+#[test]
+fn postgres_a_repository_the_worker_trusts_is_obeyed() {
+    for (pattern, obeyed) in [("PROJECT", true), ("/nowhere/*", false)] {
+        let Some(team) = Team::new("trust", [Reply::text("Done.")]) else { return };
+        let project = team.rig.project();
+        team.rig.write("AGENTS.md", "The word of the house is MAGPIE.");
+        git(&team.rig, &["add", "--all"]);
+        git(&team.rig, &["commit", "--quiet", "-m", "instructions"]);
+        let config = fs::read_to_string(team.rig.home().join("config.toml")).unwrap();
+        let pattern = pattern.replace("PROJECT", project.to_str().unwrap());
+        team.rig.configure(&format!("{config}[worker]\ntrust = [\"{pattern}\"]\n"));
+        let id = team.add("go", &[]);
+        let host = team.host();
+        let ran = Ran(team.worker(host.path(), &["--until-empty"]).output().unwrap());
+        assert_eq!(ran.code(), 0, "{}", ran.stderr());
+        assert_eq!(team.task(id)["result"]["outcome"], "completed");
+        let body = team.rig.server.generations()[0].json().unwrap().to_string();
+        assert_eq!(body.contains("MAGPIE"), obeyed, "{pattern}");
+        let list = fs::read_to_string(host.path().join("state/trust.toml")).unwrap_or_default();
+        assert!(!list.contains("[[folder]]"), "{list}");
+    }
+}
+
 /// The workers of a team are killed at random; commands count themselves where no worker can take it back.
 #[test]
 fn postgres_forty_tasks_survive_ten_killed_workers() {

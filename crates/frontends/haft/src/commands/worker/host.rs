@@ -1,14 +1,19 @@
 //! A task as a run of this binary: the same plan and the same session as `haft run`, in the clone its worker made.
 
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use haft_agent::config::Config;
-use haft_agent::{Places, RunPlan, SetupError};
+use haft_agent::{Places, RunPlan, SetupError, WallClock};
 use haft_engine::{OpenError, RunReport, Which};
+use haft_postgres::QueuedTask;
+use haft_project::TrustList;
 use haft_store::StoreError;
-use haft_types::{ConversationId, PermissionMode};
-use haft_worker::{RunEnd, TaskHost, TaskRun};
+use haft_types::{Clock as _, ConversationId, PermissionMode};
+use haft_worker::{RunEnd, TaskHost, TaskRun, WorkerConfig};
 use serde_json::{Value, json};
 
 use super::meter::TaskMeter;
@@ -24,6 +29,7 @@ pub(super) struct RunningHost {
     pub(super) config: Config,
     /// The model of tasks that name none.
     pub(super) model: Option<String>,
+    pub(super) worker: WorkerConfig,
 }
 
 impl TaskHost for RunningHost {
@@ -35,9 +41,35 @@ impl TaskHost for RunningHost {
             if of_store { RunEnd::Trouble(why) } else { RunEnd::Refused(why) }
         })
     }
+
+    /// A bundle is whatever the one who added the task sent, and never trusted.
+    fn cloned(&self, task: &QueuedTask, folder: &Path) -> Result<(), RunEnd> {
+        let source = task.request.repository.as_deref().filter(|_| !task.has_bundle);
+        if !source.is_some_and(|source| self.worker.trusts(source)) {
+            return Ok(());
+        }
+        let trusted = self.trust_list().and_then(|(_lock, list)| Ok(list.trust(folder, WallClock.now())?));
+        trusted.map(drop).map_err(|error| RunEnd::Trouble(format!("{error:#}")))
+    }
+
+    fn removing(&self, folder: &Path) {
+        let revoked = self.trust_list().and_then(|(_lock, list)| Ok(list.revoke(folder)?));
+        if let Err(error) = revoked {
+            tracing::warn!(%error, "the trust in a clone stays on the list");
+        }
+    }
 }
 
 impl RunningHost {
+    /// The list of trusted folders, which no other slot and no other worker of this user changes meanwhile.
+    fn trust_list(&self) -> anyhow::Result<(File, TrustList)> {
+        let file = self.places.trust_file();
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.places.state)?;
+        let lock = File::create(file.with_extension("lock"))?;
+        lock.lock()?;
+        Ok((lock, TrustList::at(file)))
+    }
+
     fn run_here(&self, run: &TaskRun) -> anyhow::Result<RunEnd> {
         let args = self.arguments(run)?;
         if let Some(exhausted) = exhausted(&args) {
