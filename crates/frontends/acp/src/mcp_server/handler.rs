@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use haft_agent::ApprovalReply;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, ContentBlock,
-    CustomRequest, CustomResult, ElicitResult, ErrorCode, ErrorData, Implementation, JsonObject, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ElicitResult,
+    ErrorCode, ErrorData, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams,
     ProgressNotificationParam, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, RoleServer};
@@ -385,39 +384,6 @@ impl ServerHandler for TaskHandler {
         }
     }
 
-    // The SDK answers these with empty lists; what is not declared is not there.
-    async fn list_prompts(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
-        Err(unknown_method("prompts/list"))
-    }
-
-    async fn list_resources(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        Err(unknown_method("resources/list"))
-    }
-
-    async fn list_resource_templates(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Err(unknown_method("resources/templates/list"))
-    }
-
-    async fn complete(
-        &self,
-        _request: CompleteRequestParams,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
-        Err(unknown_method("completion/complete"))
-    }
-
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -428,11 +394,7 @@ impl ServerHandler for TaskHandler {
         Err(if KNOWN.contains(&request.method.as_str()) {
             ErrorData::invalid_params(format!("the parameters of `{}` do not fit", request.method), None)
         } else {
-            unknown_method(&request.method)
+            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{}`", request.method), None)
         })
     }
-}
-
-fn unknown_method(method: &str) -> ErrorData {
-    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}`"), None)
 }

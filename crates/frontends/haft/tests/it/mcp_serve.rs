@@ -196,27 +196,6 @@ fn the_tools_are_described_for_a_model_in_both_revisions() {
 }
 
 #[test]
-fn what_is_not_declared_is_not_there() {
-    let rig = rig([]);
-    let prompt = json!({"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": ""}});
-    let methods = [
-        ("prompts/list", json!({})),
-        ("prompts/get", json!({"name": "x"})),
-        ("resources/list", json!({})),
-        ("resources/templates/list", json!({})),
-        ("resources/read", json!({"uri": "file:///etc/passwd"})),
-        ("completion/complete", prompt),
-        ("logging/setLevel", json!({"level": "info"})),
-    ];
-    for mut client in [TaskClient::open(&rig, json!({})), TaskClient::open_newest(&rig, json!({}))] {
-        for (method, params) in methods.clone() {
-            assert_eq!(client.request(method, params)["error"]["code"], -32601, "{method}");
-        }
-        assert_eq!(client.end(), 0);
-    }
-}
-
-#[test]
 fn a_task_is_started_continued_and_listed() {
     for newest in [false, true] {
         let rig = rig([write("a.txt"), Reply::text("One."), Reply::text("Two.")]);
