@@ -4,6 +4,7 @@ The scripted model is as strict as the documentation; real agents send fields th
 unchanged is not a question of what the fields mean.
 """
 
+import gzip
 import http.server
 import json
 import os
@@ -14,7 +15,8 @@ STEP, LEAST = 128, 1024
 
 
 class LenientModel:
-    def __init__(self, tool, arguments, turns):
+    def __init__(self, tool, arguments, turns, faults=False):
+        self.faults, self.asked, self.has_cut = faults, 0, False
         self.tool, self.arguments, self.left, self.lock = tool, arguments, turns, threading.Lock()
         self.seen = []
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler(self))
@@ -32,6 +34,15 @@ class LenientModel:
             self.left -= 1
             return self.arguments(self.left)
 
+
+    def next_fault(self):
+        """What goes wrong with this request: every fifth is refused, and one near the end is cut in the middle of its reply."""
+        with self.lock:
+            self.asked += 1
+            if self.faults and self.left <= 2 and not self.has_cut:
+                self.has_cut = True
+                return "cut"
+            return "429" if self.faults and self.asked % 5 == 2 else None
 
     def usage(self, body):
         """The tokens of a request, four bytes each, and how many of them a prefix cache holds from the requests before."""
@@ -55,6 +66,12 @@ def handler(model):
 
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
+            self.fault = model.next_fault()
+            if self.fault == "429":
+                error = {"error": {"message": "slow down", "type": "rate_limit_error", "code": 429, "status": "RESOURCE_EXHAUSTED"}}
+                return self.answer("application/json", json.dumps(error), 429, {"retry-after": "1"})
+            if self.fault == "cut":
+                return self.cut()
             call, (taken, cached) = model.next_call(body), model.usage(body)
             if "/chat/completions" in self.path:
                 events = chat(model.tool, call, taken, cached)
@@ -71,10 +88,24 @@ def handler(model):
             text = "".join(f"{named(event)}data: {json.dumps(event)}\n\n" for event in events)
             self.answer("text/event-stream", text + ("data: [DONE]\n\n" if "/chat/completions" in self.path else ""))
 
-        def answer(self, kind, text):
-            data = text.encode()
+        def cut(self):
+            """The beginning of a stream, and then nothing."""
             self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.send_header("content-length", "5000")
+            self.end_headers()
+            self.wfile.write(b'data: {"id":"1","object":"chat.com')
+            self.close_connection = True
+
+        def answer(self, kind, text, status=200, headers=None):
+            data = text.encode()
+            self.send_response(status)
             self.send_header("content-type", kind)
+            for name, value in (headers or {}).items():
+                self.send_header(name, value)
+            if model.faults and "gzip" in self.headers.get("accept-encoding", ""):
+                data = gzip.compress(data, mtime=0)
+                self.send_header("content-encoding", "gzip")
             self.send_header("content-length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)

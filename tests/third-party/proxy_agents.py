@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Real agents through `haft proxy`: what they send and get must be the same bytes on both sides of it.
 
-    proxy_agents.py HAFT BIN TURNS AGENT…
+    proxy_agents.py HAFT BIN TURNS [--faults] AGENT…
 
-BIN is a folder with the agents' programs (codex, opencode, gemini, qwen). Each agent runs TURNS tool turns against a
+BIN is a folder with the agents' programs (codex, goose, opencode, gemini, qwen). Each agent runs TURNS tool turns against a
 model that takes anything, with one recorder between it and the proxy and another between the proxy and the model. Prints one row an agent and exits
 with 1 when a body, a reply, a status or a header that should be equal is not.
+
+With --faults the model compresses its replies, refuses every fifth request with 429 and cuts one near the end in the middle of
+its reply; the proxy is killed and started again while the agent works; and a body of 50 MB goes through at the end.
 """
 
-import contextlib
+import gzip
 import http.client
 import http.server
 import json
@@ -60,8 +63,13 @@ class Recorder:
                     if name.lower() not in ("connection", "transfer-encoding", "content-length"):
                         connection.putheader(name, value)
                 connection.putheader("content-length", str(len(body)))
-                connection.endheaders(body)
-                reply = connection.getresponse()
+                try:
+                    connection.endheaders(body)
+                    reply = connection.getresponse()
+                except OSError:
+                    # Whoever is behind is away for the moment: the agent must see that, and it is no exchange.
+                    self.close_connection = True
+                    return
                 exchange = {
                     "method": self.command, "path": self.path, "headers": headers_of(self.headers), "body": body,
                     "status": reply.status, "reply_headers": headers_of(reply.headers), "reply": b"",
@@ -69,14 +77,18 @@ class Recorder:
                 recorder.exchanges.append(exchange)
                 self.send_response_only(reply.status)
                 for name, value in reply.headers.items():
-                    if name.lower() not in ("connection", "transfer-encoding", "content-length"):
+                    # A length goes along, so that a reply that is cut stays one.
+                    if name.lower() not in ("connection", "transfer-encoding"):
                         self.send_header(name, value)
                 self.send_header("connection", "close")
                 self.end_headers()
-                while chunk := reply.read1(65536):
-                    exchange["reply"] += chunk
-                    self.wfile.write(chunk)
-                    self.wfile.flush()
+                try:
+                    while chunk := reply.read1(65536):
+                        exchange["reply"] += chunk
+                        self.wfile.write(chunk)
+                        self.wfile.flush()
+                except (http.client.IncompleteRead, OSError):
+                    exchange["broken"] = True
                 self.close_connection = True
 
             do_GET = do_POST = do_HEAD = do_OPTIONS = pass_on
@@ -107,6 +119,11 @@ def gemini(url, home):
     return ["gemini", "--yolo", "--skip-trust", "-m", "gemini-2.5-pro", "-p", "go"], {"GEMINI_API_KEY": "key", "GOOGLE_GEMINI_BASE_URL": url}
 
 
+def goose(url, _):
+    start = ["goose", "run", "--no-profile", "--with-builtin", "developer", "--max-turns", "100", "-t", "go"]
+    return start, {"GOOSE_PROVIDER": "openai", "GOOSE_MODEL": "gpt-4o", "OPENAI_HOST": url, "GOOSE_MODE": "auto", "GOOSE_DISABLE_KEYRING": "1"}
+
+
 def qwen(url, home):
     (home / ".qwen").mkdir()
     (home / ".qwen" / "settings.json").write_text(json.dumps({"security": {"auth": {"selectedType": "openai"}}}))
@@ -118,46 +135,82 @@ AGENTS = {
     "codex": (codex, "exec_command", lambda n: {"cmd": f"echo {n}"}),
     "opencode": (opencode, "bash", lambda n: {"command": f"echo {n}", "description": "count"}),
     "gemini": (gemini, "run_shell_command", lambda n: {"command": f"echo {n}", "description": "count"}),
+    "goose": (goose, "shell", lambda n: {"command": f"echo {n}"}),
     "qwen": (qwen, "run_shell_command", lambda n: {"command": f"echo {n}", "description": "count", "is_background": False}),
 }
 
 
-@contextlib.contextmanager
-def started(command, pattern, **more):
-    """A program in the background, and the port it says it listens on."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
-    lines, rest = [], None
-    try:
-        for line in process.stdout:
-            lines.append(line)
-            if found := re.search(pattern, line):
-                # It must not wait for somebody to read what it says from here on.
-                rest = threading.Thread(target=lambda: lines.extend(process.stdout), daemon=True)
-                rest.start()
-                yield int(found[1]), lines
+class Proxy:
+    """`haft proxy` in the background, with what it says."""
+
+    def __init__(self, command, env):
+        self.command, self.env, self.lines, self.port = command, env, [], 0
+        self.start()
+
+    def start(self):
+        command = [*self.command, "--port", str(self.port)]
+        self.process = subprocess.Popen(command, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for line in self.process.stdout:
+            self.lines.append(line)
+            if found := re.search(r"http://127\.0\.0\.1:(\d+)", line):
+                self.port = int(found[1])
                 break
         else:
-            sys.exit(f"{command[0]} ended: {''.join(lines)}")
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait()
-        if rest:
-            rest.join()
+            sys.exit(f"{command[0]} ended: {''.join(self.lines)}")
+        # It must not wait for somebody to read what it says from here on.
+        self.reader = threading.Thread(target=lambda output=self.process.stdout: self.lines.extend(output), daemon=True)
+        self.reader.start()
+
+    def end(self, how=signal.SIGINT):
+        self.process.send_signal(how)
+        self.process.wait()
+        self.reader.join()
 
 
-def differences(inner, outer):
-    """What is not equal before and after the proxy."""
-    if len(inner) != len(outer):
+def kill_in_the_middle(proxy, outer, turns):
+    """Kills the proxy when half of the turns are through, and starts it again on the same port."""
+    deadline = time.monotonic() + 120
+    while len(outer.exchanges) < turns // 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    proxy.end(signal.SIGKILL)
+    time.sleep(0.5)
+    proxy.start()
+
+
+def passes_large_body(port, inner):
+    """Whether 50 MB arrive behind the proxy as they were sent."""
+    body = json.dumps({"model": "mock", "messages": [{"role": "user", "content": "x" * 50_000_000}]}).encode()
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    connection.request("POST", "/v1/chat/completions", body, {"content-type": "application/json"})
+    connection.getresponse().read()
+    return any(one["body"] == body for one in inner.exchanges)
+
+
+COMPARED = ("method", "path", "headers", "body", "status", "reply_headers", "reply")
+
+
+def differences(inner, outer, killed):
+    """What is not equal before and after the proxy. What was on its way when it was killed is behind it alone."""
+    if not 0 <= len(inner) - len(outer) <= killed:
         yield f"{len(outer)} requests before the proxy, {len(inner)} after it"
+    if killed:
+        left = list(inner)
+        for before in outer:
+            same = [one for one in left if all(one[what] == before[what] for what in COMPARED)]
+            if same:
+                left.remove(same[0])
+            elif not before.get("broken"):
+                yield f"{before['method']} {before['path']}: not the same behind the proxy"
+        return
     # Requests at the same time may be noted in another order.
     key = lambda one: (one["path"], one["body"], one["reply"])
     for after, before in zip(sorted(inner, key=key), sorted(outer, key=key)):
-        for what in ("method", "path", "headers", "body", "status", "reply_headers", "reply"):
+        for what in COMPARED:
             if after[what] != before[what]:
                 yield f"{before['method']} {before['path']}: {what} differ: {str(before[what])[:300]} / {str(after[what])[:300]}"
 
 
-def one(name, haft, programs, turns):
+def one(name, haft, programs, turns, faults):
     start, tool, arguments = AGENTS[name]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         folder = pathlib.Path(folder)
@@ -165,33 +218,62 @@ def one(name, haft, programs, turns):
         for each in (home, work, haft_home):
             each.mkdir()
         path = f"{programs}:{os.environ['PATH']}"
-        inner = Recorder(LenientModel(tool, arguments, turns).port)
-        proxy = [haft, "proxy", "--port", "0", "--upstream", f"http://127.0.0.1:{inner.port}"]
-        with started(proxy, r"http://127\.0\.0\.1:(\d+)", env={"PATH": path, "HAFT_HOME": str(haft_home)}) as (proxy_port, said):
-            outer = Recorder(proxy_port)
-            command, environment = start(f"http://127.0.0.1:{outer.port}", home)
-            base = {"PATH": path, "HOME": str(home), "OPENAI_API_KEY": "key", "TERM": "dumb", "XDG_DATA_HOME": str(home / "data")}
-            ran = subprocess.run(
-                command, cwd=work, env=base | environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=400
-            )
-            time.sleep(1)
-        said = [line for line in said if "append-only" in line]
-    called = sum(b'"name":"' + tool.encode() in one["reply"].replace(b": ", b":") for one in outer.exchanges)
-    wrong = list(differences(inner.exchanges, outer.exchanges))
-    if called < turns:
-        offered = re.findall(r'"name": ?"([a-zA-Z_]+)"', "".join(one["body"].decode("utf-8", "replace") for one in outer.exchanges[:2]))
-        wrong.append(f"only {called} tool turns; exit {ran.returncode}; tools offered {sorted(set(offered))}\n{ran.stdout[-1500:]}")
-    bodies = sum(len(one["body"]) for one in outer.exchanges)
-    print(f"| {name} | {len(outer.exchanges)} | {called} | {bodies:,} | {'equal' if not wrong else 'DIFFERENT'} | {said[-1].strip() if said else '–'} |", flush=True)
+        model = LenientModel(tool, arguments, turns, faults)
+        inner = Recorder(model.port)
+        command = [haft, "proxy", "--upstream", f"http://127.0.0.1:{inner.port}"]
+        proxy = Proxy(command, {"PATH": path, "HAFT_HOME": str(haft_home)})
+        outer = Recorder(proxy.port)
+        command, environment = start(f"http://127.0.0.1:{outer.port}", home)
+        base = {"PATH": path, "HOME": str(home), "OPENAI_API_KEY": "key", "TERM": "dumb", "XDG_DATA_HOME": str(home / "data")}
+        killer = threading.Thread(target=kill_in_the_middle, args=(proxy, outer, turns))
+        if faults:
+            killer.start()
+        output = folder / "output"
+        with output.open("w") as file:
+            agent = subprocess.Popen(command, cwd=work, env=base | environment, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
+            try:
+                agent.wait(400)
+            except subprocess.TimeoutExpired:
+                agent.kill()
+        if faults:
+            killer.join()
+        exchanges, wrong = list(outer.exchanges), list(differences(list(inner.exchanges), outer.exchanges, int(faults)))
+        if faults:
+            model.faults = False
+            if not passes_large_body(proxy.port, inner):
+                wrong.append("50 MB did not arrive as they were sent")
+        time.sleep(1)
+        proxy.end()
+        said = [line for line in proxy.lines if "append-only" in line]
+        called = sum(one["status"] == 200 and (b'"name":"' + tool.encode()) in plain(one).replace(b": ", b":") for one in exchanges)
+        if called < turns and not faults:
+            offered = re.findall(r'"name": ?"([a-zA-Z_]+)"', "".join(one["body"].decode("utf-8", "replace") for one in exchanges[:2]))
+            wrong.append(f"only {called} tool turns; exit {agent.returncode}; tools offered {sorted(set(offered))}\n{output.read_text()[-1500:]}")
+    bodies = sum(len(one["body"]) for one in exchanges)
+    refused, cut = (sum(test(one) for one in exchanges) for test in (lambda one: one["status"] == 429, lambda one: is_cut(one)))
+    row = [name, len(exchanges), called, f"{bodies:,}", *([refused, cut] if faults else []), "equal" if not wrong else "DIFFERENT"]
+    print("|", " | ".join(map(str, row + ([] if faults else [said[-1].strip() if said else "–"]))), "|", flush=True)
     for line in wrong[:10]:
         print("   ", line)
     return not wrong
 
 
+def plain(exchange):
+    """The reply without its compression."""
+    packed = ("content-encoding", "gzip") in exchange["reply_headers"]
+    return gzip.decompress(exchange["reply"]) if packed else exchange["reply"]
+
+
+def is_cut(exchange):
+    return exchange["status"] == 200 and exchange["reply"].endswith(b"chat.com")
+
+
 def main():
     haft, programs, turns, *agents = sys.argv[1:]
-    print("| agent | requests | tool turns | bytes sent | both sides | what the proxy says |\n| --- | --- | --- | --- | --- | --- |")
-    fine = [one(name, haft, programs, int(turns)) for name in agents]
+    faults = "--faults" in agents
+    columns = ["agent", "requests", "tool turns", "bytes sent", *(["429", "cut"] if faults else []), "both sides", *([] if faults else ["what the proxy says"])]
+    print("|", " | ".join(columns), "|\n|" + " --- |" * len(columns))
+    fine = [one(name, haft, programs, int(turns), faults) for name in agents if name != "--faults"]
     sys.exit(0 if all(fine) else 1)
 
 
