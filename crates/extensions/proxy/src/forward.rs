@@ -28,6 +28,7 @@ use tokio::task::JoinSet;
 
 use crate::readable::api_of;
 use crate::record::masked_path;
+use crate::route::{Route, UpstreamProxies};
 use crate::tee::{CapturedBody, SeenReply, SeenRequest, Tee, Traffic};
 
 /// Headers that belong to one connection. `host` is set anew for the next one.
@@ -54,6 +55,14 @@ pub enum ProxyError {
         /// What was given.
         url: String,
     },
+    /// A proxy on the way there is none that HTTP passes through.
+    #[error(
+        "haft speaks to HTTP proxies only, not to `{scheme}`: set HTTP_PROXY and HTTPS_PROXY to `http://host:port`"
+    )]
+    Scheme {
+        /// What it speaks.
+        scheme: String,
+    },
     /// There is no way to check certificates.
     #[error("certificates cannot be checked: {0}")]
     Certificates(#[from] rustls::Error),
@@ -65,6 +74,7 @@ pub struct Upstreams {
     openai: Uri,
     anthropic: Uri,
     gemini: Uri,
+    proxies: UpstreamProxies,
 }
 
 impl Upstreams {
@@ -78,7 +88,14 @@ impl Upstreams {
             openai: url(Api::OpenaiChat, "https://api.openai.com/v1")?,
             anthropic: url(Api::Anthropic, "https://api.anthropic.com")?,
             gemini: url(Api::Gemini, "https://generativelanguage.googleapis.com")?,
+            proxies: UpstreamProxies::default(),
         })
+    }
+
+    /// The same, reached through these proxies.
+    #[must_use]
+    pub fn through(self, proxies: UpstreamProxies) -> Self {
+        Self { proxies, ..self }
     }
 
     /// Where a request goes. What is not a question to a model goes to the provider whose header or path it has.
@@ -114,7 +131,7 @@ fn target(upstream: &Uri, asked: &Uri) -> Option<Uri> {
 
 struct Forwarder {
     upstreams: Upstreams,
-    client: Client<HttpsConnector<HttpConnector>, Tee>,
+    client: Client<HttpsConnector<Route>, Tee>,
     traffic: UnboundedSender<Traffic>,
     exchanges: AtomicU64,
     held: Arc<AtomicUsize>,
@@ -130,7 +147,7 @@ pub async fn serve(
     traffic: UnboundedSender<Traffic>,
     end: impl Future<Output = ()>,
 ) -> Result<(), ProxyError> {
-    let client = client()?;
+    let client = client(upstreams.proxies.clone())?;
     let (exchanges, held) = (AtomicU64::new(0), Arc::default());
     let forwarder = Arc::new(Forwarder { upstreams, client, traffic, exchanges, held });
     let mut connections = JoinSet::new();
@@ -163,7 +180,7 @@ pub async fn serve(
     }
 }
 
-fn client() -> Result<Client<HttpsConnector<HttpConnector>, Tee>, ProxyError> {
+fn client(proxies: UpstreamProxies) -> Result<Client<HttpsConnector<Route>, Tee>, ProxyError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
@@ -178,7 +195,7 @@ fn client() -> Result<Client<HttpsConnector<HttpConnector>, Tee>, ProxyError> {
         .pool_idle_timeout(IDLE)
         .pool_timer(TokioTimer::new())
         .http1_preserve_header_case(true)
-        .build(connector.wrap_connector(http)))
+        .build(connector.wrap_connector(Route { http, proxies })))
 }
 
 impl Forwarder {

@@ -15,6 +15,7 @@ mod layout;
 mod readable;
 mod record;
 mod reply;
+mod route;
 mod tee;
 
 pub use explain::{RecordedBreak, RequestExplanation};
@@ -23,4 +24,5 @@ pub use layout::BodyLayout;
 pub use record::{
     NAMESPACE, ProxyEvent, RECORDED_BY, RecordedBody, RecordedExchange, Recorder, RecorderSetup, exchange_key, readable,
 };
+pub use route::UpstreamProxies;
 pub use tee::Traffic;

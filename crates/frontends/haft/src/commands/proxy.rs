@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use haft_agent::{RandomIds, WallClock};
-use haft_proxy::{ProxyEvent, Recorder, RecorderSetup, RequestExplanation, Upstreams, serve};
+use haft_proxy::{ProxyEvent, Recorder, RecorderSetup, RequestExplanation, UpstreamProxies, Upstreams, serve};
 use haft_text::grouped;
 use haft_types::{Api, Usage};
 use tokio::net::TcpListener;
@@ -84,7 +84,9 @@ fn upstreams(args: &ProxyArgs) -> anyhow::Result<Upstreams> {
         Api::Gemini => "GOOGLE_GEMINI_BASE_URL",
     };
     let set = |api| wiring::environment().word(variable(api));
-    Upstreams::new(args.upstream.as_deref(), set).map_err(|error| usage_error(error.to_string()))
+    let proxies = UpstreamProxies::new(haft_agent::proxies(wiring::environment()));
+    let upstreams = proxies.and_then(|proxies| Ok(Upstreams::new(args.upstream.as_deref(), set)?.through(proxies)));
+    upstreams.map_err(|error| usage_error(error.to_string()))
 }
 
 /// Waits for the command, or for the user to end the proxy.

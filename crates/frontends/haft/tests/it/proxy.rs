@@ -1,7 +1,10 @@
 //! `haft proxy` between haft itself and the scripted model: what reaches the model is what haft sends without it.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
 
 use haft_testkit::{Reply, Script, ScriptCall};
 use haft_types::Api;
@@ -17,7 +20,12 @@ struct RunningProxy {
 
 impl RunningProxy {
     fn start(rig: &Rig, upstream: &str) -> Self {
+        Self::start_with(rig, upstream, &[])
+    }
+
+    fn start_with(rig: &Rig, upstream: &str, environment: &[(&str, &str)]) -> Self {
         let mut command = rig.command(&["proxy", "--port", "0", "--upstream", upstream]);
+        command.envs(environment.iter().copied());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
@@ -152,4 +160,61 @@ fn traffic_goes_on_when_nothing_can_be_recorded() {
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     proxy.stop();
     assert_eq!(rig.server.generations().len(), 3);
+}
+
+/// An HTTP proxy that only makes tunnels: its address, and what it was asked.
+fn tunnels() -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let asked = Arc::<Mutex<Vec<String>>>::default();
+    let heads = Arc::clone(&asked);
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|count| count == 1) {
+                head.push(byte[0]);
+            }
+            let head = String::from_utf8_lossy(&head).into_owned();
+            let target = head.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next()).map(TcpStream::connect);
+            heads.lock().unwrap().push(head);
+            let Some(Ok(target)) = target else { continue };
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+            let (mut from, mut to) = (stream.try_clone().unwrap(), target.try_clone().unwrap());
+            thread::spawn(move || io::copy(&mut from, &mut to));
+            let (mut from, mut to) = (target, stream);
+            thread::spawn(move || io::copy(&mut from, &mut to));
+        }
+    });
+    (address, asked)
+}
+
+#[test]
+fn the_upstream_is_reached_through_the_proxy_of_the_environment() {
+    let rig = Rig::new(Api::OpenaiChat, script());
+    let upstream = format!("http://{}", rig.server.address());
+    let (address, asked) = tunnels();
+    let named = format!("http://me:word@{address}");
+    let proxy = RunningProxy::start_with(&rig, &upstream, &[("HTTP_PROXY", &named)]);
+    let ran = run_through(&rig, &through(&rig, Api::OpenaiChat, &proxy.address));
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let said = proxy.stop();
+    assert!(said.contains("3 requests, 0 breaks"), "{said}");
+    let heads = asked.lock().unwrap().clone();
+    let wanted = format!("CONNECT {} HTTP/1.1", rig.server.address());
+    assert!(!heads.is_empty() && heads.iter().all(|head| head.starts_with(&wanted)), "{heads:?}");
+    assert!(heads[0].to_lowercase().contains("proxy-authorization: basic "), "{heads:?}");
+
+    let rig = Rig::new(Api::OpenaiChat, script());
+    let upstream = format!("http://{}", rig.server.address());
+    let except = [("HTTP_PROXY", named.as_str()), ("NO_PROXY", "example.org,127.0.0.1")];
+    let proxy = RunningProxy::start_with(&rig, &upstream, &except);
+    assert_eq!(run_through(&rig, &through(&rig, Api::OpenaiChat, &proxy.address)).code(), 0);
+    proxy.stop();
+    assert_eq!(asked.lock().unwrap().len(), heads.len(), "it was not asked again");
+
+    let mut command = rig.command(&["proxy", "--port", "0"]);
+    let ended = command.env("HTTPS_PROXY", "socks5://me:word@127.0.0.1:1").output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.code() == Some(2) && said.contains("socks5") && !said.contains("word"), "{said}");
 }
