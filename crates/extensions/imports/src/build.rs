@@ -78,6 +78,17 @@ impl ConversationBuilder {
         self.take(message);
     }
 
+    /// Whether a result of this call is there.
+    pub(crate) fn is_answered(&self, call: &str) -> bool {
+        let results = self.messages.iter().rev().flat_map(Message::tool_results);
+        results.take(64).any(|result| result.tool_call_id == call)
+    }
+
+    /// An id for a conversation from how it begins: the same when there is more of it.
+    pub(crate) fn id_of_first(&self, count: usize) -> Option<String> {
+        self.messages.get(..count).map(|first| id_of(first).to_string())
+    }
+
     /// Takes a message in with the id it has, unless that is taken.
     pub(crate) fn push_with_id(&mut self, mut message: Message) {
         if self.short_ids.contains(&message.message_id.short()) {
@@ -216,6 +227,24 @@ impl ReportedUsage {
             reasoning: self.reasoning.saturating_sub(before.reasoning),
         }
     }
+}
+
+/// A text in a JSON object.
+pub(crate) fn text_of<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object.get(key).and_then(Value::as_str)
+}
+
+/// The JSON values of a text, one behind the other. The last one of a session that was killed may be cut.
+pub(crate) fn values(text: &str) -> Result<Vec<Value>, ImportError> {
+    let mut all = Vec::new();
+    for value in serde_json::Deserializer::from_str(text).into_iter() {
+        match value {
+            Ok(value) => all.push(value),
+            Err(error) if all.is_empty() => return Err(error.into()),
+            Err(_) => break,
+        }
+    }
+    Ok(all)
 }
 
 /// A count in a JSON object; 0 when it is missing.

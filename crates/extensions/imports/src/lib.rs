@@ -1,8 +1,9 @@
 //! Conversations of other agents, read as documents of the store: session files, request bodies and recordings of programs
 //! that are not haft, and haft's own exports.
 //!
-//! One module per format, all of them pure functions of the text: nothing here reads a file, a clock or a store, and nothing is
-//! written; the caller gives the text and hands the documents to [`Store::import`](haft_store::Store::import).
+//! One module per format, all of them pure functions of the text: nothing here reads a clock or a store, and nothing is
+//! written; the caller gives the text and hands the documents to [`Store::import`](haft_store::Store::import). Where a session
+//! is no text, [`stored_text`] makes one of the agent's database or folder, and that module alone reads files.
 //!
 //! Invariant: the same text gives the same ids, and a text that only grew gives the same messages and then more. What a format
 //! says and haft has no place for is kept in metadata or counted as skipped, never guessed.
@@ -10,6 +11,7 @@
 //! Read first: [`read_conversations`], [`ImportFormat`], [`ImportedConversation`]; then `claude_code.rs`, the longest of the
 //! formats, and `tool_data.rs`, which gives results the shapes of haft's own tools.
 
+mod auto_coder;
 mod build;
 mod chat;
 mod claude_code;
@@ -17,8 +19,13 @@ mod cline;
 mod codex;
 mod codex_exec;
 mod files;
+mod gemini;
+mod goose;
+mod kimi;
+mod opencode;
 mod openhands;
 mod pi;
+mod stored;
 mod swe_agent;
 mod time;
 mod tool_data;
@@ -30,6 +37,8 @@ use std::str::FromStr;
 use haft_store::ConversationDocument;
 use haft_types::Timestamp;
 use serde_json::Value;
+
+pub use stored::{StoredSession, is_database, stored_sessions, stored_text};
 
 /// A format conversations are read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,11 +63,21 @@ pub enum ImportFormat {
     SweAgent,
     /// Sessions of cline: Anthropic's messages, from its editor extension or its command line.
     Cline,
+    /// The session file of gemini-cli: one JSON object, or JSON lines.
+    Gemini,
+    /// Sessions of opencode as it exports them, or its database.
+    Opencode,
+    /// Sessions of goose as it exports them, its older files, or its database.
+    Goose,
+    /// The context file of kimi-cli: JSON lines.
+    Kimi,
+    /// A conversation of auto-coder: one JSON object.
+    AutoCoder,
 }
 
 impl ImportFormat {
     /// Every format there is.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 15] = [
         Self::Document,
         Self::OpenaiChat,
         Self::ClaudeCode,
@@ -69,6 +88,11 @@ impl ImportFormat {
         Self::Openhands,
         Self::SweAgent,
         Self::Cline,
+        Self::Gemini,
+        Self::Opencode,
+        Self::Goose,
+        Self::Kimi,
+        Self::AutoCoder,
     ];
 
     /// Its name on the command line.
@@ -84,6 +108,11 @@ impl ImportFormat {
             Self::Openhands => "openhands",
             Self::SweAgent => "swe-agent",
             Self::Cline => "cline",
+            Self::Gemini => "gemini-cli",
+            Self::Opencode => "opencode",
+            Self::Goose => "goose",
+            Self::Kimi => "kimi-cli",
+            Self::AutoCoder => "auto-coder",
         }
     }
 }
@@ -159,6 +188,9 @@ pub enum ImportError {
         /// What it must be.
         expected: &'static str,
     },
+    /// A database cannot be read.
+    #[error("its database cannot be read: {0}")]
+    Database(#[from] rusqlite::Error),
     /// There are no messages in it.
     #[error("it holds no messages")]
     Empty,
@@ -185,6 +217,11 @@ pub fn read_conversations(
         ImportFormat::Openhands => openhands::read(source).map(|one| vec![one]),
         ImportFormat::SweAgent => swe_agent::read(source).map(|one| vec![one]),
         ImportFormat::Cline => cline::read(source).map(|one| vec![one]),
+        ImportFormat::Gemini => gemini::read(source).map(|one| vec![one]),
+        ImportFormat::Opencode => opencode::read(source),
+        ImportFormat::Goose => goose::read(source),
+        ImportFormat::Kimi => kimi::read(source).map(|one| vec![one]),
+        ImportFormat::AutoCoder => auto_coder::read(source).map(|one| vec![one]),
     }
 }
 
@@ -217,7 +254,19 @@ fn recognise(text: &str) -> Result<ImportFormat, ImportError> {
 fn recognise_value(value: &Value) -> Option<ImportFormat> {
     let has = |key: &str| value.get(key).is_some();
     let is_text = |key: &str| value.get(key).is_some_and(Value::is_string);
+    if is_text("sessionId") && is_text("projectHash") {
+        return Some(ImportFormat::Gemini);
+    }
+    if is_text("working_dir") && (has("conversation") || has("description")) {
+        return Some(ImportFormat::Goose);
+    }
     if let Some(messages) = value.get("messages").and_then(Value::as_array) {
+        if has("info") && messages.iter().all(|message| message.get("parts").is_some()) {
+            return Some(ImportFormat::Opencode);
+        }
+        if has("conversation_id") && auto_coder::is_auto_coder(messages) {
+            return Some(ImportFormat::AutoCoder);
+        }
         let own = |message: &Value| message.get("message_id").is_some();
         return Some(if has("conversation_id") || (has("id") && has("name")) || messages.iter().any(own) {
             ImportFormat::Document
@@ -235,6 +284,9 @@ fn recognise_value(value: &Value) -> Option<ImportFormat> {
     let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
     if kind.starts_with("thread.") || kind.starts_with("turn.") || kind.starts_with("item.") {
         return Some(ImportFormat::CodexExec);
+    }
+    if value.get("role").and_then(Value::as_str).is_some_and(|role| role.starts_with('_')) {
+        return Some(ImportFormat::Kimi);
     }
     if kind == "session" && is_text("id") {
         return Some(ImportFormat::Pi);

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use haft_types::{Envelope, Image, Message, Metadata, Origin, Part, Role, Thinking, Timestamp, ToolCall};
 use serde_json::{Value, json};
 
-use crate::build::{ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, made_by};
+use crate::build::{ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, made_by, text_of};
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, time};
 
 pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
@@ -32,10 +32,6 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
         take(&mut builder, entry);
     }
     builder.finish(ImportFormat::Pi.name(), about)
-}
-
-fn text_of<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
-    value.get(key).and_then(Value::as_str)
 }
 
 /// Which entries lead to the newest one: all of them where they have no ids.

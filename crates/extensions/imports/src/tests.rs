@@ -19,12 +19,23 @@ fn fixtures_give_their_documents() {
     let mut seen = 0;
     for folder in std::fs::read_dir(root).unwrap() {
         let folder = folder.unwrap().path();
-        let file = |wanted: &str| {
+        let path = |wanted: &str| {
             let mut files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
             let file = files.find(|path| path.file_stem().is_some_and(|stem| stem == wanted));
-            std::fs::read_to_string(file.unwrap_or_else(|| panic!("no {wanted} in {}", folder.display()))).unwrap()
+            file.unwrap_or_else(|| panic!("no {wanted} in {}", folder.display()))
         };
-        let read = read(&file("input")).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let file = |wanted: &str| std::fs::read_to_string(path(wanted)).unwrap();
+        let input = path("input");
+        let input = if input.is_dir() {
+            let session = std::fs::read_dir(input.join("session/global")).unwrap().next().unwrap().unwrap().path();
+            stored_text(&session, None).unwrap().unwrap()
+        } else if input.extension().is_some_and(|end| end == "sql") {
+            let home = tempfile::tempdir().unwrap();
+            stored_text(&database(&home, &file("input")), None).unwrap().unwrap()
+        } else {
+            file("input")
+        };
+        let read = read(&input).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         let got: Vec<Value> =
             read.iter().map(|one| serde_json::json!({ "skipped": one.skipped, "document": one.document })).collect();
         let expected: Vec<Value> = serde_json::from_str(&file("expected")).unwrap();
@@ -32,7 +43,45 @@ fn fixtures_give_their_documents() {
         assert_eq!(got, expected, "{}: got {shown}", folder.display());
         seen += 1;
     }
-    assert!(seen >= 8, "only {seen} fixtures");
+    assert!(seen >= 20, "only {seen} fixtures");
+}
+
+/// A database of these statements.
+fn database(folder: &tempfile::TempDir, statements: &str) -> std::path::PathBuf {
+    let path = folder.path().join("sessions.db");
+    rusqlite::Connection::open(&path).unwrap().execute_batch(statements).unwrap();
+    path
+}
+
+#[test]
+fn a_database_is_listed_and_read_while_its_program_writes_and_nothing_is_written_into_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = database(&folder, include_str!("../fixtures/goose-1.34/input.sql"));
+    let before = std::fs::read(&path).unwrap();
+    let names = || {
+        let mut names: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let listed = stored_sessions(&path).unwrap();
+    let [one] = listed.as_slice() else { panic!("{listed:?}") };
+    assert_eq!((one.id.as_str(), one.name.as_str()), ("20261117_1", "Done."));
+    assert_eq!(one.changed, "2026-11-17T03:00:41Z".parse().ok());
+    assert!(stored_text(&path, Some("20261117_1")).unwrap().is_some_and(|text| text.contains("off-by-one")));
+    assert_eq!(stored_text(&path, Some("none")).unwrap().as_deref(), Some(""));
+    assert_eq!((names(), std::fs::read(&path).unwrap()), (vec!["sessions.db".into()], before.clone()));
+    // What its program wrote last is still in the log beside it.
+    let writer = rusqlite::Connection::open(&path).unwrap();
+    writer.execute_batch("PRAGMA journal_mode = wal; UPDATE sessions SET name = 'Later.'").unwrap();
+    let held = std::fs::read(&path).unwrap();
+    assert_eq!(stored_sessions(&path).unwrap()[0].name, "Later.");
+    assert_eq!(std::fs::read(&path).unwrap(), held);
+    drop(writer);
+    let other = tempfile::tempdir().unwrap();
+    let other = database(&other, "CREATE TABLE bees (id)");
+    assert!(stored_text(&other, None).unwrap_err().to_string().contains("goose"));
+    assert_eq!(stored_text(&folder.path().join("absent.json"), None).unwrap(), None);
 }
 
 #[test]

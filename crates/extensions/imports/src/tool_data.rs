@@ -76,25 +76,30 @@ fn shape(call: &ToolCall, result: &mut ToolResult) -> Option<&'static str> {
 /// haft's name for another agent's tool.
 fn tool_of(name: &str, arguments: &ForeignArguments) -> Option<&'static str> {
     Some(match name {
-        "Read" | "read" | "read_file" | "view" | "open" | "read_files" => "read_file",
-        "Edit" | "edit" | "MultiEdit" | "multi_edit" | "str_replace" | "replace_in_file" | "replace" | "editor" => {
-            "replace_in_file"
+        "Read" | "read" | "read_file" | "view" | "open" | "read_files" | "ReadFile" => "read_file",
+        "Edit" | "edit" | "MultiEdit" | "multi_edit" | "str_replace" | "replace_in_file" | "replace" | "editor"
+        | "StrReplaceFile" => "replace_in_file",
+        "Write" | "write" | "write_file" | "write_to_file" | "create_file" | "new_file" | "WriteFile" => {
+            "write_to_file"
         }
-        "Write" | "write" | "write_file" | "write_to_file" | "create_file" | "new_file" => "write_to_file",
         "Bash" | "bash" | "shell" | "execute_bash" | "execute_command" | "exec_command" | "shell_command"
-        | "local_shell" | "run_shell_command" | "container.exec" | "run_commands" => "execute_command",
+        | "local_shell" | "run_shell_command" | "Shell" | "developer__shell" | "container.exec" | "run_commands" => {
+            "execute_command"
+        }
         "Grep" | "grep" | "search_files" | "search_file_content" | "grep_search" => "search_files",
         "Glob" | "glob" | "find" | "find_file" => "glob",
         "LS" | "ls" | "list_dir" | "list_directory" | "list_files" => "list_files",
-        "TodoWrite" | "todo_write" | "update_plan" | "write_todos" => "todo_write",
+        "TodoWrite" | "todowrite" | "todo_write" | "update_plan" | "write_todos" => "todo_write",
         "apply_patch" => "apply_patch",
         // One tool of which the command is an argument.
-        "str_replace_editor" | "str_replace_based_edit_tool" => match arguments.text(&["command"])? {
-            "view" => "read_file",
-            "create" => "write_to_file",
-            "str_replace" | "insert" => "replace_in_file",
-            _ => return None,
-        },
+        "str_replace_editor" | "str_replace_based_edit_tool" | "developer__text_editor" => {
+            match arguments.text(&["command"])? {
+                "view" => "read_file",
+                "create" | "write" => "write_to_file",
+                "str_replace" | "insert" => "replace_in_file",
+                _ => return None,
+            }
+        }
         _ => return None,
     })
 }
@@ -142,7 +147,8 @@ impl ForeignArguments {
 
     /// The file it names, alone or as the only one of a list.
     fn path(&self) -> Option<&str> {
-        const NAMES: [&str; 6] = ["path", "file_path", "absolute_path", "filename", "target_file", "notebook_path"];
+        const NAMES: [&str; 7] =
+            ["path", "file_path", "filePath", "absolute_path", "filename", "target_file", "notebook_path"];
         self.text(&NAMES).or_else(|| match self.list(&["files"])?.as_slice() {
             [one] => one.get("path")?.as_str(),
             _ => None,

@@ -60,7 +60,17 @@ impl<'a> Output<'a> {
         Self::tagged(text)
             .or_else(|| Self::headed(text))
             .or_else(|| Self::ended(text))
+            .or_else(|| Self::told(text))
             .unwrap_or(Self { code: None, text })
+    }
+
+    /// `<system>Command executed successfully.</system>\n…`, `Command executed successfully.\n\n…`.
+    fn told(text: &'a str) -> Option<Self> {
+        if let Some(output) = text.strip_prefix("Command executed successfully.\n\n") {
+            return Some(Self { code: Some(0), text: output });
+        }
+        let (_, output) = text.strip_prefix("<system>")?.split_once("</system>")?;
+        Some(Self { code: None, text: output.strip_prefix('\n').unwrap_or(output) })
     }
 
     /// `<returncode>1</returncode>\n<output>\n…\n</output>`.

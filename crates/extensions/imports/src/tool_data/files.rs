@@ -10,11 +10,18 @@ pub(super) fn read(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     // One agent wraps what it read as JSON.
     let wrapped = serde_json::from_str::<Value>(text).ok().filter(Value::is_object);
     let text = wrapped.as_ref().and_then(|value| value.get("result")?.as_str()).unwrap_or(text);
-    let page = NumberedLines::of(text).unwrap_or_else(|| {
+    // One puts the path over it.
+    let text = text.strip_prefix(path).and_then(|rest| rest.strip_prefix("\n\n")).unwrap_or(text);
+    let mut page = NumberedLines::of(text).unwrap_or_else(|| {
         let range = arguments.list(&["view_range"]).and_then(|range| range.first()?.as_u64());
         let first = arguments.number(&["offset", "start_line"]).or(range).unwrap_or(1).max(1);
         NumberedLines { first, count: text.lines().count() as u64, content: text.to_owned(), rest: String::new() }
     });
+    if text.starts_with("<path>") {
+        // One writes a blank behind the colon of the number.
+        let lines = page.content.lines().map(|line| line.strip_prefix(' ').unwrap_or(line));
+        page.content = lines.flat_map(|line| [line, "\n"]).collect();
+    }
     let last = (page.first + page.count).saturating_sub(1);
     let mut data = json!({ "path": path, "start_line": page.first, "end_line": last, "content": page.content });
     if !page.rest.is_empty() {
@@ -68,7 +75,7 @@ fn numbered(line: &str) -> Option<(u64, &str)> {
     let line = line.trim_start_matches(' ');
     let end = line.find(|c: char| !c.is_ascii_digit()).filter(|end| *end > 0)?;
     let (number, rest) = line.split_at(end);
-    let text = ["→", "\t", " | ", ":"].iter().find_map(|mark| rest.strip_prefix(mark));
+    let text = ["→", "\t", " | ", "| ", ":"].iter().find_map(|mark| rest.strip_prefix(mark));
     let text = text.or_else(|| (rest.trim_end() == " |").then_some(""))?;
     Some((number.parse().ok()?, text))
 }
@@ -78,11 +85,15 @@ pub(super) fn edit(arguments: &ForeignArguments) -> Option<Value> {
     let path = arguments.path()?;
     let (mut added, mut removed, mut applied) = (0, 0, 0);
     let mut diff = Vec::new();
-    let single = std::slice::from_ref(&arguments.0);
-    for change in arguments.list(&["edits"]).map_or(single, Vec::as_slice) {
+    let blocks = arguments.text(&["diff"]).map(search_blocks);
+    let single = std::slice::from_ref(arguments.0.get("edit").unwrap_or(&arguments.0));
+    let list = blocks.as_ref().or_else(|| arguments.list(&["edits", "edit"]));
+    for change in list.map_or(single, Vec::as_slice) {
         let text = |names: &[&str]| names.iter().find_map(|name| change.get(name)?.as_str()).unwrap_or_default();
-        let old = text(&["old_string", "old_str", "oldText", "old_text", "search"]);
-        let new = text(&["new_string", "new_str", "newText", "new_text", "replace", "insert_text"]);
+        let old = text(&["old_string", "old_str", "oldString", "oldText", "old_text", "search", "before", "old"]);
+        let new = text(&[
+            "new_string", "new_str", "newString", "newText", "new_text", "replace", "insert_text", "after", "new",
+        ]);
         let (gone, come) = changed_lines(old, new);
         applied += 1;
         removed += gone.len();
@@ -95,6 +106,13 @@ pub(super) fn edit(arguments: &ForeignArguments) -> Option<Value> {
     Some(json!({
         "path": path, "change": "edited", "applied": applied, "added": added, "removed": removed, "diff": diff,
     }))
+}
+
+/// The changes of a text of SEARCH and REPLACE blocks.
+fn search_blocks(text: &str) -> Vec<Value> {
+    let blocks = text.split("<<<<<<< SEARCH\n").skip(1);
+    let halves = blocks.filter_map(|block| block.split(">>>>>>> REPLACE").next()?.split_once("=======\n"));
+    halves.map(|(old, new)| json!({ "old": old, "new": new })).collect()
 }
 
 /// The lines that differ, without what both texts begin and end with.

@@ -1,0 +1,87 @@
+//! The `context.jsonl` of kimi-cli: what it sends, a chat message a line, and lines of its own whose role begins with `_`.
+//!
+//! It holds the system prompt, but neither tools, nor the model, nor times; of tokens only how full the window is.
+
+use haft_types::{Envelope, Message, Origin, Part, Role};
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+
+use crate::build::{ConversationBuilder, ConversationHeader, text_of};
+use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat};
+
+pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+    let mut builder = ConversationBuilder::new(source.now);
+    for line in source.text.lines().filter(|line| !line.trim().is_empty()) {
+        // The last line of a session that was killed may be cut.
+        let Ok(mut said) = serde_json::from_str::<Value>(line) else {
+            builder.skipped += 1;
+            continue;
+        };
+        match text_of(&said, "role") {
+            Some("_system_prompt") => said["role"] = "system".into(),
+            Some(role) if role.starts_with('_') => continue,
+            Some(_) | None => {}
+        }
+        let thoughts = thoughts(&mut said);
+        if !thoughts.is_empty() {
+            said["reasoning_content"] = thoughts.into();
+        }
+        if text_of(&said, "role") == Some("tool") {
+            join_texts(&mut said);
+        }
+        let message = to_raw_value(&said).map_err(|error| error.to_string());
+        match message.and_then(|raw| chat::read_message(&builder, &raw, None)) {
+            Ok(message) => builder.push(as_known(message)),
+            Err(_) => builder.skipped += 1,
+        }
+    }
+    // The prompt says the time of its session, so that the beginning is enough for an id.
+    let about = ConversationHeader { id: builder.id_of_first(2), ..ConversationHeader::default() };
+    builder.finish(ImportFormat::Kimi.name(), about)
+}
+
+/// Takes the thoughts out of the content.
+fn thoughts(said: &mut Value) -> String {
+    let mut thoughts = Vec::new();
+    if let Some(parts) = said.get_mut("content").and_then(Value::as_array_mut) {
+        parts.retain(|part| match text_of(part, "think") {
+            Some(thought) => {
+                thoughts.push(thought.to_owned());
+                false
+            }
+            None => true,
+        });
+    }
+    thoughts.join("\n")
+}
+
+/// A result of several texts as one, a line each.
+fn join_texts(said: &mut Value) {
+    let Some(parts) = said.get("content").and_then(Value::as_array) else { return };
+    let texts: Option<Vec<_>> = parts.iter().map(|part| text_of(part, "text")).collect();
+    if let Some(texts) = texts {
+        said["content"] = texts.join("\n").into();
+    }
+}
+
+/// What the program added is not the user's, and what failed is said in its own tag.
+fn as_known(mut message: Message) -> Message {
+    let added = matches!(message.content.first(), Some(Part::Text { text, .. }) if text.starts_with("<system"));
+    if message.role == Role::User && added {
+        return message.from(Origin::Engine);
+    }
+    for part in &mut message.content {
+        let Part::ToolResult(result) = part else { continue };
+        let Some(rest) = result.envelope.text.strip_prefix("<system>") else { continue };
+        let (said, _) = rest.split_once("</system>").unwrap_or((rest, ""));
+        let code = said.split_once("exit code: ").and_then(|(_, code)| code.trim_end_matches('.').parse::<i64>().ok());
+        let code = code.or_else(|| said.starts_with("Command executed successfully").then_some(0));
+        if said.starts_with("ERROR:") && code.is_none() {
+            result.envelope = Envelope::failure("failed", std::mem::take(&mut result.envelope.text));
+        }
+        if let Some(code) = code {
+            result.envelope.data = json!({ "exit_code": code });
+        }
+    }
+    message
+}

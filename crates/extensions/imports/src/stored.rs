@@ -1,0 +1,178 @@
+//! Sessions that are no text of their own: the databases of goose and opencode, and the folders of older opencodes. They are
+//! put together as the program itself would export them, and read on as that text.
+//!
+//! Nothing is written: a database is opened for reading, and where no writer has left a log beside it, as a file that nobody
+//! writes to.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use haft_types::Timestamp;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags, Row};
+use serde_json::{Map, Value, json};
+
+use crate::build::text_of;
+use crate::{ImportError, time};
+
+/// One session of a database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredSession {
+    /// Its id there.
+    pub id: String,
+    /// Its name there.
+    pub name: String,
+    /// The size of its messages.
+    pub bytes: u64,
+    /// When it was last used.
+    pub changed: Option<Timestamp>,
+}
+
+/// The text of a file that is none itself: the sessions of a database, or the one with this id, or the session of which an
+/// opencode folder holds the messages elsewhere. `None` where the file is its own text.
+pub fn stored_text(path: &Path, session: Option<&str>) -> Result<Option<String>, ImportError> {
+    if is_database(path) {
+        let database = Database::open(path)?;
+        let all = database.sessions(session)?;
+        let texts: Result<Vec<_>, _> = all.iter().map(|one| database.export(one)).collect();
+        return texts.map(|texts| Some(texts.join("\n")));
+    }
+    Ok(in_folder(path))
+}
+
+/// The sessions of a database, in no particular order.
+pub fn stored_sessions(path: &Path) -> Result<Vec<StoredSession>, ImportError> {
+    let database = Database::open(path)?;
+    let size =
+        format!("SELECT coalesce(sum(length({})), 0) FROM {} WHERE session_id = ?1", database.text, database.table);
+    let mut all = Vec::new();
+    for session in database.sessions(None)? {
+        let Some(id) = text_of(&session, "id") else { continue };
+        let names = ["title", "name", "description"];
+        let name = names.iter().find_map(|key| text_of(&session, key).filter(|name| !name.is_empty())).unwrap_or(id);
+        let changed = session.get("updated_at").or(session.get("time_updated")).and_then(time::read);
+        let bytes: i64 = database.connection.query_row(&size, [id], |row| row.get(0))?;
+        all.push(StoredSession { id: id.into(), name: name.into(), bytes: bytes.unsigned_abs(), changed });
+    }
+    all.retain(|session| session.bytes > 0);
+    Ok(all)
+}
+
+/// Whether a file is a database, by its first bytes.
+pub fn is_database(path: &Path) -> bool {
+    use std::io::Read as _;
+    const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+    let mut begin = [0; MAGIC.len()];
+    fs::File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == *MAGIC
+}
+
+/// An open database, and where it has its sessions.
+struct Database {
+    connection: Connection,
+    /// The tables of sessions and of what was said.
+    sessions: &'static str,
+    table: &'static str,
+    /// The column of its text.
+    text: &'static str,
+}
+
+impl Database {
+    fn open(path: &Path) -> Result<Self, ImportError> {
+        let has_log = fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
+        let name = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+        let address = format!("file:{name}?{}", if has_log { "mode=ro" } else { "immutable=1" });
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let connection = Connection::open_with_flags(address, flags)?;
+        let has = |table: &str| connection.table_exists(None, table);
+        let (sessions, table, text) = if has("sessions")? && has("messages")? {
+            ("sessions", "messages", "content_json")
+        } else if has("session")? && has("part")? {
+            ("session", "part", "data")
+        } else {
+            return Err(ImportError::Unknown);
+        };
+        Ok(Self { connection, sessions, table, text })
+    }
+
+    /// The rows of a query as objects, by the names of their columns.
+    fn rows(&self, query: &str, argument: Option<&str>) -> Result<Vec<Value>, ImportError> {
+        let mut statement = self.connection.prepare(query)?;
+        let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let rows = statement.query_map([argument], |row| object(row, &names))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn sessions(&self, id: Option<&str>) -> Result<Vec<Value>, ImportError> {
+        self.rows(&format!("SELECT * FROM {} WHERE ?1 IS NULL OR id = ?1 ORDER BY id", self.sessions), id)
+    }
+
+    /// One session as its program exports it.
+    fn export(&self, session: &Value) -> Result<String, ImportError> {
+        let id = text_of(session, "id");
+        let mut session = session.clone();
+        if self.sessions == "sessions" {
+            let rows = self.rows("SELECT * FROM messages WHERE session_id = ?1 ORDER BY id", id)?;
+            let message = |row: &Value| {
+                json!({ "role": row.get("role"), "created": row.get("created_timestamp"),
+                    "content": row.get("content_json"), "metadata": row.get("metadata_json") })
+            };
+            session["conversation"] = rows.iter().map(message).collect();
+            session["model_config"] = session["model_config_json"].take();
+            return Ok(session.to_string());
+        }
+        let messages = self.rows("SELECT id, data FROM message WHERE session_id = ?1 ORDER BY time_created, id", id)?;
+        let parts = self.rows("SELECT message_id, data FROM part WHERE session_id = ?1 ORDER BY id", id)?;
+        let message = |row: &Value| {
+            let own = parts.iter().filter(|part| part["message_id"] == row["id"]).map(|part| &part["data"]);
+            json!({ "info": row["data"], "parts": own.collect::<Vec<_>>() })
+        };
+        session["time"] = json!({ "created": session["time_created"] });
+        session["parentID"] = session["parent_id"].take();
+        Ok(json!({ "info": session, "messages": messages.iter().map(message).collect::<Vec<_>>() }).to_string())
+    }
+}
+
+/// A row as an object. Columns of JSON are read as such.
+fn object(row: &Row<'_>, names: &[String]) -> rusqlite::Result<Value> {
+    let mut object = Map::new();
+    for (index, name) in names.iter().enumerate() {
+        let value = match row.get_ref(index)? {
+            ValueRef::Null | ValueRef::Blob(_) => Value::Null,
+            ValueRef::Integer(number) => number.into(),
+            ValueRef::Real(number) => number.into(),
+            ValueRef::Text(text) => {
+                let text = String::from_utf8_lossy(text);
+                let read = (name == "data" || name.ends_with("_json")).then(|| serde_json::from_str(&text).ok());
+                read.flatten().unwrap_or_else(|| text.into())
+            }
+        };
+        object.insert(name.clone(), value);
+    }
+    Ok(object.into())
+}
+
+/// The file with this at the end of its name.
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+/// A session of opencode before its database: `session/PROJECT/ID.json`, `message/ID/*.json`, `part/MESSAGE/*.json`.
+fn in_folder(path: &Path) -> Option<String> {
+    let root = path.ancestors().nth(3)?;
+    let id = path.file_stem()?.to_str().filter(|id| id.starts_with("ses_"))?;
+    let values = |folder: PathBuf| {
+        let mut files: Vec<_> = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        files.sort();
+        let read = |file: &PathBuf| serde_json::from_str::<Value>(&fs::read_to_string(file).ok()?).ok();
+        Some(files.iter().filter_map(read).collect::<Vec<_>>())
+    };
+    let info: Value = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
+    let message = |info: Value| {
+        let parts = text_of(&info, "id").and_then(|id| values(root.join("part").join(id))).unwrap_or_default();
+        json!({ "info": info, "parts": parts })
+    };
+    let messages: Vec<_> = values(root.join("message").join(id))?.into_iter().map(message).collect();
+    Some(json!({ "info": info, "messages": messages }).to_string())
+}
