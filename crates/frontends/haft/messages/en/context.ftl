@@ -16,6 +16,9 @@ context-file-many-lines =
        *[other] it holds { $lines } lines of JSON; give one of them
     }
 context-file-empty = it holds no messages
+context-imported = This conversation was imported from { $agent }. Its requests are put together from its messages: the system prompt, the tools and the body as it was sent are not recorded.
+context-imported-with-system = This conversation was imported from { $agent }. Its requests are put together from its messages: the tools and the body as it was sent are not recorded.
+context-imported-no-body = There is no body to show. { $note }
 context-no-requests = conversation `{ $id }` has no requests yet
 context-unknown-request = there is no request { $number }; conversation `{ $id }` has { $requests }
 context-encoding-unknown = how requests to `{ $model }` were encoded is not recorded; the current configuration is used

@@ -8,6 +8,7 @@ mod diff;
 mod edit;
 #[cfg(feature = "imports")]
 mod from_file;
+mod imported;
 #[cfg(feature = "serve")]
 mod inspector;
 mod logged;

@@ -6,6 +6,8 @@ mod cost;
 #[cfg(feature = "imports")]
 mod import;
 mod list;
+#[cfg(feature = "imports")]
+pub(super) mod other_agents;
 mod purge;
 mod revise;
 mod search;
@@ -294,11 +296,11 @@ pub(crate) struct ExportArgs {
 #[cfg(feature = "imports")]
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// Files or folders; `-` is standard input.
+    /// Files or folders; `-` is standard input; the name of an agent means its usual folder.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// The format: document (haft's export), openai-chat, claude-code, codex, codex-exec, pi, openhands, swe-agent, cline or trajectory; detected by content when
-    /// absent.
+    /// The format: document (haft's export), openai-chat, claude-code, codex, codex-exec, gemini-cli, opencode, goose,
+    /// kimi-cli, auto-coder, pi, openhands, swe-agent, cline or trajectory; detected by content when absent.
     #[arg(long)]
     pub(crate) format: Option<ImportFormat>,
     #[command(flatten)]

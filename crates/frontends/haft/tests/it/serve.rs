@@ -2,6 +2,7 @@
 
 mod family;
 mod live;
+mod other_agents;
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -5,7 +5,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use haft_imports::{SourceText, read_conversations};
+use haft_imports::{SourceText, read_conversations, stored_text};
 use haft_types::{ConversationId, Message, Role, Timestamp};
 use serde_json::Value;
 
@@ -23,7 +23,11 @@ pub(super) struct ConversationFile {
 /// Reads the file, or standard input for `-`.
 pub(super) fn read(path: &Path) -> anyhow::Result<ConversationFile> {
     let shown = path.display();
-    let text = if path == Path::new("-") {
+    let stored = stored_text(path, None)
+        .map_err(|problem| usage_error(text!("context-file-not-conversation", shown, problem)))?;
+    let text = if let Some(text) = stored {
+        Ok(text)
+    } else if path == Path::new("-") {
         let mut text = String::new();
         std::io::stdin().lock().read_to_string(&mut text).map(|_| text)
     } else {

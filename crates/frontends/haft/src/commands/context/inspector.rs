@@ -22,13 +22,14 @@ use haft_agent::config::Config;
 use haft_serve::{FormAnswer, FormFields, Markup, PageRequest, Site, SiteImage, document};
 use haft_store::{Conversation, ConversationRow, ConversationScope, LoggedRequest, SearchQuery, Store};
 use haft_text::grouped;
-use haft_types::{ConversationId, LlmMetadata, Message, Metadata, Part, Usage};
+use haft_types::{ConversationId, LlmMetadata, Message, Metadata, Part, Role, Usage};
 use serde_json::Value;
 
 pub(crate) use live::PageRuns;
 
 use super::diff::RequestDiff;
-use super::logged::{RequestLogReader, replies};
+use super::imported;
+use super::logged::RequestLogReader;
 use super::picture::{self, PictureFrame, RequestColumn};
 use super::render;
 use super::text::{masked, money, opening, percent, whole_text};
@@ -67,7 +68,10 @@ where
 #[async_trait]
 impl Site for Inspector {
     async fn page(&self, request: &PageRequest) -> Result<Option<String>, String> {
-        self.made(request).await.map_err(|error| error.to_string())
+        match self.made(request).await {
+            Ok(page) => Ok(page),
+            Err(error) => self.problem(request, &masked(&format!("{error:#}"))).await,
+        }
     }
 
     async fn image(&self, request: &PageRequest) -> Option<SiteImage> {
@@ -142,10 +146,23 @@ impl Inspector {
         }
     }
 
+    /// A page of a conversation that cannot be made says why, and leads to the others.
+    async fn problem(&self, request: &PageRequest, told: &str) -> Result<Option<String>, String> {
+        let [place, id, rest @ ..] = request.path.as_slice() else { return Err(told.to_owned()) };
+        let found = self.store.get(&ConversationId::new(id)).await.ok().flatten();
+        let Some(conversation) = found.filter(|_| place == "c") else { return Err(told.to_owned()) };
+        let shown = rest.first().map_or_else(String::new, |page| format!("/{page}"));
+        let alert = Markup::element("p", &[("class", "broken"), ("role", "alert")], [Markup::text(told)]);
+        let pieces = [Markup::plain("h1", &conversation.name), alert];
+        Ok(Some(page(&conversation.name, navigation(&conversation, &shown), pieces)))
+    }
+
     async fn posted(&self, request: &PageRequest, form: &FormFields) -> anyhow::Result<Option<FormAnswer>> {
         let names: Vec<_> = request.path.iter().map(String::as_str).collect();
         match names.as_slice() {
             ["run"] => Ok(self.start(form)),
+            #[cfg(feature = "imports")]
+            ["sessions", agent, path @ ..] => self.import(agent, path).await,
             ["c", id, "live"] => self.answered(&ConversationId::new(*id), form).await,
             ["c", id, "edit"] => match self.store.get(&ConversationId::new(*id)).await? {
                 Some(conversation) => self.edit(conversation, form).await.map(Some),
@@ -199,6 +216,9 @@ impl Inspector {
         let mut usage = Usage::default();
         made.clone().for_each(|made| usage += made.usage());
         let costs: Vec<f64> = made.filter_map(cost_of).collect();
+        let logged = self.store.requests(&row.id).await?.len() as u64;
+        let replies = || messages.iter().filter(|message| message.role == Role::Assistant).count() as u64;
+        let requests = if logged == 0 && imported::agent(&metadata).is_some() { replies() } else { logged };
         let cost = if costs.is_empty() { String::new() } else { money(costs.iter().sum()) };
         let cached = if usage.all_input() == 0 { String::new() } else { percent(usage.cached_share()) };
         Ok(vec![
@@ -206,7 +226,7 @@ impl Inspector {
             Markup::text(agent_of(&metadata).unwrap_or("haft")),
             Markup::text(&row.namespace),
             Markup::text(grouped(row.messages)),
-            Markup::text(grouped(self.store.requests(&row.id).await?.len() as u64)),
+            Markup::text(grouped(requests)),
             Markup::text(cost),
             Markup::text(cached),
             Markup::text(row.updated_at.strftime("%Y-%m-%d %H:%M").to_string()),
@@ -238,9 +258,8 @@ impl Inspector {
 
     /// The log of a conversation; `None` without requests.
     async fn log(&self, conversation: Conversation) -> anyhow::Result<Option<RequestLogReader>> {
-        let requests = self.store.requests(&conversation.id).await?.last().map_or(0, |last| last.number);
         let (store, config) = (Arc::clone(&self.store), self.config.clone());
-        Ok((requests > 0).then_some(RequestLogReader { store, config, conversation, requests }))
+        Ok(Some(RequestLogReader::of(store, config, conversation).await?).filter(|log| log.requests > 0))
     }
 
     async fn timeline(&self, conversation: Conversation, zoomed: bool) -> anyhow::Result<String> {
@@ -251,11 +270,15 @@ impl Inspector {
             return Ok(page(&name, navigation, [heading, Markup::plain("p", text!("serve-no-requests"))]));
         };
         let (outlines, messages) = (log.outlines().await?, log.messages().await?);
-        let (models, replies) = (log.models(&outlines)?, replies(&outlines, &messages));
+        let (models, replies) = (log.models(&outlines)?, log.replies(&outlines, &messages));
         let breaks = breaks(&outlines, &models, &messages);
-        let columns = RequestColumn::of(&outlines, &replies, &models, &breaks);
+        let mut columns = RequestColumn::of(&outlines, &replies, &models, &breaks);
+        if log.imported.is_some() {
+            // What the cache gave is a share of all that was sent, and a column is not all of it.
+            columns.iter_mut().for_each(RequestColumn::without_cache_line);
+        }
         // Where other agents begin to clear is not known.
-        let own = !is_recorded(&log.conversation.metadata);
+        let own = !is_recorded(&log.conversation.metadata) && log.imported.is_none();
         let zone = models.last().filter(|_| own).and_then(|model| self.config.context.safe_zone_tokens(model).ok());
         let links = address(&id, "/r/");
         let picture = picture::draw(&name, &columns, &PictureFrame { links: Some(&links), zone, zoomed });
@@ -284,7 +307,8 @@ impl Inspector {
             text!("serve-break"),
         ];
         let picture = Markup::element("div", &[("class", "wide"), ("tabindex", "0")], [Markup::picture(&picture)]);
-        Ok(page(&name, navigation, [heading, zoom, picture, Markup::table(&headings, rows)]))
+        let note = Markup::all(log.imported_note().map(|note| Markup::plain("p", note)));
+        Ok(page(&name, navigation, [heading, note, zoom, picture, Markup::table(&headings, rows)]))
     }
 
     async fn request(&self, conversation: Conversation, number: u64) -> anyhow::Result<Option<String>> {
@@ -295,9 +319,8 @@ impl Inspector {
         };
         let now = log.request(Some(number)).await?;
         let before = if number > 1 { Some(log.request(Some(number - 1)).await?) } else { None };
-        let body = String::from_utf8_lossy(&render::body(&log, Some(number), None).await?).into_owned();
         let (outlines, messages) = (log.outlines().await?, log.messages().await?);
-        let (models, replies) = (log.models(&outlines)?, replies(&outlines, &messages));
+        let (models, replies) = (log.models(&outlines)?, log.replies(&outlines, &messages));
         let breaks = breaks(&outlines, &models, &messages);
         let reply = replies.get(outlines.iter().position(|one| one.summary.number == number).unwrap_or_default());
         let title = text!("serve-request-of", number, requests = log.requests);
@@ -312,8 +335,13 @@ impl Inspector {
             let difference = RequestDiff::of(before, &now).text(true);
             pieces.extend([Markup::plain("h2", text!("serve-difference")), Markup::plain("pre", masked(&difference))]);
         }
-        let summary = Markup::plain("summary", text!("serve-body", bytes = grouped(body.len() as u64)));
-        pieces.push(Markup::element("details", &[], [summary, Markup::plain("pre", masked(&body))]));
+        if let Some(note) = log.imported_note() {
+            pieces.insert(1, Markup::plain("p", note));
+        } else {
+            let body = String::from_utf8_lossy(&render::body(&log, Some(number), None).await?).into_owned();
+            let summary = Markup::plain("summary", text!("serve-body", bytes = grouped(body.len() as u64)));
+            pieces.push(Markup::element("details", &[], [summary, Markup::plain("pre", masked(&body))]));
+        }
         Ok(Some(page(&format!("{name}: {title}"), navigation, pieces)))
     }
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use haft_agent::config::Config;
 use haft_model::{BodyEncoding, O200k};
 use haft_store::{Conversation, LoggedRequest, RequestOutline, Store};
-use haft_types::{Entry, LlmMetadata, Message, ModelSpec, Request, Role, Segment, ToolProtocol, ToolSet};
+use haft_types::{Entry, LlmMetadata, Message, ModelSpec, Request, Role, Segment, ToolProtocol, ToolSet, Usage};
 
+use super::imported::{self, ImportedRequests};
 use super::{next, recorded};
 use crate::commands::options::Common;
 use crate::commands::{configuration, conversations};
@@ -21,6 +22,8 @@ pub(super) struct RequestLogReader {
     pub(super) conversation: Conversation,
     /// How many requests it has.
     pub(super) requests: u64,
+    /// They are put together from its messages where it was imported.
+    pub(super) imported: Option<ImportedRequests>,
 }
 
 impl RequestLogReader {
@@ -30,6 +33,7 @@ impl RequestLogReader {
         if log.requests == 0 {
             return Err(usage_error(text!("context-no-requests", id = log.conversation.id)));
         }
+        log.imported_note().iter().for_each(|note| output::tell(&format!("haft: {note}")));
         Ok(log)
     }
 
@@ -41,8 +45,29 @@ impl RequestLogReader {
             Some(name) => conversations::find(store.as_ref(), name).await?,
             None => conversations::current(store.as_ref()).await?,
         };
-        let requests = store.requests(&conversation.id).await?.last().map_or(0, |last| last.number);
-        Ok(Self { store, config: loaded.config, conversation, requests })
+        Self::of(store, loaded.config, conversation).await
+    }
+
+    /// The log of this conversation, which may be empty.
+    pub(super) async fn of(store: Arc<dyn Store>, config: Config, conversation: Conversation) -> anyhow::Result<Self> {
+        let mut requests = store.requests(&conversation.id).await?.last().map_or(0, |last| last.number);
+        let mut imported = None;
+        if let (0, Some(agent)) = (requests, imported::agent(&conversation.metadata)) {
+            let made = ImportedRequests::new(agent, &store.messages(&conversation.id).await?);
+            requests = made.count();
+            imported = Some(made);
+        }
+        Ok(Self { store, config, conversation, requests, imported })
+    }
+
+    /// What is to be said where requests are not those that were sent.
+    pub(super) fn imported_note(&self) -> Option<String> {
+        let (made, agent) = (self.imported.as_ref()?, imported::agent(&self.conversation.metadata)?);
+        Some(if made.has_system() {
+            text!("context-imported-with-system", agent)
+        } else {
+            text!("context-imported", agent)
+        })
     }
 
     /// The request with this number, or the last one, for people to read.
@@ -53,12 +78,18 @@ impl RequestLogReader {
     /// The same as it was sent.
     pub(super) async fn sent_request(&self, number: Option<u64>) -> anyhow::Result<LoggedRequest> {
         let number = number.unwrap_or(self.requests);
+        if let Some(imported) = &self.imported {
+            return imported.request(number).ok_or_else(|| self.beyond(number));
+        }
         self.store.request(&self.conversation.id, number).await?.ok_or_else(|| self.beyond(number))
     }
 
     /// The outlines of all requests.
     pub(super) async fn outlines(&self) -> anyhow::Result<Vec<RequestOutline>> {
-        Ok(self.store.request_outlines(&self.conversation.id).await?)
+        match &self.imported {
+            Some(imported) => Ok(imported.outlines()),
+            None => Ok(self.store.request_outlines(&self.conversation.id).await?),
+        }
     }
 
     /// The messages of the conversation.
@@ -82,7 +113,26 @@ impl RequestLogReader {
 
     /// The model a request was sent to, as it was known then.
     pub(super) fn spec(&self, noted: Option<&str>, model: &str) -> anyhow::Result<ModelSpec> {
+        if self.imported.is_some() {
+            return Ok(wiring::declared(&self.config, model)?.spec);
+        }
         recorded::spec(noted).map_or_else(|| Ok(self.encoding(noted, model)?.spec), Ok)
+    }
+
+    /// For each request what is known of its reply.
+    pub(super) fn replies<'a>(
+        &self,
+        outlines: &[RequestOutline],
+        messages: &'a [Message],
+    ) -> Vec<Option<&'a LlmMetadata>> {
+        let mut replies = replies(outlines, messages);
+        if self.imported.is_some() {
+            // Nothing counted is nothing known.
+            for reply in &mut replies {
+                *reply = reply.filter(|made| made.usage() != Usage::default());
+            }
+        }
+        replies
     }
 
     /// The models the requests were sent to, as they were declared then. One that nothing is known of any more has defaults
@@ -130,7 +180,7 @@ pub(super) fn tools(logged: &LoggedRequest, protocol: ToolProtocol) -> Arc<ToolS
 
 /// For each request what is known of its reply: the first assistant message stored after the newest message it held. A
 /// request that was sent again, or never answered, has none.
-pub(super) fn replies<'a>(outlines: &[RequestOutline], messages: &'a [Message]) -> Vec<Option<&'a LlmMetadata>> {
+fn replies<'a>(outlines: &[RequestOutline], messages: &'a [Message]) -> Vec<Option<&'a LlmMetadata>> {
     let positions: HashMap<_, _> =
         messages.iter().enumerate().map(|(index, message)| (message.message_id, index)).collect();
     let reply = |outline: &RequestOutline| {

@@ -48,6 +48,12 @@ impl RequestColumn {
         columns
     }
 
+    /// The same without the mark of what came from the cache.
+    #[cfg(feature = "serve")]
+    pub(super) fn without_cache_line(&mut self) {
+        self.cached_share = None;
+    }
+
     fn one(
         before: Option<&RequestOutline>,
         outline: &RequestOutline,

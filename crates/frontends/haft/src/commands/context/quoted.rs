@@ -14,7 +14,7 @@ use crate::commands::options::Common;
 /// What the next request of the current conversation writes again once its tools are others; `None` when there is none, or
 /// nothing of it is in the cache.
 pub(in crate::commands) async fn other_tools(common: &Common) -> Option<String> {
-    let log = RequestLogReader::open(None, common).await.ok()?;
+    let log = RequestLogReader::open_any(None, common).await.ok().filter(|log| log.imported.is_none())?;
     let (outlines, messages) = (log.outlines().await.ok()?, log.messages().await.ok()?);
     let model = log.models(&outlines).ok()?.pop()?;
     let sizes: HashMap<_, _> = messages.iter().map(|one| (one.message_id, one.content.len())).collect();

@@ -9,6 +9,7 @@ use super::logged::{RequestLogReader, rebuild};
 use super::text::masked;
 use super::{next, recorded};
 use crate::commands::context::{LookArgs, RenderArgs};
+use crate::exit::usage_error;
 use crate::output;
 
 pub(super) async fn run(args: &RenderArgs) -> anyhow::Result<()> {
@@ -24,6 +25,9 @@ pub(super) async fn sent(look: &LookArgs) -> anyhow::Result<Vec<u8>> {
 
 /// The body of a request of this log, in the protocol it was sent in unless another one is asked for.
 pub(super) async fn body(log: &RequestLogReader, number: Option<u64>, api: Option<Api>) -> anyhow::Result<Vec<u8>> {
+    if let Some(note) = log.imported_note() {
+        return Err(usage_error(text!("context-imported-no-body", note)));
+    }
     let logged = log.sent_request(number).await?;
     if let Some(body) = recorded::body(&logged) {
         return Ok(body);

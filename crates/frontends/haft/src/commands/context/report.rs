@@ -7,7 +7,7 @@ use haft_text::grouped;
 use haft_types::{LlmMetadata, ModelSpec, Request};
 use serde_json::{Value, json};
 
-use super::logged::{RequestLogReader, rebuild, replies};
+use super::logged::{RequestLogReader, rebuild};
 use super::next;
 use super::picture::{self, RequestColumn};
 use super::text::{money, percent};
@@ -37,12 +37,16 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let log = RequestLogReader::open(look.conversation.as_deref(), &look.common).await?;
     let logged = log.request(look.request).await?;
     let number = logged.summary.number;
-    let model = log.spec(logged.encoding.as_deref(), &logged.summary.model)?;
+    let model = match log.spec(logged.encoding.as_deref(), &logged.summary.model) {
+        Ok(model) => model,
+        Err(_) if log.imported.is_some() => next::undeclared(&logged.summary.model, logged.summary.api)?.spec,
+        Err(error) => return Err(error),
+    };
     let request: Request = rebuild(&logged, model.tool_protocol);
     let reserve = model.output_reserve(log.config.context.output_reserve);
     let budget = Budget::of(&request, &model, u64::from(reserve));
     let (outlines, messages) = (log.outlines().await?, log.messages().await?);
-    let replies = replies(&outlines, &messages);
+    let replies = log.replies(&outlines, &messages);
     let reply = outlines.iter().zip(&replies).find(|(outline, _)| outline.summary.number == number);
     let reply = reply.and_then(|(_, reply)| *reply).cloned();
     let title = text!("context-request-of", number, requests = log.requests, conversation = log.conversation.id);

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use haft_imports::{ImportedConversation, SourceText, read_conversations};
+use haft_imports::{ImportedConversation, SourceText, is_database, read_conversations, stored_text};
 use haft_store::{Imported, Store};
 use haft_types::{ConversationId, Timestamp};
 use serde_json::{Value, json};
 
 use super::transfer::{CURRENT, NAMESPACES};
-use super::{namespace, open};
+use super::{namespace, open, other_agents};
 use crate::commands::conversations::ImportArgs;
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
@@ -75,6 +75,12 @@ pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ProcessExit> {
 
 /// The files of a path: itself, or what a folder of conversations holds.
 fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if !path.exists()
+        && let Some(files) = other_agents::files_of(path)
+    {
+        let none = || usage_error(text!("conversations-import-no-files", path = path.display()));
+        return Some(files).filter(|files| !files.is_empty()).ok_or_else(none);
+    }
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
@@ -159,10 +165,13 @@ fn read(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ImportedConversati
     } else {
         let opened = std::fs::File::open(file)?;
         // Said before a gigabyte of it is in memory.
-        if opened.metadata()?.len() > LARGEST_FILE {
+        if opened.metadata()?.len() > LARGEST_FILE && !is_database(file) {
             return Err(too_large());
         }
-        bytes = bounded(opened)?;
+        bytes = match stored_text(file, None)? {
+            Some(text) => text.into_bytes(),
+            None => bounded(opened)?,
+        };
         // A conversation without times is as old as its file.
         let modified = std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
         now = modified.and_then(|time| Timestamp::try_from(time).ok()).unwrap_or(now);

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
-use haft_imports::{ImportedConversation, SourceText, read_conversations};
+use haft_imports::{ImportedConversation, SourceText, read_conversations, stored_text};
 use haft_lab::{ImaginedReminders, RecordedConversation};
 use haft_model::O200k;
 use haft_types::Timestamp;
@@ -76,7 +76,7 @@ fn list(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>) -> io::Result<()
         let entry = entry?;
         let (path, kind) = (entry.path(), entry.file_type()?);
         let name = entry.file_name().to_string_lossy().to_lowercase();
-        let wanted = [".json", ".jsonl", ".traj", ".json.gz", ".jsonl.gz"].iter().any(|end| name.ends_with(end));
+        let wanted = [".json", ".jsonl", ".traj", ".json.gz", ".jsonl.gz", ".db"].iter().any(|end| name.ends_with(end));
         if kind.is_dir() && deeper > 0 {
             list(&path, deeper - 1, files)?;
         } else if kind.is_file() && wanted {
@@ -88,7 +88,10 @@ fn list(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>) -> io::Result<()
 
 /// The conversations of a file, or what is wrong with it.
 fn conversations(path: &Path) -> Result<Vec<ImportedConversation>, String> {
-    let text = if path == Path::new("-") {
+    let stored = stored_text(path, None).map_err(|error| error.to_string())?;
+    let text = if let Some(text) = stored {
+        text
+    } else if path == Path::new("-") {
         text(io::stdin().lock())?
     } else {
         let file = File::open(path).map_err(|error| error.to_string())?;

@@ -10,7 +10,7 @@ use haft_model::{BodyEncoding, O200k};
 use haft_store::{LoggedRequest, LoggedSegment};
 use haft_types::{Entry, Layer, MessageId, ToolProtocol};
 
-use super::super::logged::{RequestLogReader, rebuild, replies, tools};
+use super::super::logged::{RequestLogReader, rebuild, tools};
 use super::super::recorded;
 use super::ReplayArgs;
 use crate::exit::usage_error;
@@ -19,14 +19,15 @@ use crate::exit::usage_error;
 pub(super) async fn read(args: &ReplayArgs) -> anyhow::Result<(RecordedConversation, Option<BodyEncoding>)> {
     let log = RequestLogReader::open_any(args.conversation.as_deref(), &args.common).await?;
     let (messages, outlines) = (log.messages().await?, log.outlines().await?);
-    let foreign = outlines.iter().all(|outline| recorded::spec(outline.encoding.as_deref()).is_some());
+    let foreign =
+        log.imported.is_some() || outlines.iter().all(|outline| recorded::spec(outline.encoding.as_deref()).is_some());
     if foreign {
         let imagined = ImaginedReminders { tokens: args.reminders.tokens, changes: args.reminders.changes };
         let (name, messages) = (log.conversation.name, messages);
         let read = RecordedConversation::of_messages(name, messages, imagined, &O200k)?;
         return Ok((read.ok_or_else(|| usage_error(text!("replay-own-no-requests")))?, None));
     }
-    let made: Vec<_> = replies(&outlines, &messages).into_iter().flatten().collect();
+    let made: Vec<_> = log.replies(&outlines, &messages).into_iter().flatten().collect();
     let models = made.iter().map(|made| made.model_name.clone()).collect();
     let counted = made.into_iter().map(haft_types::LlmMetadata::usage).collect();
     let places: HashMap<_, _> = messages.iter().enumerate().map(|(index, one)| (one.message_id, index)).collect();

@@ -1,0 +1,133 @@
+//! Requests of an imported conversation, put together from its messages: before each reply, what had been said until then.
+//!
+//! What the recording lacks is in none of them and is not made up: the tools, mostly the system prompt, and the body as it was
+//! sent. Whoever shows them says so.
+
+use std::sync::Arc;
+
+use haft_model::O200k;
+use haft_store::{LoggedRequest, LoggedSegment, OutlineSegment, RequestOutline, RequestSummary};
+use haft_types::{Api, ContentHash, Entry, Layer, Message, Metadata, Role};
+use serde_json::Value;
+
+/// The messages of an imported conversation, and which of them answer a request.
+pub(super) struct ImportedRequests {
+    entries: Vec<Arc<Entry>>,
+    replies: Vec<usize>,
+    api: Api,
+}
+
+/// Whether a conversation was imported and comes without requests.
+pub(super) fn agent(metadata: &Metadata) -> Option<&str> {
+    metadata.get("imported_from").and_then(Value::as_str)
+}
+
+impl ImportedRequests {
+    pub(super) fn new(agent: &str, messages: &[Message]) -> Self {
+        let entries: Vec<_> = messages.iter().map(|message| Entry::new(message.clone(), &O200k)).collect();
+        let replies = messages.iter().enumerate().filter(|(_, message)| message.role == Role::Assistant);
+        let replies = replies.map(|(index, _)| index).filter(|index| *index > 0).collect();
+        // What these programs speak; the others speak several.
+        let api = match agent {
+            "claude-code" | "cline" => Api::Anthropic,
+            "codex" | "codex-exec" => Api::OpenaiResponses,
+            "gemini-cli" => Api::Gemini,
+            _ => Api::OpenaiChat,
+        };
+        Self { entries, replies, api }
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> u64 {
+        self.replies.len() as u64
+    }
+
+    /// Whether it is known what the model was told to begin with.
+    pub(super) fn has_system(&self) -> bool {
+        self.entries.first().is_some_and(|entry| entry.message.role == Role::System)
+    }
+
+    /// The messages of the request that this one answers. A summary stands for all before it but the system messages.
+    fn sent(&self, reply: usize) -> Vec<(Layer, &'static str, &Entry)> {
+        let before = &self.entries[..reply];
+        let is_summary = |entry: &Arc<Entry>| entry.message.metadata.contains_key("compact_summary");
+        let from = before.iter().rposition(is_summary).unwrap_or(0);
+        let current = before.iter().rposition(|entry| entry.message.opens_round());
+        let place = |(index, entry)| {
+            let entry: &Arc<Entry> = entry;
+            let entry: &Entry = entry;
+            match (entry.message.role, Some(index) == current) {
+                (Role::System, _) => Some((Layer::System, "system", entry)),
+                (Role::User | Role::Assistant | Role::Tool | Role::Summary, _) if index < from => None,
+                (Role::User | Role::Assistant | Role::Tool | Role::Summary, true) => {
+                    Some((Layer::Current, "current", entry))
+                }
+                (Role::User | Role::Assistant | Role::Tool | Role::Summary, false) => {
+                    Some((Layer::History, "history", entry))
+                }
+            }
+        };
+        before.iter().enumerate().filter_map(place).collect()
+    }
+
+    fn summary(&self, index: usize) -> RequestSummary {
+        let reply = &self.entries[self.replies[index]].message;
+        let sent = self.sent(self.replies[index]);
+        let last = index.checked_sub(1).map(|before| self.sent(self.replies[before])).unwrap_or_default();
+        let kept = last.iter().zip(&sent).take_while(|((_, _, one), (_, _, other))| one.hash == other.hash).count();
+        let made = reply.llm_metadata.as_ref().map(|made| made.model_name.as_str()).filter(|name| !name.is_empty());
+        RequestSummary {
+            number: index as u64 + 1,
+            sent_at: sent.last().map_or(reply.created_at, |(_, _, entry)| entry.message.created_at),
+            model: match made {
+                Some(name) if name.contains('/') => name.to_owned(),
+                made => format!("unknown/{}", made.unwrap_or("model")),
+            },
+            api: self.api,
+            kept,
+            segments: sent.len(),
+            tokens: sent.iter().map(|(_, _, entry)| u64::from(entry.tokens)).sum(),
+            cause: (kept < last.len()).then(|| "compaction".to_owned()),
+        }
+    }
+
+    /// All of them without their texts.
+    pub(super) fn outlines(&self) -> Vec<RequestOutline> {
+        let segment = |(layer, owner, entry): (Layer, &str, &Entry)| OutlineSegment {
+            layer,
+            owner: owner.to_owned(),
+            message: entry.message.message_id,
+            hash: entry.hash,
+            tokens: entry.tokens,
+            boundary: false,
+        };
+        let outline = |index| RequestOutline {
+            summary: self.summary(index),
+            tools: ContentHash::of(b""),
+            encoding: None,
+            segments: self.sent(self.replies[index]).into_iter().map(segment).collect(),
+        };
+        (0..self.replies.len()).map(outline).collect()
+    }
+
+    /// The one with this number, from 1.
+    pub(super) fn request(&self, number: u64) -> Option<LoggedRequest> {
+        let index = usize::try_from(number).ok()?.checked_sub(1).filter(|index| *index < self.replies.len())?;
+        let segment = |(layer, owner, entry): (Layer, &str, &Entry)| LoggedSegment {
+            layer,
+            owner: owner.to_owned(),
+            message: entry.message.clone(),
+            hash: entry.hash,
+            tokens: entry.tokens,
+            boundary: false,
+        };
+        Some(LoggedRequest {
+            summary: self.summary(index),
+            segments: self.sent(self.replies[index]).into_iter().map(segment).collect(),
+            tools: Vec::new(),
+            max_output_tokens: None,
+            cache_key: None,
+            encoding: None,
+        })
+    }
+}
