@@ -60,6 +60,10 @@ async function sample() {
             "context_window = 32000\nmax_output_tokens = 4096\n" +
             "[models.\"mock/test\".price]\ninput = 3.0\noutput = 15.0\ncached_input = 0.3\ncache_write = 3.75\n",
     );
+    const chats = join(home, ".gemini", "tmp", "sum", "chats");
+    mkdirSync(chats, { recursive: true });
+    const fixture = join(here, "../../crates/extensions/imports/fixtures/gemini-cli-0.61/input.jsonl");
+    writeFileSync(join(chats, "session-1.jsonl"), readFileSync(fixture));
     ran("trust");
     ran("run", "--permission-mode", "yolo", "The sum is wrong. Mend it.");
     // Other rules: the prefix breaks, and the page says why.
@@ -232,6 +236,40 @@ async function runs(page, url) {
     expect(true, "and the run goes on");
 }
 
+// A session that gemini-cli wrote: found in its folder, opened, imported, and walked through.
+async function imported(page, url) {
+    const picture = (name, height) =>
+        pictures && page.screenshot({ path: join(pictures, `inspector-imported-${name}.png`), clip: { x: 0, y: 0, width: 1200, height } });
+    const calm = async (what) => {
+        await page.evaluate(axe);
+        const { violations } = await page.evaluate(() => axe.run());
+        const bad = violations.filter((one) => ["serious", "critical"].includes(one.impact));
+        expect(bad.length === 0, `${what} is accessible`, bad.map((one) => one.id).join(" "));
+    };
+    await page.setViewportSize({ width: 1200, height: 1000 });
+    await page.goto(new URL("/", url).href);
+    await page.getByRole("link", { name: "Sessions of other agents" }).click();
+    await calm("the list of sessions");
+    await picture("list", 330);
+    await page.getByRole("link", { name: /session-1/ }).click();
+    await page.getByText("Fix the off-by-one").first().waitFor();
+    await calm("a session");
+    await picture("session", 640);
+    await page.getByRole("button", { name: /^Import it/ }).click();
+    await page.getByText("imported from gemini-cli").first().waitFor();
+    expect((await page.locator("svg a").count()) === 4, "each reply of an imported session is a request");
+    await calm("its timeline");
+    await picture("timeline", 860);
+    await page.locator("svg a").nth(2).click();
+    await page.getByText("Difference to the request before").waitFor();
+    expect((await page.textContent("main")).includes("not recorded"), "what the recording lacks is said");
+    await calm("a request of it");
+    await picture("request", 900);
+    await page.getByRole("link", { name: "What if" }).click();
+    await page.getByText("cache-aware").first().waitFor();
+    expect(true, "and replayed under other policies");
+}
+
 async function main() {
     const id = await sample();
     const url = new URL(await started(haft, ["serve"]));
@@ -248,6 +286,7 @@ async function main() {
         await byKeyboard(page, url);
         await edits(page, url, id);
         await runs(page, url);
+        await imported(page, url);
     } catch (error) {
         error.page = await browser.contexts().at(-1)?.pages()[0]?.textContent("main");
         throw error;
