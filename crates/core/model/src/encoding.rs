@@ -1,12 +1,13 @@
 //! What the bytes of a body depend on besides the request, as a value that can be kept with it.
 
 use bytes::Bytes;
-use haft_types::{Api, ModelSpec, Request};
+use haft_types::{Api, ModelSpec, Request, ToolProtocol};
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::catalogue::{Declared, default_cache};
+use crate::protocol::RESULTS;
 use crate::wire::{Encoder, Settings};
 
 /// What the bytes of a body depend on besides the request.
@@ -78,11 +79,28 @@ impl BodyEncoding {
         thinking.and_then(Value::as_u64).unwrap_or(0)
     }
 
+    /// What every body holds. A model that goes on after an action would write the result itself: `react` stops it there, where the
+    /// API can.
+    fn extra(&self) -> Map<String, Value> {
+        let mut extra = self.extra_body.clone();
+        let stops = RESULTS.map(|result| format!("\n{result}"));
+        let key = match self.spec.api {
+            Api::OpenaiChat => "stop",
+            Api::Anthropic => "stop_sequences",
+            // The first has no such field; of both, what comes after an action is cut while it is read.
+            Api::OpenaiResponses | Api::Gemini => return extra,
+        };
+        if self.spec.tool_protocol == ToolProtocol::React {
+            extra.entry(key).or_insert_with(|| json!(stops));
+        }
+        extra
+    }
+
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             full_name: self.spec.full_name(),
             spec: self.spec.clone(),
-            extra: self.extra_body.clone(),
+            extra: self.extra(),
             stream: self.stream,
             is_openai: self.is_openai,
         }

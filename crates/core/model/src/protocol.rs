@@ -35,6 +35,8 @@ const FINISH: &str = "Finish";
 const ACTION: &str = "Action:";
 /// What opens a thought in `react`.
 const THOUGHT: &str = "Thought:";
+/// How a result begins: as `react` shows it, and as models know it from elsewhere.
+pub(crate) const RESULTS: [&str; 2] = ["[tool]", "Observation:"];
 
 /// Something a model says in a text protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]

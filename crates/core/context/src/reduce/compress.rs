@@ -96,8 +96,9 @@ pub(crate) fn show_envelopes(line: &mut Timeline, maker: EntryMaker<'_>) {
 
 /// The envelope as one line of JSON: what it says once, in `text`, and beside it only what the text need not hold.
 fn envelope_text(envelope: &Envelope) -> String {
-    /// The call says it already, or the model has no use for it.
-    const LEFT_OUT: [&str; 8] = ["path", "file", "command", "cwd", "hash", "mtime", "duration_ms", "message_id"];
+    /// The call or the text says it already, or the model has no use for it.
+    const LEFT_OUT: [&str; 9] =
+        ["path", "file", "content", "command", "cwd", "hash", "mtime", "duration_ms", "message_id"];
     let is_small = |value: &Value| match value {
         Value::Bool(_) | Value::Number(_) => true,
         Value::String(text) => !envelope.text.contains(text.trim_end()),

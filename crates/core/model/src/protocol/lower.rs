@@ -1,7 +1,8 @@
 //! What was said before, in the form a text protocol has for it.
 //!
 //! `xml`: calls are written as tags into the assistant's text, results go back as text of the user, all results of a block in
-//! one message. `react`: every message is a paragraph with its label, in the user's place, an empty line at its end.
+//! one message. `react`: what the user says and what tools answer are paragraphs with a label in the user's
+//! place, an empty line at their end; what the assistant wrote goes back as it wrote it.
 //!
 //! Invariant: the form of a message depends on the message alone, and that of joined results on these results alone, so equal
 //! segments stay equal bytes; results of one block are joined only with each other.
@@ -70,10 +71,10 @@ pub(crate) fn lower(message: &Message, protocol: ToolProtocol, maker: ThoughtMak
         (ToolProtocol::Native, _)
         | (ToolProtocol::Xml, Role::System | Role::User | Role::Summary)
         | (ToolProtocol::React, Role::System) => Cow::Borrowed(message),
-        (ToolProtocol::Xml, Role::Assistant) => xml_assistant(message, maker),
+        (ToolProtocol::Xml | ToolProtocol::React, Role::Assistant) => written(message, protocol, maker),
         (ToolProtocol::Xml, Role::Tool) => Cow::Owned(with(message, Role::User, xml_results(message))),
-        (ToolProtocol::React, Role::User | Role::Assistant | Role::Tool | Role::Summary) => {
-            Cow::Owned(with(message, Role::User, paragraph(message, maker)))
+        (ToolProtocol::React, Role::User | Role::Tool | Role::Summary) => {
+            Cow::Owned(with(message, Role::User, paragraph(message)))
         }
     }
 }
@@ -123,7 +124,9 @@ fn thought<'a>(thinking: &'a Thinking, opening: &str, maker: ThoughtMaker) -> Op
     raw.filter(|_| maker == ThoughtMaker::ThisModel)
 }
 
-fn xml_assistant(message: &Message, maker: ThoughtMaker) -> Cow<'_, Message> {
+/// What the assistant wrote, with its calls in the form the protocol has for them.
+fn written(message: &Message, protocol: ToolProtocol, maker: ThoughtMaker) -> Cow<'_, Message> {
+    let opening = if protocol == ToolProtocol::React { THOUGHT } else { "<thinking>" };
     if message.content.iter().all(|part| matches!(part, Part::Text { .. } | Part::Image(_))) {
         return Cow::Borrowed(message);
     }
@@ -131,8 +134,9 @@ fn xml_assistant(message: &Message, maker: ThoughtMaker) -> Cow<'_, Message> {
     for part in &message.content {
         match part {
             Part::Text { text, .. } => out.line(text),
+            Part::ToolCall(call) if protocol == ToolProtocol::React => out.line(&react_call(call)),
             Part::ToolCall(call) => out.line(&xml_call(call)),
-            Part::Thinking(thinking) => match thought(thinking, "<thinking>", maker) {
+            Part::Thinking(thinking) => match thought(thinking, opening, maker) {
                 Some(raw) => out.line(raw),
                 // Reasoning of the API's own goes back in the API's own way.
                 None => out.part(part.clone()),
@@ -196,26 +200,20 @@ fn xml_result(result: &ToolResult) -> String {
 }
 
 /// A message as a paragraph of the conversation, with an empty line behind it.
-fn paragraph(message: &Message, maker: ThoughtMaker) -> Vec<Part> {
+fn paragraph(message: &Message) -> Vec<Part> {
     let mut out = PartWriter::default();
     match message.role {
         // Summaries stand verbatim.
-        Role::Summary | Role::System => {}
+        Role::Summary | Role::System | Role::Assistant => {}
         Role::User => out.line("[user]"),
-        Role::Assistant => out.line("[assistant]"),
         Role::Tool => out.line("[tool]"),
     }
     let mut pictures = Vec::new();
     for part in &message.content {
         match part {
             Part::Text { text, .. } => out.line(text),
-            Part::ToolCall(call) => out.line(&react_call(call)),
             Part::ToolResult(result) => out.line(&result.envelope.text),
-            Part::Thinking(thinking) => {
-                if let Some(raw) = thought(thinking, THOUGHT, maker) {
-                    out.line(raw);
-                }
-            }
+            Part::ToolCall(_) | Part::Thinking(_) => {}
             Part::Image(_) => pictures.push(part.clone()),
         }
     }

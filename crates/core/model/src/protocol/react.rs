@@ -2,14 +2,15 @@
 //!
 //! The arguments are JSON and end at their matching bracket. An answer is free text that may hold brackets of its own: it ends
 //! at a matching bracket that ends its line; without one, at its last matching bracket, or at a bracket that ends the reply.
-//! Labels count at the beginning of a line and outside code fences.
+//! Labels count at the beginning of a line and outside code fences. A result that the model writes itself after an action, and all
+//! that follows from it, is left out: it did not happen.
 
 use haft_text::NameRule;
 use haft_types::ToolSpec;
 use serde_json::json;
 
 use super::fence::FenceTracker;
-use super::{ACTION, COMPLETION, CharRun, FINISH, THOUGHT, TextEvent, TextEventSink};
+use super::{ACTION, COMPLETION, CharRun, FINISH, RESULTS, THOUGHT, TextEvent, TextEventSink};
 
 /// What is longer is no label.
 const LONGEST_HEAD: usize = 128;
@@ -17,6 +18,8 @@ const LONGEST_HEAD: usize = 128;
 pub(super) struct ReactParser {
     /// Whether `Finish` is a call of the completion tool.
     completes: bool,
+    /// Whether there was an action, so that a result may be invented.
+    called: bool,
     place: ReactPlace,
     head: ReactLineHead,
     /// What may yet become a label.
@@ -34,6 +37,8 @@ enum ReactPlace {
     Thinking,
     Arguments(ReactArguments),
     Answer(ReactAnswer),
+    /// After a result that the model invented.
+    Invented,
 }
 
 /// How far the beginning of a line has come.
@@ -93,6 +98,7 @@ impl ReactParser {
     pub(super) fn new(tools: &[ToolSpec]) -> Self {
         Self {
             completes: tools.iter().any(|tool| tool.name == COMPLETION),
+            called: false,
             place: ReactPlace::Text,
             head: ReactLineHead::Lead,
             held: String::new(),
@@ -116,7 +122,7 @@ impl ReactParser {
         self.run.flush(found);
         let completes = self.completes;
         match self.place {
-            ReactPlace::Text | ReactPlace::Thinking => {}
+            ReactPlace::Text | ReactPlace::Thinking | ReactPlace::Invented => {}
             ReactPlace::Arguments(arguments) => found(TextEvent::CallLeftOpen { source: arguments.source }),
             ReactPlace::Answer(answer) => match answer.end() {
                 Some(end) => answer.close(end, completes, found),
@@ -133,6 +139,7 @@ impl ReactParser {
         }
         match &mut self.place {
             ReactPlace::Text | ReactPlace::Thinking => self.text(c, found),
+            ReactPlace::Invented => {}
             ReactPlace::Arguments(arguments) => {
                 if arguments.take(c) {
                     let text = arguments.source.get(arguments.start..arguments.source.len() - 1).unwrap_or_default();
@@ -178,6 +185,9 @@ impl ReactParser {
                 self.held.push(c);
                 if self.held == THOUGHT {
                     self.open_thought(found);
+                } else if RESULTS.contains(&self.held.as_str()) {
+                    self.held.clear();
+                    self.place = ReactPlace::Invented;
                 } else if self.held.len() > LONGEST_HEAD {
                     self.head = ReactLineHead::None;
                     self.release(found);
@@ -188,8 +198,9 @@ impl ReactParser {
 
     fn label(&self, c: char) -> ReactLineHead {
         let goes_on = |label: &str| label.strip_prefix(self.held.as_str()).is_some_and(|rest| rest.starts_with(c));
-        match (goes_on(ACTION) || goes_on(THOUGHT), c) {
-            // Both labels end with a colon; after a thought's the line goes on as text.
+        let is_result = self.called && RESULTS.into_iter().any(goes_on);
+        match (is_result || goes_on(ACTION) || goes_on(THOUGHT), c) {
+            // After a thought's colon the line goes on as text.
             (true, ':') => ReactLineHead::BeforeName,
             (true, _) => ReactLineHead::Label,
             (false, _) => ReactLineHead::None,
@@ -209,6 +220,7 @@ impl ReactParser {
         let name = source[ACTION.len()..].trim().to_owned();
         source.push('[');
         let start = source.len();
+        self.called = true;
         self.place = if name == FINISH {
             if self.completes {
                 found(TextEvent::CallOpened { name: COMPLETION.to_owned() });

@@ -81,9 +81,11 @@ fn second_request(protocol: &str) -> Vec<(SeenRole, String)> {
         ],
         _ => vec![
             user("[user]\ncopy the notes\n\n"),
-            user(
-                "[assistant]\nThought: Look first.\nAction: read_file[{\"path\": \"notes.txt\"}]\n\
-                 Action: read_file[{\"path\": \"missing.txt\", \"start_line\": 1}]\n\n",
+            (
+                SeenRole::Assistant,
+                "Thought: Look first.\nAction: read_file[{\"path\": \"notes.txt\"}]\n\
+                 Action: read_file[{\"path\": \"missing.txt\", \"start_line\": 1}]"
+                    .to_owned(),
             ),
             user("[tool]\nJSON\n\n"),
             user("[tool]\nJSON\n\n"),
