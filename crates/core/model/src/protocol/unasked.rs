@@ -2,7 +2,8 @@
 //!
 //! A reply is read so only where it can mean nothing else: the model was done, made no call of the API's own, and its text is
 //! nothing but calls, each naming an offered tool with its arguments. Whatever stands beside them makes it an answer about calls,
-//! and what repeats a message of the conversation is a quotation. Invariant: what is not whole stays text.
+//! and what repeats a message of the conversation is a quotation. A reply that is clearly a call and cannot run (its JSON is broken, or
+//! no tool has its name) is handed on as it is: the model is answered what is wrong. Invariant: what is not whole never runs.
 
 use haft_types::{ModelProfile, ModelSpec, Part, Request, Role, StopReason, ToolCall};
 use serde::Deserialize;
@@ -155,6 +156,9 @@ struct CallForm<'a> {
 }
 
 fn call<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> {
+    if serde_json::from_str::<IgnoredAny>(source).is_err() {
+        return broken(source, tools);
+    }
     let CallForm { kind, _id: _, name, function, arguments } = serde_json::from_str(source).ok()?;
     if kind.is_some_and(|kind| !["function", "tool_call", "tool_use"].contains(&kind.as_str())) {
         return None;
@@ -174,7 +178,25 @@ fn call<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> {
     let written = arguments.get();
     let arguments = serde_json::from_str::<String>(written).unwrap_or_else(|_| written.to_owned());
     let whole = serde_json::from_str::<Map<String, Value>>(&arguments).is_ok();
-    (whole && tools.contains(&name)).then_some(WrittenCall { name, arguments, source })
+    // A name written like a tool's is meant for one.
+    let looks_like_one =
+        name.contains('_') && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    (whole && (looks_like_one || tools.contains(&name))).then_some(WrittenCall { name, arguments, source })
+}
+
+/// A call of a tool in something that is not JSON. All of it stands for the arguments, so that it cannot run.
+fn broken<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> {
+    // What begins with a whole object and goes on is something else.
+    if serde_json::Deserializer::from_str(source).into_iter::<IgnoredAny>().next()?.is_ok() {
+        return None;
+    }
+    let word = |text: &'a str| text.trim().trim_matches(['"', '\'']);
+    let (name, rest) = source.strip_prefix('{')?.split_once(',')?;
+    let ((key, name), (arguments, _)) = (name.split_once(':')?, rest.split_once(':')?);
+    let named =
+        ["name", "tool", "tool_name", "function"].contains(&word(key)) && tools.iter().any(|tool| tool == word(name));
+    let given = ["arguments", "parameters", "args", "input"].contains(&word(arguments));
+    (named && given).then(|| WrittenCall { name: word(name).to_owned(), arguments: source.to_owned(), source })
 }
 
 /// A text as it is compared: without white space and the line numbers of `read_file`.

@@ -1,4 +1,23 @@
 //! What small models really do, in their own words, and what becomes of it.
+//!
+//! Each thing that was seen when a model of 1.5 billion parameters drove haft, and the test that holds it:
+//!
+//! | seen | test |
+//! | --- | --- |
+//! | `<<<<<<< 1.2.3` for `<<<<<<< SEARCH`, no edit ever fits | `a_version_number_for_a_label_does_not_keep_an_edit_from_working`; `haft-tools` `tests::small_models` for `edit_file` |
+//! | the same call again after an error | `the_same_call_after_an_error_is_told_something_new` |
+//! | a call as a fenced JSON block taken for the answer | `a_call_written_as_text_runs_and_is_told_so`, `a_call_in_an_explanation_or_of_another_model_is_an_answer`; replies in `unasked/replies.txt` of `haft-model` |
+//! | the same with a tool that is not there, or broken JSON | `a_call_that_cannot_run_is_answered_and_is_not_the_answer` |
+//! | success claimed after refused edits | `success_claimed_after_refused_edits_is_doubted_once_and_marked` |
+//! | `no_match` and `not_found` mislead | `haft-tools` `tests::small_models` |
+//! | loops of two to four calls | `two_calls_in_turn_are_a_loop` |
+//! | examples of prompts copied as facts | `haft-engine` `every_profile_names_only_what_it_offers_and_no_path_of_a_project` |
+//! | `minimal` names tools that are not offered | the same |
+//! | `attempt_completion` must be alone | `a_task_is_done_together_with_the_calls_that_did_it` |
+//! | `react`: roles, stop strings, invented results, content twice | `react_models_read_their_own_turns_and_invent_no_results` |
+//! | rarely useful tools are called often | `a_small_model_is_offered_little_in_few_words` |
+//! | `--max-wall-time` between requests only | `the_wall_time_ends_a_request_and_a_command_in_the_middle` |
+//! | many tokens for little | `a_small_model_is_offered_little_in_few_words` |
 
 use haft_testkit::{Reply, Script, SeenPart};
 use haft_types::Api;
@@ -148,6 +167,8 @@ fn a_small_model_is_offered_little_in_few_words() {
     let tools = |profile: &str| {
         let (rig, _) = with_profile([Reply::text("Hello.")], profile, &["hi"]);
         let seen = rig.server.generations()[0].seen().unwrap();
+        let tokens = rig.run(&["context", "report", "--json"]).json()["tokens"].as_u64().unwrap();
+        assert!(profile.contains("full") || tokens < 2_500, "{profile}: {tokens} tokens");
         (seen.tools.clone(), seen.system.len())
     };
     let (small, few) = tools("profile=\"small\"");
@@ -208,4 +229,37 @@ fn a_task_is_done_together_with_the_calls_that_did_it() {
         assert_eq!(&ran.result()["text"], &json!("So it is."));
         assert!(ran.events().iter().any(|event| event["error"]["code"] == "not_alone"));
     }
+}
+
+#[test]
+fn a_call_that_cannot_run_is_answered_and_is_not_the_answer() {
+    let unknown = r#"{"name": "add_function", "arguments": {"path": "calc.py", "name": "multiply"}}"#;
+    let quotes = "{\n  \"name\": \"write_to_file\",\n  \"arguments\": {\n    \"path\": \"hello.py\",\n    \"content\": \"\"\"print('Hello')\n\"\"\"\n  }\n}";
+    for (call, why) in [(unknown, "There is no tool `add_function`"), (quotes, "Send one JSON object")] {
+        let replies = [Reply::text(format!("```json\n{call}\n```")), Reply::text(CALL), Reply::text("Done.")];
+        let (rig, ran) = with_profile(replies, "profile=\"small\"", &["greet"]);
+        assert_eq!((ran.code(), &ran.result()["text"]), (0, &json!("Done.")), "{call}: {}", ran.stderr());
+        let results = results(&rig);
+        assert!(results.len() == 2 && results[0].contains(why), "{call}: {results:?}");
+        assert!(rig.project().join("hello.py").exists(), "the second one is right");
+        assert!(rig.server.refusals().is_empty(), "{:?}", rig.server.refusals());
+    }
+}
+
+#[test]
+fn react_models_read_their_own_turns_and_invent_no_results() {
+    let invented = "Thought: I read the letter first.\nAction: read_file[{\"path\": \"letter.txt\"}]\n\
+                    Observation: The letter says receive.\nThought: It is right.\nAction: Finish[Nothing to do.]";
+    let end = Reply::text("Thought: I have read it.\nAction: Finish[It says recieve twice.]");
+    let (rig, ran) = with_profile([Reply::text(invented), end], "tool_protocol=\"react\"", &["look"]);
+    assert_eq!((ran.code(), &ran.result()["text"]), (0, &json!("It says recieve twice.")), "{}", ran.stderr());
+    let requests = rig.server.generations();
+    assert_eq!(requests.len(), 2);
+    let body = requests[1].json().unwrap();
+    assert_eq!(body["stop"], json!(["\n[tool]", "\nObservation:"]));
+    let messages = body["messages"].as_array().unwrap();
+    let own: Vec<_> = messages.iter().filter(|message| message["role"] == "assistant").collect();
+    let written = "Thought: I read the letter first.\nAction: read_file[{\"path\": \"letter.txt\"}]";
+    assert!(own.len() == 1 && own[0]["content"] == written, "{body}");
+    assert_eq!(body.to_string().matches("we recieve many letters.").count(), 1, "its content is sent once: {body}");
 }

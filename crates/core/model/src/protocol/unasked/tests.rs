@@ -33,7 +33,7 @@ fn calls(reply: &DecodedReply) -> Vec<&ToolCall> {
 
 #[test]
 fn replies_of_both_kinds_are_told_apart() {
-    let (mut run, mut stay) = (0, 0);
+    let (mut run, mut stay, mut refused) = (0, 0, 0);
     for case in REPLIES.split("\n### ").skip(1) {
         let (title, rest) = case.split_once('\n').unwrap();
         let (wanted, text) = rest.split_once("---\n").unwrap();
@@ -41,7 +41,17 @@ fn replies_of_both_kinds_are_told_apart() {
         let read = reader(&["Look at the notes."]).read(reply(vec![Part::text(text.clone())], StopReason::EndTurn));
         let found: Vec<String> =
             calls(&read).iter().map(|call| format!("{} {}", call.name, call.arguments.replace('\n', "⏎"))).collect();
-        if title.starts_with("runs") {
+        if title.starts_with("refused") {
+            // Handed on to be answered; the check of calls lets none of these run.
+            refused += 1;
+            assert_eq!(found.len(), wanted.lines().count(), "{title}");
+            let cannot_run = |call: &&ToolCall| {
+                !tools().contains(&call.name) || serde_json::from_str::<Map<String, Value>>(&call.arguments).is_err()
+            };
+            assert!(calls(&read).iter().any(cannot_run), "{title}");
+            let names: Vec<_> = calls(&read).iter().map(|call| call.name.as_str()).collect();
+            assert_eq!(names, wanted.lines().collect::<Vec<_>>(), "{title}");
+        } else if title.starts_with("runs") {
             run += 1;
             assert_eq!(found, wanted.lines().collect::<Vec<_>>(), "{title}");
             assert!(calls(&read).iter().all(|call| was_read_from_text(call)), "{title}");
@@ -51,7 +61,7 @@ fn replies_of_both_kinds_are_told_apart() {
             assert_eq!(read, reply(vec![Part::text(text)], StopReason::EndTurn), "{title}");
         }
     }
-    assert!(run >= 25 && stay >= 25, "{run} that run, {stay} that stay");
+    assert!(run >= 25 && stay >= 25 && refused >= 8, "{run} that run, {stay} that stay, {refused} that are refused");
 }
 
 const CALL: &str = r#"{"name": "execute_command", "arguments": {"command": "make"}}"#;
