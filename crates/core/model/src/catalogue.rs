@@ -211,7 +211,7 @@ impl Catalogue {
             tool_protocol: model.tool_protocol.unwrap_or_default(),
             capabilities: model.capabilities.unwrap_or_default(),
             tokenizer_factor: model.tokenizer_factor.unwrap_or(1.0),
-            profile: model.profile.unwrap_or_else(|| ModelProfile::of_window(context_window)),
+            profile: model.profile.unwrap_or_else(|| ModelProfile::of(model_name, context_window)),
         };
         Ok(Declared { spec, provider: provider.clone(), extra_body, listed: price.map(|price| (currency, price)) })
     }

@@ -45,3 +45,10 @@ models-use-embedding = vectors for collections; keywords only where it is not se
 models-use-vision = descriptions of images for a main model that takes no images; none where it is not set
 models-use-commit = commit messages
 models-use-none = nothing in this build
+models-profile =
+    Profile: `{ $profile }`, { $reason ->
+        [entry] as its entry says
+        [window] because its window is at most 16,384 tokens
+        [name] because its name tells that it has few parameters
+       *[default] the default
+    }

@@ -37,3 +37,10 @@ models-use-embedding = 文档集合的向量；未设置时只按词检索
 models-use-vision = 为不支持图片的主模型描述图片；未设置时不描述
 models-use-commit = 提交说明
 models-use-none = 此构建中没有用途
+models-profile =
+    配置档：`{ $profile }`，{ $reason ->
+        [entry] 由它的配置项指定
+        [window] 因为它的窗口不超过 16,384 token
+        [name] 因为从名字看参数量很小
+       *[default] 默认值
+    }

@@ -10,7 +10,7 @@ mod trial;
 use clap::{Args, Subcommand};
 use haft_agent::config::Config;
 use haft_model::Catalogue;
-use haft_types::Api;
+use haft_types::{Api, ModelProfile, ModelSpec};
 
 use crate::commands::options::{Common, positive};
 use crate::exit::{ProcessExit, usage_error};
@@ -148,6 +148,25 @@ pub(crate) fn run(command: Option<ModelsCommand>) -> anyhow::Result<ProcessExit>
 /// Everything that is declared and built in.
 fn catalogue(config: &Config) -> anyhow::Result<Catalogue> {
     haft_agent::catalogue(config).map_err(|error| usage_error(error.to_string()))
+}
+
+/// Why a model has its profile, in a word for programs.
+pub(super) fn profile_reason(model: &ModelSpec) -> &'static str {
+    match model.profile {
+        profile if profile != ModelProfile::of(&model.name, model.context_window) => "entry",
+        ModelProfile::Full => "default",
+        ModelProfile::Small if model.context_window <= ModelProfile::SMALL_WINDOW => "window",
+        ModelProfile::Small => "name",
+    }
+}
+
+/// The same with the profile, for people.
+pub(super) fn profile_text(model: &ModelSpec) -> String {
+    let profile = match model.profile {
+        ModelProfile::Full => "full",
+        ModelProfile::Small => "small",
+    };
+    text!("models-profile", profile, reason = profile_reason(model))
 }
 
 /// An amount of a currency: with its sign where that is known, else with its code.

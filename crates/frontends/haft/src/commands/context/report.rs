@@ -13,6 +13,7 @@ use super::picture::{self, RequestColumn};
 use super::text::{money, percent};
 use super::why::breaks;
 use crate::commands::context::ReportArgs;
+use crate::commands::models::{profile_reason, profile_text};
 use crate::exit::usage_error;
 use crate::output;
 
@@ -75,6 +76,8 @@ fn as_json(report: &BudgetReport, log: Option<&RequestLogReader>) -> Value {
         "request": report.number,
         "model": report.model.full_name(),
         "api": report.model.api,
+        "profile": report.model.profile,
+        "profile_reason": profile_reason(&report.model),
         "layers": budget.layers,
         "tokens": budget.used(),
         "output_reserve": budget.output_reserve,
@@ -89,7 +92,8 @@ fn as_json(report: &BudgetReport, log: Option<&RequestLogReader>) -> Value {
 fn as_text(report: &BudgetReport) -> String {
     let budget = &report.budget;
     let (title, model, api) = (&report.title, report.model.full_name(), report.model.api);
-    let mut text = format!("{}\n\n", text!("context-report-heading", title, model, api));
+    let heading = text!("context-report-heading", title, model, api);
+    let mut text = format!("{heading}\n{}\n\n", profile_text(&report.model));
     let share = |tokens: u64| tokens as f64 / budget.window.max(1) as f64;
     let layers = budget.layers.iter().map(|layer| (layer.layer.name(), layer.tokens));
     for (name, tokens) in layers.chain([(text!("context-report-reserve"), budget.output_reserve)]) {

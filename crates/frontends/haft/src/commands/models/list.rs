@@ -113,6 +113,7 @@ fn as_json(row: &ModelRow) -> Value {
         "cache": model.cache,
         "tokenizer_factor": model.tokenizer_factor,
         "profile": model.profile,
+        "profile_reason": super::profile_reason(model),
     })
 }
 

@@ -86,6 +86,7 @@ fn as_json(declared: &Declared, lines: &[ModelSetting]) -> anyhow::Result<Value>
     Ok(json!({
         "name": name,
         "key": wiring::key_state(&declared.provider).name(),
+        "profile_reason": super::profile_reason(&declared.spec),
         "values": values,
         "built_in": {"model": about(&name), "provider": about(&declared.spec.provider)},
     }))
@@ -93,7 +94,8 @@ fn as_json(declared: &Declared, lines: &[ModelSetting]) -> anyhow::Result<Value>
 
 fn as_text(declared: &Declared, lines: &[ModelSetting]) -> String {
     let spec = &declared.spec;
-    let mut text = format!("{} (key: {})\n", spec.full_name(), wiring::key_state(&declared.provider).name());
+    let key = wiring::key_state(&declared.provider).name();
+    let mut text = format!("{} (key: {key})\n{}\n", spec.full_name(), super::profile_text(spec));
     let shown: Vec<_> = lines.iter().map(|line| (format!("{} = {}", line.key, line.value), &line.origin)).collect();
     let width = shown.iter().map(|(line, _)| haft_text::width(line)).max().unwrap_or(0).min(72);
     for (line, origin) in shown {
