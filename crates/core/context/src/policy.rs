@@ -1,6 +1,6 @@
 //! The `[context]` section of the configuration.
 
-use haft_types::{ContentHash, ModelSpec};
+use haft_types::{ContentHash, ModelSpec, PromptLanguage};
 use serde::{Deserialize, Serialize};
 
 use crate::build::placement::Placement;
@@ -16,6 +16,8 @@ pub struct Policy {
     pub max_distance: u32,
     /// Which messages carry their id.
     pub message_ids: MessageIds,
+    /// The language of haft's own texts for the model.
+    pub prompt_language: PromptLanguage,
     /// How the conversation is laid out.
     pub view: View,
     /// Newest utterances shown in the execute view.
@@ -72,6 +74,7 @@ impl Default for Policy {
             reminders: Placement::default(),
             max_distance: 24,
             message_ids: MessageIds::default(),
+            prompt_language: PromptLanguage::default(),
             view: View::default(),
             dialogue: 30,
             clock: false,

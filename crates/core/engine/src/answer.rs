@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use haft_types::{PromptLanguage, prompt};
 use serde_json::Value;
 
 use crate::turn::{Conclusion, Objection, Reason};
@@ -29,8 +30,8 @@ impl AnswerSchema {
     }
 
     /// What the model reads with its task.
-    pub(crate) fn instruction(&self) -> String {
-        format!("{}\n\n{}", include_str!("../prompts/answer_schema.md").trim_ascii_end(), self.schema)
+    pub(crate) fn instruction(&self, language: PromptLanguage) -> String {
+        format!("{}\n\n{}", prompt!("../prompts/answer_schema").text(language), self.schema)
     }
 
     /// Whether a turn may end with this answer.

@@ -15,7 +15,7 @@ use haft_text::Masker;
 use haft_tool::{Registry, ToolContext};
 use haft_types::{
     Clock, ConversationId, Cost, Entry, Envelope, EventBody, IdSource, Layer, LlmMetadata, Message, ModelSpec, Origin,
-    Outcome, Part, Request, Role, Segment, StopReason, ToolCall, ToolResult, TurnResult,
+    Outcome, Part, PromptLanguage, Request, Role, Segment, StopReason, ToolCall, ToolResult, TurnResult,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -56,7 +56,7 @@ impl BaseLoop {
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
     ) -> Self {
-        let advertised = AdvertisedTools::of(client.spec(), &registry, &O200k);
+        let advertised = AdvertisedTools::of(client.spec(), PromptLanguage::English, &registry, &O200k);
         let format = advertised.call_format.iter().map(|format| format!("\n\n{format}"));
         let text = std::iter::once(system_prompt.to_owned()).chain(format).collect::<String>();
         let system = Message::text(ids.message_id(), Role::System, text, clock.now());

@@ -7,7 +7,7 @@
 //! Invariant: a reply is appended before anything acts on it or tells of its calls.
 
 use haft_model::{ModelError, Reply};
-use haft_types::{Cost, EventBody, Message, ModelSpec, Part, ToolCall, TurnResult};
+use haft_types::{Cost, EventBody, Message, ModelSpec, Part, PromptLanguage, ToolCall, TurnResult};
 
 use crate::meter::{Meter, millis};
 use crate::turn::{Action, Conclusion, End, Input, Nudge, Position, Reason, Replied, Turn, Unfinished};
@@ -58,7 +58,7 @@ pub(crate) trait TurnHost {
     ) -> Result<Input, Self::Failure>;
 
     fn nudge_text(&self, nudge: Nudge, _replies: u32) -> String {
-        nudge.text().to_owned()
+        nudge.text(PromptLanguage::English).to_owned()
     }
 
     /// Whether the turn may end so, after so many objections.

@@ -23,6 +23,7 @@ mod open;
 mod progress;
 mod prompt_context;
 mod quoted;
+mod redescribed;
 mod repeated;
 mod run;
 mod run_calls;

@@ -12,7 +12,7 @@ mod tests;
 
 use std::collections::HashMap;
 
-use haft_types::{ContentHash, Outcome, StopReason, ToolCall};
+use haft_types::{ContentHash, Outcome, PromptLanguage, StopReason, ToolCall, prompt};
 use serde_json::Value;
 
 pub use limits::{Spent, TurnLimits};
@@ -251,16 +251,17 @@ pub enum Nudge {
 
 impl Nudge {
     /// The text the model reads.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::OpenTodos(_) => include_str!("../prompts/nudge_open_todos.md").trim_ascii_end(),
-            Self::NoCompletion => include_str!("../prompts/nudge_no_completion.md").trim_ascii_end(),
-            Self::Goal => include_str!("../prompts/nudge_goal.md").trim_ascii_end(),
-            Self::Cut => include_str!("../prompts/nudge_cut.md").trim_ascii_end(),
-            Self::Repeated => include_str!("../prompts/nudge_repeated.md").trim_ascii_end(),
-            Self::Empty => include_str!("../prompts/nudge_empty.md").trim_ascii_end(),
-            Self::NothingChanged => include_str!("../prompts/nudge_nothing_changed.md").trim_ascii_end(),
-        }
+    pub fn text(self, language: PromptLanguage) -> &'static str {
+        let prompt = match self {
+            Self::OpenTodos(_) => prompt!("../prompts/nudge_open_todos"),
+            Self::NoCompletion => prompt!("../prompts/nudge_no_completion"),
+            Self::Goal => prompt!("../prompts/nudge_goal"),
+            Self::Cut => prompt!("../prompts/nudge_cut"),
+            Self::Repeated => prompt!("../prompts/nudge_repeated"),
+            Self::Empty => prompt!("../prompts/nudge_empty"),
+            Self::NothingChanged => prompt!("../prompts/nudge_nothing_changed"),
+        };
+        prompt.text(language)
     }
 
     /// What people read of it, where it is the so-many-th in a row.
@@ -279,10 +280,10 @@ impl Nudge {
     }
 
     /// What is added where the model can ask the user; nothing where it has no use for that.
-    pub(crate) fn ask_text(self) -> &'static str {
+    pub(crate) fn ask_text(self, language: PromptLanguage) -> &'static str {
         match self {
             Self::OpenTodos(_) | Self::NoCompletion | Self::Goal | Self::Repeated | Self::NothingChanged => {
-                include_str!("../prompts/nudge_ask.md").trim_ascii_end()
+                prompt!("../prompts/nudge_ask").text(language)
             }
             Self::Cut | Self::Empty => "",
         }

@@ -5,14 +5,14 @@
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use haft_types::{Envelope, ToolSpec};
+use haft_types::{Envelope, Prompt, ToolSpec};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    Access, CaseDocument, Foreseen, Intent, InvalidArguments, Manual, Tool, ToolContext, ToolOutput, parse_arguments,
-    schema_of,
+    Access, CaseDocument, Foreseen, Intent, InvalidArguments, Manual, Tool, ToolContext, ToolOutput, ToolTexts,
+    parse_arguments, schema_of,
 };
 
 type IntentOf = Box<dyn Fn(&Value) -> Intent + Send + Sync>;
@@ -49,7 +49,7 @@ type Preview<P> = Box<dyn for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, Forese
 /// ```
 pub struct ToolDefinition {
     name: &'static str,
-    description: String,
+    prompt: Prompt,
     manual: &'static Manual,
     access: Access,
     intent: IntentOf,
@@ -59,12 +59,12 @@ impl ToolDefinition {
     /// A tool of this name, with the text the model reads of it. `intent` is given the arguments as they came.
     pub fn new(
         name: &'static str,
-        prompt: &str,
+        prompt: impl Into<Prompt>,
         manual: &'static Manual,
         access: Access,
         intent: impl Fn(&Value) -> Intent + Send + Sync + 'static,
     ) -> Self {
-        Self { name, description: prompt.trim_end().to_owned(), manual, access, intent: Box::new(intent) }
+        Self { name, prompt: prompt.into(), manual, access, intent: Box::new(intent) }
     }
 
     /// The tool whose calls this function carries out. It gets arguments that fit `P`; either arm of what it gives back is
@@ -78,13 +78,16 @@ impl ToolDefinition {
         O: Into<ToolOutput> + 'static,
         E: Into<ToolOutput> + 'static,
     {
-        let Self { name, description, manual, access, intent } = self;
+        let Self { name, prompt, manual, access, intent } = self;
+        let texts = ToolTexts::of(prompt.english);
+        let description = texts.description.to_owned();
         let spec = ToolSpec { name: name.to_owned(), description, parameters: schema_of::<P>() };
+        let manual = texts.manual(*manual);
         let run: Run<P> = Box::new(move |context, parameters| {
             let result = run(context, parameters);
             Box::pin(async move { result.await.map_or_else(Into::into, Into::into) })
         });
-        FunctionTool { name, spec, manual, access, intent, reachable: None, preview: None, run }
+        FunctionTool { name, spec, prompt, manual, access, intent, reachable: None, preview: None, run }
     }
 }
 
@@ -92,7 +95,8 @@ impl ToolDefinition {
 pub struct FunctionTool<P> {
     name: &'static str,
     spec: ToolSpec,
-    manual: &'static Manual,
+    prompt: Prompt,
+    manual: Manual,
     access: Access,
     intent: IntentOf,
     reachable: Option<CaseDocument>,
@@ -124,8 +128,12 @@ impl<P: DeserializeOwned + Send + 'static> Tool for FunctionTool<P> {
         &self.spec
     }
 
+    fn prompt(&self) -> Option<Prompt> {
+        Some(self.prompt)
+    }
+
     fn manual(&self) -> &Manual {
-        self.manual
+        &self.manual
     }
 
     fn reachable(&self) -> Option<&CaseDocument> {

@@ -56,7 +56,7 @@ pub use deferred::{ToolDetail, describe_tool, shorten};
 pub use function::{FunctionTool, ToolDefinition};
 pub use guard::Guard;
 pub use intent::{FileUse, Intent};
-pub use manual::{Alias, CaseDocument, Group, Manual, Set};
+pub use manual::{Alias, CaseDocument, Group, Manual, Set, ToolTexts};
 pub use paths::{LinkError, follow_links};
 pub use plugin::Plugin;
 pub use ports::{
@@ -74,7 +74,7 @@ pub use tool_search::ToolSearch;
 pub use use_tool::UseTool;
 
 use async_trait::async_trait;
-use haft_types::{ChangeKind, Cost, Envelope, Image, ToolSpec, Usage};
+use haft_types::{ChangeKind, Cost, Envelope, Image, Prompt, ToolSpec, Usage};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -107,6 +107,11 @@ pub enum DeferralUpdate {
 pub trait Tool: Send + Sync {
     /// Name, description and parameters as offered to the model.
     fn spec(&self) -> &ToolSpec;
+
+    /// The text its description begins with, in every language; none where somebody else wrote it.
+    fn prompt(&self) -> Option<Prompt> {
+        None
+    }
 
     /// What there is to say of it beside the specification.
     fn manual(&self) -> &Manual {

@@ -1,5 +1,6 @@
 //! What there is to say of a tool beside its specification.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Map, Value};
@@ -91,6 +92,36 @@ impl Manual {
     /// A built-in tool of this group.
     pub const fn of(group: Group) -> Self {
         Self { group, ..Self::NONE }
+    }
+}
+
+/// What the file beside a tool's code says: the description, and below a line `---` one line `KEY: TEXT` each for the manual
+/// (`@short`, `@guideline`, `@example`, `@call`) and, in another language than English, for the parameters.
+pub struct ToolTexts {
+    /// The description.
+    pub description: &'static str,
+    /// Everything else by its key.
+    pub others: BTreeMap<&'static str, &'static str>,
+}
+
+impl ToolTexts {
+    /// Takes such a text apart.
+    pub fn of(text: &'static str) -> Self {
+        let (description, lines) = text.split_once("\n---\n").unwrap_or((text, ""));
+        let others = lines.lines().filter_map(|line| line.split_once(": ")).collect();
+        Self { description: description.trim_end(), others }
+    }
+
+    /// A manual with these texts in it.
+    pub fn manual(&self, known: Manual) -> Manual {
+        let text = |key, known| self.others.get(key).copied().unwrap_or(known);
+        Manual {
+            example_of: text("@example", known.example_of),
+            example: text("@call", known.example),
+            guideline: text("@guideline", known.guideline),
+            short: text("@short", known.short),
+            ..known
+        }
     }
 }
 

@@ -6,18 +6,18 @@ mod relevance;
 mod shelf;
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use futures::future::join_all;
 use haft_text::{cut_lines, sanitise};
-use haft_types::{Envelope, ToolSpec};
+use haft_types::{Envelope, Prompt, ToolSpec, prompt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Access, DeferralUpdate, Group, Intent, Manual, Patience, Tool, ToolCatalogue, ToolContext, ToolOutput,
+    Access, DeferralUpdate, Group, Intent, Manual, Patience, Tool, ToolCatalogue, ToolContext, ToolOutput, ToolTexts,
     parse_arguments, schema_of,
 };
 use relevance::{relevance, terms};
@@ -29,8 +29,9 @@ const SHOWN: usize = 5;
 /// How many further ones are named.
 const NAMED: usize = 50;
 
-static MANUAL: Manual =
-    Manual { example_of: "Looking for a tool", example: r#"{"query": "undo a change"}"#, ..Manual::of(Group::Others) };
+const PROMPT: Prompt = prompt!("tool_search/prompt");
+
+static MANUAL: LazyLock<Manual> = LazyLock::new(|| ToolTexts::of(PROMPT.english).manual(Manual::of(Group::Others)));
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -65,7 +66,7 @@ impl ToolSearch {
     }
 
     fn over(catalogues: Vec<Arc<dyn ToolCatalogue>>, deferred: Option<Arc<DeferredTools>>) -> Self {
-        let mut description = include_str!("tool_search/prompt.md").trim_end().to_owned();
+        let mut description = ToolTexts::of(PROMPT.english).description.to_owned();
         let guides = deferred.iter().map(|tools| tools.guide()).chain(catalogues.iter().map(|one| one.guide()));
         // Writing to a String cannot fail.
         for guide in guides {
@@ -101,6 +102,10 @@ impl ToolSearch {
 impl Tool for ToolSearch {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn prompt(&self) -> Option<Prompt> {
+        Some(PROMPT)
     }
 
     fn manual(&self) -> &Manual {

@@ -3,21 +3,21 @@
 //! A call of it never arrives here: [`ToolCall::meant`] puts the tool it names in its place before anything is checked, so that
 //! permission, hooks, events and results are about that tool. What arrives could not be read.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use haft_types::{Envelope, ToolCall, ToolSpec};
+use haft_types::{Envelope, Prompt, ToolCall, ToolSpec, prompt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{Access, DeferralUpdate, Group, Intent, Manual, Tool, ToolContext, ToolOutput, parse_arguments, schema_of};
-
-static MANUAL: Manual = Manual {
-    example_of: "Calling a tool that `tool_search` found",
-    example: r#"{"name": "glob", "arguments": {"pattern": "*.rs"}}"#,
-    ..Manual::of(Group::Others)
+use crate::{
+    Access, DeferralUpdate, Group, Intent, Manual, Tool, ToolContext, ToolOutput, ToolTexts, parse_arguments, schema_of,
 };
+
+const PROMPT: Prompt = prompt!("use_tool/prompt");
+
+static MANUAL: LazyLock<Manual> = LazyLock::new(|| ToolTexts::of(PROMPT.english).manual(Manual::of(Group::Others)));
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -40,7 +40,7 @@ impl Default for UseTool {
     fn default() -> Self {
         let spec = ToolSpec {
             name: ToolCall::INDIRECT.into(),
-            description: include_str!("use_tool/prompt.md").trim_end().into(),
+            description: ToolTexts::of(PROMPT.english).description.into(),
             parameters: schema_of::<UseToolParameters>(),
         };
         Self { spec }
@@ -51,6 +51,10 @@ impl Default for UseTool {
 impl Tool for UseTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn prompt(&self) -> Option<Prompt> {
+        Some(PROMPT)
     }
 
     fn manual(&self) -> &Manual {

@@ -3,12 +3,13 @@
 //! The first line is the name, the second names the tools, the rest is the text.
 
 use haft_tool::CaseDocument;
+use haft_types::{Prompt, PromptLanguage, prompt};
 
-const FILES: [&str; 1] = [include_str!("cases/changing_files.md")];
+const FILES: [Prompt; 1] = [prompt!("cases/changing_files")];
 
 /// Every built-in case document.
-pub fn cases() -> impl Iterator<Item = CaseDocument> {
-    FILES.into_iter().filter_map(read)
+pub fn cases(language: PromptLanguage) -> impl Iterator<Item = CaseDocument> {
+    FILES.into_iter().filter_map(move |file| read(file.text(language)))
 }
 
 fn read(file: &str) -> Option<CaseDocument> {
@@ -25,11 +26,13 @@ mod tests {
     #[test]
     fn every_file_is_read_and_names_tools_that_are_there() {
         let known: Vec<_> = crate::testing::builtin().iter().map(|tool| tool.spec().name.clone()).collect();
-        assert_eq!(cases().count(), FILES.len());
-        for case in cases() {
-            assert!(!case.text.is_empty() && !case.tools.is_empty(), "{}", case.name);
-            for tool in &case.tools {
-                assert!(known.contains(tool), "`{}` names `{tool}`", case.name);
+        for language in [PromptLanguage::English, PromptLanguage::Chinese] {
+            assert_eq!(cases(language).count(), FILES.len());
+            for case in cases(language) {
+                assert!(!case.text.is_empty() && !case.tools.is_empty(), "{}", case.name);
+                for tool in &case.tools {
+                    assert!(known.contains(tool), "`{}` names `{tool}`", case.name);
+                }
             }
         }
     }

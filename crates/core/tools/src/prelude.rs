@@ -1,7 +1,7 @@
 //! What nearly every tool is written with.
 
 pub(crate) use haft_tool::{Access, Alias, Group, Intent, Manual, Set, Tool, ToolContext, ToolDefinition, ToolOutput};
-pub(crate) use haft_types::Envelope;
+pub(crate) use haft_types::{Envelope, prompt};
 pub(crate) use schemars::JsonSchema;
 pub(crate) use serde::Deserialize;
 pub(crate) use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use haft_tool::{
     UndoReport, UndoTarget, UndoneFile,
 };
 use haft_tools::{FileScope, OnFiles, ToolFailure, visible_line};
-use haft_types::{ChangeKind, Envelope, ToolError, ToolStatus};
+use haft_types::{ChangeKind, Envelope, ToolError, ToolStatus, prompt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,12 +16,7 @@ use crate::patch::parse_patch;
 
 const NAME: &str = "undo_edit";
 
-static MANUAL: Manual = Manual {
-    example_of: "Taking back the last change of one file",
-    example: r#"{"path": "path/to/limits.rs"}"#,
-    set: Set::Extension,
-    ..Manual::of(Group::Files)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Files) };
 
 /// Lines of each diff that are shown.
 const MAX_DIFF: usize = 60;
@@ -44,7 +39,7 @@ pub fn apply_patch() -> impl Tool {
 
 /// The tool `undo_edit`.
 pub fn undo_edit() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("tool/prompt.md"), &MANUAL, Access::Write, intent).on_files(undo)
+    ToolDefinition::new(NAME, prompt!("tool/prompt"), &MANUAL, Access::Write, intent).on_files(undo)
 }
 
 fn intent(arguments: &Value) -> Intent {

@@ -12,7 +12,9 @@ use haft_context::{
     ContextError, Documents, ListOwner, Reminders, RoleText, SystemInput, TOOL, Todo, TodoProgress, render_system,
     system_entry, todo_text,
 };
-use haft_types::{Entry, LlmMetadata, Message, Part, Role, TokenCounter, ToolSet, ToolSpec, ToolStatus, Usage};
+use haft_types::{
+    Entry, LlmMetadata, Message, Part, PromptLanguage, Role, TokenCounter, ToolSet, ToolSpec, ToolStatus, Usage,
+};
 use serde_json::{Value, json};
 
 use crate::replay::{RecordedStep, RequestSurroundings};
@@ -154,7 +156,7 @@ fn written_list(message: &Message) -> Option<String> {
     };
     let items: Vec<_> = result.envelope.data.get("items")?.as_array()?.iter().filter_map(item).collect();
     let items: Vec<_> = items.iter().map(|(content, progress)| Todo { content, progress: *progress }).collect();
-    Some(todo_text(&items, ListOwner::Reader))
+    Some(todo_text(&items, ListOwner::Reader, PromptLanguage::English))
 }
 
 /// A message with its tokens. Encrypted reasoning is billed by the tokens that were thought, not by the letters it is written in:

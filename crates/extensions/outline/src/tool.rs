@@ -5,7 +5,7 @@ use std::path::Path;
 
 use haft_tool::{Access, Group, Intent, Manual, OutputLimits, Set, Tool, ToolDefinition, ToolOutput};
 use haft_tools::{FileScope, OnFiles, ToolFailure, visible_line};
-use haft_types::Envelope;
+use haft_types::{Envelope, prompt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -14,12 +14,7 @@ use crate::{Outline, OutlineError, OutlineLimits, SourceLanguage, outline};
 
 const NAME: &str = "list_code_definition_names";
 
-static MANUAL: Manual = Manual {
-    example_of: "Seeing what a source file defines before reading it",
-    example: r#"{"path": "path/to/config.rs"}"#,
-    set: Set::Extension,
-    ..Manual::of(Group::Files)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Files) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -30,7 +25,7 @@ struct ListCodeDefinitionNamesParameters {
 
 /// The tool `list_code_definition_names`.
 pub fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("tool/prompt.md"), &MANUAL, Access::Read, |arguments| {
+    ToolDefinition::new(NAME, prompt!("tool/prompt"), &MANUAL, Access::Read, |arguments| {
         Intent::reads(arguments, "path")
     })
     .on_files(list)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use haft_text::{cut_lines, sanitise};
 use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolDefinition, ToolHealth, ToolOutput, Workspace};
-use haft_types::{Cost, Envelope, Usage};
+use haft_types::{Cost, Envelope, Usage, prompt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,11 +21,7 @@ const NAME: &str = "use_rag_tool";
 /// So many passages answer a question.
 const TOP: usize = 10;
 
-static MANUAL: Manual = Manual {
-    example_of: "Asking the documents of a library how retries are set",
-    example: r#"{"server_name": "docs", "query": "retry attempts backoff setting"}"#,
-    ..Manual::of(Group::Others)
-};
+static MANUAL: Manual = Manual::of(Group::Others);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -41,14 +37,12 @@ pub fn use_rag_tool(collections: Vec<Collection>) -> impl Tool {
     let list = listed(&collections);
     let collections: Arc<[Collection]> = collections.into();
     let known = Arc::clone(&collections);
-    ToolDefinition::new(NAME, include_str!("tool/prompt.md"), &MANUAL, Access::Read, move |arguments| {
-        intent(&known, arguments)
-    })
-    .runs(move |context, parameters| {
-        let collections = Arc::clone(&collections);
-        Box::pin(async move { run(&collections, context, parameters).await })
-    })
-    .reaches("RAG_COLLECTIONS", list)
+    ToolDefinition::new(NAME, prompt!("tool/prompt"), &MANUAL, Access::Read, move |arguments| intent(&known, arguments))
+        .runs(move |context, parameters| {
+            let collections = Arc::clone(&collections);
+            Box::pin(async move { run(&collections, context, parameters).await })
+        })
+        .reaches("RAG_COLLECTIONS", list)
 }
 
 fn find<'a>(collections: &'a [Collection], name: &str) -> Option<&'a Collection> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use haft_text::cut_lines;
 use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolDefinition};
-use haft_types::Envelope;
+use haft_types::{Envelope, prompt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -23,11 +23,7 @@ const NAME: &str = "web_crawl";
 const MOST_PAGES: u32 = 20;
 const DEEPEST: u32 = 3;
 
-static MANUAL: Manual = Manual {
-    example_of: "Reading the documentation of a library",
-    example: r#"{"url": "https://docs.rs/regex/latest/regex/"}"#,
-    ..Manual::of(Group::Others)
-};
+static MANUAL: Manual = Manual::of(Group::Others);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -45,7 +41,7 @@ struct WebCrawlParameters {
 /// The tool `web_crawl` over what this fetcher reaches.
 pub fn web_crawl(fetcher: Fetcher) -> impl Tool {
     let fetcher = Arc::new(fetcher);
-    ToolDefinition::new(NAME, include_str!("web_crawl/prompt.md"), &MANUAL, Access::Read, intent).runs(
+    ToolDefinition::new(NAME, prompt!("web_crawl/prompt"), &MANUAL, Access::Read, intent).runs(
         move |context, parameters| {
             let fetcher = Arc::clone(&fetcher);
             Box::pin(async move { run(&fetcher, context, parameters).await })

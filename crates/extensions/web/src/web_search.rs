@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use haft_text::cut_lines;
 use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolDefinition, ToolHealth, ToolOutput};
-use haft_types::Envelope;
+use haft_types::{Envelope, prompt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -17,11 +17,7 @@ const NAME: &str = "web_search";
 const USUAL: u32 = 8;
 const MOST: u32 = 20;
 
-static MANUAL: Manual = Manual {
-    example_of: "Looking for what an error of another program means",
-    example: r#"{"query": "rustc E0502 cannot borrow as mutable because also borrowed as immutable"}"#,
-    ..Manual::of(Group::Others)
-};
+static MANUAL: Manual = Manual::of(Group::Others);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -37,7 +33,7 @@ struct WebSearchParameters {
 pub fn web_search(searcher: Searcher) -> impl Tool {
     let host = searcher.host().to_owned();
     let searcher = Arc::new(searcher);
-    ToolDefinition::new(NAME, include_str!("web_search/prompt.md"), &MANUAL, Access::Read, move |_| {
+    ToolDefinition::new(NAME, prompt!("web_search/prompt"), &MANUAL, Access::Read, move |_| {
         Intent::Hosts(vec![host.clone()])
     })
     .runs(move |context, parameters| {

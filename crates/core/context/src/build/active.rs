@@ -1,6 +1,6 @@
 //! The request that asks a model to describe a folder anew after a turn changed files in it.
 
-use haft_types::{ModelSpec, Request, TokenCounter};
+use haft_types::{ModelSpec, PromptLanguage, Request, TokenCounter, prompt};
 use minijinja::context;
 
 use crate::build::system::render_text;
@@ -38,6 +38,7 @@ pub struct ChangedFile {
 /// Makes the request.
 pub fn active_request(
     change: &FolderChange<'_>,
+    language: PromptLanguage,
     model: &ModelSpec,
     counter: &dyn TokenCounter,
 ) -> Result<Request, ContextError> {
@@ -50,7 +51,7 @@ pub fn active_request(
         task => change.task,
         answer => change.answer,
     };
-    let instructions = render_text("active", include_str!("../../templates/active.md"), &values)?;
-    let folder = render_text("active_folder", include_str!("../../templates/active_folder.md"), &values)?;
+    let instructions = render_text("active", prompt!("../../templates/active").text(language), &values)?;
+    let folder = render_text("active_folder", prompt!("../../templates/active_folder").text(language), &values)?;
     Ok(plain_request(&instructions, "active", &folder, model, counter))
 }

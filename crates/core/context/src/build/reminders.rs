@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use haft_types::{Entry, Role};
+use haft_types::{Entry, PromptLanguage, Role, prompt};
 
 use crate::memo::EntryMaker;
 use crate::policy::Policy;
@@ -190,15 +190,16 @@ pub enum ListOwner {
 }
 
 /// The TODO list as text; empty for an empty list.
-pub fn todo_text(items: &[Todo<'_>], owner: ListOwner) -> String {
+pub fn todo_text(items: &[Todo<'_>], owner: ListOwner, language: PromptLanguage) -> String {
     let mut text = String::new();
     if items.is_empty() {
         return text;
     }
-    text.push_str(match owner {
-        ListOwner::Reader => "Keep this list current.\n\n",
-        ListOwner::MainAgent => "This list belongs to the main agent. Do only the task you were given.\n\n",
-    });
+    let whose = match owner {
+        ListOwner::Reader => prompt!("../../templates/todo"),
+        ListOwner::MainAgent => prompt!("../../templates/todo_of_main"),
+    };
+    text.extend([whose.text(language), "\n\n"]);
     for item in items {
         let mark = match item.progress {
             TodoProgress::Pending => "[ ]",

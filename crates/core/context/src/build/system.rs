@@ -5,9 +5,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use haft_types::{Entry, Role, TokenCounter, ToolProtocol, ToolSpec};
+use haft_types::{Entry, Prompt, PromptLanguage, Role, TokenCounter, ToolProtocol, ToolSpec, prompt};
 use minijinja::UndefinedBehavior;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
@@ -48,7 +48,7 @@ pub struct Environment {
 }
 
 /// Everything the system layer is made from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SystemInput<'a> {
     /// Section (1).
     pub role: RoleText<'a>,
@@ -76,34 +76,14 @@ pub struct SystemInput<'a> {
     pub append: Option<&'a str>,
     /// What stands in the place of built-in sections.
     pub sections: &'a PromptSections,
+    /// The language of the built-in ones.
+    pub language: PromptLanguage,
 }
 
-impl Default for SystemInput<'_> {
+impl Default for &Environment {
     fn default() -> Self {
-        static NOWHERE: Environment = Environment {
-            os: String::new(),
-            shell: String::new(),
-            encoding: String::new(),
-            user: String::new(),
-            home: String::new(),
-            cwd: String::new(),
-            safe_zone_tokens: None,
-        };
-        Self {
-            role: RoleText::BuiltIn,
-            tools: &[],
-            protocol: ToolProtocol::Native,
-            call_format: None,
-            lists: &[],
-            examples: &[],
-            guidelines: &[],
-            cases: &[],
-            package_context: None,
-            environment: &NOWHERE,
-            focus_files: &[],
-            append: None,
-            sections: &BUILT_IN,
-        }
+        static NOWHERE: LazyLock<Environment> = LazyLock::new(Environment::default);
+        &NOWHERE
     }
 }
 
@@ -144,7 +124,12 @@ pub struct PromptSections {
     pub order: Vec<SystemSection>,
 }
 
-static BUILT_IN: PromptSections = PromptSections { replaced: BTreeMap::new(), order: Vec::new() };
+impl Default for &PromptSections {
+    fn default() -> Self {
+        static BUILT_IN: PromptSections = PromptSections { replaced: BTreeMap::new(), order: Vec::new() };
+        &BUILT_IN
+    }
+}
 
 impl PromptSections {
     fn ordered(&self) -> impl Iterator<Item = SystemSection> {
@@ -153,11 +138,11 @@ impl PromptSections {
     }
 
     /// The template of a section under its heading, which the requests of a conversation are checked for.
-    fn template(&self, section: SystemSection, role: RoleText<'_>) -> Cow<'_, str> {
+    fn template(&self, section: SystemSection, input: &SystemInput<'_>) -> Cow<'_, str> {
         // A system prompt of this run goes before what is configured for all.
-        let is_given = section == SystemSection::Role && matches!(role, RoleText::Custom(_));
+        let is_given = section == SystemSection::Role && matches!(input.role, RoleText::Custom(_));
         match self.replaced.get(&section).filter(|_| !is_given) {
-            None => section.template().into(),
+            None => section.prompt().text(input.language).into(),
             Some(text) if text.trim_start().lines().next().unwrap_or_default() == section.heading() => text.into(),
             Some(text) => format!("{}\n\n{text}", section.heading()).into(),
         }
@@ -188,36 +173,42 @@ pub(crate) enum SystemDetail {
 
 const SEPARATOR: &str = "\n\n====\n\n";
 
-impl SystemSection {
-    const ALL: [Self; 11] = [
-        Self::Role,
-        Self::ToolUse,
-        Self::PackageContext,
-        Self::Capabilities,
-        Self::Rules,
-        Self::HaftAdds,
-        Self::SystemInformation,
-        Self::Objective,
-        Self::DefaultWorkflow,
-        Self::FocusFiles,
-        Self::Append,
-    ];
+macro_rules! sections {
+    ($($section:ident $name:literal $heading:literal,)*) => {
+        impl SystemSection {
+            const ALL: [Self; 11] = [$(Self::$section),*];
 
-    /// Its first line; empty for the sections that have none.
-    pub(crate) fn heading(self) -> &'static str {
-        match self {
-            Self::Role | Self::FocusFiles | Self::Append => "",
-            Self::ToolUse => "TOOL USE",
-            Self::PackageContext => "PROJECT PACKAGE CONTEXT",
-            Self::Capabilities => "CAPABILITIES",
-            Self::Rules => "RULES",
-            Self::HaftAdds => "WHAT HAFT ADDS",
-            Self::SystemInformation => "SYSTEM INFORMATION",
-            Self::Objective => "OBJECTIVE",
-            Self::DefaultWorkflow => "DEFAULT WORKFLOW",
+            /// Its first line, in every language; empty for the sections that have none.
+            pub(crate) fn heading(self) -> &'static str {
+                match self { $(Self::$section => $heading),* }
+            }
+
+            fn name(self) -> &'static str {
+                match self { $(Self::$section => $name),* }
+            }
+
+            fn prompt(self) -> Prompt {
+                match self { $(Self::$section => prompt!(concat!("../../templates/", $name))),* }
+            }
         }
-    }
+    };
+}
 
+sections! {
+    Role "role" "",
+    ToolUse "tool_use" "TOOL USE",
+    PackageContext "package_context" "PROJECT PACKAGE CONTEXT",
+    Capabilities "capabilities" "CAPABILITIES",
+    Rules "rules" "RULES",
+    HaftAdds "haft_adds" "WHAT HAFT ADDS",
+    SystemInformation "system_information" "SYSTEM INFORMATION",
+    Objective "objective" "OBJECTIVE",
+    DefaultWorkflow "default_workflow" "DEFAULT WORKFLOW",
+    FocusFiles "focus_files" "",
+    Append "append" "",
+}
+
+impl SystemSection {
     /// Whether a rendered system layer has this section.
     pub(crate) fn stands_in(self, text: &str) -> bool {
         text.split(SEPARATOR).any(|section| section.lines().next() == Some(self.heading()))
@@ -231,38 +222,6 @@ impl SystemSection {
                 Self::Role | Self::ToolUse | Self::Rules | Self::SystemInformation | Self::FocusFiles | Self::Append
             ),
             SystemDetail::Bare => matches!(self, Self::Role | Self::ToolUse | Self::Rules),
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Role => "role",
-            Self::ToolUse => "tool_use",
-            Self::PackageContext => "package_context",
-            Self::Capabilities => "capabilities",
-            Self::Rules => "rules",
-            Self::HaftAdds => "haft_adds",
-            Self::SystemInformation => "system_information",
-            Self::Objective => "objective",
-            Self::DefaultWorkflow => "default_workflow",
-            Self::FocusFiles => "focus_files",
-            Self::Append => "append",
-        }
-    }
-
-    fn template(self) -> &'static str {
-        match self {
-            Self::Role => include_str!("../../templates/role.md"),
-            Self::ToolUse => include_str!("../../templates/tool_use.md"),
-            Self::PackageContext => include_str!("../../templates/package_context.md"),
-            Self::Capabilities => include_str!("../../templates/capabilities.md"),
-            Self::Rules => include_str!("../../templates/rules.md"),
-            Self::HaftAdds => include_str!("../../templates/haft_adds.md"),
-            Self::SystemInformation => include_str!("../../templates/system_information.md"),
-            Self::Objective => include_str!("../../templates/objective.md"),
-            Self::DefaultWorkflow => include_str!("../../templates/default_workflow.md"),
-            Self::FocusFiles => include_str!("../../templates/focus_files.md"),
-            Self::Append => include_str!("../../templates/append.md"),
         }
     }
 }
@@ -324,13 +283,13 @@ pub(crate) fn render_detail(input: &SystemInput<'_>, detail: SystemDetail) -> Re
     };
     let engine = engine()?;
     // One guideline a line; numbered afterwards, because which of them apply depends on the tools.
-    let general = render(&engine, "guidelines", include_str!("../../templates/guidelines.md"), &view)?;
+    let general = render(&engine, "guidelines", prompt!("../../templates/guidelines").text(input.language), &view)?;
     let general = general.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned);
     view.guidelines = general.chain(input.guidelines.iter().cloned()).collect();
 
     let mut text = String::new();
     for section in input.sections.ordered().filter(|section| section.belongs(detail)) {
-        let rendered = render(&engine, section.name(), &input.sections.template(section, input.role), &view)?;
+        let rendered = render(&engine, section.name(), &input.sections.template(section, input), &view)?;
         let rendered = rendered.trim();
         if rendered.is_empty() {
             continue;

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use haft_types::{Entry, Message, MessageId, Request, Role, Segment, Timestamp, TokenCounter, ToolSet, Usage};
-use haft_types::{Layer, ModelSpec};
+use haft_types::{Layer, ModelSpec, prompt};
 use minijinja::context;
 
 use crate::build::blocks::repair;
@@ -224,8 +224,9 @@ pub fn summary_request(
         refused => wish.refused.map(ToString::to_string),
         transcript => transcript(&plan.messages, policy.compress_limits, Labels::RolesAndIds),
     };
-    let instructions = render_text("summary", include_str!("../../templates/summary.md"), &values)?;
-    let archive = render_text("archive", include_str!("../../templates/archive.md"), &values)?;
+    let instructions =
+        render_text("summary", prompt!("../../templates/summary").text(policy.prompt_language), &values)?;
+    let archive = render_text("archive", prompt!("../../templates/archive").text(policy.prompt_language), &values)?;
     Ok(plain_request(&instructions, "archive", &archive, model, counter))
 }
 

@@ -89,7 +89,7 @@ fn an_unknown_tool_gets_near_names() {
 async fn every_deferred_tool_is_found_and_callable() {
     let supervisor = Arc::new(haft_sandbox::Supervisor::for_tests().unwrap());
     let running = Arc::new(haft_tools::Running::new(supervisor, haft_tools::LimitsConfig::default()));
-    let mut registry = crate::all_tools(&running);
+    let mut registry = crate::all_tools(&running, haft_types::PromptLanguage::English);
     registry.select(&[], &std::collections::BTreeMap::new()).unwrap();
     let search = Arc::clone(registry.get("tool_search").unwrap());
     let context = ToolContext::bare("/project", "c", tokio_util::sync::CancellationToken::default());

@@ -153,7 +153,8 @@ impl Session {
             task: &task,
             answer: &answer,
         };
-        let request = |by: &ModelSpec, counter: &dyn TokenCounter| active_request(&change, by, counter);
+        let language = self.config.policy.prompt_language;
+        let request = |by: &ModelSpec, counter: &dyn TokenCounter| active_request(&change, language, by, counter);
         let made = self.ask_summariser(&request, limit, io).await?;
         io.emit(made.usage_event());
         let text = made.written().map_err(|why| why.to_string())?;

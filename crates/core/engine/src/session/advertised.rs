@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_tool::{CaseDocument, Registry, Tool};
-use haft_types::{ModelProfile, ModelSpec, TokenCounter, ToolProtocol, ToolSet, ToolSpec};
+use haft_types::{ModelProfile, ModelSpec, PromptLanguage, TokenCounter, ToolProtocol, ToolSet, ToolSpec};
 
 use crate::names::{AVAILABLE_AGENTS, AVAILABLE_GROUPS, NAMED_AGENTS};
 
@@ -24,12 +24,17 @@ pub(crate) struct AdvertisedTools {
 }
 
 impl AdvertisedTools {
-    pub(crate) fn of(model: &ModelSpec, registry: &Registry, counter: &dyn TokenCounter) -> Self {
+    pub(crate) fn of(
+        model: &ModelSpec,
+        language: PromptLanguage,
+        registry: &Registry,
+        counter: &dyn TokenCounter,
+    ) -> Self {
         let deferred = registry.deferred().map(|tool| tool.spec().clone()).collect();
         let small = model.profile == ModelProfile::Small;
         let specs = if small { short_specs(registry) } else { registry.specs() };
         let tools = ToolSet::new(specs, counter).with_deferred(deferred);
-        let call_format = haft_model::call_format(model.tool_protocol, &tools.specs);
+        let call_format = haft_model::call_format(model.tool_protocol, language, &tools.specs);
         let guideline = |tool: &Arc<dyn Tool>| Some(tool.manual().guideline.to_owned()).filter(|rule| !rule.is_empty());
         let text = CaseDocument::to_string;
         Self {

@@ -63,8 +63,13 @@ impl Session {
         if !prefill {
             let now = self.services.clock.now();
             added.push(
-                Message::text(self.transcript.fresh_id(), Role::User, tagged(Nudge::Cut.text()), now)
-                    .from(Origin::Engine),
+                Message::text(
+                    self.transcript.fresh_id(),
+                    Role::User,
+                    tagged(Nudge::Cut.text(self.config.policy.prompt_language)),
+                    now,
+                )
+                .from(Origin::Engine),
             );
         }
         let segment = |message| Segment {

@@ -5,11 +5,9 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use haft_tool::{Access, CaseDocument, Foreseen, Intent, Manual, Registry, Tool, ToolContext, ToolOutput};
-use haft_types::{Envelope, ToolSpec};
-use serde_json::Value;
+use haft_tool::{Registry, Tool};
 
+use super::redescribed::RedescribedTool;
 use crate::stored_state::{StoredState, ToolDescription, ToolDescriptions};
 
 /// Gives the tools of a resumed conversation the descriptions it knows them by. What comes back must be kept before the next
@@ -38,72 +36,4 @@ pub(super) fn restore_descriptions(registry: &mut Registry, state: &mut StoredSt
 /// What is learnt of a tool while it is used: the list of what it reaches, else its description.
 fn learnt(tool: &dyn Tool) -> &str {
     tool.reachable().map_or(&tool.spec().description, |list| &list.text)
-}
-
-/// A tool under the description a conversation knows it by.
-struct RedescribedTool {
-    spec: ToolSpec,
-    reachable: Option<CaseDocument>,
-    tool: Arc<dyn Tool>,
-}
-
-impl RedescribedTool {
-    fn new(tool: Arc<dyn Tool>, learnt: String) -> Self {
-        let spec = tool.spec().clone();
-        match tool.reachable().cloned() {
-            Some(list) => Self { spec, reachable: Some(CaseDocument { text: learnt, ..list }), tool },
-            None => Self { spec: ToolSpec { description: learnt, ..spec }, reachable: None, tool },
-        }
-    }
-}
-
-#[async_trait]
-impl Tool for RedescribedTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        self.tool.manual()
-    }
-
-    fn reachable(&self) -> Option<&CaseDocument> {
-        self.reachable.as_ref()
-    }
-
-    fn declared_by(&self) -> Option<&str> {
-        self.tool.declared_by()
-    }
-
-    fn stand_in(&self, name: &str, arguments: &Value) -> Option<Value> {
-        self.tool.stand_in(name, arguments)
-    }
-
-    fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
-        self.tool.narrowed(names)
-    }
-
-    fn narrowed_with(&self) -> Option<&str> {
-        self.tool.narrowed_with()
-    }
-
-    fn refusal(&self, arguments: &Value) -> Option<Envelope> {
-        self.tool.refusal(arguments)
-    }
-
-    fn access(&self) -> Access {
-        self.tool.access()
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
-        self.tool.intent(arguments)
-    }
-
-    async fn preview(&self, context: &ToolContext, arguments: &Value) -> Foreseen {
-        self.tool.preview(context, arguments).await
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        self.tool.call(context, arguments).await
-    }
 }

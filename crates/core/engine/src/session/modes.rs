@@ -6,14 +6,11 @@
 
 use std::sync::Arc;
 
-use haft_types::PermissionMode;
+use haft_types::{PermissionMode, prompt};
 
 use super::{EngineError, Session};
 use crate::permit::Permit;
 use crate::subagents::Rank;
-
-const PLAN_ON: &str = include_str!("../../prompts/plan_on.md");
-const PLAN_OVER: &str = include_str!("../../prompts/plan_over.md");
 
 /// Changes how much may happen without asking, while a turn runs too. It holds for sub-agents as well.
 #[derive(Clone)]
@@ -44,8 +41,8 @@ impl Session {
         if planning == self.prompt.plan_mode_told() || self.rank == Rank::Sub {
             return Ok(());
         }
-        let text = if planning { PLAN_ON } else { PLAN_OVER };
-        self.transcript.append_note(text).await?;
+        let text = if planning { prompt!("../../prompts/plan_on") } else { prompt!("../../prompts/plan_over") };
+        self.transcript.append_note(text.text(self.config.policy.prompt_language)).await?;
         self.prompt.note_plan_mode(planning, &self.transcript).await
     }
 }

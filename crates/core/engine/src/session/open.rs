@@ -7,13 +7,14 @@ use haft_project::{KnowledgePaths, modules};
 use haft_store::{Conversation, ConversationMatch, ConversationScope, NewFork, StoreError};
 use haft_tool::{CaseDocument, Registry, Tool, ToolSearch, UnknownChoice, UseTool};
 use haft_tools::{Running, plan_mode_respond, run_named_subagents, talk_to, talk_to_group, use_skill};
-use haft_types::{ConversationId, Message, Metadata, ModelProfile, PermissionMode};
+use haft_types::{ConversationId, Message, Metadata, ModelProfile, PermissionMode, PromptLanguage};
 use tokio_util::sync::CancellationToken;
 
 use super::background_agents::left_agents;
 use super::declared::restore_descriptions;
 use super::hooked::Hooked;
 use super::prompt_context::{OfferedContext, PromptContext};
+use super::redescribed::translate;
 use super::sent_state::{SentState, last_sent};
 use super::transcript::{FoundConversation, OnCreation, Transcript, TranscriptServices};
 use super::{Notice, Services, Session, SessionConfig, tasks};
@@ -164,6 +165,7 @@ impl Session {
         };
         let skills = SkillWatch::of(&config.knowledge.ground);
         let unkept_descriptions = restore_descriptions(&mut registry, &mut state);
+        translate(&mut registry, &config);
         let (rank, on_creation) = match &parent {
             Some(_) => (Rank::Sub, OnCreation::LeaveCurrent),
             None => (Rank::Main, OnCreation::MakeCurrent),
@@ -261,14 +263,14 @@ struct Opened {
 }
 
 /// Every tool there is, with the texts about their use. What calls leave running belongs to `running`.
-pub fn all_tools(running: &Arc<Running>) -> Registry {
+pub fn all_tools(running: &Arc<Running>, language: PromptLanguage) -> Registry {
     let mut registry = Registry::default();
     for tool in haft_tools::builtin(running) {
         registry.register(tool);
     }
     registry.register(Arc::new(ToolSearch::new(Vec::new())));
     registry.register(Arc::new(UseTool::default()));
-    for case in haft_tools::cases() {
+    for case in haft_tools::cases(language) {
         registry.add_case(case);
     }
     registry
@@ -276,7 +278,7 @@ pub fn all_tools(running: &Arc<Running>) -> Registry {
 
 /// Every tool the session could be offered.
 fn every_tool(config: &SessionConfig, services: &Services, peers: Peers<'_>) -> Registry {
-    let mut registry = all_tools(&services.running);
+    let mut registry = all_tools(&services.running, config.policy.prompt_language);
     registry.set_protocol(config.model.tool_protocol);
     // Whoever starts a sub-agent answers its questions.
     if services.approver.is_none() && matches!(peers, Peers::SubagentRoster(_)) {
@@ -356,7 +358,7 @@ pub(super) fn skills_now(config: &SessionConfig, running: &Arc<Running>) -> Opti
     let skills = FoundSkills::look(&config.knowledge.ground, &config.safety.masker)?;
     let listed = skills.listed();
     let tool: Arc<dyn Tool> = Arc::new(use_skill(Arc::new(skills)));
-    let mut registry = all_tools(running);
+    let mut registry = all_tools(running, config.policy.prompt_language);
     registry.register(Arc::clone(&tool));
     // One after another: what else is chosen may be a tool that is not among these.
     let has_it = |choice: &String| {

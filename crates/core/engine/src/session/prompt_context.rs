@@ -13,12 +13,13 @@ use haft_context::{
 };
 use haft_tool::{FileChange, Registry, TodoItem, TodoState, Workspace};
 use haft_tools::Running;
-use haft_types::{Entry, ModelProfile, PermissionMode, Timestamp, TokenCounter, ToolSet};
+use haft_types::{Entry, ModelProfile, PermissionMode, Prompt, Timestamp, TokenCounter, ToolSet, prompt};
 use tokio_util::sync::CancellationToken;
 
 use super::active::Active;
 use super::advertised::AdvertisedTools;
 use super::hooked::Hooked;
+use super::redescribed::in_language;
 use super::transcript::Transcript;
 use super::{EngineError, SessionConfig, open};
 use crate::documents::StandingDocuments;
@@ -79,7 +80,7 @@ impl PromptContext {
     ) -> Result<Self, ContextError> {
         let OfferedContext { registry, unkept_descriptions, skills, todo, starter_reads, knowledge } = offered;
         let counter = Arc::clone(counter);
-        let advertised = AdvertisedTools::of(&config.model, &registry, counter.as_ref());
+        let advertised = AdvertisedTools::of(&config.model, config.policy.prompt_language, &registry, counter.as_ref());
         let (reads, mut mentions) = (Reads::from_history(history), Mentions::default());
         mentions.look(history, &config.knowledge.ground);
         let mut documents = StandingDocuments::new(
@@ -89,7 +90,10 @@ impl PromptContext {
             config.prompt.rules,
         );
         let external = registry.get(names::EXECUTE).map(|_| {
-            let built_in = open::all_tools(running).iter().map(|tool| tool.spec().name.clone()).collect();
+            let built_in = open::all_tools(running, config.policy.prompt_language)
+                .iter()
+                .map(|tool| tool.spec().name.clone())
+                .collect();
             ExternalShelf::new(config.knowledge.ground.clone(), config.knowledge.tool_help.clone(), built_in)
         });
         hooked.before_documents().await;
@@ -175,7 +179,7 @@ impl PromptContext {
     pub(super) fn render(&mut self, config: &SessionConfig) -> Result<(), ContextError> {
         let counter = self.counter.as_ref();
         self.registry.set_protocol(config.model.tool_protocol);
-        self.advertised = AdvertisedTools::of(&config.model, &self.registry, counter);
+        self.advertised = AdvertisedTools::of(&config.model, config.policy.prompt_language, &self.registry, counter);
         self.system = system_of(config, &self.advertised, self.active.text(), counter)?;
         Ok(())
     }
@@ -218,7 +222,7 @@ impl PromptContext {
         let before: Vec<_> = self.registry.cases().cloned().collect();
         match open::skills_now(config, &self.running) {
             Some((tool, listed)) => {
-                self.registry.register(tool);
+                self.registry.register(in_language(tool, config.policy.prompt_language));
                 self.registry.set_case(listed);
             }
             None => drop(self.registry.remove(names::USE_SKILL)),
@@ -250,7 +254,7 @@ impl PromptContext {
         let notes = self.knowledge.notes.reminder(&config.folders.workspace.root, &self.known_files());
         Reminders {
             role: assembled_role(config, self.documents.agents_md()),
-            todo: Some(masked(todo_text(&todo, owner))),
+            todo: Some(masked(todo_text(&todo, owner, config.policy.prompt_language))),
             useful: Some(masked(self.knowledge.useful.useful_reminder(&config.folders.workspace.root))),
             folder_notes: Some(masked(notes)),
             clock: Some(now.to_string()),
@@ -364,10 +368,10 @@ fn last_write(history: &[Arc<Entry>]) -> Option<String> {
 }
 
 /// What is to be known of the platform.
-fn platform(os: &str) -> Option<&'static str> {
+fn platform(os: &str) -> Option<Prompt> {
     match os.split_whitespace().next()? {
-        "linux" => Some(include_str!("../../prompts/platform_linux.md")),
-        "macos" => Some(include_str!("../../prompts/platform_macos.md")),
+        "linux" => Some(prompt!("../../prompts/platform_linux")),
+        "macos" => Some(prompt!("../../prompts/platform_macos")),
         _ => None,
     }
 }
@@ -380,15 +384,14 @@ fn system_role(config: &SessionConfig) -> Option<String> {
 /// The role of the agent with what belongs to it; none when none is configured.
 fn assembled_role(config: &SessionConfig, agents_md: Option<&str>) -> Option<String> {
     let role = config.prompt.roles.main.as_deref()?;
-    let environment = format!(
-        "Working directory: {}\nOperating system: {}\nShell: {}",
-        config.prompt.environment.cwd, config.prompt.environment.os, config.prompt.environment.shell
-    );
+    let (place, language) = (&config.prompt.environment, config.policy.prompt_language);
+    let environment = prompt!("../../prompts/environment").text(language).replace("{cwd}", &place.cwd);
+    let environment = environment.replace("{os}", &place.os).replace("{shell}", &place.shell);
     let parts = RoleParts {
         role: Some(role),
         agents_md,
         environment: Some(&environment),
-        platform: platform(&config.prompt.environment.os),
+        platform: platform(&place.os).map(|platform| platform.text(language)),
         completion: config.prompt.roles.completion.as_deref(),
     };
     Some(parts.join())
@@ -419,6 +422,7 @@ fn system_input<'a>(
         focus_files: &config.prompt.focus_files,
         package_context: descriptions,
         sections: &config.prompt.roles.sections,
+        language: config.policy.prompt_language,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use haft_context::{MentionKind, treat_input};
-use haft_types::{Envelope, EventBody, Image, Origin, Outcome, PermissionMode, ToolCall, TurnResult};
+use haft_types::{Envelope, EventBody, Image, Origin, Outcome, PermissionMode, Prompt, ToolCall, TurnResult, prompt};
 use tokio_util::sync::CancellationToken;
 
 use super::run_calls::{Interruption, interrupted};
@@ -129,7 +129,7 @@ impl Session {
             }
         }
         if let Some(schema) = &self.config.task.answer {
-            let instruction = schema.instruction();
+            let instruction = schema.instruction(self.config.policy.prompt_language);
             self.transcript.append_user(instruction, Origin::Engine).await?;
         }
         Ok(Position::WantsReply)
@@ -153,7 +153,8 @@ impl Session {
         let treated = self.treated(text);
         self.compact_if_due(&treated, io).await?;
         let sets_goal = self.pursues_goal() && origin == Origin::User;
-        let input = if sets_goal { format!("{treated}\n\n{}", GOAL.trim_ascii_end()) } else { treated };
+        let input =
+            if sets_goal { format!("{treated}\n\n{}", GOAL.text(self.config.policy.prompt_language)) } else { treated };
         let images = std::mem::take(&mut self.attached);
         let input = match self.described(&images, io).await? {
             Some(shown) => format!("{input}\n\n{shown}"),
@@ -227,4 +228,4 @@ pub fn mention_kind(path: &Path) -> Option<MentionKind> {
 }
 
 /// What is added to the input that sets a goal.
-const GOAL: &str = include_str!("../../prompts/goal.md");
+const GOAL: Prompt = prompt!("../../prompts/goal");

@@ -220,10 +220,11 @@ impl TurnHost for SessionTurn<'_> {
         // A run that pursues a goal reads how much of its limits it has used, so that the model can share out the rest.
         let used = if nudge == Nudge::Goal { self.session.meter.used_of_limits(replies) } else { String::new() };
         let used = if used.is_empty() { used } else { format!(" Used so far: {used}.") };
+        let language = self.session.config.policy.prompt_language;
         let can_ask = self.session.prompt.registry().get(names::ASK).is_some();
-        let ask = if can_ask { nudge.ask_text() } else { "" };
+        let ask = if can_ask { nudge.ask_text(language) } else { "" };
         let gap = if ask.is_empty() { "" } else { " " };
-        format!("{}{gap}{ask}{used}", nudge.text())
+        format!("{}{gap}{ask}{used}", nudge.text(language))
     }
 
     async fn conclude(&mut self, end: &End, objections: u32, io: &mut TurnIo<'_>) -> Conclusion {

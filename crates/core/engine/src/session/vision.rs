@@ -55,7 +55,8 @@ impl Session {
                 }
             };
             let by = client.spec().clone();
-            let request = vision_request(image, &by, self.services.counter.as_ref());
+            let request =
+                vision_request(image, self.config.policy.prompt_language, &by, self.services.counter.as_ref());
             match ask_aside(&mut client, &mut self.meter, request, io).await {
                 Ok(reply) => {
                     let made = Summary { reply, by, cost: self.meter.take_cost() };

@@ -14,7 +14,7 @@ use haft_project::agents::{AgentDefinition, AgentTools};
 use haft_store::Conversation;
 use haft_tool::{AgentReport, Assignment, FileHistory, WorkPlace};
 use haft_tools::{CopyRequest, MergeReport, ProjectCopy};
-use haft_types::{ConversationId, Metadata, ModelSpec, Outcome, TurnResult, Usage};
+use haft_types::{ConversationId, Metadata, ModelSpec, Outcome, Prompt, TurnResult, Usage, prompt};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
@@ -32,7 +32,7 @@ use crate::stored_state::ChildConversation;
 use crate::turn::TurnLimits;
 
 /// How a sub-agent finishes.
-const COMPLETION: &str = include_str!("../../prompts/subagent_completion.md");
+const COMPLETION: Prompt = prompt!("../../prompts/subagent_completion");
 
 /// Whose session it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -326,7 +326,7 @@ fn configuration(
             roles: Roles {
                 main: Some(parent.safety.masker.mask(&agent.role).into_owned()),
                 system_prompt: agent.system_prompt.clone(),
-                completion: Some(COMPLETION.trim_end().to_owned()),
+                completion: Some(COMPLETION.text(parent.policy.prompt_language).to_owned()),
                 append: parent.prompt.roles.append.clone(),
                 sections: parent.prompt.roles.sections.clone(),
             },

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use haft_types::{ToolCall, ToolProtocol, ToolSpec};
+use haft_types::{PromptLanguage, ToolCall, ToolProtocol, ToolSpec, prompt};
 use serde_json::{Map, Value};
 
 use super::lower::{react_call, xml_call};
@@ -10,35 +10,32 @@ use super::{COMPLETION, values};
 
 /// The part of the system text that tells a model how to call these tools; nothing where the API has its own way, or where
 /// there are no tools.
-pub fn call_format(protocol: ToolProtocol, tools: &[ToolSpec]) -> Option<String> {
+pub fn call_format(protocol: ToolProtocol, language: PromptLanguage, tools: &[ToolSpec]) -> Option<String> {
     if tools.is_empty() {
         return None;
     }
     let offered = |name: &str| tools.iter().any(|tool| tool.name == name);
     let (format, example, completion) = match protocol {
         ToolProtocol::Native => return None,
-        ToolProtocol::Xml => (
-            include_str!("prompts/xml.md"),
-            include_str!("prompts/xml_example.md"),
-            include_str!("prompts/xml_completion.md"),
-        ),
-        ToolProtocol::React => (
-            include_str!("prompts/react.md"),
-            include_str!("prompts/react_example.md"),
-            include_str!("prompts/react_completion.md"),
-        ),
+        ToolProtocol::Xml => {
+            (prompt!("prompts/xml"), prompt!("prompts/xml_example"), prompt!("prompts/xml_completion"))
+        }
+        ToolProtocol::React => {
+            (prompt!("prompts/react"), prompt!("prompts/react_example"), prompt!("prompts/react_completion"))
+        }
     };
-    let mut sections = vec![format.trim_end().to_owned()];
+    let mut sections = vec![format.text(language).to_owned()];
     // An example must not teach a tool that is not there.
     if offered("write_to_file") {
-        sections.push(example.trim_end().to_owned());
+        sections.push(example.text(language).to_owned());
     }
     let ends_by_itself = protocol == ToolProtocol::React;
     if ends_by_itself || offered(COMPLETION) {
-        sections.push(completion.trim_end().to_owned());
+        sections.push(completion.text(language).to_owned());
     }
     sections.push("# Tools".to_owned());
-    sections.extend(tools.iter().map(|tool| describe(tool, protocol)));
+    let labels = prompt!("prompts/labels").text(language).lines().collect::<Vec<_>>();
+    sections.extend(tools.iter().map(|tool| describe(tool, protocol, &labels)));
     Some(sections.join("\n\n"))
 }
 
@@ -53,7 +50,8 @@ pub fn written_call(protocol: ToolProtocol, name: &str, arguments: &str) -> Opti
     }
 }
 
-fn describe(tool: &ToolSpec, protocol: ToolProtocol) -> String {
+fn describe(tool: &ToolSpec, protocol: ToolProtocol, labels: &[&str]) -> String {
+    let label = |at: usize| labels.get(at).copied().unwrap_or_default();
     let none = Map::new();
     let properties = tool.parameters.get("properties").and_then(Value::as_object).unwrap_or(&none);
     let required: Vec<&str> = match tool.parameters.get("required") {
@@ -63,12 +61,12 @@ fn describe(tool: &ToolSpec, protocol: ToolProtocol) -> String {
     let mut out = format!("## {}\n\n{}\n\n", tool.name, tool.description.trim());
     // Writing to a String cannot fail.
     if properties.is_empty() {
-        out.push_str("Parameters: none\n");
+        let _ = writeln!(out, "{}", label(0));
     } else {
-        out.push_str("Parameters:\n");
+        let _ = writeln!(out, "{}", label(1));
     }
     for (name, schema) in properties {
-        let need = if required.contains(&name.as_str()) { "required" } else { "optional" };
+        let need = label(if required.contains(&name.as_str()) { 2 } else { 3 });
         let _ = write!(out, "- `{name}`: {}, {need}", kind(schema));
         // Some descriptions go through the parameters one by one; what they leave out is added here.
         let described = tool.description.contains(&format!("- `{name}`"));
@@ -85,7 +83,7 @@ fn describe(tool: &ToolSpec, protocol: ToolProtocol) -> String {
         ToolProtocol::Xml => xml_usage(tool, properties),
         ToolProtocol::React => react_usage(tool, properties),
     };
-    let _ = write!(out, "\nUsage:\n{usage}");
+    let _ = write!(out, "\n{}\n{usage}", label(4));
     out
 }
 

@@ -7,7 +7,7 @@ mod replies;
 
 use std::path::{Path, PathBuf};
 
-use haft_types::{ToolProtocol, ToolSpec};
+use haft_types::{PromptLanguage, ToolProtocol, ToolSpec};
 use serde_json::{Value, json};
 
 use super::{TextEvent, TextParser, call_format};
@@ -110,11 +110,17 @@ fn text_goes_out_with_the_piece_it_came_in() {
 #[test]
 fn call_formats() {
     let tools = tools();
-    for (protocol, name) in [(ToolProtocol::Xml, "xml"), (ToolProtocol::React, "react")] {
-        insta::assert_snapshot!(name, call_format(protocol, &tools).unwrap());
-        let reading = call_format(protocol, &tools[..1]).unwrap();
+    let (english, chinese) = (PromptLanguage::English, PromptLanguage::Chinese);
+    for (protocol, language, name) in [
+        (ToolProtocol::Xml, english, "xml"),
+        (ToolProtocol::React, english, "react"),
+        (ToolProtocol::Xml, chinese, "xml.zh-CN"),
+        (ToolProtocol::React, chinese, "react.zh-CN"),
+    ] {
+        insta::assert_snapshot!(name, call_format(protocol, language, &tools).unwrap());
+        let reading = call_format(protocol, language, &tools[..1]).unwrap();
         assert!(!reading.contains("write_to_file") && !reading.contains("attempt_completion"), "{reading}");
-        assert_eq!(call_format(protocol, &[]), None);
+        assert_eq!(call_format(protocol, language, &[]), None);
     }
-    assert_eq!(call_format(ToolProtocol::Native, &tools), None);
+    assert_eq!(call_format(ToolProtocol::Native, PromptLanguage::English, &tools), None);
 }

@@ -19,11 +19,7 @@ pub use report::{ended_text, started_in_background};
 /// The name of the tool.
 pub const RUN_SUBAGENTS: &str = "run_named_subagents";
 
-static MANUAL: Manual = Manual {
-    example_of: "Having two things looked into at the same time",
-    example: r#"{"subagents": "mode: parallel\nsubagents:\n  - name: reviewer\n    task: Review path/to/parser.rs for mistakes in error handling.\n  - name: tester\n    task: Say which public functions of path/to/parser.rs no test calls."}"#,
-    ..Manual::of(Group::Others)
-};
+static MANUAL: Manual = Manual::of(Group::Others);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -36,7 +32,7 @@ struct RunNamedSubagentsParameters {
 /// The tool that gives work to these agents. Starting them changes nothing, and each of their own calls is permitted for itself;
 /// but since it may do whatever they may do, it is noted before it begins, and it never begins twice.
 pub fn tool(agents: Arc<dyn SubAgents>) -> impl Tool {
-    ToolDefinition::new(RUN_SUBAGENTS, include_str!("run_named_subagents/prompt.md"), &MANUAL, Access::Write, |_| {
+    ToolDefinition::new(RUN_SUBAGENTS, prompt!("run_named_subagents/prompt"), &MANUAL, Access::Write, |_| {
         Intent::Nothing
     })
     .runs(move |context, parameters| Box::pin(run(Arc::clone(&agents), context, parameters)))

@@ -13,11 +13,7 @@ use crate::prelude::*;
 
 const NAME: &str = "talk_to";
 
-static MANUAL: Manual = Manual {
-    example_of: "Telling another agent what it should know",
-    example: r#"{"agent": "tester", "message": "parse() now returns Result; its tests need `?`."}"#,
-    ..Manual::of(Group::Others)
-};
+static MANUAL: Manual = Manual::of(Group::Others);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -30,7 +26,7 @@ struct TalkToParameters {
 
 /// The tool that gives messages to this post.
 pub fn tool(post: Arc<dyn Post>) -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("talk_to/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+    ToolDefinition::new(NAME, prompt!("talk_to/prompt"), &MANUAL, Access::State, |_| Intent::Nothing)
         .runs(move |_, parameters| Box::pin(run(Arc::clone(&post), parameters)))
 }
 

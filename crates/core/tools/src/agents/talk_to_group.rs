@@ -11,11 +11,7 @@ use crate::prelude::*;
 
 const NAME: &str = "talk_to_group";
 
-static MANUAL: Manual = Manual {
-    example_of: "Telling everybody in a group what changed",
-    example: r#"{"group": "reviewers", "message": "The parser moved to path/to/parse/; look there."}"#,
-    ..Manual::of(Group::Others)
-};
+static MANUAL: Manual = Manual::of(Group::Others);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -28,7 +24,7 @@ struct TalkToGroupParameters {
 
 /// The tool that gives messages to this post.
 pub fn tool(post: Arc<dyn Post>) -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("talk_to_group/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+    ToolDefinition::new(NAME, prompt!("talk_to_group/prompt"), &MANUAL, Access::State, |_| Intent::Nothing)
         .runs(move |_, parameters| Box::pin(run(Arc::clone(&post), parameters)))
 }
 

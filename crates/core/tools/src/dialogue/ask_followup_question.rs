@@ -8,11 +8,7 @@ use crate::prelude::*;
 
 const NAME: &str = "ask_followup_question";
 
-static MANUAL: Manual = Manual {
-    example_of: "Asking for a decision that only the user can take",
-    example: r#"{"question": "Should names that are too long be refused or cut?", "options": ["Refuse them", "Cut them"]}"#,
-    ..Manual::of(Group::Dialogue)
-};
+static MANUAL: Manual = Manual::of(Group::Dialogue);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -24,10 +20,8 @@ struct AskFollowupQuestionParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("ask_followup_question/prompt.md"), &MANUAL, Access::State, |_| {
-        Intent::Nothing
-    })
-    .runs(|_, parameters| Box::pin(ready(ask(parameters))))
+    ToolDefinition::new(NAME, prompt!("ask_followup_question/prompt"), &MANUAL, Access::State, |_| Intent::Nothing)
+        .runs(|_, parameters| Box::pin(ready(ask(parameters))))
 }
 
 fn ask(AskFollowupQuestionParameters { question, options }: AskFollowupQuestionParameters) -> CallResult {

@@ -8,12 +8,7 @@ use crate::prelude::*;
 
 const NAME: &str = "attempt_completion";
 
-static MANUAL: Manual = Manual {
-    example_of: "Reporting that the task is done",
-    example: r#"{"result": "Names may now be 64 characters long; the tests of the parser pass.", "command": "cargo test -p parser"}"#,
-    set: Set::Text,
-    ..Manual::of(Group::Dialogue)
-};
+static MANUAL: Manual = Manual { set: Set::Text, ..Manual::of(Group::Dialogue) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -25,7 +20,7 @@ struct AttemptCompletionParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("attempt_completion/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+    ToolDefinition::new(NAME, prompt!("attempt_completion/prompt"), &MANUAL, Access::State, |_| Intent::Nothing)
         .runs(|_, parameters| Box::pin(ready(complete(parameters))))
 }
 

@@ -8,12 +8,7 @@ use crate::prelude::*;
 
 const NAME: &str = "plan_mode_respond";
 
-static MANUAL: Manual = Manual {
-    example_of: "Presenting a plan",
-    example: r#"{"response": "1. `path/to/names.rs`: raise `LONGEST` from 32 to 64.\n2. `tests/names.rs`: a name of 64 characters passes, one of 65 does not.\n\nCheck: `cargo test names`."}"#,
-    guideline: "You are in plan mode: nothing can be changed and no command can be run. Read and search until you know what has to be done, then present the plan with `plan_mode_respond`; once the user agrees, you will be told that plan mode is over.",
-    ..Manual::of(Group::Dialogue)
-};
+static MANUAL: Manual = Manual::of(Group::Dialogue);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,7 +21,7 @@ struct PlanModeRespondParameters {
 
 /// The tool. It belongs to plan mode, so it is not among those that are always there.
 pub fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("plan_mode_respond/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+    ToolDefinition::new(NAME, prompt!("plan_mode_respond/prompt"), &MANUAL, Access::State, |_| Intent::Nothing)
         .runs(|_, parameters| Box::pin(ready(present(parameters))))
 }
 

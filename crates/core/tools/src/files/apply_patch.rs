@@ -59,12 +59,7 @@ pub type PatchParser = fn(&str) -> Result<ParsedPatch, String>;
 
 const NAME: &str = "apply_patch";
 
-static MANUAL: Manual = Manual {
-    example_of: "Changing one file and deleting another",
-    example: r#"{"patch": "*** Begin Patch\n*** Update File: path/to/limits.rs\n@@ impl Limits {\n     pub fn new() -> Self {\n-        Self { longest: 32 }\n+        Self { longest: 64 }\n     }\n*** Delete File: path/to/old_limits.rs\n*** End Patch\n"}"#,
-    set: Set::Extension,
-    ..Manual::of(Group::Files)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Files) };
 
 const WORDS: EditTerms = EditTerms { old: "the patch", new: "What the chunk makes of it" };
 
@@ -80,7 +75,7 @@ pub fn tool(parse: PatchParser) -> impl Tool {
     let read = move |parameters: &ApplyPatchParameters| {
         parse(&parameters.patch).map_err(|message| ToolFailure::new("invalid_patch", message))
     };
-    ToolDefinition::new(NAME, include_str!("apply_patch/prompt.md"), &MANUAL, Access::Write, move |arguments| {
+    ToolDefinition::new(NAME, prompt!("apply_patch/prompt"), &MANUAL, Access::Write, move |arguments| {
         intent(arguments, parse)
     })
     .on_files(move |scope, parameters| apply(scope, read(parameters)?))

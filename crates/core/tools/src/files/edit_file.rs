@@ -15,11 +15,8 @@ const NAME: &str = "edit_file";
 const WORDS: EditTerms = EditTerms { old: "`old_text`", new: "`new_text`" };
 
 static MANUAL: Manual = Manual {
-    example_of: "Changing a constant",
-    example: r#"{"path": "path/to/limits.rs", "old_text": "const LONGEST: usize = 32;", "new_text": "const LONGEST: usize = 64;"}"#,
     aliases: &[Alias { name: "Edit", translate: classic }, Alias { name: "str_replace", translate: classic }],
     set: Set::Native,
-    short: "Replace a piece of text in a file. `old_text` must be exactly as it is in the file and fit one place only.",
     ..Manual::of(Group::Files)
 };
 
@@ -51,7 +48,7 @@ struct EditFileParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("edit_file/prompt.md"), &MANUAL, Access::Write, |arguments| {
+    ToolDefinition::new(NAME, prompt!("edit_file/prompt"), &MANUAL, Access::Write, |arguments| {
         Intent::writes(arguments, "path")
     })
     .on_files(|scope, parameters: &EditFileParameters| {

@@ -16,12 +16,7 @@ use crate::scope::FileScope;
 
 const NAME: &str = "extract_to_text";
 
-static MANUAL: Manual = Manual {
-    example_of: "Making a long PDF searchable",
-    example: r#"{"path": "path/to/manual.pdf", "output": "path/to/manual.txt"}"#,
-    set: Set::Extension,
-    ..Manual::of(Group::Files)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Files) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -41,7 +36,7 @@ impl ExtractToTextParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("extract_to_text/prompt.md"), &MANUAL, Access::Write, |arguments| {
+    ToolDefinition::new(NAME, prompt!("extract_to_text/prompt"), &MANUAL, Access::Write, |arguments| {
         Intent::parsed(arguments, |parameters: ExtractToTextParameters| {
             let target = parameters.target();
             Intent::Files(vec![FileUse::Read(parameters.path), FileUse::Write(target)])

@@ -19,12 +19,8 @@ use crate::{paths, visible};
 
 const NAME: &str = "glob";
 
-static MANUAL: Manual = Manual {
-    example_of: "Finding all tests of a package",
-    example: r#"{"pattern": "packages/core/**/*.test.ts"}"#,
-    aliases: &[Alias { name: "Glob", translate: |arguments| arguments }],
-    ..Manual::of(Group::Files)
-};
+static MANUAL: Manual =
+    Manual { aliases: &[Alias { name: "Glob", translate: |arguments| arguments }], ..Manual::of(Group::Files) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -36,7 +32,7 @@ struct GlobParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("glob/prompt.md"), &MANUAL, Access::Read, |arguments| {
+    ToolDefinition::new(NAME, prompt!("glob/prompt"), &MANUAL, Access::Read, |arguments| {
         Intent::reads_or(arguments, "path", ".")
     })
     .on_files(find)

@@ -15,13 +15,7 @@ use crate::{paths, visible};
 
 const NAME: &str = "list_files";
 
-static MANUAL: Manual = Manual {
-    example_of: "Seeing what a folder holds",
-    example: r#"{"path": "path/to/folder", "recursive": true}"#,
-    aliases: &[Alias { name: "LS", translate: classic }],
-    short: "List the files of a folder.",
-    ..Manual::of(Group::Files)
-};
+static MANUAL: Manual = Manual { aliases: &[Alias { name: "LS", translate: classic }], ..Manual::of(Group::Files) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -33,7 +27,7 @@ struct ListFilesParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("list_files/prompt.md"), &MANUAL, Access::Read, |arguments| {
+    ToolDefinition::new(NAME, prompt!("list_files/prompt"), &MANUAL, Access::Read, |arguments| {
         Intent::reads(arguments, "path")
     })
     .on_files(list)

@@ -21,8 +21,6 @@ const NAME: &str = "multi_edit";
 const WORDS: EditTerms = EditTerms { old: "`old_string`", new: "`new_string`" };
 
 static MANUAL: Manual = Manual {
-    example_of: "Renaming a constant in two files",
-    example: r#"{"edits": [{"path": "path/to/limits.rs", "old_string": "const LONGEST:", "new_string": "const MAX_NAME:"}, {"path": "path/to/name.rs", "old_string": "LONGEST", "new_string": "MAX_NAME", "replace_all": true}]}"#,
     aliases: &[Alias { name: "MultiEdit", translate: classic }],
     set: Set::Extension,
     ..Manual::of(Group::Files)
@@ -69,7 +67,7 @@ impl StringEdit {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("multi_edit/prompt.md"), &MANUAL, Access::Write, intent)
+    ToolDefinition::new(NAME, prompt!("multi_edit/prompt"), &MANUAL, Access::Write, intent)
         .on_files(|scope, parameters: &MultiEditParameters| edit(scope, &parameters.edits))
         .previews_files(|scope, parameters| drafts::foresee(&drafts(scope, &parameters.edits)?))
 }

@@ -25,13 +25,7 @@ use page::{FilePage, Range};
 
 const NAME: &str = "read_file";
 
-static MANUAL: Manual = Manual {
-    example_of: "Reading one function of a large file",
-    example: r#"{"path": "path/to/parser.rs", "start_line": 120, "end_line": 180}"#,
-    aliases: &[Alias { name: "Read", translate: classic }],
-    short: "Read a file. Each line comes as its number, a tab and the text; the number and the tab are not part of the file.",
-    ..Manual::of(Group::Files)
-};
+static MANUAL: Manual = Manual { aliases: &[Alias { name: "Read", translate: classic }], ..Manual::of(Group::Files) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -47,7 +41,7 @@ struct ReadFileParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("read_file/prompt.md"), &MANUAL, Access::Read, |arguments| {
+    ToolDefinition::new(NAME, prompt!("read_file/prompt"), &MANUAL, Access::Read, |arguments| {
         Intent::reads(arguments, "path")
     })
     .runs(|context, parameters| Box::pin(run(context, parameters)))

@@ -15,12 +15,7 @@ use crate::scope::FileScope;
 
 const NAME: &str = "replace_in_file";
 
-static MANUAL: Manual = Manual {
-    example_of: "Changing two places of a file",
-    example: r#"{"path": "path/to/limits.rs", "diff": "<<<<<<< SEARCH\nconst LONGEST: usize = 32;\n=======\nconst LONGEST: usize = 64;\n>>>>>>> REPLACE\n<<<<<<< SEARCH\n    // TODO: check the length\n=======\n>>>>>>> REPLACE"}"#,
-    set: Set::Text,
-    ..Manual::of(Group::Files)
-};
+static MANUAL: Manual = Manual { set: Set::Text, ..Manual::of(Group::Files) };
 
 const WORDS: EditTerms = EditTerms { old: "SEARCH", new: "The REPLACE part" };
 
@@ -36,7 +31,7 @@ struct ReplaceInFileParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("replace_in_file/prompt.md"), &MANUAL, Access::Write, |arguments| {
+    ToolDefinition::new(NAME, prompt!("replace_in_file/prompt"), &MANUAL, Access::Write, |arguments| {
         Intent::writes(arguments, "path")
     })
     .on_files(replace)

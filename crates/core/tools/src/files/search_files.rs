@@ -28,13 +28,7 @@ use sink::{FileContentKind, FileMatches, Sink};
 
 const NAME: &str = "search_files";
 
-static MANUAL: Manual = Manual {
-    example_of: "Finding every use of a function in Rust files",
-    example: r#"{"path": ".", "regex": "\\bparse_limit\\(", "file_pattern": "*.rs"}"#,
-    aliases: &[Alias { name: "Grep", translate: classic }],
-    short: "Search the content of files by regular expression, line by line.",
-    ..Manual::of(Group::Files)
-};
+static MANUAL: Manual = Manual { aliases: &[Alias { name: "Grep", translate: classic }], ..Manual::of(Group::Files) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -48,7 +42,7 @@ struct SearchFilesParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("search_files/prompt.md"), &MANUAL, Access::Read, |arguments| {
+    ToolDefinition::new(NAME, prompt!("search_files/prompt"), &MANUAL, Access::Read, |arguments| {
         Intent::reads(arguments, "path")
     })
     .on_files(search)

@@ -19,13 +19,7 @@ use crate::scope::FileScope;
 
 const NAME: &str = "write_to_file";
 
-static MANUAL: Manual = Manual {
-    example_of: "Creating a file",
-    example: r#"{"path": "path/to/limits.md", "content": "Limits\n\nNames are at most 64 characters long.\n"}"#,
-    aliases: &[Alias { name: "Write", translate: classic }],
-    short: "Create a file, or replace everything in it. Read an existing file first.",
-    ..Manual::of(Group::Files)
-};
+static MANUAL: Manual = Manual { aliases: &[Alias { name: "Write", translate: classic }], ..Manual::of(Group::Files) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -37,7 +31,7 @@ struct WriteToFileParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("write_to_file/prompt.md"), &MANUAL, Access::Write, |arguments| {
+    ToolDefinition::new(NAME, prompt!("write_to_file/prompt"), &MANUAL, Access::Write, |arguments| {
         Intent::writes(arguments, "path")
     })
     .on_files(write)

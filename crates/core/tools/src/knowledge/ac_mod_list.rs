@@ -12,12 +12,7 @@ use crate::scope::FileScope;
 
 const NAME: &str = "ac_mod_list";
 
-static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    example_of: "Seeing which modules there are below a folder",
-    example: r#"{"path": "path/to/folder"}"#,
-    ..Manual::of(Group::Knowledge)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -27,7 +22,7 @@ struct AcModListParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("ac_mod_list/prompt.md"), &MANUAL, Access::Read, intent).on_files(list)
+    ToolDefinition::new(NAME, prompt!("ac_mod_list/prompt"), &MANUAL, Access::Read, intent).on_files(list)
 }
 
 fn intent(arguments: &Value) -> Intent {

@@ -11,12 +11,7 @@ use crate::scope::FileScope;
 
 const NAME: &str = "ac_mod_read";
 
-static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    example_of: "Reading what a module is before changing it",
-    example: r#"{"path": "path/to/billing"}"#,
-    ..Manual::of(Group::Knowledge)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,7 +21,7 @@ struct AcModReadParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("ac_mod_read/prompt.md"), &MANUAL, Access::Read, intent).on_files(read)
+    ToolDefinition::new(NAME, prompt!("ac_mod_read/prompt"), &MANUAL, Access::Read, intent).on_files(read)
 }
 
 /// It is the document that is read.

@@ -10,12 +10,7 @@ use crate::scope::FileScope;
 
 const NAME: &str = "ac_mod_write";
 
-static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    example_of: "Describing a module that has no document yet",
-    example: r##"{"path": "path/to/billing", "content": "# billing\n\nTurns orders into invoices.\n"}"##,
-    ..Manual::of(Group::Knowledge)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -27,7 +22,7 @@ struct AcModWriteParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("ac_mod_write/prompt.md"), &MANUAL, Access::Write, intent).on_files(write)
+    ToolDefinition::new(NAME, prompt!("ac_mod_write/prompt"), &MANUAL, Access::Write, intent).on_files(write)
 }
 
 /// It is the document that is written.

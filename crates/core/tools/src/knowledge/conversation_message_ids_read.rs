@@ -8,19 +8,14 @@ use crate::prelude::*;
 
 const NAME: &str = "conversation_message_ids_read";
 
-static MANUAL: Manual = Manual {
-    example_of: "Seeing which messages take the most room",
-    example: "{}",
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ConversationMessageIdsReadParameters {}
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("conversation_message_ids_read/prompt.md"), &MANUAL, Access::Read, |_| {
+    ToolDefinition::new(NAME, prompt!("conversation_message_ids_read/prompt"), &MANUAL, Access::Read, |_| {
         Intent::Nothing
     })
     .runs(|context, parameters| Box::pin(run(context, parameters)))

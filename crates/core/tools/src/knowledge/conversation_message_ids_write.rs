@@ -9,12 +9,7 @@ use crate::prelude::*;
 
 const NAME: &str = "conversation_message_ids_write";
 
-static MANUAL: Manual = Manual {
-    example_of: "Leaving out two results that are no longer needed",
-    example: r#"{"message_ids": "1a2b3c4d,5e6f7a8b", "action": "append"}"#,
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,7 +21,7 @@ struct ConversationMessageIdsWriteParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("conversation_message_ids_write/prompt.md"), &MANUAL, Access::State, |_| {
+    ToolDefinition::new(NAME, prompt!("conversation_message_ids_write/prompt"), &MANUAL, Access::State, |_| {
         Intent::Nothing
     })
     .runs(|context, parameters| Box::pin(run(context, parameters)))

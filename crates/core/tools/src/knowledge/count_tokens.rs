@@ -14,12 +14,7 @@ use crate::scope::FileScope;
 
 const NAME: &str = "count_tokens";
 
-static MANUAL: Manual = Manual {
-    example_of: "Seeing whether a file can be read whole",
-    example: r#"{"path": "path/to/reference.md"}"#,
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -31,7 +26,7 @@ struct CountTokensParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("count_tokens/prompt.md"), &MANUAL, Access::Read, |arguments| {
+    ToolDefinition::new(NAME, prompt!("count_tokens/prompt"), &MANUAL, Access::Read, |arguments| {
         Intent::reads(arguments, "path")
     })
     .runs(|context, parameters| {

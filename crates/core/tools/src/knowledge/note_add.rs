@@ -6,12 +6,7 @@ use crate::prelude::*;
 
 const NAME: &str = "note_add";
 
-static MANUAL: Manual = Manual {
-    example_of: "Leaving a note for later conversations",
-    example: r#"{"path": "path/to/parser.rs", "note": "Generated from grammar.pest; change that file instead."}"#,
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -23,7 +18,7 @@ struct NoteAddParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("note_add/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+    ToolDefinition::new(NAME, prompt!("note_add/prompt"), &MANUAL, Access::State, |_| Intent::Nothing)
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 

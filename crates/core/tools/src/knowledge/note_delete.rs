@@ -5,12 +5,7 @@ use crate::prelude::*;
 
 const NAME: &str = "note_delete";
 
-static MANUAL: Manual = Manual {
-    example_of: "Removing a note that no longer holds",
-    example: r#"{"note_id": "n3"}"#,
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -20,7 +15,7 @@ struct NoteDeleteParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("note_delete/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+    ToolDefinition::new(NAME, prompt!("note_delete/prompt"), &MANUAL, Access::State, |_| Intent::Nothing)
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 

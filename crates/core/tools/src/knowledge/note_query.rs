@@ -9,12 +9,7 @@ use crate::prelude::*;
 
 const NAME: &str = "note_query";
 
-static MANUAL: Manual = Manual {
-    example_of: "Looking for notes on a folder",
-    example: r#"{"path": "path/to/folder"}"#,
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -24,7 +19,7 @@ struct NoteQueryParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("note_query/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
+    ToolDefinition::new(NAME, prompt!("note_query/prompt"), &MANUAL, Access::Read, |_| Intent::Nothing)
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 

@@ -5,12 +5,7 @@ use crate::prelude::*;
 
 const NAME: &str = "note_update";
 
-static MANUAL: Manual = Manual {
-    example_of: "Correcting a note",
-    example: r#"{"note_id": "n3", "note": "Generated from grammar.pest by `make grammar`."}"#,
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -22,7 +17,7 @@ struct NoteUpdateParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("note_update/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+    ToolDefinition::new(NAME, prompt!("note_update/prompt"), &MANUAL, Access::State, |_| Intent::Nothing)
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 

@@ -17,11 +17,7 @@ use crate::scope::FileScope;
 
 const NAME: &str = "recall";
 
-static MANUAL: Manual = Manual {
-    example_of: "Reading a result again that was cut short",
-    example: r#"{"message_id": "1a2b3c4d"}"#,
-    ..Manual::of(Group::Knowledge)
-};
+static MANUAL: Manual = Manual::of(Group::Knowledge);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -31,7 +27,7 @@ struct RecallParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("recall/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
+    ToolDefinition::new(NAME, prompt!("recall/prompt"), &MANUAL, Access::Read, |_| Intent::Nothing)
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 

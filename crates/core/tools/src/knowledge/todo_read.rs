@@ -10,8 +10,6 @@ use crate::visible;
 const NAME: &str = "todo_read";
 
 static MANUAL: Manual = Manual {
-    example_of: "Looking at the list again",
-    example: "{}",
     aliases: &[Alias { name: "TodoRead", translate: classic }],
     set: Set::Extension,
     ..Manual::of(Group::Knowledge)
@@ -22,7 +20,7 @@ static MANUAL: Manual = Manual {
 struct TodoReadParameters {}
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("todo_read/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
+    ToolDefinition::new(NAME, prompt!("todo_read/prompt"), &MANUAL, Access::Read, |_| Intent::Nothing)
         .runs(|context, parameters| Box::pin(read(context, parameters)))
 }
 

@@ -7,12 +7,8 @@ use crate::prelude::*;
 
 const NAME: &str = "todo_write";
 
-static MANUAL: Manual = Manual {
-    example_of: "Keeping the list while working",
-    example: r#"{"todos": [{"content": "Find where limits are checked", "status": "completed"}, {"content": "Raise the limit to 64", "status": "in_progress"}, {"content": "Run the tests", "status": "pending"}]}"#,
-    aliases: &[Alias { name: "TodoWrite", translate: classic }],
-    ..Manual::of(Group::Knowledge)
-};
+static MANUAL: Manual =
+    Manual { aliases: &[Alias { name: "TodoWrite", translate: classic }], ..Manual::of(Group::Knowledge) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -22,7 +18,7 @@ struct TodoWriteParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("todo_write/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+    ToolDefinition::new(NAME, prompt!("todo_write/prompt"), &MANUAL, Access::State, |_| Intent::Nothing)
         .runs(|context, parameters| Box::pin(write(context, parameters)))
 }
 

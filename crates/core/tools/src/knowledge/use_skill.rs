@@ -12,11 +12,7 @@ use crate::prelude::*;
 
 const NAME: &str = "use_skill";
 
-static MANUAL: Manual = Manual {
-    example_of: "Reading how a release is made before making one",
-    example: r#"{"name": "release"}"#,
-    ..Manual::of(Group::Knowledge)
-};
+static MANUAL: Manual = Manual::of(Group::Knowledge);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -27,7 +23,7 @@ struct UseSkillParameters {
 
 /// The tool over these skills.
 pub fn tool(shelf: Arc<dyn SkillShelf>) -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("use_skill/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
+    ToolDefinition::new(NAME, prompt!("use_skill/prompt"), &MANUAL, Access::Read, |_| Intent::Nothing)
         .runs(move |context, parameters| Box::pin(ready(run(shelf.as_ref(), context, parameters))))
 }
 

@@ -14,12 +14,7 @@ use crate::scope::FileScope;
 
 const NAME: &str = "useful_info_add";
 
-static MANUAL: Manual = Manual {
-    example_of: "Keeping a range in view for the rest of the work",
-    example: r#"{"path": "path/to/limits.rs", "start_line": 10, "end_line": 42, "description": "all limits and where they are checked"}"#,
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -37,7 +32,7 @@ struct UsefulInfoAddParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("useful_info_add/prompt.md"), &MANUAL, Access::State, |arguments| {
+    ToolDefinition::new(NAME, prompt!("useful_info_add/prompt"), &MANUAL, Access::State, |arguments| {
         Intent::reads(arguments, "path")
     })
     .runs(|context, parameters| Box::pin(run(context, parameters)))

@@ -6,12 +6,7 @@ use crate::prelude::*;
 
 const NAME: &str = "useful_info_delete";
 
-static MANUAL: Manual = Manual {
-    example_of: "Dropping a range that is no longer needed",
-    example: r#"{"number": 2}"#,
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -22,7 +17,7 @@ struct UsefulInfoDeleteParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("useful_info_delete/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+    ToolDefinition::new(NAME, prompt!("useful_info_delete/prompt"), &MANUAL, Access::State, |_| Intent::Nothing)
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 

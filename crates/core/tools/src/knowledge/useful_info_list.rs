@@ -7,19 +7,14 @@ use crate::prelude::*;
 
 const NAME: &str = "useful_info_list";
 
-static MANUAL: Manual = Manual {
-    example_of: "Seeing what is kept in view",
-    example: "{}",
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UsefulInfoListParameters {}
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("useful_info_list/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
+    ToolDefinition::new(NAME, prompt!("useful_info_list/prompt"), &MANUAL, Access::Read, |_| Intent::Nothing)
         .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 

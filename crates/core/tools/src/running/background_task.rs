@@ -11,11 +11,7 @@ use crate::running::{Running, Task};
 
 pub(crate) const NAME: &str = "background_task";
 
-static MANUAL: Manual = Manual {
-    example_of: "Running a long test while working on",
-    example: r#"{"action": "start", "command": "cargo test --workspace"}"#,
-    ..Manual::of(Group::Running)
-};
+static MANUAL: Manual = Manual::of(Group::Running);
 const MAX_WAIT: u64 = 600;
 const DEFAULT_LINES: usize = 50;
 
@@ -58,7 +54,7 @@ struct BackgroundTaskParameters {
 
 /// The tool. What it starts belongs to `running`.
 pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("background_task/prompt.md"), &MANUAL, Access::Execute, intent)
+    ToolDefinition::new(NAME, prompt!("background_task/prompt"), &MANUAL, Access::Execute, intent)
         .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
 }
 

@@ -22,13 +22,7 @@ use report::CommandRun;
 
 const NAME: &str = "execute_command";
 
-static MANUAL: Manual = Manual {
-    example_of: "Running the tests of one module",
-    example: r#"{"command": "cargo test -p parser limits", "timeout": 300}"#,
-    aliases: &[Alias { name: "Bash", translate: classic }],
-    short: "Run a command line by bash and return its exit code and output. Each call starts a fresh shell; there is no input.",
-    ..Manual::of(Group::Running)
-};
+static MANUAL: Manual = Manual { aliases: &[Alias { name: "Bash", translate: classic }], ..Manual::of(Group::Running) };
 const DEFAULT_TIMEOUT: u64 = 120;
 const MAX_TIMEOUT: u64 = 3600;
 
@@ -51,7 +45,7 @@ struct ExecuteCommandParameters {
 
 /// The tool. What it starts belongs to `running`.
 pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("execute_command/prompt.md"), &MANUAL, Access::Execute, Intent::command)
+    ToolDefinition::new(NAME, prompt!("execute_command/prompt"), &MANUAL, Access::Execute, Intent::command)
         .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
 }
 

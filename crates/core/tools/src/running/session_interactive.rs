@@ -10,12 +10,7 @@ use crate::running::{Running, shell};
 
 const NAME: &str = "session_interactive";
 
-static MANUAL: Manual = Manual {
-    example_of: "Answering a program that waits for a line",
-    example: r#"{"session_id": "s1", "input": "check(64)"}"#,
-    set: Set::Extension,
-    ..Manual::of(Group::Running)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Running) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -33,7 +28,7 @@ struct SessionInteractiveParameters {
 
 /// The tool. What it starts belongs to `running`.
 pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("session_interactive/prompt.md"), &MANUAL, Access::Execute, intent)
+    ToolDefinition::new(NAME, prompt!("session_interactive/prompt"), &MANUAL, Access::Execute, intent)
         .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
 }
 

@@ -14,12 +14,7 @@ pub(crate) use report::PtyReport;
 
 pub(crate) const NAME: &str = "session_start";
 
-static MANUAL: Manual = Manual {
-    example_of: "Trying an expression in a REPL",
-    example: r#"{"command": "python3 -i path/to/limits.py"}"#,
-    set: Set::Extension,
-    ..Manual::of(Group::Running)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Running) };
 /// Seconds a call waits for what comes of it.
 pub(crate) const DEFAULT_WAIT: u64 = 10;
 pub(crate) const MAX_WAIT: u64 = 600;
@@ -46,7 +41,7 @@ struct SessionStartParameters {
 
 /// The tool. What it starts belongs to `running`.
 pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("session_start/prompt.md"), &MANUAL, Access::Execute, Intent::command)
+    ToolDefinition::new(NAME, prompt!("session_start/prompt"), &MANUAL, Access::Execute, Intent::command)
         .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
 }
 

@@ -11,12 +11,7 @@ use crate::running::session_start::PtyReport;
 
 const NAME: &str = "session_stop";
 
-static MANUAL: Manual = Manual {
-    example_of: "Ending a session that is no longer needed",
-    example: r#"{"session_id": "s1"}"#,
-    set: Set::Extension,
-    ..Manual::of(Group::Running)
-};
+static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Running) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -27,7 +22,7 @@ struct SessionStopParameters {
 
 /// The tool. What it starts belongs to `running`.
 pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("session_stop/prompt.md"), &MANUAL, Access::Execute, |_| Intent::Nothing)
+    ToolDefinition::new(NAME, prompt!("session_stop/prompt"), &MANUAL, Access::Execute, |_| Intent::Nothing)
         .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
 }
 

@@ -109,7 +109,8 @@ pub(crate) fn run(command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> 
 pub(in crate::commands) fn registry() -> Registry {
     let supervisor = Arc::new(wiring::environment().supervisor());
     let readers = wiring::readers(&supervisor);
-    haft_engine::all_tools(&Arc::new(Running::new(supervisor, LimitsConfig::default()).with_readers(readers)))
+    let running = Arc::new(Running::new(supervisor, LimitsConfig::default()).with_readers(readers));
+    haft_engine::all_tools(&running, haft_types::PromptLanguage::English)
 }
 
 #[cfg(test)]

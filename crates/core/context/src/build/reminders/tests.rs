@@ -18,6 +18,7 @@ fn headings_and_order() {
                 Todo { content: "test", progress: TodoProgress::Pending },
             ],
             ListOwner::Reader,
+            PromptLanguage::English,
         )),
         useful: Some(useful_text(&[
             UsefulRange {
@@ -51,7 +52,7 @@ fn empty_kinds_are_left_out() {
     assert!(run(&Reminders::default()).is_empty());
     let blank = Reminders {
         role: Some(" \n".into()),
-        todo: Some(todo_text(&[], ListOwner::MainAgent)),
+        todo: Some(todo_text(&[], ListOwner::MainAgent, PromptLanguage::English)),
         ..Reminders::default()
     };
     assert!(run(&blank).is_empty());
@@ -72,7 +73,11 @@ fn the_clock_goes_with_the_role_or_alone() {
 
 #[test]
 fn a_sub_agent_is_told_whose_list_it_sees() {
-    let text = todo_text(&[Todo { content: "x", progress: TodoProgress::Pending }], ListOwner::MainAgent);
+    let text = todo_text(
+        &[Todo { content: "x", progress: TodoProgress::Pending }],
+        ListOwner::MainAgent,
+        PromptLanguage::English,
+    );
     assert!(text.starts_with("This list belongs to the main agent."), "{text}");
 }
 

@@ -9,8 +9,9 @@ use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_sandbox::Supervisor;
 use haft_testkit::test::FakeClock;
-use haft_types::{ChangeKind, Clock, ModelSpec, Origin, ToolProtocol};
+use haft_types::{ChangeKind, Clock, ModelSpec, Origin, PromptLanguage, ToolProtocol};
 
+use super::super::redescribed::translate;
 use super::super::transcript::tests::transcript;
 use super::super::{
     KnowledgeSettings, Leftovers, ProjectRules, PromptSettings, Roles, SafetySettings, SessionFolders, TaskSettings,
@@ -73,8 +74,9 @@ async fn open(config: &SessionConfig, transcript: &Transcript, store: &Arc<dyn h
     let (counter, clock): (Arc<dyn TokenCounter>, Arc<dyn Clock>) = (Arc::new(O200k), Arc::new(FakeClock::default()));
     let mut state = StoredState::read(store.as_ref(), transcript.id()).await.unwrap();
     let services = KnowledgeServices { store, counter: &counter, clock: &clock };
-    let mut registry = open::all_tools(&running);
+    let mut registry = open::all_tools(&running, config.policy.prompt_language);
     registry.select(&config.tools.offered, &config.tools.profiles).unwrap();
+    translate(&mut registry, config);
     let offered = OfferedContext {
         registry,
         unkept_descriptions: None,
@@ -204,15 +206,23 @@ async fn a_sub_agent_sees_notes_on_what_its_starter_has_read() {
     assert!(notes(&prompt).contains("No panics here."), "{}", notes(&prompt));
 }
 
+/// Every protocol in every language.
+fn every_form() -> impl Iterator<Item = (ToolProtocol, PromptLanguage)> {
+    let protocols = [ToolProtocol::Native, ToolProtocol::Xml, ToolProtocol::React];
+    let languages = [PromptLanguage::English, PromptLanguage::Chinese];
+    protocols.into_iter().flat_map(move |protocol| languages.map(|language| (protocol, language)))
+}
+
 /// Pairs of statements of which a model must never read both.
 const CONTRADICTIONS: &str = include_str!("contradictions.txt");
 
 /// Everything a model is told besides the descriptions of tools, with the names of the tools it is offered.
 fn told(config: &SessionConfig, prompt: &PromptContext) -> (Vec<String>, String) {
     let offered: Vec<String> = prompt.registry().iter().map(|tool| tool.spec().name.clone()).collect();
+    let language = config.policy.prompt_language;
     let role = PromptContext::role(config);
     let input = prompt.system_input(config, role.as_deref());
-    let advertised = haft_model::call_format(config.model.tool_protocol, &[]);
+    let advertised = haft_model::call_format(config.model.tool_protocol, language, &[]);
     assert_eq!(advertised, None, "without tools there is nothing to say");
     // How a call is written is told by the protocol; the tools below it describe themselves.
     let format = input.call_format.map(|text| text.split("# Tools").next().unwrap_or_default().to_owned());
@@ -226,11 +236,11 @@ fn told(config: &SessionConfig, prompt: &PromptContext) -> (Vec<String>, String)
         nudges.extend(config.model.tool_protocol.is_text().then_some(Nudge::NoCompletion));
     }
     for nudge in nudges {
-        text = [text.as_str(), nudge.text(), if can_ask { nudge.ask_text() } else { "" }].join("\n");
+        text = [text.as_str(), nudge.text(language), if can_ask { nudge.ask_text(language) } else { "" }].join("\n");
     }
-    text.push_str(include_str!("../../../prompts/plan_on.md"));
-    text.push_str(include_str!("../../../prompts/plan_over.md"));
-    text.push_str(include_str!("../../../prompts/answer_schema.md"));
+    text.push_str(prompt!("../../../prompts/plan_on").text(language));
+    text.push_str(prompt!("../../../prompts/plan_over").text(language));
+    text.push_str(prompt!("../../../prompts/answer_schema").text(language));
     (offered, text)
 }
 
@@ -241,8 +251,9 @@ async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
     assert!(pairs.len() >= 5);
     let supervisor = Arc::new(Supervisor::new(std::env::current_exe().unwrap()));
     let running = Arc::new(Running::new(supervisor, haft_tools::LimitsConfig::default()));
-    let every: Vec<String> = open::all_tools(&running).iter().map(|tool| tool.spec().name.clone()).collect();
-    for protocol in [ToolProtocol::Native, ToolProtocol::Xml, ToolProtocol::React] {
+    let every: Vec<String> =
+        open::all_tools(&running, PromptLanguage::English).iter().map(|tool| tool.spec().name.clone()).collect();
+    for (protocol, language) in every_form() {
         for (is_sub, headless, small) in [
             (false, false, false),
             (false, true, false),
@@ -252,13 +263,13 @@ async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
             (true, true, true),
         ] {
             let mut config = config(folder.path());
-            config.model.tool_protocol = protocol;
+            (config.model.tool_protocol, config.policy.prompt_language) = (protocol, language);
             config.tools.offered = if small { vec!["read_file".into()] } else { vec!["default".into()] };
             config.prompt.environment.shell = haft_tools::shell().into();
             config.prompt.environment.os = "linux".into();
             config.prompt.roles.main = is_sub.then(|| "You look closely.".to_owned());
             config.prompt.roles.completion =
-                is_sub.then(|| include_str!("../../../prompts/subagent_completion.md").to_owned());
+                is_sub.then(|| prompt!("../../../prompts/subagent_completion").text(language).to_owned());
             let mut prompt = open(&config, &transcript, &store).await;
             for (left_out, name) in [(headless, names::ASK), (is_sub, names::TODO_WRITE)] {
                 if left_out {
@@ -266,7 +277,8 @@ async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
                 }
             }
             prompt.render(&config).unwrap();
-            let profile = format!("{protocol:?}, sub-agent: {is_sub}, headless: {headless}, small: {small}");
+            let profile =
+                format!("{protocol:?}, {language:?}, sub-agent: {is_sub}, headless: {headless}, small: {small}");
             let (offered, text) = told(&config, &prompt);
             for name in every.iter().filter(|name| !offered.contains(name)) {
                 assert!(!text.contains(&format!("`{name}`")), "{profile}: `{name}` is named and not offered\n{text}");
@@ -285,11 +297,12 @@ async fn every_profile_names_only_what_it_offers_and_no_path_of_a_project() {
     let (folder, store, transcript) = transcript().await;
     let supervisor = Arc::new(Supervisor::new(std::env::current_exe().unwrap()));
     let running = Arc::new(Running::new(supervisor, haft_tools::LimitsConfig::default()));
-    let every: Vec<String> = open::all_tools(&running).iter().map(|tool| tool.spec().name.clone()).collect();
-    for protocol in [ToolProtocol::Native, ToolProtocol::Xml, ToolProtocol::React] {
+    let every: Vec<String> =
+        open::all_tools(&running, PromptLanguage::English).iter().map(|tool| tool.spec().name.clone()).collect();
+    for (protocol, language) in every_form() {
         for profile in haft_tool::PROFILES {
             let mut config = config(folder.path());
-            config.model.tool_protocol = protocol;
+            (config.model.tool_protocol, config.policy.prompt_language) = (protocol, language);
             // Chosen by the model itself.
             let small = profile == "small";
             config.model.profile = if small { ModelProfile::Small } else { ModelProfile::Full };
@@ -301,7 +314,7 @@ async fn every_profile_names_only_what_it_offers_and_no_path_of_a_project() {
             let told = serde_json::to_string(&input.tools).unwrap();
             let text = format!("{}\n{told}", render_system(&input).unwrap());
             for path in ["src/", "docs/"] {
-                assert!(!text.contains(path), "{protocol:?} {profile}: {path}\n{text}");
+                assert!(!text.contains(path), "{protocol:?} {language:?} {profile}: {path}\n{text}");
             }
             let offered: Vec<_> = prompt.registry().offered().map(|tool| tool.spec().name.clone()).collect();
             let callable: Vec<_> = prompt.registry().deferred().map(|tool| tool.spec().name.clone()).collect();
@@ -310,10 +323,59 @@ async fn every_profile_names_only_what_it_offers_and_no_path_of_a_project() {
                 .iter()
                 .filter(|name| !offered.contains(name) && !callable.contains(name) && named(name))
                 .collect();
-            assert!(strange.is_empty(), "{protocol:?} {profile}: {strange:?}\n{text}");
+            assert!(strange.is_empty(), "{protocol:?} {language:?} {profile}: {strange:?}\n{text}");
             if small {
                 assert!((6..=8).contains(&offered.len()), "{protocol:?}: {offered:?}");
             }
         }
     }
+}
+
+/// What haft says in Chinese is Chinese, names, code and keys aside, and names the same things.
+#[tokio::test]
+async fn the_chinese_set_is_whole_and_names_what_the_english_one_names() {
+    let (folder, store, transcript) = transcript().await;
+    let names = |text: &str| -> std::collections::BTreeSet<String> {
+        text.split('`').skip(1).step_by(2).filter(|name| name.is_ascii()).map(str::to_owned).collect()
+    };
+    let mut config = config(folder.path());
+    config.tools.offered = vec!["*".into()];
+    let english = open(&config, &transcript, &store).await;
+    config.policy.prompt_language = PromptLanguage::Chinese;
+    let chinese = open(&config, &transcript, &store).await;
+    let described = |tool: &Arc<dyn haft_tool::Tool>| {
+        let mut texts = vec![("its description".to_owned(), tool.spec().description.clone())];
+        let manual = tool.manual();
+        texts
+            .extend([manual.short, manual.example_of, manual.guideline].map(|text| ("its manual".into(), text.into())));
+        for (name, property) in tool.spec().parameters["properties"].as_object().into_iter().flatten() {
+            texts.push((name.clone(), property["description"].as_str().unwrap_or_default().to_owned()));
+        }
+        texts
+    };
+    assert!(english.registry().iter().count() > 25);
+    for (one, other) in english.registry().iter().zip(chinese.registry().iter()) {
+        assert_eq!(one.spec().name, other.spec().name);
+        for ((what, english), (_, chinese)) in described(one).into_iter().zip(described(other)) {
+            let tool = &one.spec().name;
+            assert_eq!(english.is_empty(), chinese.is_empty(), "{tool}: {what}");
+            let is_chinese = chinese.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c));
+            assert!(chinese.is_empty() || is_chinese, "{tool}: {what} is not Chinese: {chinese}");
+            assert_eq!(names(&english), names(&chinese), "{tool}: {what}");
+        }
+    }
+    let text = |prompt: &PromptContext| prompt.system().message.joined_text();
+    let (english, chinese) = (text(&english), text(&chinese));
+    // Where the English text says `path:line`, the Chinese one says it in Chinese.
+    let mut named = names(&english);
+    named.remove("path:line");
+    assert_eq!(named, names(&chinese), "{chinese}");
+    let headings = |text: &str| {
+        text.lines()
+            .filter(|line| line.len() > 3 && line.to_uppercase() == *line && line.is_ascii())
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(headings(&english), headings(&chinese));
+    insta::assert_snapshot!("system.zh-CN", chinese.replace(&folder.path().display().to_string(), "FOLDER"));
 }
