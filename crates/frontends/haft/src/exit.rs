@@ -96,6 +96,7 @@ fn is_usage(cause: &(dyn Error + 'static)) -> bool {
 fn in_one_line(failure: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in failure.chain().map(ToString::to_string) {
+        let cause = haft_messages::error_text(&cause).into_owned();
         if text.is_empty() {
             text = cause;
         } else if !text.contains(&cause) {

@@ -19,6 +19,7 @@
 //! ```
 
 mod language;
+mod phrases;
 
 use std::collections::HashMap;
 use std::fmt::{Display, Write as _};
@@ -28,6 +29,7 @@ use fluent_syntax::ast::{Entry, Expression, InlineExpression, Pattern, PatternEl
 use fluent_syntax::parser;
 
 pub use language::{Language, agreement, in_english, speak, spoken};
+pub use phrases::{Phrases, error_text};
 
 /// One file of messages, all of whose keys begin with its name, in every language.
 #[derive(Debug)]

@@ -372,7 +372,8 @@ pub(super) fn usage_errors(error: SetupError) -> anyhow::Error {
         return error.into();
     }
     let hint = output::hints::for_error(&error).map_or_else(String::new, |hint| format!("; {hint}"));
-    usage_error(format!("{:#}{hint}", anyhow::Error::from(error)))
+    let text = format!("{:#}", anyhow::Error::from(error));
+    usage_error(format!("{}{hint}", haft_messages::error_text(&text)))
 }
 
 /// The first interrupt cancels the turn; a second one does not wait for it.

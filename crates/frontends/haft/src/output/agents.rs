@@ -21,7 +21,9 @@ pub(super) fn tell(event: &Event, verbose: bool) {
         | EventBody::Compaction { message, .. }
         | EventBody::Pruning { message, .. }
         | EventBody::BackgroundTask { message, .. } => message.clone(),
-        EventBody::Retry { attempt, reason, .. } => text!("output-subagent-retry", attempt, reason),
+        EventBody::Retry { attempt, reason, .. } => {
+            text!("output-subagent-retry", attempt, reason = haft_messages::error_text(reason))
+        }
         EventBody::Question { question, .. } => format!("? {question}"),
         EventBody::Subagent { .. }
         | EventBody::Conversation { .. }

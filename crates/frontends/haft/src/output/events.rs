@@ -81,7 +81,7 @@ impl Printer {
                     attempt,
                     limit,
                     seconds = format_args!("{:.1}", *delay_ms as f64 / 1000.0),
-                    reason
+                    reason = haft_messages::error_text(reason)
                 )
             }
             EventBody::Error { message, code, .. } => {

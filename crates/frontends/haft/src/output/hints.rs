@@ -37,9 +37,11 @@ pub(crate) fn hinted(message: &str, code: &str) -> String {
 
 /// An error on one line, with the hint for it.
 pub(crate) fn explained(error: &(dyn Error + 'static)) -> String {
+    let text = error.to_string();
+    let text = haft_messages::error_text(&text);
     match for_error(error) {
-        Some(hint) => format!("{error}; {hint}"),
-        None => error.to_string(),
+        Some(hint) => format!("{text}; {hint}"),
+        None => text.into_owned(),
     }
 }
 

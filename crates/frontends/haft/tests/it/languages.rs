@@ -110,7 +110,7 @@ fn columns_line_up_in_chinese() {
     let rig = rig();
     assert_eq!(rig.task(&["hi"]).code(), 0);
     let report = run_with(&rig, CHINESE, &["context", "report"]).stdout();
-    let rows = report.lines().skip(2).take_while(|line| !line.is_empty());
+    let rows = report.lines().skip(3).take_while(|line| !line.is_empty());
     let places: Vec<_> = rows.filter_map(|line| Some(haft_text::width(line.split_once('%')?.0))).collect();
     assert!(places.len() > 4 && places.iter().all(|place| *place == places[0]), "{report}");
     let table = run_with(&rig, CHINESE, &["tools", "list"]).stdout();
@@ -189,4 +189,104 @@ fn the_command_line_itself_is_in_chinese() {
             assert!(!said.contains(left), "{arguments:?}: {left} in {said}");
         }
     }
+}
+
+/// The words of a line by which an English sentence is known, names and what stands between backquotes aside.
+fn english_in(line: &str) -> Vec<&str> {
+    let words = [
+        "the", "is", "are", "was", "not", "cannot", "no", "of", "to", "and", "with", "for", "in", "it", "there",
+        "this", "which", "give", "check", "use", "expected", "unknown", "invalid",
+    ];
+    let plain = line.split('`').step_by(2);
+    plain
+        .flat_map(|part| part.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-'))
+        .filter(|word| words.contains(word))
+        .collect()
+}
+
+/// The ways of `bad_input.rs` to get an error without a model.
+#[test]
+fn errors_at_the_command_line_are_in_chinese_to_the_end() {
+    let mock = "model = \"mock/m\"\n[providers.mock]\napi = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9/v1\"\n";
+    let keyed = format!("{mock}api_key_env = \"MOCK_API_KEY\"\n");
+    for (config, arguments) in [
+        (Some(keyed.as_str()), &["run", "hi"][..]),
+        (Some(mock), &["run", "hi"]),
+        (Some(""), &["run", "hi"]),
+        (Some("model = \"a/b\"\n[retry]\natempts = 3\n"), &["run", "hi"]),
+        (Some("[context]\nwarn_at = 7.0\n"), &["run", "hi"]),
+        (None, &["run", "-m", "mokc/x", "hi"]),
+        (None, &["run", "-m", "gpt", "hi"]),
+        (None, &["run", "--cwd", "nowhere", "hi"]),
+        (None, &["run", " "]),
+        (None, &["run"]),
+        (None, &["fix it"]),
+        (None, &["run", "-c"]),
+        (None, &["run", "-r", "deadbeef", "x"]),
+        (None, &["run", "--agent", "nobody", "x"]),
+        (None, &["conversations", "export", "deadbeef"]),
+        (None, &["run", "--allowed-tools", "read_file,nope", "hi"]),
+        (None, &["run", "--set", "nonsense=1", "hi"]),
+        (None, &["run", "--set", "context.reminders=nowhere", "hi"]),
+        (None, &["run", "--allow", "read_file(", "hi"]),
+        (None, &["models", "show", "gpt"]),
+        (None, &["config", "set", "permissions.mode", "wild"]),
+    ] {
+        let rig = rig();
+        if let Some(config) = config {
+            rig.configure(config);
+        }
+        let ran = run_with(&rig, CHINESE, arguments);
+        let said = ran.stderr();
+        assert_ne!(ran.code(), 0, "{arguments:?}");
+        assert!(has_chinese(&said), "{arguments:?}: {said}");
+        for line in said.lines() {
+            assert_eq!(english_in(line), Vec::<&str>::new(), "{arguments:?}: {said}");
+        }
+    }
+}
+
+/// Every sentence with which an error of the core is worded, `{}` for what stands in it.
+fn error_forms() -> Vec<String> {
+    let is_shown = |path: &str| {
+        let crates = ["agent", "model", "store", "project", "engine", "sandbox", "context", "permission", "types"];
+        crates.iter().any(|name| path.starts_with(&format!("crates/core/{name}/")))
+    };
+    let mut forms = Vec::new();
+    for source in crate::budgets::sources().into_iter().filter(|source| is_shown(&source.path)) {
+        for part in source.text.split("#[error(").skip(1) {
+            // A line that goes on in the next one.
+            let joined: Vec<_> = part.split("\\\n").map(str::trim_start).collect();
+            let joined = joined.concat();
+            let Some(literal) = joined.strip_prefix('"') else { continue };
+            let mut form = String::new();
+            let mut characters = literal.chars();
+            while let Some(c) = characters.next() {
+                match c {
+                    '"' => break,
+                    '\\' => form.extend(characters.next().filter(|c| *c != 'n')),
+                    '{' => {
+                        characters.by_ref().take_while(|c| *c != '}').for_each(drop);
+                        form.push_str("{}");
+                    }
+                    c => form.push(c),
+                }
+            }
+            forms.push(form);
+        }
+    }
+    assert!(forms.len() > 100, "{}", forms.len());
+    forms
+}
+
+#[test]
+fn every_error_of_the_core_has_a_translation() {
+    let file = include_str!("../../../messages/errors.zh-CN.txt");
+    let english: Vec<_> = file.lines().filter(|line| !line.is_empty() && !line.starts_with(['#', ' '])).collect();
+    // The first says where and the second is another error.
+    let is_missing =
+        |form: &&String| !["{}:{}:{}: {}", "{}"].contains(&form.as_str()) && !english.contains(&form.as_str());
+    let forms = error_forms();
+    let missing: Vec<_> = forms.iter().filter(is_missing).collect();
+    assert!(missing.is_empty(), "not in errors.zh-CN.txt: {missing:#?}");
 }

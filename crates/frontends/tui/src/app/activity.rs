@@ -86,7 +86,7 @@ impl Activity {
         };
         let at = self.now + Duration::from_millis(delay_ms);
         self.bytes = 0;
-        self.retry = Some(PendingRetry { at, attempt, reason: reason.to_owned() });
+        self.retry = Some(PendingRetry { at, attempt, reason: haft_messages::error_text(reason).into_owned() });
     }
 
     pub(super) fn shell_started(&mut self, id: u64, line: String) {

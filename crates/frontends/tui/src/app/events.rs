@@ -303,5 +303,5 @@ impl App {
 
 /// An error or a notice for people: in another language than English with what its code means in front.
 pub fn worded(code: &str, message: &str) -> String {
-    text!("app-coded", code, message)
+    text!("app-coded", code, message = haft_messages::error_text(message))
 }

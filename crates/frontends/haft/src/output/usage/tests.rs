@@ -51,7 +51,7 @@ fn every_translation_is_used_and_chinese() {
     let of_clap = include_str!("../../../messages/zh-CN/usage.txt");
     for (english, chinese) in SAID.iter() {
         assert!(all.contains(english) || of_clap.contains(english), "nothing says `{english}`");
-        let same = ["`library` or `user/library`", "- {}: {}"].contains(english);
+        let same = ["`library` or `user/library`", "- {}: {}"].contains(&english);
         assert!(same || chinese.chars().any(|c| c >= '\u{2e80}'), "{english}: {chinese}");
         let codes = |text: &str| {
             let mut codes: Vec<_> = text.split('`').skip(1).step_by(2).map(str::to_owned).collect();
@@ -88,4 +88,40 @@ fn errors_are_worded_whatever_they_are_about() {
     }
     let own = Cli::definition().error(ErrorKind::InvalidSubcommand, "`x` 不是命令").to_string();
     assert!(page(&own).starts_with("错误：`x` 不是命令\n"), "{own}");
+}
+
+/// The texts with a style, each with its codes.
+fn styles(page: &str) -> Vec<String> {
+    let spans = page.split(RESET).filter_map(|piece| Some(piece[piece.find(STYLE)?..].to_owned()));
+    // Headings are other words.
+    let mut spans: Vec<_> = spans.filter(|span| !span.ends_with([':', '：'])).collect();
+    spans.sort();
+    spans
+}
+
+#[test]
+fn chinese_help_has_the_styles_of_english_help() {
+    fn walk(command: &mut Command, path: &str, compared: &mut usize) {
+        for english in [command.render_help(), command.render_long_help()] {
+            let english = english.ansi().to_string();
+            let chinese = page(&english);
+            assert_eq!(styles(&chinese), styles(&english), "{path}");
+            assert_eq!(chinese.matches("\u{1b}[4m").count(), english.matches("\u{1b}[4m").count(), "{path}: headings");
+            assert!(!unstyled(&chinese).contains(STYLE), "{path}");
+            *compared += 1;
+        }
+        for inner in command.get_subcommands_mut() {
+            let path = format!("{path} {}", inner.get_name());
+            walk(inner, &path, compared);
+        }
+    }
+    let mut definition = Cli::definition().term_width(0);
+    definition.build();
+    let mut compared = 0;
+    walk(&mut definition, "haft", &mut compared);
+    assert!(compared > 200, "{compared}");
+    let wrong = Cli::definition().try_get_matches_from_mut(["haft", "run", "--modle", "x"]).unwrap_err();
+    let shown = page(&wrong.render().ansi().to_string());
+    assert!(shown.starts_with("\u{1b}[1m\u{1b}[31m错误：\u{1b}[0m"), "{shown:?}");
+    assert!(shown.contains("'\u{1b}[33m--modle\u{1b}[0m'") && shown.contains("\u{1b}[32m提示：\u{1b}[0m"), "{shown:?}");
 }
