@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use haft_messages::Phrases;
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
 use serde::Deserialize;
@@ -180,25 +181,57 @@ fn from_auto_coder() {
     try_rows(5);
 }
 
-#[test]
-fn the_page_is_made_of_the_rows() {
-    let agents = agents();
-    assert_eq!(agents.len(), 6);
-    let mut page = String::from(
-        "# Coming from another agent\n\nWhat you type there on the first day, and what to do here. Every row is tried by a test; \
-         the page is made of `crates/frontends/haft/tests/it/fixtures/coming_from`.\n\nConversations of other agents can be taken \
-         over: `haft conversations import --help`.\n",
-    );
-    for agent in &agents {
+/// The heading of the page in both languages, and those of its columns.
+const ENGLISH: (&str, &str) = (
+    "# Coming from another agent\n\nWhat you type there on the first day, and what to do here. Every row is tried by a test; \
+     the page is made of `crates/frontends/haft/tests/it/fixtures/coming_from`.\n\nConversations of other agents can be taken \
+     over: `haft conversations import --help`.\n",
+    "| there | haft |",
+);
+const CHINESE: (&str, &str) = (
+    "# 从其他代理转来\n\n[English](../coming-from.md) | 简体中文\n\n在那边第一天会输入什么，在这里怎样做。每一行都有测试试过；本页由 \
+     `crates/frontends/haft/tests/it/fixtures/coming_from` 生成。\n\n其他代理的会话可以导入：`haft conversations import --help`。\n",
+    "| 那边 | haft |",
+);
+
+/// The page, with each cell as it is worded there.
+fn page((heading, columns): (&str, &str), cell: impl Fn(&str) -> String) -> String {
+    let mut page = heading.to_owned();
+    for agent in &agents() {
         assert!(agent.row.len() >= LEAST, "{}: {} rows", agent.name, agent.row.len());
-        write!(page, "\n## {}\n\n{}\n\n| there | haft |\n| --- | --- |\n", agent.name, agent.intro).unwrap();
+        write!(page, "\n## {}\n\n{}\n\n{columns}\n| --- | --- |\n", agent.name, cell(&agent.intro)).unwrap();
         for row in &agent.row {
-            writeln!(page, "| {} | {} |", row.you, row.haft).unwrap();
+            writeln!(page, "| {} | {} |", cell(&row.you), cell(&row.haft)).unwrap();
         }
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/coming-from.md");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&path, &page).unwrap();
+    page
+}
+
+/// A cell in Chinese. What is nothing but names is the same.
+fn in_chinese(phrases: &Phrases, cell: &str) -> String {
+    let is_text = cell.split('`').step_by(2).any(|part| part.chars().any(char::is_alphabetic));
+    match phrases.said(cell) {
+        Some(text) => text,
+        None => {
+            assert!(!is_text, "not in zh-CN.txt: {cell}");
+            cell.replace("`, `", "`、`").replace("`; `", "`；`")
+        }
     }
-    assert_eq!(fs::read_to_string(&path).unwrap_or_default(), page, "run it with UPDATE_DOCS=1");
+}
+
+#[test]
+fn the_page_is_made_of_the_rows() {
+    assert_eq!(agents().len(), 6);
+    let phrases = Phrases::of(&[include_str!("fixtures/coming_from/zh-CN.txt")]);
+    let pages = [
+        ("docs/coming-from.md", page(ENGLISH, str::to_owned)),
+        ("docs/zh-CN/coming-from.md", page(CHINESE, |cell| in_chinese(&phrases, cell))),
+    ];
+    for (name, page) in pages {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").join(name);
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            fs::write(&path, &page).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap_or_default(), page, "run it with UPDATE_DOCS=1");
+    }
 }
