@@ -1,5 +1,5 @@
 //! A hundred Chinese inputs (mixed scripts, emoji, full-width forms, characters outside the basic plane) through what is not
-//! the terminal: counting, rules' front matter, search, the gate, a mention and a run. The terminal has its own tests of them.
+//! the terminal: counting, rules' front matter, search, summaries, the gate, a mention and a run. The terminal has its own tests of them.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -91,5 +91,35 @@ fn they_are_sent_as_they_were_typed_and_mention_files() {
         let typed = json!(prompt).to_string();
         assert!(sent.contains(typed.trim_matches('"')), "{input}: {sent}");
         assert!(sent.matches("src/主程序.rs").count() > 1, "the mention is pointed out: {sent}");
+    }
+}
+
+#[test]
+fn they_are_summarised_in_chinese_and_none_is_lost_on_the_way() {
+    let summary = "# Archived Session Summary\n\n## Objectives & Status\n用户给出了一百个输入，均已回答。";
+    for (language, asks) in [("en", "Write in Chinese."), ("zh-CN", "正文使用中文。")] {
+        let rig = Rig::new(Api::OpenaiChat, Script::turns([Reply::text(summary)]).unwrap());
+        let round =
+            |input| [json!({"role": "user", "content": input}), json!({"role": "assistant", "content": "好的。"})];
+        let messages: Vec<Value> = INPUTS.lines().flat_map(round).collect();
+        rig.write("chat.json", json!({"messages": messages}).to_string());
+        assert_eq!(rig.run(&["conversations", "import", "chat.json"]).code(), 0);
+        let id = rig.run(&["conversations", "list", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
+        let prompts = format!("context.prompt_language={language}");
+        let options = ["--set", "context.keep_rounds=1", "--set", &prompts];
+        let ran = rig.run(&[&["context", "compact", "--json", &id], &options[..]].concat());
+        assert_eq!(ran.code(), 0, "{}", ran.stderr());
+        let report = ran.json();
+        assert_eq!((&report["outcome"], &report["rounds"]), (&json!("archived"), &json!(99)), "{report}");
+        let asked = rig.server.generations().pop().unwrap().seen().unwrap();
+        assert!(asked.system.contains(asks), "{}", asked.system);
+        let session = asked.to_string();
+        for input in INPUTS.lines().take(99) {
+            assert!(session.contains(input), "{language}: {input} is not in what is summarised");
+        }
+        let stored = rig.run(&["conversations", "export", &id]).json();
+        let summaries = stored["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "summary");
+        let texts: Vec<_> = summaries.map(ToString::to_string).collect();
+        assert!(texts.len() == 1 && texts[0].contains("用户给出了一百个输入，均已回答。"), "{texts:?}");
     }
 }
