@@ -374,7 +374,7 @@ fn postgres_finds_a_project_by_its_remote() {
     let first = said(&one, &["first question"]);
     assert_eq!(ids(&other, &[]), std::slice::from_ref(&first), "the other checkout has it");
     assert_eq!(ids(&one, &[]), [first.clone(), before.clone()], "and what was there stays");
-    assert!(on_server(&one, &["conversations", "show", "from before"]).contains("from before"));
+    assert!(on_server(&one, &["conversations", "show", &before]).contains("from before"));
     assert_eq!(said(&other, &["-c", "second question"]), first, "and goes on with it");
     assert!(on_server(&other, &["conversations", "search", "first"]).contains("**first** question"));
     let names = on_server(&one, &["conversations", "namespaces"]);
