@@ -86,7 +86,6 @@ fn help_lines_are_one_short_sentence() {
     feature = "imports",
     feature = "lab",
     feature = "mcp",
-    feature = "postgres",
     feature = "proxy",
     feature = "rag",
     feature = "serve",
@@ -95,6 +94,10 @@ fn help_lines_are_one_short_sentence() {
 ))]
 #[test]
 fn readme_and_reference_say_what_the_help_says() {
+    if !cfg!(feature = "postgres") {
+        println!("skipped: the pages name the queue, which is built with `--features postgres`");
+        return;
+    }
     let readme = root().join("README.md");
     let text = std::fs::read_to_string(&readme).unwrap();
     let (front, rest) = text.split_once(BEGIN).expect("the README has a table of commands");
