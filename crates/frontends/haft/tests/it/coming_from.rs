@@ -210,13 +210,10 @@ fn page((heading, columns): (&str, &str), cell: impl Fn(&str) -> String) -> Stri
 /// A cell in Chinese. What is nothing but names is the same.
 fn in_chinese(phrases: &Phrases, cell: &str) -> String {
     let is_text = cell.split('`').step_by(2).any(|part| part.chars().any(char::is_alphabetic));
-    match phrases.said(cell) {
-        Some(text) => text,
-        None => {
-            assert!(!is_text, "not in zh-CN.txt: {cell}");
-            cell.replace("`, `", "`、`").replace("`; `", "`；`")
-        }
-    }
+    phrases.said(cell).unwrap_or_else(|| {
+        assert!(!is_text, "not in zh-CN.txt: {cell}");
+        cell.replace("`, `", "`、`").replace("`; `", "`；`")
+    })
 }
 
 #[test]
