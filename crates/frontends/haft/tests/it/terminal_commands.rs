@@ -229,6 +229,30 @@ fn another_model_is_asked_and_its_price_is_shown_first() {
     leave(terminal);
 }
 
+/// The picture of the next request counted otherwise than the status line below it.
+#[test]
+fn the_window_is_as_full_in_the_picture_as_in_the_status_line() {
+    let rig = in_order([Reply::text("One.")]);
+    let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    let window = "context_window = 200000\n";
+    assert!(config.contains(window));
+    rig.configure(&config.replace(window, "context_window = 40000\ntokenizer_factor = 3.0\n"));
+    let mut terminal = Terminal::start(&rig, &[], (80, 30));
+    terminal.until_text("> ");
+    say(&mut terminal, "one", "One.");
+    terminal.until_idle();
+    terminal.press("/context\r");
+    terminal.until_text("% of the window");
+    let shown = terminal.text();
+    let before = |mark: &str| {
+        let front = shown.split(mark).next().unwrap().rsplit([' ', '\n']).next().unwrap();
+        front.parse::<i64>().unwrap_or_else(|_| panic!("{front}: {shown}"))
+    };
+    let status = shown.rsplit("] ").next().unwrap().split('%').next().unwrap().parse::<i64>().unwrap();
+    assert!(status > 10 && (before("% of the window") - status).abs() <= 1, "{shown}");
+    leave(terminal);
+}
+
 #[test]
 fn older_rounds_are_archived_when_the_user_says_so() {
     let summary = "Archived Session Summary\n\nEverything about the whale.";

@@ -48,6 +48,11 @@ impl TuiSession<'_> {
             ),
             part(Layer::Reminders, text!("interactive-context-reminders"), String::new(), tokens(&reminders)),
         ];
+        // As the model counts them, which is what the status line says and what pruning goes by.
+        let (used, counted) = (budget.used() as f64, parts.iter().map(|part| part.tokens).sum::<u64>());
+        for part in &mut parts {
+            part.tokens = (part.tokens as f64 * used / counted.max(1) as f64).round() as u64;
+        }
         // What is not there needs no row, but for the parts everybody asks about.
         parts.retain(|part| part.tokens > 0 || part.layer != Layer::Reminders);
         let notes = self.fill_notes(budget.window);
