@@ -1,9 +1,12 @@
-//! What `haft proxy` adds to a request: the same request on a kept connection, straight to a server and through the proxy.
+//! What `haft proxy` adds to a request: the same request on a kept connection, straight to a server and through the proxy. What
+//! it keeps of long conversations, and how soon the page shows one, is in `proxy/recorded.rs`.
+
+mod recorded;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -16,17 +19,44 @@ const REQUESTS: usize = 500;
 
 pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     let upstream = upstream()?;
-    // Only for its home: what answers is as fast as can be.
-    let place = Place::new(&ScriptedServer::builder(Script::replies([])?).lean().start_in_thread()?)?;
-    let url = format!("http://{upstream}");
-    let mut command = place.haft(haft, &["proxy", "--port", "0", "--upstream", &url]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().context("no output")?).read_line(&mut line)?;
-    let address = line.split("http://").nth(1).and_then(|rest| rest.split(". ").next()).unwrap_or_default();
-    let address: SocketAddr = address.parse().with_context(|| line.clone())?;
+    overhead(haft, upstream)?;
+    recorded::size(haft, upstream)?;
+    recorded::page(haft, upstream)
+}
+
+/// A proxy in a home of its own.
+struct RunningProxy {
+    place: Place,
+    child: Child,
+    address: SocketAddr,
+}
+
+impl RunningProxy {
+    fn start(haft: &Path, upstream: SocketAddr) -> anyhow::Result<Self> {
+        // Only for its home: what answers is as fast as can be.
+        let place = Place::new(&ScriptedServer::builder(Script::replies([])?).lean().start_in_thread()?)?;
+        let url = format!("http://{upstream}");
+        let mut command = place.haft(haft, &["proxy", "--port", "0", "--upstream", &url]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().context("no output")?).read_line(&mut line)?;
+        let address = line.split("http://").nth(1).and_then(|rest| rest.split(". ").next()).unwrap_or_default();
+        let address = address.parse().with_context(|| line.clone())?;
+        Ok(Self { place, child, address })
+    }
+
+    /// Ends it as its user would: what passed is recorded then.
+    fn stop(mut self) -> anyhow::Result<Place> {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::INT)?;
+        self.child.wait()?;
+        Ok(self.place)
+    }
+}
+
+fn overhead(haft: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
+    let proxy = RunningProxy::start(haft, upstream)?;
     for size in [10_000, 200_000] {
-        let (mut direct, mut through) = (TcpStream::connect(upstream)?, TcpStream::connect(address)?);
+        let (mut direct, mut through) = (TcpStream::connect(upstream)?, TcpStream::connect(proxy.address)?);
         direct.set_nodelay(true)?;
         through.set_nodelay(true)?;
         let (mut alone, mut added) = (Vec::new(), Vec::new());
@@ -49,8 +79,7 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
         );
         figures::print(&format!("added by the proxy at {kilobytes} kB, median"), added, "ms", Some(1.0));
     }
-    child.kill()?;
-    child.wait()?;
+    proxy.stop()?;
     Ok(())
 }
 
