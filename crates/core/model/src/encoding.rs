@@ -26,6 +26,9 @@ pub struct BodyEncoding {
     stream: bool,
     /// Whether the server is OpenAI itself: some fields are for nobody else.
     is_openai: bool,
+    /// Whether `react` shows a model its own turns as its own, and stops it before it writes a result. Earlier releases did not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    own_turns: bool,
 }
 
 impl Declared {
@@ -37,6 +40,7 @@ impl Declared {
             extra_body: self.extra_body.clone(),
             stream: self.provider.stream,
             is_openai: host.as_deref() == Some("api.openai.com"),
+            own_turns: self.spec.tool_protocol == ToolProtocol::React,
         }
     }
 }
@@ -90,7 +94,7 @@ impl BodyEncoding {
             // The first has no such field; of both, what comes after an action is cut while it is read.
             Api::OpenaiResponses | Api::Gemini => return extra,
         };
-        if self.spec.tool_protocol == ToolProtocol::React {
+        if self.own_turns {
             extra.entry(key).or_insert_with(|| json!(stops));
         }
         extra
@@ -103,6 +107,7 @@ impl BodyEncoding {
             extra: self.extra(),
             stream: self.stream,
             is_openai: self.is_openai,
+            own_turns: self.own_turns,
         }
     }
 }
@@ -132,6 +137,18 @@ mod tests {
             assert_eq!(read, encoding(api));
             assert!(text.find("zeta") < text.find("alpha"), "extra fields keep their order: {text}");
         }
+    }
+
+    /// What an earlier release logged has neither stop strings nor the model's turns under its own role.
+    #[test]
+    fn what_was_logged_before_is_encoded_as_it_was() {
+        let mut now = encoding(Api::Anthropic);
+        (now.spec.tool_protocol, now.own_turns) = (ToolProtocol::React, true);
+        assert!(now.settings().extra.contains_key("stop_sequences"));
+        let mut logged = serde_json::to_value(&now).unwrap();
+        logged.as_object_mut().unwrap().remove("own_turns");
+        let then: BodyEncoding = serde_json::from_value(logged).unwrap();
+        assert!(!then.own_turns && !then.settings().extra.contains_key("stop_sequences"));
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod tests;
 
 use haft_types::{ToolCall, ToolProtocol, ToolSpec};
 
-pub(crate) use lower::{Joined, ThoughtMaker, lower};
+pub(crate) use lower::{Joined, ThoughtMaker, as_paragraph, lower};
 pub use prompt::{call_format, written_call};
 pub(crate) use reply::read_calls;
 pub(crate) use unasked::read_unasked;

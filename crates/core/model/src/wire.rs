@@ -45,6 +45,8 @@ pub(crate) struct Settings {
     pub stream: bool,
     /// Whether this is OpenAI itself and not one of the servers that speak its protocol: those refuse fields they don't know.
     pub is_openai: bool,
+    /// Whether `react` shows the model its own turns as its own.
+    pub own_turns: bool,
 }
 
 impl Settings {

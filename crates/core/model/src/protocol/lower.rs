@@ -73,10 +73,13 @@ pub(crate) fn lower(message: &Message, protocol: ToolProtocol, maker: ThoughtMak
         | (ToolProtocol::React, Role::System) => Cow::Borrowed(message),
         (ToolProtocol::Xml | ToolProtocol::React, Role::Assistant) => written(message, protocol, maker),
         (ToolProtocol::Xml, Role::Tool) => Cow::Owned(with(message, Role::User, xml_results(message))),
-        (ToolProtocol::React, Role::User | Role::Tool | Role::Summary) => {
-            Cow::Owned(with(message, Role::User, paragraph(message)))
-        }
+        (ToolProtocol::React, Role::User | Role::Tool | Role::Summary) => as_paragraph(message, maker),
     }
+}
+
+/// The message as a paragraph of what the user says. Earlier releases showed a model its own turns so.
+pub(crate) fn as_paragraph(message: &Message, maker: ThoughtMaker) -> Cow<'_, Message> {
+    Cow::Owned(with(message, Role::User, paragraph(message, maker)))
 }
 
 fn with(message: &Message, role: Role, content: Vec<Part>) -> Message {
@@ -200,12 +203,13 @@ fn xml_result(result: &ToolResult) -> String {
 }
 
 /// A message as a paragraph of the conversation, with an empty line behind it.
-fn paragraph(message: &Message) -> Vec<Part> {
+fn paragraph(message: &Message, maker: ThoughtMaker) -> Vec<Part> {
     let mut out = PartWriter::default();
     match message.role {
         // Summaries stand verbatim.
-        Role::Summary | Role::System | Role::Assistant => {}
+        Role::Summary | Role::System => {}
         Role::User => out.line("[user]"),
+        Role::Assistant => out.line("[assistant]"),
         Role::Tool => out.line("[tool]"),
     }
     let mut pictures = Vec::new();
@@ -213,7 +217,12 @@ fn paragraph(message: &Message) -> Vec<Part> {
         match part {
             Part::Text { text, .. } => out.line(text),
             Part::ToolResult(result) => out.line(&result.envelope.text),
-            Part::ToolCall(_) | Part::Thinking(_) => {}
+            Part::ToolCall(call) => out.line(&react_call(call)),
+            Part::Thinking(thinking) => {
+                if let Some(raw) = thought(thinking, THOUGHT, maker) {
+                    out.line(raw);
+                }
+            }
             Part::Image(_) => pictures.push(part.clone()),
         }
     }

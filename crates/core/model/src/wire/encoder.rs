@@ -11,7 +11,7 @@ use haft_types::{CacheKind, ContentHash, Message, Request, Role, Segment, ToolPr
 use super::fold::fold_after_results;
 use super::fragments::Fragments;
 use super::{CacheMark, Fragment, Settings, Wire, WireFrame, json, wire};
-use crate::protocol::{Joined, ThoughtMaker, lower};
+use crate::protocol::{Joined, ThoughtMaker, as_paragraph, lower};
 
 /// The most cache markers a request may carry.
 const MAX_MARKS: usize = 4;
@@ -22,6 +22,7 @@ pub(crate) struct Encoder {
     marks: bool,
     user_after_tool: bool,
     protocol: ToolProtocol,
+    own_turns: bool,
     /// `provider/model`.
     full_name: String,
     joined: Joined,
@@ -37,6 +38,7 @@ impl Encoder {
             marks,
             user_after_tool: settings.spec.capabilities.user_after_tool,
             protocol: settings.spec.tool_protocol,
+            own_turns: settings.own_turns,
             full_name: settings.full_name.clone(),
             wire: wire(settings),
             joined: Joined::default(),
@@ -61,7 +63,11 @@ impl Encoder {
             .skip(in_frame)
             .map(|(segment, mark)| {
                 let entry = &segment.entry;
-                let lowered = || lower(&entry.message, self.protocol, maker(&entry.message, &self.full_name));
+                let maker = maker(&entry.message, &self.full_name);
+                let lowered = || match (self.protocol, entry.message.role) {
+                    (ToolProtocol::React, Role::Assistant) if !self.own_turns => as_paragraph(&entry.message, maker),
+                    (protocol, _) => lower(&entry.message, protocol, maker),
+                };
                 self.messages.get((entry.hash, *mark), || self.wire.message(&lowered(), *mark))
             })
             .filter(|fragment| !fragment.is_empty())

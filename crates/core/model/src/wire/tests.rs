@@ -46,7 +46,7 @@ fn settings(api: Api) -> Settings {
         tokenizer_factor: 1.0,
         profile: haft_types::ModelProfile::Full,
     };
-    Settings { full_name: spec.full_name(), spec, extra: Map::new(), stream: true, is_openai: false }
+    Settings { full_name: spec.full_name(), spec, extra: Map::new(), stream: true, is_openai: false, own_turns: true }
 }
 
 fn message(role: Role, content: Vec<Part>, maker: Option<&str>) -> Message {
