@@ -89,8 +89,8 @@ fn converse(address: SocketAddr, number: usize, turns: usize) -> anyhow::Result<
     let mut messages = format!(r#"{{"role":"system","content":"conversation {number}"}}"#);
     let (mut fresh, mut sent) = (messages.len(), 0);
     for turn in 0..turns {
-        let text: String =
-            (0..60).map(|word| format!("{} ", (number * 7_919 + turn * 104_729 + word * 31) % 99_991)).collect();
+        let words = (0..60).map(|word| ((number * 7_919 + turn * 104_729 + word * 31) % 99_991).to_string());
+        let text = words.collect::<Vec<_>>().join(" ");
         let step = format!(r#",{{"role":"user","content":"{turn} {text}"}},{{"role":"assistant","content":"ok"}}"#);
         fresh += step.len();
         messages.push_str(&step);
