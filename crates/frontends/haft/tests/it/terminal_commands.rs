@@ -229,9 +229,9 @@ fn another_model_is_asked_and_its_price_is_shown_first() {
     leave(terminal);
 }
 
-/// The picture of the next request counted otherwise than the status line below it.
+/// The picture of the next request counted otherwise than the status line below it, which says what pruning goes by.
 #[test]
-fn the_window_is_as_full_in_the_picture_as_in_the_status_line() {
+fn the_picture_of_the_next_request_counts_as_the_model_does() {
     let rig = in_order([Reply::text("One.")]);
     let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
     let window = "context_window = 200000\n";
@@ -244,12 +244,9 @@ fn the_window_is_as_full_in_the_picture_as_in_the_status_line() {
     terminal.press("/context\r");
     terminal.until_text("% of the window");
     let shown = terminal.text();
-    let before = |mark: &str| {
-        let front = shown.split(mark).next().unwrap().rsplit([' ', '\n']).next().unwrap();
-        front.parse::<i64>().unwrap_or_else(|_| panic!("{front}: {shown}"))
-    };
-    let status = shown.rsplit("] ").next().unwrap().split('%').next().unwrap().parse::<i64>().unwrap();
-    assert!(status > 10 && (before("% of the window") - status).abs() <= 1, "{shown}");
+    let percent = shown.split("% of the window").next().unwrap().rsplit(' ').next().unwrap();
+    // Less than a tenth by haft's own count; three times that, and less again once the reply has corrected the factor.
+    assert!(percent.parse::<u32>().unwrap() >= 15, "{shown}");
     leave(terminal);
 }
 
