@@ -80,6 +80,7 @@ pub(crate) fn environment() -> &'static HostEnvironment {
 
 /// The tools of extensions as they are described, with nothing behind them.
 pub(crate) fn described_tools() -> Vec<Arc<dyn Tool>> {
+    #[cfg_attr(not(any(feature = "web", feature = "rag", feature = "mcp")), expect(unused_mut))]
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     #[cfg(feature = "web")]
     tools.extend(web::described());

@@ -96,6 +96,7 @@ mod terminal_results;
 mod terminal_setup;
 mod terminal_start;
 mod terminal_text;
+#[cfg(feature = "mcp")]
 mod terminal_typed_ahead;
 mod terminal_waiting;
 mod text_protocols;

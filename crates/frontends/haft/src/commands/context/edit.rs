@@ -216,6 +216,7 @@ impl PreparedEdit {
     }
 
     /// The text that would stand for the messages, if it is a summary.
+    #[cfg(feature = "serve")]
     pub(super) fn summary_text(&self) -> Option<&str> {
         match &self.edit {
             ContextEdit::Summarise { text, .. } => Some(text),
@@ -224,6 +225,7 @@ impl PreparedEdit {
     }
 
     /// What the next request costs for it.
+    #[cfg(feature = "serve")]
     pub(super) fn quote(&self) -> &Quote {
         &self.news.quote
     }
@@ -391,6 +393,7 @@ fn price(quote: &Quote, model: &ModelSpec) -> String {
 }
 
 /// Every message of a conversation as the editor lists it, by column, and how many edits are in force.
+#[cfg(feature = "serve")]
 pub(super) async fn listed(how: &EditHow) -> anyhow::Result<(Vec<Vec<String>>, usize)> {
     let mut open = Box::pin(EditedConversation::to_look(how)).await?;
     let lines = open.session.context_lines().await.map_err(refused)?;
