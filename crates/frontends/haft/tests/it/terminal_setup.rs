@@ -156,6 +156,24 @@ fn the_demo_needs_nothing() {
 }
 
 #[test]
+fn keys_between_two_questions_reach_the_second() {
+    let rig = bare([]);
+    let mut terminal = Terminal::start(&rig, &[], (100, 150));
+    terminal.until_text("s or d:");
+    for round in 0..20 {
+        terminal.press("98\r");
+        std::thread::sleep(std::time::Duration::from_micros(round * 200));
+        terminal.press("99\r");
+        terminal.until("both answers", |screen| {
+            screen.contents().matches("There is no choice `99`").count() as u64 == round + 1
+        });
+    }
+    terminal.until("the last question", |screen| screen.contents().trim_end().ends_with("s or d:"));
+    terminal.press("\u{1b}");
+    assert_eq!(terminal.ended().0, 0);
+}
+
+#[test]
 fn a_choice_there_is_not_is_said() {
     let rig = bare([Reply::text("OK")]);
     let address = rig.server.base_url(Api::OpenaiChat);
@@ -165,7 +183,6 @@ fn a_choice_there_is_not_is_said() {
         ("s or d:", "", "Type a number from 1 to"),
         ("s or d:", "nobody", "There is no choice `nobody`"),
     ];
-    // What is typed before a question stands there is thrown away.
     let asked = |terminal: &Terminal, question: &str| {
         terminal.until(question, |screen| screen.contents().trim_end().ends_with(question.trim_end()));
     };
