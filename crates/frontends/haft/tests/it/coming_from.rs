@@ -78,8 +78,26 @@ fn refs(arguments: &[String]) -> Vec<&str> {
 }
 
 impl Row {
+    /// Whether a row that names one command runs that one: `add` is not tried by a `list`. A shorter name of a command will do.
+    fn tries_what_it_names(&self) -> bool {
+        let Some(line) = self.haft.strip_prefix("`haft ").and_then(|rest| rest.strip_suffix('`')) else { return true };
+        let is_word = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase());
+        let named: Vec<_> = line.split(' ').take_while(is_word).collect();
+        let mut runs = self.args.iter().chain(&self.terminal).chain(&self.before);
+        line.contains('`')
+            || runs.any(|run| {
+                let mut words = run.iter().map(String::as_str).take_while(|word| *word != "--help");
+                let whole = run.iter().all(|word| word != "--help");
+                let same = |name: &&str| words.next().map_or(!whole, |word| name.starts_with(word));
+                named.iter().all(same)
+            })
+    }
+
     /// What differs from what the row promises.
     fn tried(&self) -> Result<(), String> {
+        if !self.tries_what_it_names() {
+            return Err(format!("{} is not what runs", self.haft));
+        }
         let rig = Rig::new(Api::Anthropic, Script::replies(std::iter::repeat_n(Reply::text("Done."), 8)).unwrap());
         for arguments in &self.before {
             assert_eq!(rig.run(&refs(arguments)).code(), 0, "{arguments:?}");
@@ -189,7 +207,7 @@ const ENGLISH: (&str, &str) = (
     "| there | haft |",
 );
 const CHINESE: (&str, &str) = (
-    "# 从其他代理转来\n\n[English](../coming-from.md) | 简体中文\n\n在那边第一天会输入什么，在这里怎样做。每一行都有测试试过；本页由 \
+    "# 从其他代理转来\n\n[English](../coming-from.md) | 简体中文\n\n在那边第一天会输入什么，在这里怎样做。每一行都经过测试；本页由 \
      `crates/frontends/haft/tests/it/fixtures/coming_from` 生成。\n\n其他代理的会话可以导入：`haft conversations import --help`。\n",
     "| 那边 | haft |",
 );
@@ -210,10 +228,23 @@ fn page((heading, columns): (&str, &str), cell: impl Fn(&str) -> String) -> Stri
 /// A cell in Chinese. What is nothing but names is the same.
 fn in_chinese(phrases: &Phrases, cell: &str) -> String {
     let is_text = cell.split('`').step_by(2).any(|part| part.chars().any(char::is_alphabetic));
-    phrases.said(cell).unwrap_or_else(|| {
-        assert!(!is_text, "not in zh-CN.txt: {cell}");
-        cell.replace("`, `", "`、`").replace("`; `", "`；`")
-    })
+    let said = phrases.said(cell);
+    assert!(said.is_some() || !is_text, "not in zh-CN.txt: {cell}");
+    said.unwrap_or_else(|| cell.to_owned()).replace("`, `", "`、`").replace("`; `", "`；`")
+}
+
+#[test]
+fn a_row_that_runs_another_command_is_noticed() {
+    let tries = |haft: &str, args: &str| {
+        let row = format!("you = ''\nhaft = '{haft}'\nargs = {args}");
+        toml::from_str::<Row>(&row).unwrap().tries_what_it_names()
+    };
+    assert!(!tries("`haft permissions add \"Bash(git status)\"`", r#"["permissions", "list"]"#));
+    assert!(!tries("`haft permissions add allow \"Bash(ls)\"`", r#"["permissions", "add", "Bash(ls)"]"#));
+    assert!(tries("`haft permissions add \"Bash(git status)\"`", r#"["permissions", "add", "Bash(git status)"]"#));
+    assert!(tries("`haft mcp add files -- npx server`", r#"["mcp", "add", "--help"]"#));
+    assert!(tries("`haft conversations list`", r#"["conversation", "list"]"#));
+    assert!(tries("`haft doctor`, `haft config path`", r#"["config", "path"]"#));
 }
 
 #[test]
