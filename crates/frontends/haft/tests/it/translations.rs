@@ -106,16 +106,19 @@ fn translated_pages_have_the_headings_blocks_and_commands_of_the_originals() {
 
 #[test]
 fn links_of_translated_pages_lead_somewhere() {
-    for (original, translated) in pages() {
+    let pages = pages();
+    for (original, translated) in &pages {
         let name = translated.display();
-        let outline = Outline::of(&translated);
+        let outline = Outline::of(translated);
         let folder = translated.parent().unwrap();
         let mut back = false;
         for link in outline.links() {
             let (path, heading) = link.split_once('#').map_or((link, None), |(path, heading)| (path, Some(heading)));
             let target = if path.is_empty() { translated.clone() } else { folder.join(path) };
             let target = target.canonicalize().unwrap_or_else(|error| panic!("{name}: {link}: {error}"));
-            back |= target == original;
+            back |= target == *original;
+            let in_chinese = pages.iter().any(|(english, _)| *english == target && english != original);
+            assert!(!in_chinese, "{name}: {link} is there in Chinese");
             let known = heading.is_none_or(|heading| Outline::of(&target).anchors.iter().any(|known| known == heading));
             assert!(known, "{name}: {link}: no such heading");
         }
