@@ -10,7 +10,7 @@
 //! come to the guard, a subreaper too; should anyone kill the guard, the keeper ends everything. Both are out of reach
 //! of the signals a terminal sends.
 //!
-//! Invariant: the guard succeeds only when it has no child left, which for a subreaper means no descendant.
+//! Invariant: the guard says that all are gone only when it has no child left, which for a subreaper means no descendant.
 //!
 //! There is no `PDEATHSIG` in this: it depends on a thread of the parent and is lost in too many ways.
 
@@ -32,7 +32,7 @@ use rustix::process::{Pid, Signal, WaitOptions, getegid, geteuid, getpid, kill_p
 use crate::confine::{
     self, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, HostState, Network, PlacedCovers,
 };
-use crate::wire::{CommandOutcome, HelperReport, HelperRequest};
+use crate::wire::{self, CommandOutcome, HelperReport, HelperRequest};
 use crate::{HELPER_ARG, PidNamespace, Reaper};
 use sys::{Namespaces, NetworkSpace, Side, Users};
 use tree::RemainingChildren;
@@ -48,13 +48,10 @@ const SETTLE: Duration = Duration::from_millis(5);
 /// helper speaks over the socket that is its standard input and prints nothing: its output is the command's.
 pub fn helper_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let is_helper = arguments.into_iter().nth(1).is_some_and(|argument| argument == HELPER_ARG);
-    is_helper.then(|| match guard() {
-        Ok(RemainingChildren::None) => ExitCode::SUCCESS,
-        Ok(RemainingChildren::Left) | Err(_) => ExitCode::FAILURE,
-    })
+    is_helper.then(|| guard().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS))
 }
 
-fn guard() -> io::Result<RemainingChildren> {
+fn guard() -> io::Result<()> {
     let mut control = take_control()?;
     sys::block_signals()?;
     sys::close_others_on_exec();
@@ -67,7 +64,7 @@ fn guard() -> io::Result<RemainingChildren> {
         Err(failed) => {
             let report = HelperReport { outcome: CommandOutcome::NotConfined(failed), reaper: Reaper::Subreaper };
             let _ = control.write_all(&report.encode());
-            return Ok(RemainingChildren::None);
+            return Ok(());
         }
     };
     let (keeper, report) = watch(&request, &around, &mut control, deadline)?;
@@ -76,24 +73,23 @@ fn guard() -> io::Result<RemainingChildren> {
     let children = keeper.map_or(RemainingChildren::None, |keeper| end(keeper, report.outcome));
     // Not before: whoever is left could write what is uncovered.
     drop(covers);
-    Ok(children)
+    // Nobody has to wait for our own end, not even who reads until nobody can write any more.
+    let _ = rustix::stdio::dup2_stdout(rustix::stdio::stdin());
+    let _ = rustix::stdio::dup2_stderr(rustix::stdio::stdin());
+    if children == RemainingChildren::None {
+        let _ = control.write_all(&[wire::ALL_GONE]);
+    }
+    Ok(())
 }
 
 /// What has to be known and done outside before a command can be confined.
 fn surroundings(request: &HelperRequest) -> Result<(PlacedCovers, HostState), ConfinementFailure> {
-    let console = request.console;
-    match &request.confined {
-        Some(ConfinementSpec { method: ConfinementMethod::Namespace, policy }) => {
-            let covers = PlacedCovers::place(policy)?;
-            let (paths, protected) = (covers.paths(), covers.found());
-            let around = HostState { covers: paths, protected, sockets: confine::bound_sockets(), console };
-            Ok((covers, around))
-        }
-        Some(ConfinementSpec { method: ConfinementMethod::Landlock, .. }) | None => Ok((
-            PlacedCovers::default(),
-            HostState { covers: Vec::new(), protected: Vec::new(), sockets: Vec::new(), console },
-        )),
+    let (mut covers, mut sockets) = (PlacedCovers::default(), Vec::new());
+    if let Some(ConfinementSpec { method: ConfinementMethod::Namespace, policy }) = &request.confined {
+        (covers, sockets) = (PlacedCovers::place(policy)?, confine::bound_sockets());
     }
+    let around = HostState { covers: covers.paths(), protected: covers.found(), sockets, console: request.console };
+    Ok((covers, around))
 }
 
 /// Standard input as our socket, with nothing in its place. Started by hand there is no socket: that is an error.

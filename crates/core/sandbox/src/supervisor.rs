@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::capture::OutputRecorder;
 use crate::live::OutputStream;
 use crate::terminal::{self, TerminalReader};
-use crate::wire::{CommandOutcome, Console, HelperReport, HelperRequest};
+use crate::wire::{ALL_GONE, CommandOutcome, Console, HelperReport, HelperRequest};
 use crate::{
     Aftermath, Background, Capture, CapturedOutput, CommandExit, CommandSpec, FinishedCommand, HELPER_ARG, LiveCommand,
     PidNamespace, Reaper, SandboxError, TerminalSession, TerminalSize,
@@ -256,7 +256,7 @@ struct Helper {
     stderr: Source,
 }
 
-/// Hands over the request, waits for the report and for the helper's end; `None` when the helper had nothing to say.
+/// Hands over the request, waits for the report and for the end of all processes; `None` when the helper had nothing to say.
 async fn converse(
     control: UnixStream,
     request: &[u8],
@@ -282,8 +282,9 @@ async fn converse(
         let _ = helper.kill().await;
         return None;
     }
-    let aftermath = match timeout(PATIENCE, helper.wait()).await {
-        Ok(Ok(status)) if status.success() => Aftermath::AllGone,
+    // The helper itself lives a moment longer; the runtime reaps it.
+    let aftermath = match timeout(PATIENCE, hear.read_u8()).await {
+        Ok(Ok(ALL_GONE)) => Aftermath::AllGone,
         Ok(_) | Err(_) => Aftermath::StillDying,
     };
     Some((HelperReport::decode(report)?, aftermath))

@@ -1,7 +1,8 @@
 //! What haft and its helper say to each other over their socket.
 //!
 //! haft sends one [`HelperRequest`] and from then on nothing: the end of its side means "stop", whether it was closed or haft
-//! died. The helper sends one [`HelperReport`]. Both come from the same executable, so there is no version.
+//! died. The helper sends one [`HelperReport`], and [`ALL_GONE`] once nothing is left of the command, in whose project everything is
+//! then as it was. Both come from the same executable, so there is no version.
 //!
 //! A request is its length and fields separated by NUL, which no argument, path or environment entry can contain.
 
@@ -16,6 +17,9 @@ use crate::{CommandSpec, PidNamespace, Reaper, SandboxError, Stdin};
 
 /// Longer ones are refused on both sides; the kernel's own limit for arguments and environment is lower.
 const MAX_REQUEST: usize = 16 << 20;
+
+/// The helper's last word.
+pub(crate) const ALL_GONE: u8 = b'g';
 
 /// What the helper needs to know to run a command.
 #[derive(Clone, Debug, PartialEq, Eq)]

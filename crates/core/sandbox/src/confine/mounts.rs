@@ -135,18 +135,12 @@ fn folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
         pieces.push(MountPiece { at: path, mount: Mount::copy_of(&from)?, access: MountAccess::ReadOnly });
     }
     if let Network::Through(socket) = &policy.network {
-        pieces.push(MountPiece {
-            at: PROXY_SOCKET.into(),
-            mount: Mount::copy_of(socket)?,
-            access: MountAccess::ReadOnly,
-        });
+        let mount = Mount::copy_of(socket)?;
+        pieces.push(MountPiece { at: PROXY_SOCKET.into(), mount, access: MountAccess::ReadOnly });
     }
     for at in ["/tmp", "/var/tmp"].map(Path::new).into_iter().filter(|at| is_real_folder(at)) {
-        pieces.push(MountPiece {
-            at: at.to_owned(),
-            mount: Mount::copy_of(&policy.tmp)?,
-            access: MountAccess::Writable,
-        });
+        let mount = Mount::copy_of(&policy.tmp)?;
+        pieces.push(MountPiece { at: at.to_owned(), mount, access: MountAccess::Writable });
     }
     Ok(pieces)
 }

@@ -168,28 +168,26 @@ fn mount_own_proc() -> io::Result<()> {
 
 fn start(request: &HelperRequest, restrictions: Option<Restrictions>) -> Result<Pid, CommandOutcome> {
     let number = |error: &io::Error| error.raw_os_error().unwrap_or(libc::EINVAL);
+    let no_program = |error: io::Error| CommandOutcome::NoProgram(number(&error));
     // Changing into it here tells a missing folder from a missing program.
     std::env::set_current_dir(&request.cwd).map_err(|error| CommandOutcome::NoFolder(number(&error)))?;
     let Some((program, arguments)) = request.argv.split_first() else {
         return Err(CommandOutcome::NoProgram(libc::EINVAL));
     };
     if program == HELPER_ARG {
-        return start_nothing(restrictions.as_ref()).map_err(|error| CommandOutcome::NoProgram(number(&error)));
+        return start_nothing(restrictions.as_ref()).map_err(no_program);
     }
     let mut command = std::process::Command::new(program);
     let stdin = match (request.console, &request.input) {
         (Console::None, None) => Stdio::null(),
-        (Console::None, Some(text)) => in_memory(text).map_err(|error| CommandOutcome::NoProgram(number(&error)))?,
+        (Console::None, Some(text)) => in_memory(text).map_err(no_program)?,
         (Console::Terminal | Console::Socket, _) => {
-            let both = io::stdout().as_fd().try_clone_to_owned();
-            both.map_err(|error| CommandOutcome::NoProgram(number(&error)))?.into()
+            io::stdout().as_fd().try_clone_to_owned().map_err(no_program)?.into()
         }
     };
     command.args(arguments).env_clear().stdin(stdin);
     command.envs(request.env.iter().map(|(name, value)| (name, value)));
-    let child = sys::in_own_session(&mut command, request.console, restrictions)
-        .spawn()
-        .map_err(|error| CommandOutcome::NoProgram(number(&error)))?;
+    let child = sys::in_own_session(&mut command, request.console, restrictions).spawn().map_err(no_program)?;
     i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(CommandOutcome::Lost)
 }
 

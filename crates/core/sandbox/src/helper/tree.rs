@@ -15,11 +15,28 @@ use crate::proc::descendants;
 const HOPELESS: u32 = 100;
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// Asks every descendant of `root` but `spared` to end, stopped ones too.
+/// Asks every descendant of `root` but `spared` to end, stopped ones too. One that was just being started would not hear of it
+/// and be waited for until the time of grace is over; what it starts from then on, to clean up, is left alone.
 pub(super) fn ask_to_end(root: Pid, spared: Pid) {
-    for pid in descendants(root).into_iter().filter(|pid| *pid != spared) {
+    for pid in stop_all(root, Some(spared)) {
         let _ = kill_process(pid, Signal::TERM);
         let _ = kill_process(pid, Signal::CONT);
+    }
+}
+
+/// Stops every descendant of `root` but `spared`: what is stopped cannot fork, so these are all there are.
+fn stop_all(root: Pid, spared: Option<Pid>) -> HashSet<Pid> {
+    let mut stopped = HashSet::new();
+    loop {
+        let before = stopped.len();
+        for pid in descendants(root).into_iter().filter(|pid| Some(*pid) != spared) {
+            if stopped.insert(pid) {
+                let _ = kill_process(pid, Signal::STOP);
+            }
+        }
+        if stopped.len() == before {
+            return stopped;
+        }
     }
 }
 
@@ -28,20 +45,7 @@ pub(super) fn ask_to_end(root: Pid, spared: Pid) {
 pub(super) fn end_all(root: Pid) -> RemainingChildren {
     let (mut pause, mut hopeless) = (Duration::from_millis(1), 0);
     while reap() == RemainingChildren::Left {
-        // First everything is stopped: what is stopped cannot fork.
-        let mut stopped = HashSet::new();
-        loop {
-            let before = stopped.len();
-            for pid in descendants(root) {
-                if stopped.insert(pid) {
-                    let _ = kill_process(pid, Signal::STOP);
-                }
-            }
-            if stopped.len() == before {
-                break;
-            }
-        }
-        let killed = stopped.into_iter().filter(|pid| kill_process(*pid, Signal::KILL).is_ok()).count();
+        let killed = stop_all(root, None).into_iter().filter(|pid| kill_process(*pid, Signal::KILL).is_ok()).count();
         hopeless = if killed == 0 { hopeless + 1 } else { 0 };
         if hopeless > HOPELESS {
             return RemainingChildren::Left;
