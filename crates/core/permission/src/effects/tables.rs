@@ -94,6 +94,8 @@ pub(super) struct WrapperEntry {
     pub(super) long: NameList,
     pub(super) long_valued: NameList,
     pub(super) lone_dash: bool,
+    pub(super) verbs: NameList,
+    pub(super) elsewhere: bool,
     pub(super) operands: usize,
     pub(super) assignments: bool,
     pub(super) same_shell: bool,

@@ -228,11 +228,8 @@ impl<'a> Walk<'a> {
                     }
                 }
                 InnerRun::Opaque { at, why } => {
-                    self.note(
-                        EffectKind::Opaque(why),
-                        shown.to_owned(),
-                        positioned(enclosing, EffectPosition::Holds(at)),
-                    );
+                    let enclosing = positioned(enclosing, EffectPosition::Holds(at));
+                    self.note(EffectKind::Opaque(why), shown.to_owned(), enclosing);
                 }
             }
         }

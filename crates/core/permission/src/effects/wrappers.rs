@@ -2,13 +2,14 @@
 
 use std::rc::Rc;
 
-use super::tables::{CommandForm, WrapperEntry, tables};
+use super::tables::{CommandForm, ProgramTables, WrapperEntry, tables};
 use super::{CommandRole, shells};
 use crate::shape::ANY;
 use crate::shell::{ShellScript, ShellWord, WordSplitting, WordValue};
 
 /// A place no rule reaches: what is meant stands on no word of the line.
 pub(super) const NO_WORD: usize = usize::MAX / 2;
+const LAUNCHES: &str = "a program that runs what its arguments say";
 
 /// What a command runs besides itself.
 pub(super) struct InnerRuns {
@@ -68,15 +69,30 @@ pub(super) fn unwrap(words: &[ShellWord]) -> InnerRuns {
         "command" if matches!(words.get(1).and_then(ShellWord::literal), Some("-v" | "-V")) => InnerRuns::nothing(),
         _ if tables.find.contain(name) => found(words),
         _ if tables.shells.contain(name) || tables.foreign_shells.contain(name) => shells::shell(tables, name, words),
-        _ if tables.launchers.contain(name) => launched(words),
-        _ => tables.wrapper(name).map_or_else(InnerRuns::nothing, |wrapper| known(wrapper, words)),
+        _ => {
+            let wrapped = |wrapper| behind_verb(tables, name, wrapper, words).map(|from| known(wrapper, words, from));
+            let runs = tables.wrapper(name).and_then(wrapped).unwrap_or_else(InnerRuns::nothing);
+            if runs.inner.is_empty() && tables.launchers.contain(name) { launched(words) } else { runs }
+        }
     }
 }
 
+/// The place behind the verb of a wrapper that has verbs. None where another one stands there: it is given nothing to run.
+fn behind_verb(tables: &ProgramTables, name: &str, wrapper: &WrapperEntry, words: &[ShellWord]) -> Option<usize> {
+    if wrapper.verbs.is_empty() {
+        return Some(1);
+    }
+    let program = tables.programs(name).find(|program| program.after.is_empty());
+    let at = options_end(program.map_or(wrapper, |program| &program.before), words, 1).ok()?;
+    let verb = |length: usize| words.get(at..at + length)?.iter().map(ShellWord::literal).collect::<Option<Vec<_>>>();
+    let length = (1..=2).find(|length| verb(*length).is_some_and(|verb| wrapper.verbs.contain(&verb.join(" "))))?;
+    Some(at + length)
+}
+
 /// A wrapper whose options are known.
-fn known(wrapper: &WrapperEntry, words: &[ShellWord]) -> InnerRuns {
+fn known(wrapper: &WrapperEntry, words: &[ShellWord], from: usize) -> InnerRuns {
     const OPTION: &str = "an option of a wrapper that this program does not know";
-    let Ok(options) = options_end(wrapper, words, 1) else { return InnerRuns::opaque(words.len() - 1, OPTION) };
+    let Ok(options) = options_end(wrapper, words, from) else { return InnerRuns::opaque(words.len() - 1, OPTION) };
     let mut at = options + wrapper.operands;
     let mut inner = Vec::new();
     while wrapper.assignments
@@ -98,6 +114,9 @@ fn known(wrapper: &WrapperEntry, words: &[ShellWord]) -> InnerRuns {
         CommandForm::WithInput => appended(words.get(1..at).unwrap_or_default(), rest),
         CommandForm::Words => rest.to_vec(),
     };
+    if wrapper.elsewhere {
+        inner.push(InnerRun::Opaque { at, why: LAUNCHES });
+    }
     inner.push(InnerRun::Command { from: at, words: rest.into(), same_shell: wrapper.same_shell });
     InnerRuns { role: wrapper.role, inner }
 }
@@ -197,5 +216,5 @@ fn found(words: &[ShellWord]) -> InnerRuns {
 fn launched(words: &[ShellWord]) -> InnerRuns {
     let operand = words.iter().skip(1).position(|word| !word.is_flag());
     let at = operand.map_or(NO_WORD, |place| place + 1);
-    InnerRuns::opaque(at, "a program that runs what its arguments say")
+    InnerRuns::opaque(at, LAUNCHES)
 }
