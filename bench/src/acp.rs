@@ -15,12 +15,16 @@ use crate::subject::{Place, peak_memory};
 const STARTS: usize = 20;
 const CANCELS: usize = 20;
 const SESSIONS: usize = 50;
+/// What a command leaves to say that it runs.
+const STARTED: &str = "started";
 
 pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     let slow = Reply { delta_chars: Some(1), delta_delay_ms: 20, ..Reply::text("word ".repeat(400)) };
     let slow = slow.when(When { last_contains: Some("slowly".into()), ..When::default() });
+    let runs = Reply::call("execute_command", json!({"command": format!("touch {STARTED}; sleep 60")}));
+    let runs = runs.when(When { last_contains: Some("Run it".into()), ..When::default() });
     let quick = Reply::text("Done.").when(When::default());
-    let server = ScriptedServer::builder(Script::replies([slow, quick])?).start_in_thread()?;
+    let server = ScriptedServer::builder(Script::replies([slow, runs, quick])?).start_in_thread()?;
     let place = Place::new(&server)?;
     let mut starts = Vec::new();
     for _ in 0..STARTS {
@@ -45,8 +49,11 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
         editor.answer(prompt)?;
         cancels.push(begun.elapsed());
     }
-    let slowest = cancels.iter().max().copied().unwrap_or_default();
-    figures::print(&format!("cancel in mid-stream, slowest of {CANCELS}"), milliseconds(slowest), "ms", Some(100.0));
+    show("cancel in mid-stream", &mut cancels);
+    match cancel_commands(&mut editor, &place) {
+        Ok(mut cancels) => show("cancel while a command runs in the sandbox", &mut cancels),
+        Err(error) => figures::line(&format!("cancel while a command runs in the sandbox: not measured: {error:#}")),
+    }
     let one = peak_memory(editor.child.id())?;
     for _ in 0..SESSIONS {
         let session = editor.new_session(place.project())?;
@@ -58,8 +65,32 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     editor.end()
 }
 
-fn milliseconds(time: Duration) -> f64 {
-    time.as_secs_f64() * 1_000.0
+/// How soon a turn is cancelled whose command runs in the sandbox. The last command has ended when the next begins.
+fn cancel_commands(editor: &mut Editor, place: &Place) -> anyhow::Result<Vec<Duration>> {
+    let session = editor.new_session(place.project())?;
+    editor.call("session/set_mode", &json!({"sessionId": session, "modeId": "auto"}))?;
+    let started = place.project().join(STARTED);
+    let mut cancels = Vec::new();
+    for _ in 0..CANCELS {
+        let prompt = editor.send("session/prompt", &prompt(&session, "Run it"))?;
+        let limit = Instant::now() + Duration::from_secs(20);
+        while !started.exists() {
+            anyhow::ensure!(Instant::now() < limit, "the command does not start without being asked about");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let begun = Instant::now();
+        editor.notify("session/cancel", &json!({"sessionId": session}))?;
+        editor.answer(prompt)?;
+        cancels.push(begun.elapsed());
+        std::fs::remove_file(&started)?;
+    }
+    Ok(cancels)
+}
+
+fn show(what: &str, cancels: &mut [Duration]) {
+    let (median, slowest) = (figures::median_ms(cancels), figures::quantile_ms(cancels, 1.0));
+    figures::print(&format!("{what}, median of {CANCELS}"), median, "ms", Some(100.0));
+    figures::print(&format!("{what}, slowest"), slowest, "ms", Some(100.0));
 }
 
 fn prompt(session: &str, text: &str) -> Value {
