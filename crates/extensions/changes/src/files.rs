@@ -26,7 +26,7 @@ use haft_tool::CallName;
 use haft_types::{ContentHash, ConversationId, MessageId};
 
 use self::plan::{Fate, PlannedUndo, Surroundings};
-use crate::versions::{FileStep, FileVersion, FileVersions, PathChange, StepId, StepKind, VersionsError};
+use crate::versions::{FileStep, FileVersion, PathChange, SqliteVersions, StepId, StepKind, VersionsError};
 
 pub use self::adopt::sweep_merges;
 pub(crate) use self::adopt::{Adoption, Held, MERGING, NotAdopted, adopt, note_merge};
@@ -112,13 +112,13 @@ pub enum UndoError {
 /// The changes of files of one conversation.
 #[derive(Clone)]
 pub struct ChangeRecord {
-    versions: Arc<dyn FileVersions>,
+    versions: Arc<SqliteVersions>,
     conversation: ConversationId,
 }
 
 impl ChangeRecord {
     /// The record of this conversation.
-    pub fn new(versions: Arc<dyn FileVersions>, conversation: ConversationId) -> Self {
+    pub fn new(versions: Arc<SqliteVersions>, conversation: ConversationId) -> Self {
         Self { versions, conversation }
     }
 
@@ -292,7 +292,7 @@ fn report(steps: &[FileStep], selected: &Selection, planned: Vec<PlannedUndo>, f
 }
 
 /// What a plan looks at: the disk and the stored contents.
-struct Disk<'a>(&'a dyn FileVersions);
+struct Disk<'a>(&'a SqliteVersions);
 
 impl Surroundings for Disk<'_> {
     fn version(&self, path: &Path) -> FileVersion {

@@ -7,7 +7,7 @@
 //!
 //! This crate asks nobody and decides nothing about calls. Only what haft changed is ever taken back.
 //!
-//! Read first: [`ChangeRecord`], [`versions::FileVersions`], [`Report`].
+//! Read first: [`ChangeRecord`], [`versions::SqliteVersions`], [`Report`].
 
 mod files;
 mod patch;

@@ -7,7 +7,7 @@
 //!
 //! Everything here blocks on the disk. The database is opened when it is first needed: a run that changes nothing never does.
 //!
-//! Read first: [`FileVersions`] (the port), [`SqliteVersions`], [`FileVersion`] (what a path holds), [`FileStep`] (who changed it).
+//! Read first: [`SqliteVersions`], [`FileVersion`] (what a path holds), [`FileStep`] (who changed it).
 
 mod content;
 mod live;
@@ -79,83 +79,6 @@ impl From<StoreError> for VersionsError {
     }
 }
 
-/// What files were before haft changed them: contents, the steps that changed them, and trees as they were last scanned. Every method
-/// blocks; what one that writes returned from survives a kill.
-pub trait FileVersions: Send + Sync {
-    /// Whether anything was ever saved.
-    fn exists(&self) -> bool;
-
-    /// The content with this hash, checked.
-    fn content(&self, hash: ContentHash) -> Result<Vec<u8>, VersionsError>;
-
-    /// Notes what paths hold before a call changes them, with their contents. A path the call saved before keeps its first
-    /// version.
-    fn save(
-        &self,
-        conversation: &ConversationId,
-        call: &CallName,
-        before: &[(PathBuf, FileVersion)],
-        contents: &[FileContent],
-    ) -> Result<(), VersionsError>;
-
-    /// Notes how a call left paths it saved, with their contents. Those it left as they were are forgotten.
-    fn changed(
-        &self,
-        conversation: &ConversationId,
-        call: &CallName,
-        after: &[(PathBuf, FileVersion)],
-        contents: &[FileContent],
-    ) -> Result<(), VersionsError>;
-
-    /// Notes what a call did to paths between two scans: each with what it held before and after. What another step did since
-    /// `since` is that step's doing. Gives the paths that were noted.
-    fn record(
-        &self,
-        conversation: &ConversationId,
-        call: &CallName,
-        since: StepId,
-        changes: &[(PathBuf, FileVersion, FileVersion)],
-    ) -> Result<Vec<PathBuf>, VersionsError>;
-
-    /// The steps of a conversation, in order.
-    fn steps(&self, conversation: &ConversationId) -> Result<Vec<FileStep>, VersionsError>;
-
-    /// The newest step of any conversation.
-    fn newest(&self) -> Result<StepId, VersionsError>;
-
-    /// Notes an undo or redo that is about to be done, and the call that asked for it. Should the process be killed, the steps show
-    /// it as not done.
-    fn begin(
-        &self,
-        conversation: &ConversationId,
-        kind: StepKind,
-        call: Option<&CallName>,
-        reversals: &[Reversal],
-        contents: &[FileContent],
-    ) -> Result<StepId, VersionsError>;
-
-    /// Notes that an undo or redo is over, and which paths it left as they were.
-    fn finish(&self, step: StepId, left: &[&Path]) -> Result<(), VersionsError>;
-
-    /// What is known of the tree at `root`, by path relative to it.
-    fn tree(&self, root: &Path) -> Result<Vec<(PathBuf, KnownFile)>, VersionsError>;
-
-    /// Notes what a scan of the tree at `root` found out.
-    fn update_tree(&self, root: &Path, update: &TreeUpdate) -> Result<(), VersionsError>;
-
-    /// Removes what is beyond the cap, oldest first. What a guard of [`hold`](Self::hold) holds stays.
-    fn trim(&self) -> Result<(), VersionsError>;
-
-    /// Keeps the versions of a conversation and of trees from being removed while the result lives.
-    fn hold(&self, conversation: &ConversationId, roots: &[&Path]) -> Result<VersionsGuard, VersionsError>;
-
-    /// Waits until no other process takes changes back.
-    fn undoing(&self) -> Result<VersionsGuard, VersionsError>;
-
-    /// The time as the file system tells it: what is written from now on has this stamp or a later one.
-    fn file_time(&self) -> Result<i64, VersionsError>;
-}
-
 /// Something that is released when this is dropped.
 pub struct VersionsGuard {
     _held: Box<dyn Send + Sync>,
@@ -168,13 +91,18 @@ impl VersionsGuard {
     }
 }
 
-/// The versions of files in an SQLite database, in a folder of its own.
+/// Is told of paths that calls, undos and redos changed, before anything is made of their results.
+pub type ChangedPaths = Arc<dyn Fn(&[&Path]) -> Result<(), StoreError> + Send + Sync>;
+
+/// What files were before haft changed them: contents, the steps that changed them, and trees as they were last scanned. In an SQLite
+/// database, in a folder of its own.
 pub struct SqliteVersions {
     folder: PathBuf,
     place: DatabaseFile,
     cap: u64,
     clock: Arc<dyn Clock>,
     connection: Mutex<Option<Connection>>,
+    told: Option<ChangedPaths>,
 }
 
 impl SqliteVersions {
@@ -186,7 +114,19 @@ impl SqliteVersions {
             cap: u64::from(config.versions_mb) * 1024 * 1024,
             clock,
             connection: Mutex::default(),
+            told: None,
         }
+    }
+
+    /// The same, where somebody else is told of every change.
+    #[must_use]
+    pub fn telling(self, told: ChangedPaths) -> Self {
+        Self { told: Some(told), ..self }
+    }
+
+    /// Tells who wants to know that these paths have changed.
+    pub(crate) fn tell(&self, paths: &[&Path]) -> Result<(), VersionsError> {
+        self.told.as_ref().map_or(Ok(()), |told| Ok(told(paths)?))
     }
 
     /// How much of the cap the database uses.
@@ -272,12 +212,15 @@ impl SqliteVersions {
     }
 }
 
-impl FileVersions for SqliteVersions {
-    fn exists(&self) -> bool {
+/// Every method blocks; what one that writes returned from survives a kill.
+impl SqliteVersions {
+    /// Whether anything was ever saved.
+    pub fn exists(&self) -> bool {
         self.place.path.exists()
     }
 
-    fn content(&self, hash: ContentHash) -> Result<Vec<u8>, VersionsError> {
+    /// The content with this hash, checked.
+    pub fn content(&self, hash: ContentHash) -> Result<Vec<u8>, VersionsError> {
         let path = self.place.path.clone();
         self.with(|connection| content::read(connection, hash))?.map_err(|why| match why {
             Unreadable::Gone => VersionsError::Gone { hash },
@@ -285,7 +228,9 @@ impl FileVersions for SqliteVersions {
         })
     }
 
-    fn save(
+    /// Notes what paths hold before a call changes them, with their contents. A path the call saved before keeps its first
+    /// version.
+    pub fn save(
         &self,
         conversation: &ConversationId,
         call: &CallName,
@@ -296,7 +241,8 @@ impl FileVersions for SqliteVersions {
         self.write(|connection| steps::save(connection, conversation, call, now, before, contents))
     }
 
-    fn changed(
+    /// Notes how a call left paths it saved, with their contents. Those it left as they were are forgotten.
+    pub fn changed(
         &self,
         conversation: &ConversationId,
         call: &CallName,
@@ -304,10 +250,13 @@ impl FileVersions for SqliteVersions {
         contents: &[FileContent],
     ) -> Result<(), VersionsError> {
         let now = self.clock.now();
-        self.write(|connection| steps::changed(connection, conversation, call, now, after, contents))
+        self.write(|connection| steps::changed(connection, conversation, call, now, after, contents))?;
+        self.tell(&after.iter().map(|(path, _)| path.as_path()).collect::<Vec<_>>())
     }
 
-    fn record(
+    /// Notes what a call did to paths between two scans: each with what it held before and after. What another step did since
+    /// `since` is that step's doing. Gives the paths that were noted.
+    pub fn record(
         &self,
         conversation: &ConversationId,
         call: &CallName,
@@ -315,18 +264,24 @@ impl FileVersions for SqliteVersions {
         changes: &[(PathBuf, FileVersion, FileVersion)],
     ) -> Result<Vec<PathBuf>, VersionsError> {
         let now = self.clock.now();
-        self.write(|connection| steps::record(connection, conversation, call, now, since, changes))
+        let noted = self.write(|connection| steps::record(connection, conversation, call, now, since, changes))?;
+        self.tell(&changes.iter().map(|(path, ..)| path.as_path()).collect::<Vec<_>>())?;
+        Ok(noted)
     }
 
-    fn steps(&self, conversation: &ConversationId) -> Result<Vec<FileStep>, VersionsError> {
+    /// The steps of a conversation, in order.
+    pub fn steps(&self, conversation: &ConversationId) -> Result<Vec<FileStep>, VersionsError> {
         self.with(|connection| steps::list(connection, conversation))
     }
 
-    fn newest(&self) -> Result<StepId, VersionsError> {
+    /// The newest step of any conversation.
+    pub fn newest(&self) -> Result<StepId, VersionsError> {
         self.with(|connection| steps::newest(connection))
     }
 
-    fn begin(
+    /// Notes an undo or redo that is about to be done, and the call that asked for it. Should the process be killed, the steps show
+    /// it as not done.
+    pub fn begin(
         &self,
         conversation: &ConversationId,
         kind: StepKind,
@@ -338,30 +293,36 @@ impl FileVersions for SqliteVersions {
         self.write(|connection| steps::begin(connection, conversation, kind, call, now, reversals, contents))
     }
 
-    fn finish(&self, step: StepId, left: &[&Path]) -> Result<(), VersionsError> {
+    /// Notes that an undo or redo is over, and which paths it left as they were.
+    pub fn finish(&self, step: StepId, left: &[&Path]) -> Result<(), VersionsError> {
         self.write(|connection| steps::finish(connection, step, left))
     }
 
-    fn tree(&self, root: &Path) -> Result<Vec<(PathBuf, KnownFile)>, VersionsError> {
+    /// What is known of the tree at `root`, by path relative to it.
+    pub fn tree(&self, root: &Path) -> Result<Vec<(PathBuf, KnownFile)>, VersionsError> {
         self.with(|connection| trees::read(connection, root))
     }
 
-    fn update_tree(&self, root: &Path, update: &TreeUpdate) -> Result<(), VersionsError> {
+    /// Notes what a scan of the tree at `root` found out.
+    pub fn update_tree(&self, root: &Path, update: &TreeUpdate) -> Result<(), VersionsError> {
         let now = self.clock.now();
         self.write(|connection| trees::update(connection, root, update, now))
     }
 
-    fn trim(&self) -> Result<(), VersionsError> {
+    /// Removes what is beyond the cap, oldest first. What a guard of [`hold`](Self::hold) holds stays.
+    pub fn trim(&self) -> Result<(), VersionsError> {
         self.with(|connection| trim::trim(connection, &self.folder, self.cap))
     }
 
-    fn hold(&self, conversation: &ConversationId, roots: &[&Path]) -> Result<VersionsGuard, VersionsError> {
+    /// Keeps the versions of a conversation and of trees from being removed while the result lives.
+    pub fn hold(&self, conversation: &ConversationId, roots: &[&Path]) -> Result<VersionsGuard, VersionsError> {
         let mut used = vec![LiveUse::Conversation(conversation.as_str())];
         used.extend(roots.iter().map(|root| LiveUse::Tree(version::path_bytes(root))));
         live::hold(&self.folder, &used).map(VersionsGuard::new).map_err(|error| self.refused("lock", error))
     }
 
-    fn undoing(&self) -> Result<VersionsGuard, VersionsError> {
+    /// Waits until no other process takes changes back.
+    pub fn undoing(&self) -> Result<VersionsGuard, VersionsError> {
         let locked = live::open(&self.folder.join("undo.lock")).and_then(|file| {
             file.lock()?;
             Ok(file)
@@ -369,7 +330,8 @@ impl FileVersions for SqliteVersions {
         locked.map(VersionsGuard::new).map_err(|error| self.refused("lock", error))
     }
 
-    fn file_time(&self) -> Result<i64, VersionsError> {
+    /// The time as the file system tells it: what is written from now on has this stamp or a later one.
+    pub fn file_time(&self) -> Result<i64, VersionsError> {
         let touch = || -> io::Result<i64> {
             let mut file = live::open(&self.folder.join("time"))?;
             file.write_all(b".")?;

@@ -28,7 +28,7 @@ use haft_agent::{
     Agent, ConfigError, Contribution, Extension, ExtensionContext, FolderError, HostEnvironment, KeyError, KeyState,
     Places, Project, RunPlan, SetupError, WallClock,
 };
-use haft_changes::versions::{FileVersions, SqliteVersions};
+use haft_changes::versions::SqliteVersions;
 use haft_changes::{FileChanges, GitWorktrees};
 use haft_engine::{Callback, Session};
 use haft_model::{Declared, ProviderConfig, Secret};
@@ -217,7 +217,7 @@ fn agent_with(
     places: &Places,
     config: Config,
     extensions: Vec<Arc<dyn Extension>>,
-    versions: Arc<dyn FileVersions>,
+    versions: Arc<SqliteVersions>,
 ) -> Agent {
     let changes = FileChanges::new(versions);
     Agent::new(places.clone(), config)
@@ -228,7 +228,7 @@ fn agent_with(
 }
 
 /// What files were before haft changed them.
-pub(crate) fn versions(places: &Places, config: &Config) -> Arc<dyn FileVersions> {
+pub(crate) fn versions(places: &Places, config: &Config) -> Arc<SqliteVersions> {
     Arc::new(SqliteVersions::at(&places.versions(), &config.store, Arc::new(WallClock)))
 }
 
@@ -247,7 +247,7 @@ pub(crate) struct ClientParts {
     /// What its user has open and not saved.
     pub(crate) buffers: Option<Arc<dyn EditorBuffers>>,
     /// Who keeps what files were, in place of this machine alone.
-    pub(crate) versions: Option<Arc<dyn FileVersions>>,
+    pub(crate) versions: Option<Arc<SqliteVersions>>,
     /// The run of a task in whose name everything is written.
     #[cfg(feature = "postgres")]
     pub(crate) lease: Option<haft_postgres::TaskLease>,

@@ -10,14 +10,14 @@ use haft_tools::OpenFolder;
 
 use super::disk::{PutError, put, sync_folder, version_at};
 use super::plan::Conflict;
-use crate::versions::{FileStep, FileVersion, FileVersions, Reversal, StepId, StepKind, VersionsError};
+use crate::versions::{FileStep, FileVersion, Reversal, SqliteVersions, StepId, StepKind, VersionsError};
 
 /// A path that could not be changed, and why.
 pub(super) type Failed = (PathBuf, Conflict);
 
 /// Changes the paths and notes how it went.
 pub(super) fn apply(
-    versions: &dyn FileVersions,
+    versions: &SqliteVersions,
     step: StepId,
     mut reversals: Vec<Reversal>,
 ) -> Result<Vec<Failed>, VersionsError> {
@@ -34,11 +34,12 @@ pub(super) fn apply(
     folders.into_iter().for_each(sync_folder);
     let left: Vec<&Path> = failed.iter().map(|(path, _)| path.as_path()).collect();
     versions.finish(step, &left)?;
+    versions.tell(&reversals.iter().map(|one| one.path.as_path()).collect::<Vec<_>>())?;
     Ok(failed)
 }
 
 /// Finishes what a killed process began.
-pub(super) fn finish_begun(versions: &dyn FileVersions, steps: &[FileStep]) -> Result<bool, VersionsError> {
+pub(super) fn finish_begun(versions: &SqliteVersions, steps: &[FileStep]) -> Result<bool, VersionsError> {
     let begun: Vec<_> = steps.iter().filter(|step| step.kind != StepKind::Call && !step.done).collect();
     for step in &begun {
         let reversals = step.changes.iter().filter_map(|change| {
@@ -52,7 +53,7 @@ pub(super) fn finish_begun(versions: &dyn FileVersions, steps: &[FileStep]) -> R
     Ok(!begun.is_empty())
 }
 
-fn change(versions: &dyn FileVersions, step: StepId, reversal: &Reversal) -> Result<(), Conflict> {
+fn change(versions: &SqliteVersions, step: StepId, reversal: &Reversal) -> Result<(), Conflict> {
     let Reversal { path, before, after, .. } = reversal;
     let now = version_at(path);
     if now == *after {

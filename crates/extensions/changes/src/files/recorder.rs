@@ -17,14 +17,14 @@ use haft_types::ConversationId;
 use super::disk::{self, LARGEST, look};
 use super::watch::{Before, CommandChanges, Watch, bytes};
 use super::{ChangeRecord, Mode, Report, TakenBack, Target, UndoError, unified_diff};
-use crate::versions::{FileContent, FileVersion, FileVersions, VersionsError};
+use crate::versions::{FileContent, FileVersion, SqliteVersions, VersionsError};
 
 /// Records of what conversations change in files, kept in one store of versions.
-pub struct FileChanges(Arc<dyn FileVersions>);
+pub struct FileChanges(Arc<SqliteVersions>);
 
 impl FileChanges {
     /// Keeps what files were in `versions`.
-    pub fn new(versions: Arc<dyn FileVersions>) -> Self {
+    pub fn new(versions: Arc<SqliteVersions>) -> Self {
         Self(versions)
     }
 }
@@ -261,7 +261,6 @@ fn as_told_file(record: &ChangeRecord, taken: TakenBack) -> UndoneFile {
 
 #[cfg(test)]
 mod tests {
-    use crate::versions::SqliteVersions;
     use haft_store::StoreConfig;
     use haft_testkit::test::FakeClock;
     use haft_types::{ContentHash, Envelope, MessageId};
@@ -275,8 +274,7 @@ mod tests {
         // Where the versions would be kept there is a file.
         std::fs::write(base.join("versions"), "").unwrap();
         let clock = Arc::new(FakeClock::default());
-        let versions: Arc<dyn FileVersions> =
-            Arc::new(SqliteVersions::at(&base.join("versions"), &StoreConfig::default(), clock));
+        let versions = Arc::new(SqliteVersions::at(&base.join("versions"), &StoreConfig::default(), clock));
         let workspace = Workspace {
             root: base.clone(),
             extra: Vec::new(),

@@ -11,7 +11,7 @@ use std::thread;
 
 use super::disk::{look, stamp};
 use super::walk::{PathKind, WalkedPath, walk};
-use crate::versions::{FileContent, FileStamp, FileVersion, FileVersions, KnownFile, TreeUpdate, VersionsError};
+use crate::versions::{FileContent, FileStamp, FileVersion, KnownFile, SqliteVersions, TreeUpdate, VersionsError};
 
 /// How much of a tree is looked at and saved.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +125,7 @@ impl Tree {
     }
 
     /// Looks at the whole tree, and saves what is new in it.
-    pub fn scan(&mut self, versions: &dyn FileVersions) -> Result<Scanned, VersionsError> {
+    pub fn scan(&mut self, versions: &SqliteVersions) -> Result<Scanned, VersionsError> {
         // What could not be stored must not be taken for stored by the next scan.
         self.try_scan(versions).inspect_err(|_| {
             self.known.clear();
@@ -134,7 +134,7 @@ impl Tree {
         })
     }
 
-    fn try_scan(&mut self, versions: &dyn FileVersions) -> Result<Scanned, VersionsError> {
+    fn try_scan(&mut self, versions: &SqliteVersions) -> Result<Scanned, VersionsError> {
         if !self.loaded {
             self.load(versions)?;
         }
@@ -160,7 +160,7 @@ impl Tree {
         Ok(Scanned::Changed(differences))
     }
 
-    fn load(&mut self, versions: &dyn FileVersions) -> Result<(), VersionsError> {
+    fn load(&mut self, versions: &SqliteVersions) -> Result<(), VersionsError> {
         for (path, known) in versions.tree(&self.root)? {
             self.saved += saved_bytes(known.version);
             self.known.insert(path, ScanSlot { known, scan: 0 });
@@ -185,7 +185,7 @@ impl Tree {
     /// Reads what may have changed, on several threads, and notes what it holds.
     fn read(
         &mut self,
-        versions: &dyn FileVersions,
+        versions: &SqliteVersions,
         doubtful: Vec<WalkedPath>,
         pass: &mut Pass,
     ) -> Result<(), VersionsError> {
@@ -290,7 +290,7 @@ impl Tree {
         std::mem::replace(&mut self.excludes, now) != now
     }
 
-    fn flush(&self, versions: &dyn FileVersions, pass: &mut Pass) -> Result<(), VersionsError> {
+    fn flush(&self, versions: &SqliteVersions, pass: &mut Pass) -> Result<(), VersionsError> {
         let update = std::mem::take(&mut pass.update);
         pass.packed = 0;
         if update.known.is_empty() && update.gone.is_empty() && update.contents.is_empty() {

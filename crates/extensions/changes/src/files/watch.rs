@@ -13,7 +13,7 @@ use haft_types::{ChangeKind, ConversationId};
 
 use super::ChangeRecord;
 use super::scan::{Difference, ScanLimits, Scanned, Tree};
-use crate::versions::{FileVersion, FileVersions, StepId, VersionsError, VersionsGuard};
+use crate::versions::{FileVersion, SqliteVersions, StepId, VersionsError, VersionsGuard};
 
 /// How many files are named in a note.
 const NAMED: usize = 5;
@@ -52,7 +52,7 @@ pub(crate) struct CommandChanges {
 impl Watch {
     /// Watches a workspace for a conversation. Nothing is read or made before it is needed. `private` are folders of haft's own.
     pub(crate) fn new(
-        versions: Arc<dyn FileVersions>,
+        versions: Arc<SqliteVersions>,
         conversation: ConversationId,
         workspace: Workspace,
         private: &[PathBuf],
@@ -71,7 +71,7 @@ impl Watch {
         }
     }
 
-    fn versions(&self) -> &dyn FileVersions {
+    fn versions(&self) -> &SqliteVersions {
         self.record.versions.as_ref()
     }
 

@@ -53,7 +53,7 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
 }
 
 /// One call that changed one file from nothing to `bytes`.
-fn change(versions: &dyn FileVersions, of: &str, id: &str, path: &str, bytes: &[u8]) {
+fn change(versions: &SqliteVersions, of: &str, id: &str, path: &str, bytes: &[u8]) {
     let path = PathBuf::from(path);
     versions.save(&conversation(of), &call(id), &[(path.clone(), FileVersion::Absent)], &[]).unwrap();
     versions.changed(&conversation(of), &call(id), &[(path, file(bytes))], &[content(bytes)]).unwrap();
@@ -260,9 +260,8 @@ fn a_guard_releases_what_it_holds_when_it_is_dropped() {
     drop(guard);
     assert_eq!(Arc::strong_count(&held), 1);
     let (_folder, versions) = versions(1);
-    let port: &dyn FileVersions = &versions;
-    drop(port.undoing().unwrap());
-    drop(port.undoing().unwrap());
+    drop(versions.undoing().unwrap());
+    drop(versions.undoing().unwrap());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_changes::versions::{FileVersions, SqliteVersions, VersionsError};
+use haft_changes::versions::{SqliteVersions, VersionsError};
 use haft_store::Backups;
 use haft_store::database::{remove_search_index, search_index as index_of};
 use haft_types::ContentHash;
@@ -123,7 +123,7 @@ pub(super) fn versions(patient: &Patient) -> Check {
     }
 }
 
-fn unreadable(folder: &Path, versions: &dyn FileVersions) -> Result<(usize, Vec<String>), Box<dyn std::error::Error>> {
+fn unreadable(folder: &Path, versions: &SqliteVersions) -> Result<(usize, Vec<String>), Box<dyn std::error::Error>> {
     let path = folder.join("versions.db");
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;

@@ -18,12 +18,12 @@ use crate::files::plan::{PlannedUndo, plan};
 use crate::files::recorder::Recorder;
 use crate::files::watch::{CommandChanges, Watch};
 use crate::files::{ChangeRecord, Conflict, Disk, Mode, Report, Target, select};
-use crate::versions::{FileVersions, SqliteVersions};
+use crate::versions::SqliteVersions;
 
 pub(super) struct Desk {
     _folder: TempDir,
     root: PathBuf,
-    versions: Arc<dyn FileVersions>,
+    versions: Arc<SqliteVersions>,
     watch: Arc<Watch>,
     calls: Cell<u32>,
 }
@@ -35,8 +35,7 @@ impl Desk {
         let root = base.join("project");
         fs::create_dir(&root).unwrap();
         let clock = Arc::new(FakeClock::default());
-        let versions: Arc<dyn FileVersions> =
-            Arc::new(SqliteVersions::at(&base.join("versions"), &StoreConfig::default(), clock));
+        let versions = Arc::new(SqliteVersions::at(&base.join("versions"), &StoreConfig::default(), clock));
         let workspace = Workspace {
             root: root.clone(),
             extra: Vec::new(),

@@ -3,7 +3,6 @@
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use haft_agent::config::Config;
@@ -20,7 +19,7 @@ use super::meter::TaskMeter;
 use crate::commands::options::RunArgs;
 use crate::commands::{permissions, run};
 use crate::exit::usage_error;
-use crate::wiring::task_versions::TaskVersions;
+use crate::wiring::task_versions::task_versions;
 use crate::wiring::{self, ClientParts};
 
 /// Runs tasks with the configuration of this user: keys, providers and rules are the worker's own.
@@ -136,14 +135,8 @@ impl RunningHost {
     }
 
     fn parts(&self, run: &TaskRun) -> ClientParts {
-        let versions = TaskVersions {
-            here: wiring::versions(&self.places, &self.config),
-            queue: Arc::clone(&run.queue),
-            slot: Arc::clone(&run.slot),
-            folder: run.folder.clone(),
-            reversed: Mutex::default(),
-        };
-        ClientParts { versions: Some(Arc::new(versions)), lease: Some(run.slot.lease), ..ClientParts::default() }
+        let versions = Some(task_versions(&self.places, &self.config, run));
+        ClientParts { versions, lease: Some(run.slot.lease), ..ClientParts::default() }
     }
 }
 
