@@ -153,6 +153,8 @@ pub struct QueuedTask {
     pub has_bundle: bool,
     /// The size of its patch.
     pub patch_bytes: i64,
+    /// The number of the newest line of its log.
+    pub last_logged: i64,
     /// When it may be taken.
     pub not_before: i64,
     /// When it was added.

@@ -10,6 +10,8 @@ use haft_types::IdSource as _;
 use serde_json::json;
 
 use self::add::AddTaskArgs;
+#[cfg(feature = "serve")]
+pub(crate) use self::show::{state_of, time};
 use super::worker::queue_of;
 use crate::commands::options::Common;
 use crate::exit::{ProcessExit, usage_error};

@@ -44,7 +44,16 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ProcessExit> {
     let jobs = JobFolder::at(places.jobs());
     let runs = Some(PageRuns { tasks: Arc::clone(&tasks), cwd, models, mode, jobs });
     let (common, home) = (args.common.clone(), places.environment.absolute_home());
-    let site = Arc::new(Inspector { store, config: loaded.config, common, home, form_token, runs });
+    let site = Arc::new(Inspector {
+        store,
+        config: loaded.config,
+        common,
+        home,
+        form_token,
+        runs,
+        #[cfg(feature = "postgres")]
+        queue: tokio::sync::OnceCell::new(),
+    });
     let local = LocalSet::new();
     local.spawn_local(work.work());
     wiring::runtime()?.block_on(local.run_until(async {

@@ -68,7 +68,7 @@ pub(crate) struct WorkerArgs {
 }
 
 /// The address of the team store, and its queue.
-pub(super) fn queue_of(config: &Config) -> anyhow::Result<TaskQueue> {
+pub(crate) fn queue_of(config: &Config) -> anyhow::Result<TaskQueue> {
     let url = config.store.url.as_deref().ok_or_else(|| usage_error(text!("queue-no-server")))?;
     Ok(TaskQueue::connect(url, config.store.lock_timeout())?)
 }

@@ -3,6 +3,8 @@
 mod family;
 mod live;
 mod other_agents;
+#[cfg(feature = "postgres")]
+mod queue;
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -17,10 +17,10 @@ use crate::rig::{Ran, Rig};
 use crate::worktrees::{git, rig, run_command};
 
 /// A repository, a model, a server and a folder that commands of all workers may write.
-struct Team {
-    rig: Rig,
-    label: String,
-    shared: TempDir,
+pub(crate) struct Team {
+    pub(crate) rig: Rig,
+    pub(crate) label: String,
+    pub(crate) shared: TempDir,
 }
 
 impl Team {
@@ -30,7 +30,7 @@ impl Team {
 
     /// The same with replies that name the shared folder.
     #[expect(clippy::print_stdout, reason = "a skip is told")]
-    fn with<R: IntoIterator<Item = Reply>>(name: &str, replies: impl FnOnce(&Path) -> R) -> Option<Self> {
+    pub(crate) fn with<R: IntoIterator<Item = Reply>>(name: &str, replies: impl FnOnce(&Path) -> R) -> Option<Self> {
         let Ok(url) = std::env::var("HAFT_POSTGRES") else {
             println!("skipped: HAFT_POSTGRES does not name a PostgreSQL server");
             return None;
@@ -48,7 +48,7 @@ impl Team {
     }
 
     /// Adds a task to the repository, and gives its number.
-    fn add(&self, prompt: &str, more: &[&str]) -> i64 {
+    pub(crate) fn add(&self, prompt: &str, more: &[&str]) -> i64 {
         let project = self.rig.project();
         let all = ["queue", "add", prompt, "--repository", project.to_str().unwrap(), "--label", &self.label, "--json"];
         let ran = self.rig.run(&[&all[..], &["--permission-mode", "auto"], more].concat());
@@ -56,7 +56,7 @@ impl Team {
         ran.json()[0]["id"].as_i64().unwrap()
     }
 
-    fn task(&self, id: i64) -> Value {
+    pub(crate) fn task(&self, id: i64) -> Value {
         self.rig.run(&["queue", "show", &id.to_string(), "--json"]).json()
     }
 
@@ -65,13 +65,13 @@ impl Team {
     }
 
     /// A worker on a host of its own.
-    fn host(&self) -> TempDir {
+    pub(crate) fn host(&self) -> TempDir {
         let home = tempfile::tempdir().unwrap();
         fs::copy(self.rig.home().join("config.toml"), home.path().join("config.toml")).unwrap();
         home
     }
 
-    fn worker(&self, home: &Path, more: &[&str]) -> Command {
+    pub(crate) fn worker(&self, home: &Path, more: &[&str]) -> Command {
         let all = [&["worker", "--label", &self.label, "--lease", "2"], more].concat();
         let mut command = self.rig.command(&all);
         command.env("HAFT_HOME", home);
@@ -94,7 +94,7 @@ impl Team {
     }
 
     /// Waits until this is so.
-    fn wait(&self, what: &str, done: impl Fn(&Self) -> bool) {
+    pub(crate) fn wait(&self, what: &str, done: impl Fn(&Self) -> bool) {
         let started = Instant::now();
         while !done(self) {
             assert!(started.elapsed() < Duration::from_mins(2), "{what}: {:?}", self.states());
@@ -104,7 +104,7 @@ impl Team {
 }
 
 /// After so many results of tools.
-fn after(results: usize, reply: Reply) -> Reply {
+pub(crate) fn after(results: usize, reply: Reply) -> Reply {
     reply.when(When { tool_results: Some(results), ..When::default() }).times(1_000)
 }
 
@@ -112,7 +112,7 @@ fn write(path: &str) -> Reply {
     Reply::call("write_to_file", json!({"path": path, "content": "written\n"}))
 }
 
-fn started(command: &mut Command) -> Child {
+pub(crate) fn started(command: &mut Command) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 

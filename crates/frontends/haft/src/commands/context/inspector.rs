@@ -8,6 +8,8 @@ mod editor;
 mod elsewhere;
 mod family;
 mod live;
+#[cfg(feature = "postgres")]
+mod queue;
 #[cfg(feature = "lab")]
 mod what_if;
 
@@ -53,6 +55,9 @@ pub(crate) struct Inspector {
     pub(crate) form_token: String,
     /// Where runs go on; a page that only shows has none.
     pub(crate) runs: Option<PageRuns>,
+    /// The team's tasks, once somebody looked at them.
+    #[cfg(feature = "postgres")]
+    pub(crate) queue: tokio::sync::OnceCell<Arc<haft_postgres::TaskQueue>>,
 }
 
 /// Sessions do not leave their thread, so whatever opens one gets a thread of its own.
@@ -87,6 +92,10 @@ impl Site for Inspector {
     }
 
     async fn version(&self, request: &PageRequest) -> Option<String> {
+        #[cfg(feature = "postgres")]
+        if let ["queue", rest @ ..] = &*request.path.iter().map(String::as_str).collect::<Vec<_>>() {
+            return self.queue_version(rest).await;
+        }
         let [place, id, ..] = request.path.as_slice() else { return None };
         let id = ConversationId::new(id);
         let run = self.live_version(&id);
@@ -119,6 +128,8 @@ impl Inspector {
             ["sessions"] => return Ok(Some(self.elsewhere())),
             #[cfg(feature = "imports")]
             ["sessions", agent, path @ ..] => return Ok(self.session(agent, path)),
+            #[cfg(feature = "postgres")]
+            ["queue", rest @ ..] => return self.queue(rest, number("from")).await,
             ["run"] => return Ok(self.runs(Markup::all([]), &FormFields::default())),
             ["c", id, "live"] => return self.live(&ConversationId::new(*id), Markup::all([])).await,
             ["c", id, rest @ ..] => (ConversationId::new(*id), rest),
@@ -161,6 +172,8 @@ impl Inspector {
         let names: Vec<_> = request.path.iter().map(String::as_str).collect();
         match names.as_slice() {
             ["run"] => Ok(self.start(form)),
+            #[cfg(feature = "postgres")]
+            ["queue", id] => self.change_task(id, form.get("do")).await,
             #[cfg(feature = "imports")]
             ["sessions", agent, path @ ..] => self.import(agent, path).await,
             ["c", id, "live"] => self.answered(&ConversationId::new(*id), form).await,
@@ -185,7 +198,9 @@ impl Inspector {
         let heading = Markup::plain("h1", text!("serve-conversations"));
         let begin = self.runs.as_ref().map(|_| Markup::link("/run", text!("serve-run-new")));
         let sessions = cfg!(feature = "imports").then(|| Markup::link("/sessions", text!("serve-sessions")));
-        let begin = Markup::element("p", &[("class", "buttons")], begin.into_iter().chain(sessions));
+        let team = cfg!(feature = "postgres") && self.config.store.url.is_some();
+        let queue = team.then(|| Markup::link("/queue", text!("serve-queue")));
+        let begin = Markup::element("p", &[("class", "buttons")], begin.into_iter().chain(sessions).chain(queue));
         Ok(page(text!("serve-conversations"), Markup::all([]), [heading, begin, search, found]))
     }
 
@@ -491,6 +506,12 @@ fn segments(now: &LoggedRequest, before: Option<&LoggedRequest>) -> Markup {
     Markup::table(&headings, rows)
 }
 
+/// A text under the beginning of its headline.
+fn folded(headline: &str, text: &str) -> Markup {
+    let first: String = headline.lines().next().unwrap_or_default().chars().take(120).collect();
+    Markup::element("details", &[], [Markup::plain("summary", first), Markup::plain("pre", text)])
+}
+
 /// A message of the dialogue. What tools were given and gave is folded; pictures are shown where the conversation is stored.
 fn spoken(stored: Option<&ConversationId>, message: &Message) -> Markup {
     let role = message.role.to_string();
@@ -507,10 +528,7 @@ fn spoken(stored: Option<&ConversationId>, message: &Message) -> Markup {
             (Part::Text { .. } | Part::Image(_), _) => {
                 Markup::element("pre", &[("class", "said")], [Markup::text(text)])
             }
-            (Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_), _) => {
-                let first: String = text.lines().next().unwrap_or_default().chars().take(120).collect();
-                Markup::element("details", &[], [Markup::plain("summary", first), Markup::plain("pre", &text)])
-            }
+            (Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_), _) => folded(&text, &text),
         }
     };
     let parts = message.content.iter().enumerate().map(part);

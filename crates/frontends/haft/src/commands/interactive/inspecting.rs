@@ -55,6 +55,8 @@ impl TuiSession<'_> {
             home: self.places.environment.absolute_home(),
             form_token,
             runs: None,
+            #[cfg(feature = "postgres")]
+            queue: tokio::sync::OnceCell::new(),
         });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;

@@ -46,7 +46,7 @@ pub(super) fn list(args: &ListTasksArgs) -> anyhow::Result<()> {
 }
 
 /// The state, and once it ended how.
-fn state_of(task: &QueuedTask) -> String {
+pub(crate) fn state_of(task: &QueuedTask) -> String {
     let outcome = task.result.as_ref().and_then(|result| result["outcome"].as_str());
     match (task.state, outcome) {
         (TaskState::Ended, Some(outcome)) => outcome.to_owned(),
@@ -54,7 +54,7 @@ fn state_of(task: &QueuedTask) -> String {
     }
 }
 
-fn time(milliseconds: i64) -> String {
+pub(crate) fn time(milliseconds: i64) -> String {
     let at = Timestamp::from_millisecond(milliseconds);
     at.map_or_else(|_| milliseconds.to_string(), |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
 }

@@ -1,0 +1,205 @@
+//! The team's queue: tasks, workers and costs, and one task with its log so far. Cancelling and queueing again are forms.
+
+use std::sync::Arc;
+
+use haft_agent::RandomIds;
+use haft_postgres::{LabelCost, QueuedTask, TaskQueue, TaskState, WorkerRow};
+use haft_serve::{FormAnswer, Markup};
+use haft_store::StoreError;
+use haft_text::grouped;
+use haft_types::{ConversationId, IdSource as _};
+use serde_json::{Value, json};
+
+use super::super::text::{masked, money};
+use super::{Inspector, address, encoded, folded, page, pager};
+use crate::commands::queue::{state_of, time};
+use crate::commands::worker::queue_of;
+
+/// Tasks on a page.
+const LISTED: usize = 100;
+/// Lines of a log that are shown, the newest ones.
+const LOGGED: usize = 1_000;
+/// Bytes of a patch that are shown.
+const SHOWN: usize = 1 << 18;
+
+impl Inspector {
+    /// Does something with the queue on a thread that may block; `None` where no server is configured.
+    async fn ask_queue<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&TaskQueue) -> Result<T, StoreError> + Send + 'static,
+    ) -> anyhow::Result<Option<T>> {
+        if self.config.store.url.is_none() {
+            return Ok(None);
+        }
+        let config = self.config.clone();
+        let connect = || async move { tokio::task::spawn_blocking(move || queue_of(&config)).await?.map(Arc::new) };
+        let queue = Arc::clone(self.queue.get_or_try_init(connect).await?);
+        Ok(Some(tokio::task::spawn_blocking(move || job(&queue)).await??))
+    }
+
+    pub(super) async fn queue(&self, rest: &[&str], from: usize) -> anyhow::Result<Option<String>> {
+        let (state, label) = match rest {
+            [] => (None, None),
+            ["state", name] => match TaskState::of(name) {
+                Some(state) => (Some(state), None),
+                None => return Ok(None),
+            },
+            ["label", label] => (None, Some((*label).to_owned())),
+            [id] => return self.task(id).await,
+            _ => return Ok(None),
+        };
+        let from = from.min(1_000_000);
+        let most = (from + LISTED + 1) as i64;
+        let found = self
+            .ask_queue(move |queue| {
+                Ok((queue.list(state, label.as_deref(), most)?, queue.statistics()?, queue.workers()?))
+            })
+            .await?;
+        let Some((tasks, stand, workers)) = found else { return Ok(None) };
+        let to: Vec<_> = std::iter::once("/queue".to_owned()).chain(rest.iter().map(|part| encoded(part))).collect();
+        let (to, shown) = (to.join("/"), tasks.iter().skip(from).take(LISTED));
+        let states = stand.states.iter().map(|(name, count)| {
+            Markup::link(&format!("/queue/state/{name}"), format!("{name} {}", grouped(count.unsigned_abs())))
+        });
+        let headings = [text!("serve-worker"), text!("serve-slots"), text!("serve-tasks"), text!("serve-heard")];
+        let live = [
+            Markup::element("p", &[("class", "buttons")], states),
+            table(shown),
+            pager(&to, from, LISTED, tasks.len()),
+            Markup::plain("h2", text!("serve-workers")),
+            Markup::table(&headings, workers.iter().map(worker)),
+            Markup::plain("h2", text!("serve-costs")),
+            costs(&stand.labels),
+        ];
+        let heading = Markup::plain("h1", text!("serve-queue"));
+        let live = Markup::element("section", &[("class", "live")], live);
+        let link = Markup::link("/queue", text!("serve-queue"));
+        Ok(Some(page(text!("serve-queue"), link, [heading, live])))
+    }
+
+    async fn task(&self, id: &str) -> anyhow::Result<Option<String>> {
+        let Ok(id) = id.parse() else { return Ok(None) };
+        let found = self.ask_queue(move |queue| Ok((queue.get(id)?, queue.patch(id)?, queue.log(id, 0)?))).await?;
+        let Some((Some(task), patch, log)) = found else { return Ok(None) };
+        let said = |text: &str| Markup::element("pre", &[("class", "said")], [Markup::text(masked(text))]);
+        let (does, name) = match task.state {
+            TaskState::Queued | TaskState::Running => ("cancel", text!("serve-cancel")),
+            TaskState::Ended | TaskState::Failed | TaskState::Cancelled => ("retry", text!("serve-retry")),
+        };
+        // The id keeps the focus when the page is renewed.
+        let button = [("id", "change"), ("name", "do"), ("value", does)];
+        let button = Markup::element("button", &button, [Markup::text(name)]);
+        let conversation = ConversationId::new(task.conversation.as_str());
+        let mut live = vec![table([&task]), Markup::form(&format!("/queue/{id}"), &self.form_token, [button])];
+        if self.store.get(&conversation).await?.is_some() {
+            let link = Markup::link(&address(&conversation, ""), text!("serve-conversation"));
+            live.push(Markup::element("p", &[], [link]));
+        }
+        live.extend([Markup::plain("h2", text!("serve-prompt")), said(&task.request.prompt)]);
+        if let Some(result) = &task.result {
+            live.push(Markup::plain("h2", text!("serve-result")));
+            let keys = ["message", "patch_error", "push_error", "text"];
+            live.extend(keys.iter().filter_map(|key| result[key].as_str()).map(said));
+        }
+        if let Some(patch) = patch {
+            let text = String::from_utf8_lossy(&patch[..patch.len().min(SHOWN)]);
+            let headline = text!("serve-patch", bytes = grouped(patch.len() as u64));
+            live.push(folded(&headline, &masked(&text)));
+        }
+        live.push(Markup::plain("h2", text!("serve-log")));
+        live.extend(log[log.len().saturating_sub(LOGGED)..].iter().map(|(_, line)| logged(line)));
+        let title = text!("serve-task-number", id);
+        let live = Markup::element("section", &[("class", "live")], live);
+        let link = Markup::link("/queue", text!("serve-queue"));
+        Ok(Some(page(&title, link, [Markup::plain("h1", &title), live])))
+    }
+
+    pub(super) async fn change_task(&self, id: &str, does: &str) -> anyhow::Result<Option<FormAnswer>> {
+        let Ok(id) = id.parse() else { return Ok(None) };
+        // What has changed its state meanwhile stays; the page shows it.
+        let done = match does {
+            "cancel" => self.ask_queue(move |queue| queue.cancel(id)).await?,
+            "retry" => self.ask_queue(move |queue| queue.retry(id, &RandomIds.uuid().to_string())).await?,
+            _ => None,
+        };
+        Ok(done.map(|_| FormAnswer::See(format!("/queue/{id}"))))
+    }
+
+    /// Something that is different once a page of the queue is.
+    pub(super) async fn queue_version(&self, rest: &[&str]) -> Option<String> {
+        if let [Ok(id)] = rest.iter().map(|id| id.parse()).collect::<Vec<_>>()[..] {
+            let task = self.ask_queue(move |queue| queue.get(id)).await.ok()???;
+            return Some(json!([task.state, task.epoch, task.spent_tokens, task.last_logged]).to_string());
+        }
+        let found = self.ask_queue(|queue| Ok((queue.statistics()?, queue.workers()?))).await.ok()??;
+        // A worker is heard of every few seconds; the page is renewed for one that is not.
+        let workers = found.1.iter().map(|one| (one.id, one.tasks, one.draining, one.silent_ms / 10_000));
+        Some(json!([found.0.states, found.0.labels, workers.collect::<Vec<_>>()]).to_string())
+    }
+}
+
+fn table<'a>(tasks: impl IntoIterator<Item = &'a QueuedTask>) -> Markup {
+    let headings = [
+        text!("serve-task"),
+        text!("serve-run-status"),
+        text!("serve-labels"),
+        text!("serve-worker"),
+        text!("serve-cost"),
+        text!("serve-tokens"),
+        text!("serve-tries"),
+        text!("serve-added"),
+        text!("serve-repository"),
+        text!("serve-prompt"),
+    ];
+    let row = |task: &QueuedTask| {
+        let (id, to) = (format!("task-{}", task.id), format!("/queue/{}", task.id));
+        let prompt: String = task.request.prompt.lines().next().unwrap_or_default().chars().take(80).collect();
+        vec![
+            Markup::element("a", &[("id", &id), ("href", &to)], [Markup::text(task.id.to_string())]),
+            Markup::text(state_of(task)),
+            Markup::text(task.labels.join(", ")),
+            Markup::text(task.worker.as_deref().unwrap_or_default()),
+            Markup::text(money(task.spent_usd)),
+            Markup::text(grouped(task.spent_tokens.unsigned_abs())),
+            Markup::text(format!("{} / {}", task.attempts, task.max_attempts)),
+            Markup::text(time(task.created_at)),
+            Markup::text(masked(task.request.repository.as_deref().unwrap_or_default())),
+            Markup::text(masked(&prompt)),
+        ]
+    };
+    Markup::table(&headings, tasks.into_iter().map(row))
+}
+
+fn worker(one: &WorkerRow) -> Vec<Markup> {
+    let draining = if one.draining { text!("serve-draining") } else { "" };
+    let heard = text!("serve-seconds-ago", seconds = one.silent_ms / 1_000);
+    let texts = [format!("{} {draining}", one.name), one.slots.to_string(), one.tasks.to_string(), heard];
+    texts.into_iter().map(Markup::text).collect()
+}
+
+fn costs(labels: &[LabelCost]) -> Markup {
+    let rows = labels.iter().map(|one| {
+        let label = Some(&one.label).filter(|label| !label.is_empty());
+        vec![
+            label.map_or_else(
+                || Markup::text("-"),
+                |label| Markup::link(&format!("/queue/label/{}", encoded(label)), label),
+            ),
+            Markup::text(grouped(one.tasks.unsigned_abs())),
+            Markup::text(grouped(one.tokens.unsigned_abs())),
+            Markup::text(money(one.usd)),
+            Markup::text(money(one.usd_today)),
+        ]
+    });
+    let headings =
+        [text!("serve-labels"), text!("serve-tasks"), text!("serve-tokens"), text!("serve-cost"), text!("serve-today")];
+    Markup::table(&headings, rows)
+}
+
+/// A line of a log: what it says first, and the whole of it behind.
+fn logged(line: &str) -> Markup {
+    let event: Value = serde_json::from_str(line).unwrap_or_default();
+    let told = ["type", "name", "status", "code", "message", "text"].map(|key| event[key].as_str().unwrap_or_default());
+    let headline = if event.is_null() { line.to_owned() } else { told.join(" ") };
+    folded(&masked(&headline), &masked(line))
+}
