@@ -23,8 +23,7 @@ use haft_types::Api;
 use crate::commands::context::edit::EditArgs;
 #[cfg(feature = "lab")]
 use crate::commands::context::replay::ReplayArgs;
-use crate::commands::context::test::ContextTestArgs;
-use crate::commands::options::Common;
+use crate::commands::options::{Common, JsonArgs};
 
 #[derive(Debug, Args)]
 pub(crate) struct ContextArgs {
@@ -82,7 +81,7 @@ pub(crate) enum ContextCommand {
     ///
     /// Rules that are sent for a file, the size of the fixed prefix, breaks in a recorded conversation. Exits with 0 if all
     /// hold, 1 if some do not, 2 if a file is wrong. It runs nothing of the project, which need not be trusted.
-    Test(ContextTestArgs),
+    Test(JsonArgs),
     /// Edit what is sent: drop, pin, mask or summarise messages, and undo edits.
     ///
     /// Stored messages never change. Every edit shows first what it costs: the prefix behind it is written to the provider's
@@ -201,12 +200,8 @@ pub(crate) struct WhyArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) request: Option<u64>,
 
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 #[derive(Debug, Args)]
@@ -219,12 +214,8 @@ pub(crate) struct RecallArgs {
     #[arg(long, value_name = "CONVERSATION")]
     pub(crate) conversation: Option<String>,
 
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 #[derive(Debug, Args)]
@@ -240,12 +231,8 @@ pub(crate) struct CompactArgs {
     #[arg(short, long)]
     pub(crate) model: Option<String>,
 
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 #[derive(Debug, Args)]

@@ -23,7 +23,7 @@ use clap::{Args, Subcommand};
 use haft_imports::ImportFormat;
 use haft_store::{Conversation, ConversationMatch, ConversationScope, Store, StoreError};
 
-use crate::commands::options::Common;
+use crate::commands::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::wiring;
 
@@ -78,9 +78,9 @@ pub(crate) enum ConversationsCommand {
     #[cfg(feature = "imports")]
     Import(ImportArgs),
     /// Show statistics of the store.
-    Stats(StatsArgs),
+    Stats(JsonArgs),
     /// List the namespaces (projects) and their current conversations.
-    Namespaces(NamespacesArgs),
+    Namespaces(JsonArgs),
     /// Create, list and restore backups of the database.
     Backup(BackupArgs),
 }
@@ -189,11 +189,8 @@ pub(crate) struct SearchArgs {
     /// The maximum number of results.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) limit: usize,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 #[derive(Debug, Args)]
@@ -254,11 +251,8 @@ pub(crate) struct ReviseArgs {
     /// Metadata to add to the message; the value is JSON or else a string. May be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) metadata: Vec<String>,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 #[derive(Debug, Args)]
@@ -313,32 +307,11 @@ pub(crate) struct ImportArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct StatsArgs {
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct NamespacesArgs {
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
     #[command(subcommand)]
     pub(crate) command: Option<BackupCommand>,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 #[derive(Debug, Subcommand)]

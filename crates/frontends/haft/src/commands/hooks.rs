@@ -6,7 +6,7 @@ use haft_project::Level;
 use haft_project::hooks::{self, Hook};
 use serde_json::{Value, json};
 
-use crate::commands::options::Common;
+use crate::commands::options::JsonArgs;
 use crate::exit::ProcessExit;
 use crate::output::{self, TextTable};
 use crate::wiring;
@@ -20,26 +20,17 @@ pub(crate) struct HooksArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum HooksCommand {
     /// List your hooks and those of the project, where each comes from, and whether it would run.
-    List(HookListArgs),
-}
-
-#[derive(Debug, Default, Args)]
-pub(crate) struct HookListArgs {
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
+    List(JsonArgs),
 }
 
 pub(crate) fn run(command: Option<HooksCommand>) -> anyhow::Result<ProcessExit> {
-    match command.unwrap_or_else(|| HooksCommand::List(HookListArgs::default())) {
+    match command.unwrap_or_else(|| HooksCommand::List(JsonArgs::default())) {
         HooksCommand::List(args) => list(&args)?,
     }
     Ok(ProcessExit::Completed)
 }
 
-fn list(args: &HookListArgs) -> anyhow::Result<()> {
+fn list(args: &JsonArgs) -> anyhow::Result<()> {
     let (places, loaded) = super::configuration(&args.common)?;
     let (mut ground, standing) = knowledge(&places, &wiring::project(None)?)?;
     // They are shown whether or not they would run: that is what is asked.

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use haft_engine::EventSink;
 use haft_types::Event;
 
-use crate::commands::options::{Common, OutputFormat};
+use crate::commands::options::{Common, JsonArgs, OutputFormat};
 use crate::exit::ProcessExit;
 use crate::jobs::{BackgroundJob, JobFolder, JobState, follow};
 use crate::output::{self, Printer};
@@ -21,7 +21,7 @@ pub(crate) struct JobsArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobsCommand {
     /// List background runs, newest first.
-    List(ListJobsArgs),
+    List(JsonArgs),
     /// Show a job: its state, task and answer.
     Show(ShowJobArgs),
     /// Print the output of a job so far.
@@ -32,15 +32,6 @@ pub(crate) enum JobsCommand {
     Attach(AttachArgs),
     /// Stop jobs; their conversations can be resumed.
     Kill(KillArgs),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ListJobsArgs {
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use haft_agent::config::Config;
 use haft_model::Catalogue;
 use haft_types::{Api, ModelProfile, ModelSpec};
 
-use crate::commands::options::{Common, positive};
+use crate::commands::options::{Common, JsonArgs, positive};
 use crate::exit::{ProcessExit, usage_error};
 
 pub(super) use list::usable;
@@ -31,7 +31,7 @@ pub(crate) enum ModelsCommand {
     /// Show a model's settings, and where each comes from.
     Show(ShowModelArgs),
     /// List the roles of models and the model for each.
-    Roles(RolesArgs),
+    Roles(JsonArgs),
     /// Add a model, and its provider if that is new, to config.toml.
     Add(Box<AddArgs>),
     /// Test a model with one tiny request.
@@ -54,23 +54,11 @@ pub(crate) struct ListArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct RolesArgs {
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct ShowModelArgs {
     /// The model, as `provider/model`.
     pub(crate) name: String,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 #[derive(Debug, Args)]
@@ -128,11 +116,8 @@ pub(crate) struct ModelTestArgs {
     /// Send two requests long enough for the prefix cache, and report what the second read from it.
     #[arg(long)]
     pub(crate) cache: bool,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 pub(crate) fn run(command: Option<ModelsCommand>) -> anyhow::Result<ProcessExit> {

@@ -17,6 +17,15 @@ pub(crate) struct Common {
     pub(crate) set: Vec<String>,
 }
 
+#[derive(Debug, Default, Args)]
+pub(crate) struct JsonArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct RunArgs {
     /// The task; read from standard input when absent.

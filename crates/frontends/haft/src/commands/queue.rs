@@ -13,7 +13,7 @@ use self::add::AddTaskArgs;
 #[cfg(feature = "serve")]
 pub(crate) use self::show::{state_of, time};
 use super::worker::queue_of;
-use crate::commands::options::Common;
+use crate::commands::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output;
 
@@ -38,7 +38,7 @@ pub(crate) enum QueueCommand {
     /// Queue tasks that have ended again: in a new conversation, with their limits anew.
     Retry(TaskIdArgs),
     /// Show how many tasks there are in each state, what they cost by label, and the workers.
-    Stats(StatsArgs),
+    Stats(JsonArgs),
 }
 
 #[derive(Debug, Args)]
@@ -94,15 +94,6 @@ pub(crate) struct TaskIdArgs {
     /// The tasks' numbers.
     #[arg(value_name = "TASK", required = true)]
     pub(crate) ids: Vec<i64>,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct StatsArgs {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

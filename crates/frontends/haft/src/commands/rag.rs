@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use haft_rag::Collection;
 
-use crate::commands::options::Common;
+use crate::commands::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::wiring::rag::Rag;
 
@@ -23,7 +23,7 @@ pub(crate) struct RagArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum RagCommand {
     /// List the collections.
-    List(RagListArgs),
+    List(JsonArgs),
     /// Add a collection made of folders, or one that a server answers for.
     Add(RagAddArgs),
     /// Remove a collection and its index, but not the folders.
@@ -37,15 +37,6 @@ pub(crate) enum RagCommand {
     Query(RagQueryArgs),
     /// Serve collections to other programs of this machine, as models of a chat server.
     Serve(RagServeArgs),
-}
-
-#[derive(Debug, Default, Args)]
-pub(crate) struct RagListArgs {
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]
@@ -80,11 +71,8 @@ pub(crate) struct RagQueryArgs {
     /// The maximum number of passages.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) top: u16,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 #[derive(Debug, Args)]
@@ -103,7 +91,7 @@ pub(crate) struct RagServeArgs {
 }
 
 pub(crate) fn run(command: Option<RagCommand>) -> anyhow::Result<ProcessExit> {
-    match command.unwrap_or_else(|| RagCommand::List(RagListArgs::default())) {
+    match command.unwrap_or_else(|| RagCommand::List(JsonArgs::default())) {
         RagCommand::List(args) => list::run(&args)?,
         RagCommand::Add(args) => change::add(&args)?,
         RagCommand::Remove { name, common } => change::remove(&name, &common)?,

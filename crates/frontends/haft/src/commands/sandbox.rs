@@ -10,7 +10,7 @@ use haft_sandbox::{ConfinementSpec, Network, Sandbox};
 use haft_types::PermissionMode;
 use serde_json::json;
 
-use crate::commands::options::Common;
+use crate::commands::options::JsonArgs;
 use crate::exit::ProcessExit;
 use crate::{output, wiring};
 
@@ -23,30 +23,12 @@ pub(crate) struct SandboxArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum SandboxCommand {
     /// Show sandbox status: the layer in use, and why no stronger one.
-    Status(SandboxStatusArgs),
+    Status(JsonArgs),
     /// Test the sandbox with every known way to escape, and show what is blocked.
     ///
     /// Each attempt uses files of its own and does no harm. Exit code 0 when namespaces are available and no attempt succeeds
     /// in them, else 1; what Landlock leaves open is shown.
-    Test(SandboxTestArgs),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct SandboxTestArgs {
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct SandboxStatusArgs {
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
+    Test(JsonArgs),
 }
 
 pub(crate) fn run(command: &SandboxCommand) -> anyhow::Result<ProcessExit> {
@@ -56,7 +38,7 @@ pub(crate) fn run(command: &SandboxCommand) -> anyhow::Result<ProcessExit> {
     }
 }
 
-fn status(args: &SandboxStatusArgs) -> anyhow::Result<()> {
+fn status(args: &JsonArgs) -> anyhow::Result<()> {
     let (places, loaded) = super::configuration(&args.common)?;
     let projects = vec![wiring::project(None)?.root];
     let config = &loaded.config.sandbox;

@@ -11,7 +11,7 @@ use crate::commands::{configuration, run};
 use crate::{output, wiring};
 
 pub(super) async fn run(args: &CompactArgs) -> anyhow::Result<()> {
-    let (places, loaded) = configuration(&args.common)?;
+    let (places, loaded) = configuration(&args.output.common)?;
     let asked = RunArgs {
         model: args.model.clone(),
         resume: args.conversation.clone(),
@@ -39,7 +39,7 @@ pub(super) async fn run(args: &CompactArgs) -> anyhow::Result<()> {
         Compacted::NotWorthIt => ("not_worth_it", 0),
         Compacted::Failed => anyhow::bail!(why.unwrap_or_else(|| compacted.to_string())),
     };
-    if args.json {
+    if args.output.json {
         let id = &session.conversation().id;
         let message = compacted.to_string();
         return output::print_json(

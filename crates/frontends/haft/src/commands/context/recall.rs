@@ -9,7 +9,7 @@ use crate::commands::{configuration, conversations};
 use crate::{output, wiring};
 
 pub(super) async fn run(args: &RecallArgs) -> anyhow::Result<()> {
-    let (places, loaded) = configuration(&args.common)?;
+    let (places, loaded) = configuration(&args.output.common)?;
     let store = wiring::open_store(&places, &loaded.config)?;
     let conversation = match &args.conversation {
         Some(name) => conversations::find(store.as_ref(), name).await?,
@@ -21,7 +21,7 @@ pub(super) async fn run(args: &RecallArgs) -> anyhow::Result<()> {
     // Messages of imported conversations were never looked through.
     let masker = Masker::knowing(wiring::environment().secret_values());
     let text = masker.mask(&whole(message)).into_owned();
-    if args.json {
+    if args.output.json {
         let calls = message.tool_calls().map(|call| &call.name);
         let results = message.tool_results().map(|result| &result.name);
         return output::print_json(&json!({

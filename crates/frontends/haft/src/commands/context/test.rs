@@ -10,7 +10,6 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
 use haft_agent::config::{Config, in_file};
 use haft_agent::{Look, Places, Project};
 use haft_context::{Assembly, Cause};
@@ -21,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::next;
-use crate::commands::options::{Common, RunArgs};
+use crate::commands::options::{JsonArgs, RunArgs};
 use crate::commands::{configuration, run};
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
@@ -31,16 +30,6 @@ const FOLDER: &str = ".haft/context-tests";
 const PROVIDER: &str = "context-test";
 const MODEL: &str = "context-test/model";
 const WINDOW: u32 = 1_000_000;
-
-#[derive(Debug, Args)]
-pub(crate) struct ContextTestArgs {
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
 
 /// A file of checks.
 #[derive(Debug, Deserialize)]
@@ -91,7 +80,7 @@ struct CheckOutcome {
     found: String,
 }
 
-pub(super) async fn run(args: &ContextTestArgs) -> anyhow::Result<ProcessExit> {
+pub(super) async fn run(args: &JsonArgs) -> anyhow::Result<ProcessExit> {
     let (places, loaded) = configuration(&args.common)?;
     let bench = ContextTestBench { places, config: loaded.config, project: wiring::project(None)? };
     let mut outcomes = Vec::new();

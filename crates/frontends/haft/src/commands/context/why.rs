@@ -39,14 +39,14 @@ impl PrefixBreakReport {
 }
 
 pub(super) async fn run(args: &WhyArgs) -> anyhow::Result<()> {
-    let log = RequestLogReader::open(args.conversation.as_deref(), &args.common).await?;
+    let log = RequestLogReader::open(args.conversation.as_deref(), &args.output.common).await?;
     if let Some(number) = args.request.filter(|number| *number > log.requests) {
         return Err(log.beyond(number));
     }
     let outlines = log.outlines().await?;
     let mut breaks = breaks(&outlines, &log.models(&outlines)?, &log.messages().await?);
     breaks.retain(|one| args.request.is_none_or(|number| number == one.request));
-    if args.json {
+    if args.output.json {
         return output::print_json(&as_json(&log, &breaks));
     }
     output::print(&as_text(&log, &breaks))

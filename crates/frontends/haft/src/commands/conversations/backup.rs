@@ -13,7 +13,7 @@ use crate::output::{self, TextTable};
 
 pub(super) fn run(args: &BackupArgs) -> anyhow::Result<()> {
     match &args.command {
-        None => create(args.json, &args.common),
+        None => create(args.output.json, &args.output.common),
         Some(BackupCommand::List { json, common }) => list(*json, common),
         Some(BackupCommand::Restore { name, common }) => restore(name, common),
     }

@@ -3,7 +3,8 @@
 use haft_store::{Conversation, ConversationRow, ConversationScope, Namespace};
 
 use super::{current_of, namespace, open};
-use crate::commands::conversations::{CurrentArgs, ListConversationsArgs, NamespacesArgs};
+use crate::commands::conversations::{CurrentArgs, ListConversationsArgs};
+use crate::commands::options::JsonArgs;
 use crate::output::{self, TextTable};
 
 pub(super) async fn list(args: &ListConversationsArgs) -> anyhow::Result<()> {
@@ -60,7 +61,7 @@ pub(super) async fn current(args: &CurrentArgs) -> anyhow::Result<()> {
     output::print(&format!("{}  {}\n", current.id, haft_text::sanitise(&current.name)))
 }
 
-pub(super) async fn namespaces(args: &NamespacesArgs) -> anyhow::Result<()> {
+pub(super) async fn namespaces(args: &JsonArgs) -> anyhow::Result<()> {
     let namespaces = open(&args.common)?.namespaces().await?;
     if args.json {
         return output::print_json(&serde_json::to_value(namespaces)?);

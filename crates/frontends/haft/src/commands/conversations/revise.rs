@@ -24,7 +24,7 @@ pub(super) async fn run(args: ReviseArgs) -> anyhow::Result<()> {
     if text.is_none() && pairs.is_empty() {
         return Err(usage_error(text!("conversations-revise-nothing")));
     }
-    let store = open(&args.common)?;
+    let store = open(&args.output.common)?;
     let conversation = named_or_current(store.as_ref(), args.id.as_deref()).await?;
     let messages = store.messages(&conversation.id).await?;
     let id = message(&messages, &args.message)?;
@@ -38,7 +38,7 @@ pub(super) async fn run(args: ReviseArgs) -> anyhow::Result<()> {
     };
     let revised =
         store.update(&conversation.id, id, Revision { content, metadata: pairs, ..Revision::default() }).await?;
-    if args.json {
+    if args.output.json {
         return output::print_json(&json!({ "conversation_id": conversation.id, "message": revised }));
     }
     output::say(&text!("conversations-revised", message = id, conversation = conversation.id))

@@ -10,7 +10,7 @@ use crate::commands::conversations::SearchArgs;
 use crate::output;
 
 pub(super) async fn run(args: &SearchArgs) -> anyhow::Result<()> {
-    let store = open(&args.common)?;
+    let store = open(&args.output.common)?;
     let namespace = namespace(&args.place)?;
     let scope = match (args.trash, args.all) {
         (true, _) => ConversationScope::Trash,
@@ -19,7 +19,7 @@ pub(super) async fn run(args: &SearchArgs) -> anyhow::Result<()> {
     };
     let text = args.words.join(" ");
     let hits = store.search(SearchQuery { text: &text, scope, limit: args.limit }).await?;
-    if args.json {
+    if args.output.json {
         return output::print_json(&serde_json::to_value(&hits)?);
     }
     if hits.is_empty() {

@@ -4,10 +4,10 @@ use haft_store::Totals;
 use serde_json::json;
 
 use super::open;
-use crate::commands::conversations::StatsArgs;
+use crate::commands::options::JsonArgs;
 use crate::output::{self, TextTable};
 
-pub(super) async fn run(args: &StatsArgs) -> anyhow::Result<()> {
+pub(super) async fn run(args: &JsonArgs) -> anyhow::Result<()> {
     let store = open(&args.common)?;
     let totals = store.totals().await?;
     if args.json {

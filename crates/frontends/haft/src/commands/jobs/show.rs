@@ -5,11 +5,12 @@ use haft_types::{Clock, Timestamp};
 use serde_json::{Value, json};
 
 use super::{death, jobs};
-use crate::commands::jobs::{ListJobsArgs, ShowJobArgs};
+use crate::commands::jobs::ShowJobArgs;
+use crate::commands::options::JsonArgs;
 use crate::jobs::{BackgroundJob, JobState};
 use crate::output::{self, TextTable};
 
-pub(super) fn list(args: &ListJobsArgs) -> anyhow::Result<()> {
+pub(super) fn list(args: &JsonArgs) -> anyhow::Result<()> {
     let all = jobs(&args.common)?.all()?;
     if args.json {
         return output::print_json(&all.iter().map(|job| as_json(job, &job.state())).collect());

@@ -3,11 +3,11 @@
 use haft_agent::config::ModelRole;
 use serde_json::json;
 
-use crate::commands::models::RolesArgs;
+use crate::commands::options::JsonArgs;
 use crate::exit::ProcessExit;
 use crate::output::{self, TextTable};
 
-pub(super) fn run(args: &RolesArgs) -> anyhow::Result<ProcessExit> {
+pub(super) fn run(args: &JsonArgs) -> anyhow::Result<ProcessExit> {
     let (_, loaded) = super::super::configuration(&args.common)?;
     let config = &loaded.config;
     // A name that leads to no model is reported here, not when the role is first needed.

@@ -19,11 +19,11 @@ struct ModelSetting {
 }
 
 pub(super) fn run(args: &ShowModelArgs) -> anyhow::Result<ProcessExit> {
-    let (_, loaded) = super::super::configuration(&args.common)?;
+    let (_, loaded) = super::super::configuration(&args.output.common)?;
     let catalogue = super::catalogue(&loaded.config)?;
     let declared = catalogue.resolve(&args.name).map_err(|error| usage_error(error.to_string()))?;
     let lines = lines(&declared, &loaded)?;
-    if args.json {
+    if args.output.json {
         output::print_json(&as_json(&declared, &lines)?)?;
     } else {
         output::print(&as_text(&declared, &lines))?;

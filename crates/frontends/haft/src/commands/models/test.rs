@@ -32,7 +32,7 @@ struct ModelTest {
 }
 
 pub(super) fn run(args: &ModelTestArgs) -> anyhow::Result<ProcessExit> {
-    let (_, loaded) = super::super::configuration(&args.common)?;
+    let (_, loaded) = super::super::configuration(&args.output.common)?;
     let main = || haft_agent::configured_model(&loaded.config);
     let name = args.name.clone().or_else(main);
     let name = name.ok_or_else(|| usage_error(text!("models-which")))?;
@@ -43,7 +43,7 @@ pub(super) fn run(args: &ModelTestArgs) -> anyhow::Result<ProcessExit> {
     let retry = RetryConfig { attempts: 0, ..loaded.config.retry.clone() };
     let client = Client::new(declared, key, retry).map_err(|error| usage_error(error.to_string()))?;
     let outcome = wiring::runtime()?.block_on(try_it(client, spec, url, args.cache));
-    if args.json {
+    if args.output.json {
         output::print_json(&as_json(&outcome))?;
     } else {
         output::print(&as_text(&outcome))?;

@@ -7,8 +7,8 @@ use haft_postgres::{QueueStatistics, QueuedTask, TaskState, WorkerRow};
 use haft_types::{Event, Outcome, Timestamp};
 use serde_json::{Value, json};
 
-use super::{ListTasksArgs, ShowTaskArgs, StatsArgs, WatchArgs, queue};
-use crate::commands::options::OutputFormat;
+use super::{ListTasksArgs, ShowTaskArgs, WatchArgs, queue};
+use crate::commands::options::{JsonArgs, OutputFormat};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, Printer, TextTable};
 
@@ -116,7 +116,7 @@ fn described(task: &QueuedTask) -> Vec<String> {
     lines
 }
 
-pub(super) fn stats(args: &StatsArgs) -> anyhow::Result<()> {
+pub(super) fn stats(args: &JsonArgs) -> anyhow::Result<()> {
     let queue = queue(&args.common)?;
     let (stand, workers) = (queue.statistics()?, queue.workers()?);
     if args.json {

@@ -3,11 +3,11 @@
 use haft_rag::{Collection, CollectionKind, CollectionStatus};
 use serde_json::{Value, json};
 
-use crate::commands::rag::RagListArgs;
+use crate::commands::options::JsonArgs;
 use crate::output::{self, TextTable};
 use crate::wiring::rag::Rag;
 
-pub(super) fn run(args: &RagListArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &JsonArgs) -> anyhow::Result<()> {
     let (places, loaded) = super::super::configuration(&args.common)?;
     let rag = Rag::of(&places, &loaded.config);
     for problem in &rag.problems {

@@ -11,7 +11,7 @@ use crate::wiring::rag::Rag;
 use crate::{output, wiring};
 
 pub(super) fn run(args: &RagQueryArgs) -> anyhow::Result<()> {
-    let (places, loaded) = super::super::configuration(&args.common)?;
+    let (places, loaded) = super::super::configuration(&args.output.common)?;
     let rag = Rag::of(&places, &loaded.config);
     let collection = super::named(&rag, &args.name)?;
     if args.question.trim().is_empty() {
@@ -23,7 +23,7 @@ pub(super) fn run(args: &RagQueryArgs) -> anyhow::Result<()> {
             output::tell(&format!("note: {note}"));
         }
     }
-    if args.json {
+    if args.output.json {
         return output::print_json(&as_json(&answer));
     }
     output::print(&as_text(&answer))

@@ -18,7 +18,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::commands::sandbox::SandboxTestArgs;
+use crate::commands::options::JsonArgs;
 use crate::exit::ProcessExit;
 use crate::{output, wiring};
 
@@ -54,7 +54,7 @@ impl SandboxTest {
 }
 
 /// Succeeds when no attempt succeeds in namespaces.
-pub(super) fn run(args: &SandboxTestArgs) -> anyhow::Result<ProcessExit> {
+pub(super) fn run(args: &JsonArgs) -> anyhow::Result<ProcessExit> {
     let (places, _) = crate::commands::configuration(&args.common)?;
     let tested = wiring::runtime()?.block_on(async {
         let mut tested = Vec::new();
