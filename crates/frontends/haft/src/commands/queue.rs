@@ -11,7 +11,7 @@ use serde_json::json;
 
 use self::add::AddTaskArgs;
 #[cfg(feature = "serve")]
-pub(crate) use self::show::{state_of, time};
+pub(crate) use self::show::{label_row, state_of, time, worker_row};
 use super::worker::queue_of;
 use crate::commands::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
@@ -52,11 +52,8 @@ pub(crate) struct ListTasksArgs {
     /// At most this many.
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: u32,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 #[derive(Debug, Args)]
@@ -70,11 +67,8 @@ pub(crate) struct ShowTaskArgs {
     /// Print only the log: one event a line, as JSON.
     #[arg(long, conflicts_with_all = ["json", "patch"])]
     pub(crate) log: bool,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 #[derive(Debug, Args)]
@@ -94,11 +88,8 @@ pub(crate) struct TaskIdArgs {
     /// The tasks' numbers.
     #[arg(value_name = "TASK", required = true)]
     pub(crate) ids: Vec<i64>,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 fn state(name: &str) -> Result<TaskState, String> {
@@ -135,18 +126,18 @@ fn change(
     refused: &str,
     job: impl Fn(&TaskQueue, i64) -> Result<bool, haft_store::StoreError>,
 ) -> anyhow::Result<()> {
-    let queue = queue(&args.common)?;
+    let queue = queue(&args.output.common)?;
     let (mut rows, mut left) = (Vec::new(), Vec::new());
     for id in &args.ids {
         let changed = job(&queue, *id)?;
         rows.push(json!({"id": id, "changed": changed}));
         match changed {
-            true if !args.json => output::say(&format!("{id}: {done}"))?,
+            true if !args.output.json => output::say(&format!("{id}: {done}"))?,
             true => {}
             false => left.push(id.to_string()),
         }
     }
-    if args.json {
+    if args.output.json {
         output::print_json(&json!(rows))?;
     }
     if left.is_empty() { Ok(()) } else { Err(usage_error(format!("{}: {refused}", left.join(", ")))) }

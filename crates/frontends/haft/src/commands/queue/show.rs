@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use haft_postgres::{QueueStatistics, QueuedTask, TaskState, WorkerRow};
+use haft_postgres::{LabelCost, QueueStatistics, QueuedTask, TaskState, WorkerRow};
 use haft_types::{Event, Outcome, Timestamp};
 use serde_json::{Value, json};
 
@@ -16,8 +16,8 @@ use crate::output::{self, Printer, TextTable};
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) fn list(args: &ListTasksArgs) -> anyhow::Result<()> {
-    let tasks = queue(&args.common)?.list(args.state, args.label.as_deref(), args.limit.into())?;
-    if args.json {
+    let tasks = queue(&args.output.common)?.list(args.state, args.label.as_deref(), args.limit.into())?;
+    if args.output.json {
         return output::print_json(&json!(tasks));
     }
     if tasks.is_empty() {
@@ -60,7 +60,7 @@ pub(crate) fn time(milliseconds: i64) -> String {
 }
 
 pub(super) fn show(args: &ShowTaskArgs) -> anyhow::Result<()> {
-    let queue = queue(&args.common)?;
+    let queue = queue(&args.output.common)?;
     let task = queue.get(args.id)?.ok_or_else(|| unknown(args.id))?;
     if args.patch {
         let patch = queue.patch(args.id)?.unwrap_or_default();
@@ -70,7 +70,7 @@ pub(super) fn show(args: &ShowTaskArgs) -> anyhow::Result<()> {
         let lines: Vec<_> = queue.log(args.id, 0)?.into_iter().map(|(_, line)| line + "\n").collect();
         return output::print(&lines.concat());
     }
-    if args.json {
+    if args.output.json {
         return output::print_json(&json!(task));
     }
     output::print(&format!("{}\n", haft_text::sanitise(&described(&task).join("\n"))))
@@ -137,18 +137,22 @@ fn tables(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
     let headings =
         [text!("table-label"), text!("table-count"), text!("table-tokens"), text!("table-cost"), text!("table-today")];
     let mut labels = TextTable::new(&headings);
-    for one in &stand.labels {
-        let label = if one.label.is_empty() { "-" } else { &one.label };
-        let (usd, today) = (format!("${:.4}", one.usd), format!("${:.4}", one.usd_today));
-        labels.row(vec![label.to_owned(), one.tasks.to_string(), one.tokens.to_string(), usd, today]);
-    }
+    stand.labels.iter().map(label_row).for_each(|row| labels.row(row));
     let headings = [text!("table-worker"), text!("table-slots"), text!("table-count"), text!("table-silent")];
     let mut all = TextTable::new(&headings);
-    for one in workers {
-        let silent = format!("{} s", one.silent_ms / 1_000);
-        all.row(vec![one.name.clone(), one.slots.to_string(), one.tasks.to_string(), silent]);
-    }
+    workers.iter().map(worker_row).for_each(|row| all.row(row));
     format!("{states}\n{labels}\n{all}")
+}
+
+pub(crate) fn label_row(one: &LabelCost) -> Vec<String> {
+    let label = if one.label.is_empty() { "-" } else { &one.label };
+    let (usd, today) = (format!("${:.4}", one.usd), format!("${:.4}", one.usd_today));
+    vec![label.to_owned(), one.tasks.to_string(), one.tokens.to_string(), usd, today]
+}
+
+pub(crate) fn worker_row(one: &WorkerRow) -> Vec<String> {
+    let silent = format!("{} s", one.silent_ms / 1_000);
+    vec![one.name.clone(), one.slots.to_string(), one.tasks.to_string(), silent]
 }
 
 /// One task is followed to its end, the queue until somebody interrupts.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_agent::RandomIds;
-use haft_postgres::{LabelCost, QueuedTask, TaskQueue, TaskState, WorkerRow};
+use haft_postgres::{LabelCost, QueuedTask, TaskQueue, TaskState};
 use haft_serve::{FormAnswer, Markup};
 use haft_store::StoreError;
 use haft_text::grouped;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::super::text::{masked, money};
 use super::{Inspector, address, encoded, folded, page, pager};
-use crate::commands::queue::{state_of, time};
+use crate::commands::queue::{label_row, state_of, time, worker_row};
 use crate::commands::worker::queue_of;
 
 /// Tasks on a page.
@@ -49,7 +49,7 @@ impl Inspector {
             _ => return Ok(None),
         };
         let from = from.min(1_000_000);
-        let most = (from + LISTED + 1) as i64;
+        let most = (from + LISTED + 1).cast_signed() as i64;
         let found = self
             .ask_queue(move |queue| {
                 Ok((queue.list(state, label.as_deref(), most)?, queue.statistics()?, queue.workers()?))
@@ -62,14 +62,28 @@ impl Inspector {
             Markup::link(&format!("/queue/state/{name}"), format!("{name} {}", grouped(count.unsigned_abs())))
         });
         let headings = [text!("serve-worker"), text!("serve-slots"), text!("serve-tasks"), text!("serve-heard")];
+        let costs = [
+            text!("serve-labels"),
+            text!("serve-tasks"),
+            text!("serve-tokens"),
+            text!("serve-cost"),
+            text!("serve-today"),
+        ];
+        let label = |one: &LabelCost| {
+            let mut cells: Vec<_> = label_row(one).into_iter().map(Markup::text).collect();
+            if !one.label.is_empty() {
+                cells[0] = Markup::link(&format!("/queue/label/{}", encoded(&one.label)), &one.label);
+            }
+            cells
+        };
         let live = [
             Markup::element("p", &[("class", "buttons")], states),
             table(shown),
             pager(&to, from, LISTED, tasks.len()),
             Markup::plain("h2", text!("serve-workers")),
-            Markup::table(&headings, workers.iter().map(worker)),
+            Markup::table(&headings, workers.iter().map(|one| worker_row(one).into_iter().map(Markup::text).collect())),
             Markup::plain("h2", text!("serve-costs")),
-            costs(&stand.labels),
+            Markup::table(&costs, stand.labels.iter().map(label)),
         ];
         let heading = Markup::plain("h1", text!("serve-queue"));
         let live = Markup::element("section", &[("class", "live")], live);
@@ -145,7 +159,6 @@ fn table<'a>(tasks: impl IntoIterator<Item = &'a QueuedTask>) -> Markup {
         text!("serve-labels"),
         text!("serve-worker"),
         text!("serve-cost"),
-        text!("serve-tokens"),
         text!("serve-tries"),
         text!("serve-added"),
         text!("serve-repository"),
@@ -160,7 +173,6 @@ fn table<'a>(tasks: impl IntoIterator<Item = &'a QueuedTask>) -> Markup {
             Markup::text(task.labels.join(", ")),
             Markup::text(task.worker.as_deref().unwrap_or_default()),
             Markup::text(money(task.spent_usd)),
-            Markup::text(grouped(task.spent_tokens.unsigned_abs())),
             Markup::text(format!("{} / {}", task.attempts, task.max_attempts)),
             Markup::text(time(task.created_at)),
             Markup::text(masked(task.request.repository.as_deref().unwrap_or_default())),
@@ -168,32 +180,6 @@ fn table<'a>(tasks: impl IntoIterator<Item = &'a QueuedTask>) -> Markup {
         ]
     };
     Markup::table(&headings, tasks.into_iter().map(row))
-}
-
-fn worker(one: &WorkerRow) -> Vec<Markup> {
-    let draining = if one.draining { text!("serve-draining") } else { "" };
-    let heard = text!("serve-seconds-ago", seconds = one.silent_ms / 1_000);
-    let texts = [format!("{} {draining}", one.name), one.slots.to_string(), one.tasks.to_string(), heard];
-    texts.into_iter().map(Markup::text).collect()
-}
-
-fn costs(labels: &[LabelCost]) -> Markup {
-    let rows = labels.iter().map(|one| {
-        let label = Some(&one.label).filter(|label| !label.is_empty());
-        vec![
-            label.map_or_else(
-                || Markup::text("-"),
-                |label| Markup::link(&format!("/queue/label/{}", encoded(label)), label),
-            ),
-            Markup::text(grouped(one.tasks.unsigned_abs())),
-            Markup::text(grouped(one.tokens.unsigned_abs())),
-            Markup::text(money(one.usd)),
-            Markup::text(money(one.usd_today)),
-        ]
-    });
-    let headings =
-        [text!("serve-labels"), text!("serve-tasks"), text!("serve-tokens"), text!("serve-cost"), text!("serve-today")];
-    Markup::table(&headings, rows)
 }
 
 /// A line of a log: what it says first, and the whole of it behind.
