@@ -47,8 +47,8 @@ use self::session::PostgresSession;
 
 pub use self::names::ProjectName;
 pub use self::queue::{
-    AddedTask, GivenBack, KeptFile, KeptKind, LabelCost, NewTask, QueueStatistics, QueuedTask, SpendingLimit, Taker,
-    TaskEnd, TaskLease, TaskQueue, TaskRequest, TaskSpending, TaskState, TaskTakenOver, WorkerRow,
+    AddedTask, GivenBack, KeptFile, KeptKind, LabelCost, NewTask, QueueStatistics, QueuedTask, SpendingLimit,
+    TASK_RECORD, Taker, TaskEnd, TaskLease, TaskQueue, TaskRequest, TaskSpending, TaskState, TaskTakenOver, WorkerRow,
 };
 
 /// What the writing thread owns.

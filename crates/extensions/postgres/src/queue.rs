@@ -26,7 +26,7 @@ use crate::session::{self, PostgresSession};
 
 pub(crate) use self::fence::check as check_fence;
 pub use self::fence::{TaskLease, TaskTakenOver};
-pub use self::files::{KeptFile, KeptKind};
+pub use self::files::{KeptFile, KeptKind, TASK_RECORD};
 pub use self::limits::SpendingLimit;
 pub use self::model::{
     AddedTask, LabelCost, NewTask, QueueStatistics, QueuedTask, TaskEnd, TaskRequest, TaskState, WorkerRow,

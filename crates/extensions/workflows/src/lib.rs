@@ -20,6 +20,6 @@ mod workflow;
 
 pub use error::WorkflowError;
 pub use observer::WorkflowObserver;
-pub use record::{HeldRun, RunRecord, StepRecord, WorkflowRuns};
+pub use record::{HeldRun, RecordListener, RunRecord, StepRecord, WorkflowRuns};
 pub use schedule::{WorkflowReport, WorkflowRun};
 pub use workflow::{Workflow, WorkflowStep, load};

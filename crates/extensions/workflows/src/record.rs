@@ -8,6 +8,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use haft_types::{Clock, ContentHash, ConversationId, IdSource, Outcome, Timestamp, TurnResult};
 use serde::{Deserialize, Serialize};
@@ -21,12 +22,17 @@ const KEPT: usize = 200;
 /// All runs of one user.
 pub struct WorkflowRuns {
     folder: PathBuf,
+    told: Option<RecordListener>,
 }
+
+/// Is given the record of a run whenever it was written.
+pub type RecordListener = Arc<dyn Fn(&[u8]) -> io::Result<()> + Send + Sync>;
 
 /// A run that this process has for itself.
 pub struct HeldRun {
     pub(crate) record: RunRecord,
     file: PathBuf,
+    told: Option<RecordListener>,
     _lock: File,
 }
 
@@ -67,7 +73,13 @@ impl StepRecord {
 impl WorkflowRuns {
     /// Those kept in this folder, which need not exist.
     pub fn at(folder: PathBuf) -> Self {
-        Self { folder }
+        Self { folder, told: None }
+    }
+
+    /// The same, where somebody else keeps records, too.
+    #[must_use]
+    pub fn telling(self, told: RecordListener) -> Self {
+        Self { told: Some(told), ..self }
     }
 
     /// A new run.
@@ -129,7 +141,7 @@ impl WorkflowRuns {
             Err(TryLockError::WouldBlock) => return Err(WorkflowError::Busy(record.id)),
             Err(TryLockError::Error(error)) => return Err(file_error("lock", &file, error)),
         }
-        Ok(HeldRun { file: self.file(&record.id, "json"), record, _lock: lock })
+        Ok(HeldRun { file: self.file(&record.id, "json"), record, told: self.told.clone(), _lock: lock })
     }
 
     /// Removes old runs. What cannot be removed is for the next time.
@@ -146,7 +158,10 @@ impl HeldRun {
     pub(crate) fn note(&mut self, change: impl FnOnce(&mut RunRecord)) -> Result<(), WorkflowError> {
         change(&mut self.record);
         let bytes = serde_json::to_vec(&self.record).map_err(io::Error::other);
-        let written = bytes.and_then(|bytes| replace(&self.file, &bytes));
+        let written = bytes.and_then(|bytes| {
+            replace(&self.file, &bytes)?;
+            self.told.as_ref().map_or(Ok(()), |told| told(&bytes))
+        });
         written.map_err(|error| file_error("write", &self.file, error))
     }
 }

@@ -44,7 +44,12 @@ enum StepError {
 pub(crate) async fn run(shared: Rc<SharedRun>, start: StepStart) -> RunReport {
     match Box::pin(open_and_run(&shared, start)).await {
         Ok(report) => report,
-        Err(error) => RunReport { result: failed("not_begun", &with_causes(&error)), never_valid: false },
+        Err(error) => {
+            let of_store =
+                matches!(&error, StepError::Setup(SetupError::Store(_) | SetupError::Open(OpenError::Store(_))));
+            let code = if of_store { "store" } else { "not_begun" };
+            RunReport { result: failed(code, &with_causes(&error)), never_valid: false }
+        }
     }
 }
 
@@ -194,8 +199,7 @@ async fn open_plan(
     step: &WorkflowStep,
     plan: RunPlan,
 ) -> Result<(Session, Option<WorkCopy>), StepError> {
-    let of_agent = || shared.agents.get(step.agent.as_deref()?).map(|agent| agent.worktree);
-    if !step.worktree.or_else(of_agent).unwrap_or(false) {
+    if !step.in_copy(&shared.agents) {
         return Ok((Box::pin(shared.agent.open(plan)).await?, None));
     }
     let copy = ConversationId::new(format!("{}-{}", shared.run_id(), step.name));
@@ -208,6 +212,12 @@ async fn open_plan(
 }
 
 impl WorkflowStep {
+    /// Whether it works in a copy of the project.
+    pub fn in_copy(&self, agents: &NamedItems<AgentDefinition>) -> bool {
+        let of_agent = || agents.get(self.agent.as_deref()?).map(|agent| agent.worktree);
+        self.worktree.or_else(of_agent).unwrap_or(false)
+    }
+
     /// The model it names, or its agent, or what is given for the others; none where the configuration decides.
     pub fn model(&self, agents: &NamedItems<AgentDefinition>, otherwise: Option<&str>) -> Option<String> {
         let of_agent = || agents.get(self.agent.as_deref()?)?.model.clone();

@@ -209,21 +209,16 @@ pub(crate) fn lower_config(table: toml::Table) -> Result<Config, ConfigError> {
 
 /// The agent of these folders and this configuration, with everything this build has.
 pub(crate) fn agent(places: &Places, config: Config) -> Agent {
-    let versions = versions(places, &config);
-    agent_with(places, config, extensions(), versions)
+    agent_with(places, config, ClientParts::default())
 }
 
-fn agent_with(
-    places: &Places,
-    config: Config,
-    extensions: Vec<Arc<dyn Extension>>,
-    versions: Arc<SqliteVersions>,
-) -> Agent {
-    let changes = FileChanges::new(versions);
+/// The same with what its client brings.
+pub(crate) fn agent_with(places: &Places, config: Config, client: ClientParts) -> Agent {
+    let versions = client.versions.clone().unwrap_or_else(|| versions(places, &config));
     Agent::new(places.clone(), config)
-        .with_change_records(Arc::new(changes))
+        .with_change_records(Arc::new(FileChanges::new(versions)))
         .with_project_copies(Arc::new(GitWorktrees))
-        .with_extensions(extensions)
+        .with_extensions(extensions_with(client))
         .on_masker(|masker| log::mask_with(masker.clone()))
 }
 
@@ -282,8 +277,7 @@ pub(crate) async fn open_driven_session(
     client: ClientParts,
 ) -> Result<Session, SetupError> {
     haft_changes::sweep_merges(&places.worktrees());
-    let versions = client.versions.clone().unwrap_or_else(|| versions(places, &config));
-    Box::pin(agent_with(places, config, extensions_with(client), versions).open(plan)).await
+    Box::pin(agent_with(places, config, client).open(plan)).await
 }
 
 /// Opens the session a run works in.

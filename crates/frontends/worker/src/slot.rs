@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use haft_postgres::{QueuedTask, TaskLease, TaskQueue, TaskSpending, TaskTakenOver};
+use haft_postgres::{KeptFile, QueuedTask, TaskLease, TaskQueue, TaskSpending, TaskTakenOver};
 use haft_store::StoreError;
 use tokio_util::sync::CancellationToken;
 
@@ -89,6 +89,7 @@ impl Slot {
 }
 
 /// What the host is given to run.
+#[derive(Clone)]
 pub struct TaskRun {
     /// The task as it was taken.
     pub task: QueuedTask,
@@ -103,12 +104,19 @@ pub struct TaskRun {
 impl TaskRun {
     /// Notes what the task has spent. Blocks, wherever it is called.
     pub fn spend(&self, spent: TaskSpending) {
-        let note = || self.slot.insist(|| self.queue.spend(self.slot.lease, spent));
-        // A caller within a runtime must not wait for another one.
-        let noted = std::thread::scope(|scope| scope.spawn(note).join());
-        if let Ok(Err(error)) = noted {
+        if let Err(error) = self.insist(|| self.queue.spend(self.slot.lease, spent)) {
             tracing::warn!(task = self.task.id, %error, "what a task spends could not be noted");
         }
+    }
+
+    /// Keeps files with the task, for whoever goes on with it. Blocks, wherever it is called.
+    pub fn keep(&self, files: &[KeptFile]) -> Result<(), StoreError> {
+        self.insist(|| self.queue.keep(self.slot.lease, files))
+    }
+
+    fn insist(&self, job: impl Fn() -> Result<(), StoreError> + Send) -> Result<(), StoreError> {
+        // A caller within a runtime must not wait for another one.
+        std::thread::scope(|scope| scope.spawn(|| self.slot.insist(job)).join()).unwrap_or(Err(StoreError::Closed))
     }
 }
 

@@ -9,6 +9,9 @@ use haft_store::StoreError;
 use super::TaskQueue;
 use super::fence::TaskLease;
 
+/// Under this path, which no workspace has, a run keeps its own record beside the files of the task.
+pub const TASK_RECORD: &str = "/run.json";
+
 /// What a path of a workspace holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeptKind {

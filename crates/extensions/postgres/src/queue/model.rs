@@ -11,6 +11,10 @@ use serde_json::Value;
 pub struct TaskRequest {
     /// The task for the model.
     pub prompt: String,
+    /// The workflow that is run instead: one of the worker's own, or of a repository it trusts.
+    pub workflow: Option<String>,
+    /// The inputs of the workflow.
+    pub inputs: BTreeMap<String, String>,
     /// A URL, a path every worker reaches, or the name of the bundle that comes with the task.
     pub repository: Option<String>,
     /// What of it is checked out; its `HEAD` when absent.

@@ -197,6 +197,13 @@ pub(crate) fn positive(text: &str) -> Result<f64, String> {
         .ok_or_else(|| text!("cli-not-positive").into())
 }
 
+/// An input of a workflow.
+#[cfg(any(feature = "postgres", feature = "workflows"))]
+pub(crate) fn input(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or(text!("workflows-bad-input"))?;
+    Ok((name.trim().to_owned(), value.to_owned()))
+}
+
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     positive(text).and_then(|seconds| Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string()))
 }

@@ -2,6 +2,8 @@
 
 mod host;
 mod meter;
+#[cfg(feature = "workflows")]
+mod workflow;
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};

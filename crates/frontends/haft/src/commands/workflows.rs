@@ -1,6 +1,6 @@
 //! `haft workflows`: steps for agents, each run once what it needs is done.
 
-mod report;
+pub(crate) mod report;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use haft_agent::config::Config;
-use haft_agent::{RandomIds, WallClock, knowledge};
+use haft_agent::{Places, Project, RandomIds, WallClock, knowledge};
 use haft_engine::turn::TurnLimits;
 use haft_project::agents::{self, AgentDefinition};
 use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, NamedItems};
@@ -22,7 +22,7 @@ use super::catalogue;
 use super::run::approve::TerminalApprover;
 use super::run::cancel_on_signals;
 use crate::commands::catalogue::CatalogueCommand;
-use crate::commands::options::{Common, OutputFormat, positive, seconds};
+use crate::commands::options::{Common, OutputFormat, input, positive, seconds};
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
@@ -96,11 +96,6 @@ pub(crate) struct WorkflowRunArgs {
     pub(crate) common: Common,
 }
 
-fn input(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or(text!("workflows-bad-input"))?;
-    Ok((name.trim().to_owned(), value.to_owned()))
-}
-
 pub(crate) fn run(command: Option<WorkflowsCommand>) -> anyhow::Result<ProcessExit> {
     match command {
         None => catalogue::run(KnowledgeKind::Workflows, None),
@@ -112,16 +107,13 @@ pub(crate) fn run(command: Option<WorkflowsCommand>) -> anyhow::Result<ProcessEx
 fn run_one(args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
     let (places, loaded) = super::configuration(&args.common)?;
     let project = wiring::project(args.cwd.as_deref())?;
-    let (ground, standing) = knowledge(&places, &project)?;
-    let untrusted = (!standing.is_trusted()).then(|| text!("workflows-untrusted", project = project.root.display()));
-    let (workflow, agents) = find(&ground, &args.name, untrusted.as_deref().unwrap_or_default())?;
-    check_models(&workflow, &agents, &args, &loaded.config)?;
+    let (workflow, agents) = known(&places, &loaded.config, &project, &args.name, args.model.as_deref())?;
     let runs = WorkflowRuns::at(places.workflows());
     let namespace = project.namespace();
     let held = if args.resume {
         runs.newest(&workflow, &namespace)
     } else {
-        let inputs = inputs(&workflow, &args.inputs)?;
+        let inputs = inputs(&workflow, &args.inputs.iter().cloned().collect())?;
         runs.begin(&workflow, &namespace, inputs, &WallClock, &RandomIds)
     };
     let held = held.map_err(|error| run_error(error, &args.name))?;
@@ -166,6 +158,21 @@ fn run_error(error: WorkflowError, name: &str) -> anyhow::Error {
     }
 }
 
+/// A workflow that can be run in a project, with the agents its steps may name.
+pub(crate) fn known(
+    places: &Places,
+    config: &Config,
+    project: &Project,
+    name: &str,
+    model: Option<&str>,
+) -> anyhow::Result<(Workflow, NamedItems<AgentDefinition>)> {
+    let (ground, standing) = knowledge(places, project)?;
+    let untrusted = (!standing.is_trusted()).then(|| text!("workflows-untrusted", project = project.root.display()));
+    let (workflow, agents) = find(&ground, name, untrusted.as_deref().unwrap_or_default())?;
+    check_models(&workflow, &agents, model, config)?;
+    Ok((workflow, agents))
+}
+
 /// The workflow, with everything that could stop it found before it begins.
 fn find(
     ground: &KnowledgePaths,
@@ -196,11 +203,11 @@ fn find(
 fn check_models(
     workflow: &Workflow,
     agents: &NamedItems<AgentDefinition>,
-    args: &WorkflowRunArgs,
+    model: Option<&str>,
     config: &Config,
 ) -> anyhow::Result<()> {
     for step in &workflow.steps {
-        let named = step.model(agents, args.model.as_deref()).or_else(|| haft_agent::configured_model(config));
+        let named = step.model(agents, model).or_else(|| haft_agent::configured_model(config));
         let known = match named {
             Some(name) => wiring::declared(config, &name).map(drop).map_err(anyhow::Error::from),
             None => Err(usage_error(text!("workflows-no-model"))),
@@ -220,13 +227,12 @@ fn refused(ground: &KnowledgePaths, name: &str, problems: &[&FileProblem]) -> an
 }
 
 /// What was told, and for the rest what the file says.
-fn inputs(workflow: &Workflow, told: &[(String, String)]) -> anyhow::Result<BTreeMap<String, String>> {
+pub(crate) fn inputs(workflow: &Workflow, told: &BTreeMap<String, String>) -> anyhow::Result<BTreeMap<String, String>> {
     let declared = || workflow.inputs.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-    if let Some((name, _)) = told.iter().find(|(name, _)| !workflow.inputs.contains_key(name)) {
+    if let Some(name) = told.keys().find(|name| !workflow.inputs.contains_key(*name)) {
         let there = if workflow.inputs.is_empty() { "none".to_owned() } else { declared() };
         return Err(usage_error(text!("workflows-unknown-input", workflow = workflow.name, name, there)));
     }
-    let told: BTreeMap<_, _> = told.iter().cloned().collect();
     let value = |(name, otherwise): (&String, &Option<String>)| match told.get(name).or(otherwise.as_ref()) {
         Some(value) => Ok((name.clone(), value.clone())),
         None => Err(usage_error(text!("workflows-missing-input", workflow = workflow.name, name))),

@@ -11,7 +11,6 @@ use haft_agent::config::Config;
 use haft_agent::{Places, WallClock};
 use haft_changes::versions::SqliteVersions;
 use haft_postgres::{KeptFile, KeptKind};
-use haft_store::StoreError;
 use haft_tools::OpenFolder;
 use haft_worker::TaskRun;
 
@@ -20,17 +19,12 @@ const LARGEST: u64 = 64 << 20;
 
 /// The versions of one run of a task.
 pub(crate) fn task_versions(places: &Places, config: &Config, run: &TaskRun) -> Arc<SqliteVersions> {
-    let (queue, slot, folder) = (Arc::clone(&run.queue), Arc::clone(&run.slot), run.folder.clone());
+    let run = run.clone();
     // Goes on only once what the paths hold now is with the queue.
     let share = move |paths: &[&Path]| {
-        let inside = paths.iter().filter_map(|path| Some((path, path.strip_prefix(&folder).ok()?)));
+        let inside = paths.iter().filter_map(|path| Some((path, path.strip_prefix(&run.folder).ok()?)));
         let files: Vec<_> = inside.filter_map(|(at, within)| kept(at, within)).collect();
-        if files.is_empty() {
-            return Ok(());
-        }
-        let keep = || slot.insist(|| queue.keep(slot.lease, &files));
-        // A caller within a runtime must not wait for another one.
-        std::thread::scope(|scope| scope.spawn(keep).join()).unwrap_or(Err(StoreError::Closed))
+        if files.is_empty() { Ok(()) } else { run.keep(&files) }
     };
     let here = SqliteVersions::at(&places.versions(), &config.store, Arc::new(WallClock));
     Arc::new(here.telling(Arc::new(share)))

@@ -235,6 +235,74 @@ fn postgres_forty_tasks_survive_ten_killed_workers() {
     println!("calls that were under way when their worker was killed: {uncertain}");
 }
 
+/// Of a workflow, what is done is not run again, and a step goes on where it was.
+#[cfg(feature = "workflows")]
+#[test]
+fn postgres_a_workflow_goes_on_where_its_worker_was_killed() {
+    let replies = |shared: &Path| {
+        let at = shared.display();
+        let on = |text: &str, line: String| {
+            run_command(&line).when(When { last_contains: Some(text.into()), ..When::default() })
+        };
+        [
+            on("FIRST lib", format!("echo ran >> {at}/first; echo first > first.txt")),
+            on("SECOND", format!("echo ran >> {at}/second; while [ ! -e {at}/go ]; do sleep 0.1; done")),
+            after(1, Reply::text("Done.")),
+        ]
+    };
+    let Some(team) = Team::with("workflow", replies) else { return };
+    let host = || {
+        let home = team.host();
+        let folder = home.path().join("workflows");
+        fs::create_dir(&folder).unwrap();
+        let first =
+            "description: Two\ninputs: {area: src}\nsteps:\n  - name: first\n    prompt: FIRST {{ inputs.area }}.\n";
+        let second = "  - name: second\n    needs: [first]\n    prompt: SECOND, after {{ steps.first.output }}\n";
+        fs::write(folder.join("two.yaml"), format!("{first}{second}")).unwrap();
+        fs::write(folder.join("copy.yaml"), format!("{first}    worktree: true\n")).unwrap();
+        home
+    };
+    let add = |name: &str| {
+        let project = team.rig.project();
+        let all =
+            ["queue", "add", "--workflow", name, "--input", "area=lib", "--repository", project.to_str().unwrap()];
+        let ran = team.rig.run(&[&all[..], &["--permission-mode", "auto", "--label", &team.label, "--json"]].concat());
+        assert_eq!(ran.code(), 0, "{}", ran.stderr());
+        ran.json()[0]["id"].as_i64().unwrap()
+    };
+    let (id, shared) = (add("two"), team.shared.path());
+    let (one, other) = (host(), host());
+    let mut worker = started(&mut team.worker(one.path(), &[]));
+    team.wait("the second step runs its command", |_| shared.join("second").exists());
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    let copies = add("copy");
+    let mut worker = started(&mut team.worker(other.path(), &[]));
+    team.wait("both end", |team| [id, copies].iter().all(|id| team.task(*id)["ended_at"].is_i64()));
+    fs::write(shared.join("go"), "").unwrap();
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    let task = team.task(id);
+    let result = &task["result"];
+    assert_eq!(
+        (&result["outcome"], &result["message"]),
+        (&json!("completed"), &json!("All 2 steps are done.")),
+        "{task}"
+    );
+    let steps: Vec<_> = result["steps"].as_array().unwrap().iter().map(|step| step["outcome"].as_str()).collect();
+    assert_eq!(steps, [Some("completed"); 2], "{task}");
+    for step in ["first", "second"] {
+        assert_eq!(fs::read_to_string(shared.join(step)).unwrap(), "ran\n", "{step} ran once");
+    }
+    let second = result["steps"][1]["conversation_id"].as_str().unwrap();
+    let exported = team.rig.run(&["conversations", "export", second]).json();
+    assert!(exported["messages"][2].to_string().contains("\"interrupted\""), "{exported}");
+    assert!(team.patch(id).contains("b/first.txt"), "{task}");
+    assert!(task["spent_tokens"].as_i64().unwrap() > 0, "{task}");
+    let refused = team.task(copies);
+    assert!(refused["result"]["message"].as_str().unwrap().contains("worktree: false"), "{refused}");
+}
+
 #[test]
 fn postgres_a_worker_that_ends_hands_its_task_over_and_a_cancelled_one_ends() {
     let replies = |shared: &Path| {

@@ -11,7 +11,7 @@ use haft_postgres::{NewTask, TaskRequest};
 use haft_types::{Clock as _, IdSource as _, PermissionMode, Timestamp};
 use serde_json::json;
 
-use crate::commands::options::{Common, positive, seconds};
+use crate::commands::options::{JsonArgs, input, positive, seconds};
 use crate::commands::permissions;
 use crate::exit::usage_error;
 use crate::output;
@@ -22,7 +22,16 @@ const LARGEST_BUNDLE: u64 = 256 << 20;
 #[derive(Debug, Args)]
 pub(crate) struct AddTaskArgs {
     /// The task; read from standard input when `-`.
-    pub(crate) prompt: String,
+    #[arg(required_unless_present = "workflow")]
+    pub(crate) prompt: Option<String>,
+
+    /// Run this workflow instead: one of the worker's own, or of a repository it trusts.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["prompt", "agent"])]
+    pub(crate) workflow: Option<String>,
+
+    /// Set an input of the workflow; may be repeated.
+    #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = input, requires = "workflow")]
+    pub(crate) inputs: Vec<(String, String)>,
 
     /// The repository to work on: a URL, a folder that every worker reaches under this path, or a bundle (`git bundle create`), which
     /// goes into the queue. An empty folder when absent.
@@ -97,12 +106,8 @@ pub(crate) struct AddTaskArgs {
     #[arg(long = "label", value_name = "LABEL")]
     pub(crate) labels: Vec<String>,
 
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 /// The earliest time of a task.
@@ -123,7 +128,7 @@ pub(super) fn add(args: &AddTaskArgs) -> anyhow::Result<()> {
     check(args)?;
     let repositories = repositories(args)?;
     let prompt = prompt(args)?;
-    let queue = super::queue(&args.common)?;
+    let queue = super::queue(&args.output.common)?;
     let mut rows = Vec::new();
     for repository in repositories {
         let task = task(args, &prompt, repository)?;
@@ -134,12 +139,12 @@ pub(super) fn add(args: &AddTaskArgs) -> anyhow::Result<()> {
             "repository": task.request.repository,
             "conversation_id": added.is_new.then_some(task.conversation),
         }));
-        if !args.json {
+        if !args.output.json {
             let id = added.id;
             output::say(&if added.is_new { id.to_string() } else { text!("queue-key-taken", id) })?;
         }
     }
-    if args.json { output::print_json(&json!(rows)) } else { Ok(()) }
+    if args.output.json { output::print_json(&json!(rows)) } else { Ok(()) }
 }
 
 fn check(args: &AddTaskArgs) -> anyhow::Result<()> {
@@ -156,7 +161,10 @@ fn check(args: &AddTaskArgs) -> anyhow::Result<()> {
 }
 
 fn prompt(args: &AddTaskArgs) -> anyhow::Result<String> {
-    let mut prompt = args.prompt.clone();
+    if let Some(name) = &args.workflow {
+        return Ok(format!("workflow {name}"));
+    }
+    let mut prompt = args.prompt.clone().unwrap_or_default();
     if prompt == "-" {
         prompt.clear();
         let read = std::io::stdin().lock().read_to_string(&mut prompt);
@@ -191,6 +199,8 @@ fn task(args: &AddTaskArgs, prompt: &str, repository: Option<String>) -> anyhow:
     Ok(NewTask {
         request: TaskRequest {
             prompt: prompt.to_owned(),
+            workflow: args.workflow.clone(),
+            inputs: args.inputs.iter().cloned().collect(),
             repository,
             commit: args.commit.clone(),
             agent: args.agent.clone(),

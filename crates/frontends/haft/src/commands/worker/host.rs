@@ -1,5 +1,6 @@
 //! A task as a run of this binary: the same plan and the same session as `haft run`, in the clone its worker made.
 
+use std::error::Error;
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -35,9 +36,11 @@ impl TaskHost for RunningHost {
     fn run(&self, run: &TaskRun) -> RunEnd {
         let ended = self.run_here(run);
         ended.unwrap_or_else(|error| {
-            let of_store = is_of_store(&error);
+            // The record of a workflow is a file, too.
+            let mut causes = error.chain().map(<dyn Error>::is::<std::io::Error>);
+            let of_disk = run.task.request.workflow.is_some() && causes.any(|is| is);
             let why = format!("{error:#}");
-            if of_store { RunEnd::Trouble(why) } else { RunEnd::Refused(why) }
+            if of_disk || is_of_store(&error) { RunEnd::Trouble(why) } else { RunEnd::Refused(why) }
         })
     }
 
@@ -76,6 +79,9 @@ impl RunningHost {
         }
         let mut config = self.config.clone();
         permissions::add_for_run(&mut config.permissions, &args)?;
+        if let Some(name) = &run.task.request.workflow {
+            return self.run_workflow(run, args, config, name);
+        }
         let id = ConversationId::new(run.task.conversation.as_str());
         wiring::runtime()?.block_on(async {
             let store = wiring::open_store(&self.places, &config)?;
@@ -84,14 +90,19 @@ impl RunningHost {
             let plan = self.plan(&args, &config, id, begun)?;
             let session = wiring::open_driven_session(&self.places, config.clone(), plan, self.parts(run)).await;
             let mut session = session.map_err(anyhow::Error::from)?;
-            let mut meter = TaskMeter::new(run, session.model().price);
+            let mut meter = TaskMeter::new(run.clone(), session.model().price.into_iter().collect());
             let prompt = (!begun).then(|| run.task.request.prompt.clone());
             let report = session.run(prompt, &mut meter, &run.slot.cancel).await;
             for message in session.close().await {
-                run.slot.log(json!({"type": "notice", "code": "hook", "message": message}).to_string());
+                meter.hook_said(&message);
             }
             Ok(end_of(&report))
         })
+    }
+
+    #[cfg(not(feature = "workflows"))]
+    fn run_workflow(&self, _: &TaskRun, _: RunArgs, _: Config, _: &str) -> anyhow::Result<RunEnd> {
+        Err(usage_error(text!("cli-not-in-build", command = "workflows", feature = "workflows")))
     }
 
     /// The task as arguments of `haft run`, with what is left of its limits.
@@ -134,7 +145,7 @@ impl RunningHost {
         Ok(plan)
     }
 
-    fn parts(&self, run: &TaskRun) -> ClientParts {
+    pub(super) fn parts(&self, run: &TaskRun) -> ClientParts {
         let versions = Some(task_versions(&self.places, &self.config, run));
         ClientParts { versions, lease: Some(run.slot.lease), ..ClientParts::default() }
     }

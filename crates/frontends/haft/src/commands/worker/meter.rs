@@ -1,51 +1,91 @@
 //! What a run of a task logs and spends: noted with the queue before a request is sent, and after it was answered.
 
+use std::collections::HashMap;
+
 use haft_engine::EventSink;
 use haft_postgres::TaskSpending;
-use haft_types::{CallPhase, Event, EventBody, Price};
+use haft_types::{CallPhase, ConversationId, Event, EventBody, Price};
 use haft_worker::TaskRun;
+use serde_json::json;
 
-/// Listens to a run.
-pub(super) struct TaskMeter<'a> {
-    run: &'a TaskRun,
-    price: Option<Price>,
+/// Listens to a run, and to whoever works for it.
+pub(super) struct TaskMeter {
+    run: TaskRun,
+    /// Of the models that may be asked.
+    prices: Vec<Price>,
     spent: TaskSpending,
     /// Whether the worst a request may cost is noted before it is sent.
     limited: bool,
-    /// Tokens of the request that is being put together.
-    input: u64,
+    /// By conversation, the request that is being put together or was sent.
+    requests: HashMap<ConversationId, FlyingRequest>,
 }
 
-impl<'a> TaskMeter<'a> {
-    pub(super) fn new(run: &'a TaskRun, price: Option<Price>) -> Self {
+/// The tokens of a request, and the most it can cost once it is sent.
+#[derive(Default)]
+struct FlyingRequest {
+    input: u64,
+    usd: f64,
+    tokens: i64,
+}
+
+impl TaskMeter {
+    pub(super) fn new(run: TaskRun, prices: Vec<Price>) -> Self {
         let task = &run.task;
         let spent = TaskSpending { usd: task.spent_usd, tokens: task.spent_tokens, ..TaskSpending::default() };
         let limited = task.usd_limit.is_some() || task.token_limit.is_some();
-        Self { run, price, spent, limited, input: 0 }
+        Self { run, prices, spent, limited, requests: HashMap::new() }
     }
 
     /// A request is about to be sent: should this worker be lost, it counts as if it had cost the most it can.
-    fn before_request(&mut self, output: u64) {
+    fn before_request(&mut self, of: &ConversationId, output: u64) {
         if !self.limited {
             return;
         }
-        let (input, out) = self.price.map_or((0.0, 0.0), |price| price.dearest(self.input));
-        self.spent.flying_usd = input + output as f64 * out;
-        self.spent.flying_tokens = (self.input + output).cast_signed();
+        let request = self.requests.entry(of.clone()).or_default();
+        let worst = |price: &Price| {
+            let (input, out) = price.dearest(request.input);
+            input + output as f64 * out
+        };
+        request.usd = self.prices.iter().map(worst).fold(0.0, f64::max);
+        request.tokens = (request.input + output).cast_signed();
+        self.note();
+    }
+
+    fn note(&mut self) {
+        self.spent.flying_usd = self.requests.values().map(|request| request.usd).sum();
+        self.spent.flying_tokens = self.requests.values().map(|request| request.tokens).sum();
         self.run.spend(self.spent);
+    }
+
+    /// What a hook said when a session was closed.
+    pub(super) fn hook_said(&self, message: &str) {
+        self.run.slot.log(json!({"type": "notice", "code": "hook", "message": message}).to_string());
     }
 }
 
-impl EventSink for TaskMeter<'_> {
+#[cfg(feature = "workflows")]
+impl haft_workflows::WorkflowObserver for TaskMeter {
     fn event(&mut self, event: &Event) {
+        EventSink::event(self, event);
+    }
+
+    fn closing_message(&mut self, message: &str) {
+        self.hook_said(message);
+    }
+}
+
+impl EventSink for TaskMeter {
+    fn event(&mut self, event: &Event) {
+        let of = &event.conversation_id;
         match &event.body {
-            EventBody::Window { tokens, .. } => self.input = *tokens,
-            EventBody::Budget { output_reserve, .. } => self.before_request(*output_reserve),
+            EventBody::Window { tokens, .. } => self.requests.entry(of.clone()).or_default().input = *tokens,
+            EventBody::Budget { output_reserve, .. } => self.before_request(of, *output_reserve),
             EventBody::Usage { usage, cost, .. } => {
                 self.spent.usd += cost.map_or(0.0, |cost| cost.total);
                 self.spent.tokens += usage.total().cast_signed();
-                (self.spent.flying_usd, self.spent.flying_tokens) = (0.0, 0);
-                self.run.spend(self.spent);
+                let request = self.requests.entry(of.clone()).or_default();
+                (request.usd, request.tokens) = (0.0, 0);
+                self.note();
             }
             _ => {}
         }

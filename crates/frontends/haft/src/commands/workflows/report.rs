@@ -31,6 +31,10 @@ impl WorkflowObserver for StepPrinter {
 pub(super) fn print(report: WorkflowReport, workflow: &Workflow, format: OutputFormat) {
     let WorkflowReport { mut result, record, completed, seq, .. } = report;
     result.message = message(workflow, &record, completed);
+    if completed < workflow.steps.len() {
+        let go_on = format!("`haft workflows run {} --continue` goes on", workflow.name);
+        result.message = format!("{}; {go_on}.", result.message.trim_end_matches('.'));
+    }
     match format {
         OutputFormat::Text => {
             if !result.text.is_empty() {
@@ -47,13 +51,18 @@ pub(super) fn print(report: WorkflowReport, workflow: &Workflow, format: OutputF
                 seq,
                 agent: MAIN.to_owned(),
             };
-            let Ok(mut value) = serde_json::to_value(event) else { return };
-            value["workflow"] = json!(record.workflow);
-            value["run"] = json!(record.id);
-            value["steps"] = steps(workflow, &record);
-            output::print_line(&value);
+            let Ok(value) = serde_json::to_value(event) else { return };
+            output::print_line(&with_steps(value, workflow, &record));
         }
     }
+}
+
+/// A result as data, with the run it is of and how every step stands.
+pub(crate) fn with_steps(mut result: Value, workflow: &Workflow, record: &RunRecord) -> Value {
+    result["workflow"] = json!(record.workflow);
+    result["run"] = json!(record.id);
+    result["steps"] = steps(workflow, record);
+    result
 }
 
 /// How every step stands.
@@ -76,7 +85,7 @@ fn steps(workflow: &Workflow, record: &RunRecord) -> Value {
 }
 
 /// What is done, and of the rest why not.
-fn message(workflow: &Workflow, record: &RunRecord, completed: usize) -> String {
+pub(crate) fn message(workflow: &Workflow, record: &RunRecord, completed: usize) -> String {
     let all = workflow.steps.len();
     if completed == all {
         return format!("All {all} steps are done.");
@@ -111,6 +120,5 @@ fn message(workflow: &Workflow, record: &RunRecord, completed: usize) -> String 
         })
     };
     let rest: Vec<_> = workflow.steps.iter().filter_map(why).collect();
-    let go_on = format!("`haft workflows run {} --continue` goes on", workflow.name);
-    format!("{completed} of {all} steps are done. {}; {go_on}.", rest.join("; "))
+    format!("{completed} of {all} steps are done. {}.", rest.join("; "))
 }

@@ -1,0 +1,95 @@
+//! A task that is a workflow: run as `haft workflows run` does it, with its record beside the files of the task.
+//!
+//! Invariant: which steps are done, and the conversation of one that has begun, are with the queue before anything comes of it. Another
+//! worker runs no step again that is done, and goes on with the conversations of the others.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::{fs, io};
+
+use haft_agent::config::Config;
+use haft_agent::{RandomIds, WallClock};
+use haft_engine::turn::TurnLimits;
+use haft_postgres::{KeptFile, KeptKind, TASK_RECORD};
+use haft_types::PermissionMode;
+use haft_worker::{RunEnd, TaskRun};
+use haft_workflows::{HeldRun, Workflow, WorkflowReport, WorkflowRun, WorkflowRuns};
+use serde_json::json;
+use tokio::task::LocalSet;
+
+use super::host::RunningHost;
+use super::meter::TaskMeter;
+use crate::commands::options::RunArgs;
+use crate::commands::workflows::{self, report};
+use crate::exit::usage_error;
+use crate::wiring;
+
+impl RunningHost {
+    pub(super) fn run_workflow(
+        &self,
+        run: &TaskRun,
+        args: RunArgs,
+        config: Config,
+        name: &str,
+    ) -> anyhow::Result<RunEnd> {
+        if args.permission_mode.unwrap_or(config.permissions.mode) == PermissionMode::Yolo {
+            return Err(usage_error(text!("queue-yolo")));
+        }
+        let (project, model) = (wiring::project(Some(&run.folder))?, args.model);
+        let (workflow, agents) = workflows::known(&self.places, &config, &project, name, model.as_deref())?;
+        // What a step has done in a copy is nowhere else until it is merged.
+        if workflow.steps.iter().any(|step| step.in_copy(&agents)) {
+            return Err(usage_error(text!("worker-workflow-copies", name)));
+        }
+        let named = workflow.steps.iter().filter_map(|step| step.model(&agents, model.as_deref()));
+        let named = named.chain(haft_agent::configured_model(&config));
+        let prices = named.filter_map(|name| wiring::declared(&config, &name).ok()?.spec.price).collect();
+        let held = held(run, &workflow)?;
+        let steps = WorkflowRun {
+            agent: wiring::agent_with(&self.places, config.clone(), self.parts(run)),
+            places: self.places.clone(),
+            config,
+            project,
+            workflow: workflow.clone(),
+            agents,
+            model,
+            mode: args.permission_mode,
+            limits: TurnLimits {
+                turns: args.max_turns,
+                tokens: args.max_total_tokens,
+                budget_usd: args.max_budget_usd,
+                wall_time: args.max_wall_time,
+            },
+            approver: None,
+            cancel: run.slot.cancel.clone(),
+        };
+        let work = steps.run(held, Box::new(TaskMeter::new(run.clone(), prices)));
+        let report = wiring::runtime()?.block_on(LocalSet::new().run_until(work))?;
+        let WorkflowReport { mut result, record, completed, .. } = report;
+        result.message = report::message(&workflow, &record, completed);
+        if record.steps.values().filter_map(|step| step.result.as_ref()).any(|result| result.code == "store") {
+            return Ok(RunEnd::Trouble(result.message));
+        }
+        Ok(RunEnd::Result(report::with_steps(json!(result), &workflow, &record)))
+    }
+}
+
+/// The run that a worker before has begun, or a new one.
+fn held(run: &TaskRun, workflow: &Workflow) -> anyhow::Result<HeldRun> {
+    const TASK: &str = "task";
+    let kept = run.queue.kept(run.task.id)?.into_iter().find(|file| file.path == Path::new(TASK_RECORD));
+    // Beside the clone, and removed with it.
+    let folder = run.folder.with_file_name("run");
+    let keeper = run.clone();
+    let runs = WorkflowRuns::at(folder.clone()).telling(Arc::new(move |bytes| {
+        let (path, content) = (TASK_RECORD.into(), bytes.to_vec());
+        keeper.keep(&[KeptFile { path, kind: KeptKind::File, mode: 0o600, content }]).map_err(io::Error::other)
+    }));
+    let Some(kept) = kept else {
+        let inputs = workflows::inputs(workflow, &run.task.request.inputs)?;
+        return Ok(runs.begin(workflow, TASK, inputs, &WallClock, &RandomIds)?);
+    };
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("kept.json"), &kept.content)?;
+    Ok(runs.newest(workflow, TASK)?)
+}
