@@ -31,12 +31,16 @@ pub(super) fn rules_for(
     let mut texts = texts.unwrap_or_default();
     texts.dedup();
     // Proved, not hoped: with the rules the call must be allowed.
-    let parsed: Option<Vec<PermissionRule>> = texts.iter().map(|text| PermissionRule::parse(text, None).ok()).collect();
-    let Some(parsed) = parsed.filter(|parsed| !parsed.is_empty()) else { return Vec::new() };
-    let rules = parsed.into_iter().fold(permissions.rules.clone(), |rules, rule| rules.with(Decision::Allow, rule));
-    let with_rules = Permissions { rules, ..permissions.clone() };
-    let allowed = with_rules.decide_by_rules(call, workspace).decision == Decision::Allow;
-    if allowed { texts } else { Vec::new() }
+    let allow = |texts: &[String]| {
+        let parsed: Option<Vec<_>> = texts.iter().map(|text| PermissionRule::parse(text, None).ok()).collect();
+        let Some(parsed) = parsed.filter(|parsed| !parsed.is_empty()) else { return false };
+        let rules = parsed.into_iter().fold(permissions.rules.clone(), |rules, rule| rules.with(Decision::Allow, rule));
+        let with_rules = Permissions { rules, ..permissions.clone() };
+        with_rules.decide_by_rules(call, workspace).decision == Decision::Allow
+    };
+    // The first may wrap the others, and cover them.
+    let few = [1, texts.len()].into_iter().filter_map(|count| texts.get(..count)).find(|texts| allow(texts));
+    few.map(<[String]>::to_vec).unwrap_or_default()
 }
 
 /// The rule for one command, word by word.

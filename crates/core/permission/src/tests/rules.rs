@@ -106,6 +106,9 @@ fn what_can_be_remembered_allows_exactly_this() {
         ["execute_command(make 'a b')", r"execute_command(echo 'it'\''s')"]
     );
     assert_eq!(remember("echo 'x:*'"), ["execute_command(echo 'x:*')"]);
+    // What is wrapped needs no rule of its own, which would allow it alone.
+    assert_eq!(remember("npx tsc --noEmit"), ["execute_command(npx tsc --noEmit)"]);
+    assert_eq!(remember("env make check"), ["execute_command(env make check)"]);
     for line in [
         "make > f", "make $x", "X=1 make", "echo $((x))", "git push", "python3 < x", "make; x=1", "cat < /etc/passwd",
         "f() { ls; }", "find . -delete", "git -c core.pager=./e log", "git difftool -x e", "python3 -c 'x'", "tee f",
