@@ -169,12 +169,7 @@ fn refused(families: Families) -> Result<Rules, seccompiler::BackendError> {
     #[cfg(target_arch = "x86_64")]
     rules.insert(libc::SYS_open, opened(1, 2).collect::<Result<_, _>>()?);
     #[cfg(target_arch = "x86_64")]
-    modes.extend([
-        mode_at(libc::SYS_chmod, 1),
-        mode_at(libc::SYS_mkdir, 1),
-        mode_at(libc::SYS_mknod, 1),
-        mode_at(libc::SYS_creat, 1),
-    ]);
+    modes.extend([libc::SYS_chmod, libc::SYS_mkdir, libc::SYS_mknod, libc::SYS_creat].map(|call| mode_at(call, 1)));
     for (call, made) in modes {
         rules.insert(call, made.into_iter().collect::<Result<_, _>>()?);
     }

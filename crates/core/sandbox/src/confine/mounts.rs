@@ -222,9 +222,8 @@ fn put_in_place(mut pieces: Vec<MountPiece>) -> io::Result<()> {
     // In the same place a cover comes last: what is hidden stays hidden.
     pieces.sort_by_key(|piece| piece.at.components().count());
     for piece in &pieces {
-        match piece.access {
-            MountAccess::Writable => piece.mount.restrict(NO_SUID | NO_DEVICES, Depth::All)?,
-            MountAccess::ReadOnly | MountAccess::Devices => {}
+        if piece.access == MountAccess::Writable {
+            piece.mount.restrict(NO_SUID | NO_DEVICES, Depth::All)?;
         }
         make_room(piece)?;
         piece.mount.attach(&piece.at)?;
