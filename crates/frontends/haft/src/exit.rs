@@ -76,7 +76,7 @@ pub(crate) fn report(failure: &anyhow::Error) -> ProcessExit {
     let code = failure.chain().find_map(|cause| cause.downcast_ref().map(ModelError::code));
     let mut text = haft_tui::worded(code.unwrap_or_default(), &in_one_line(failure));
     if let Some(hint) = failure.chain().find_map(hints::for_error) {
-        text = format!("{text}; {hint}");
+        text = text!("hints-error", error = text, hint);
     }
     drop(writeln!(std::io::stderr(), "haft: {}", haft_text::sanitise(&text)));
     if failure.chain().any(is_usage) { ProcessExit::Usage } else { ProcessExit::Failed }
@@ -100,7 +100,7 @@ fn in_one_line(failure: &anyhow::Error) -> String {
         if text.is_empty() {
             text = cause;
         } else if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
+            text = text!("hints-cause", error = text, cause);
         }
     }
     text

@@ -11,6 +11,7 @@ mod messages;
 mod table;
 pub(crate) mod usage;
 
+use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 
 use haft_text::Masker;
@@ -65,6 +66,11 @@ pub(crate) fn print_line(value: &impl Serialize) {
 pub(crate) fn tell(line: &str) {
     // Where stderr is gone there is nowhere to report it.
     drop(writeln!(std::io::stderr(), "{}", haft_text::sanitise(&Masker::default().mask(line))));
+}
+
+/// What a library says, in the language of this process.
+pub(crate) fn localised(text: impl Display) -> String {
+    haft_messages::error_text(&text.to_string()).into_owned()
 }
 
 /// What holds commands in, in one line.

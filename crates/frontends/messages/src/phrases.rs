@@ -85,3 +85,42 @@ pub fn error_text(english: &str) -> Cow<'_, str> {
         Language::Chinese => ERRORS.said(english).map_or_else(|| english.into(), Cow::Owned),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_to_the_context_and_to_tasks_is_said_in_chinese() {
+        for (english, chinese) in [
+            ("old results were cleared: 1200 tokens less are sent", "已清除旧的结果：少发送 1200 token"),
+            (
+                "Archiving 3 older rounds (41200 tokens; ≈9,000 tokens, $0.0200 to write again)…",
+                "正在归档 3 个较早的轮次（41200 token；要重新写入 ≈9,000 token，$0.0200）…",
+            ),
+            ("Archiving 1 older step (900 tokens)…", "正在归档 1 个较早的步骤（900 token）…"),
+            ("3 older rounds are archived behind a summary.", "3 个较早的轮次已归档为摘要。"),
+            (
+                "2 older rounds could not be archived (no summary within 120 s). Only recent history is sent, and what \
+                 must be kept of the rest, word for word; nothing is lost.",
+                "2 个较早的轮次没能归档（120 秒内没有得到摘要）。只发送最近的历史，其余部分中必须保留的内容按原文发送；\
+                 没有丢失任何内容。",
+            ),
+            (
+                "the cache is cold: ≈41,200 tokens, $0.1545 to write again",
+                "缓存已过期：要重新写入 ≈41,200 token，$0.1545",
+            ),
+            (
+                "t1 (make (all)) failed: exit code 2 after 1 min 3 s.",
+                "t1（make (all)）失败：退出码 2，用时 1 min 3 s。",
+            ),
+            (
+                "An interrupted change of 2 files (`a`, `b`) was rolled back: everything is as it was before.",
+                "已回滚一次中断的修改，涉及 2 个文件（`a`, `b`）：全部恢复原样。",
+            ),
+            ("there is no MCP server `x`; there is only `y`", "没有 MCP 服务器 `x`；只有 `y`"),
+        ] {
+            assert_eq!(ERRORS.said(english).as_deref(), Some(chinese));
+        }
+    }
+}

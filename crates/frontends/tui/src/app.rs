@@ -487,7 +487,7 @@ impl App {
         if let Some(id) = &self.conversation {
             let (requests, money) = (self.status.requests, self.status.money().unwrap_or_default());
             let line = text!("app-resume", id, requests);
-            let line = if money.is_empty() { line } else { format!("{line}, {money}") };
+            let line = if money.is_empty() { line } else { format!("{line}{}{money}", text!("app-comma")) };
             self.print_apart(wrap(&StyledLine::of(line, TextStyle::Dim), self.columns));
         }
         let mut effects = Vec::new();

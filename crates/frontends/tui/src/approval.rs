@@ -205,7 +205,7 @@ impl ApprovalDialog {
     /// What it is about, whole.
     pub(crate) fn subject(&mut self, columns: usize) -> Vec<StyledLine> {
         let Approval { agent, tool, subject, parts, leaves_sandbox, .. } = &self.approval;
-        let whose = if agent == MAIN { String::new() } else { format!(" {}", text!("approval-of-subagent", agent)) };
+        let whose = if agent == MAIN { String::new() } else { text!("approval-of-subagent", agent) };
         let title = StyledLine::of("? ", TextStyle::Warning)
             .and(reveal(tool), TextStyle::Strong)
             .and(

@@ -61,6 +61,7 @@ pub use link::{
 };
 pub use picker::{PickerAction, PickerList, PickerRow};
 pub use plain::run_plain;
+pub use reasons::localised as localised_reasons;
 pub use run::{EditText, Ended, FindImage, HostActions, ReadFile, TuiError, run};
 pub use screen::{Palette, TerminalScreen};
 

@@ -14,8 +14,8 @@ edits-takes-back = Undoes { $edits }
 edits-along = A call and its results are one block, so these are included: { $along }.
 edits-nothing-to-write = The next request has nothing to write again.
 edits-to-write = The next request has { $quote } to write again.
-edits-longer = Every request is { $tokens } tokens longer.
-edits-shorter = Every request is { $tokens } tokens{ $cost } shorter.
+edits-longer = {" "}Every request is { $tokens } tokens longer.
+edits-shorter = {" "}Every request is { $tokens } tokens{ $cost } shorter.
 edits-undo-last = undo the last edit of { $edits }
 edits-title = Messages of this conversation that are sent
 edits-title-note = Enter shows what can be done with a message. What it costs is shown first.
@@ -45,3 +45,4 @@ edits-applied =
     }
 edits-cached = , cached
 edits-tokens = { $tokens } tokens
+edits-edited = , { $how }

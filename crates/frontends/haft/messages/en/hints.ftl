@@ -1,5 +1,8 @@
 # Which command helps after a result or an error.
 
+hints-after = { $message }. { $hint }
+hints-error = { $error }; { $hint }
+hints-cause = { $error }: { $cause }
 hints-cancelled = `haft run --continue` resumes it.
 hints-question = Answer it with `haft run --continue "…"`.
 hints-plan = `haft run --continue --permission-mode accept-edits "go ahead"` carries it out; `haft run --continue --permission-mode plan "…"` changes it.

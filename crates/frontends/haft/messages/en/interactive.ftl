@@ -86,7 +86,7 @@ interactive-signal = ended by signal { $signal }
 interactive-editor-failed = cannot open the editor `{ $editor }`: { $error }
 interactive-editor-ended = the editor `{ $editor }` ended with { $status }; what you typed is unchanged
 interactive-nothing-to-archive = there is nothing to archive yet
-interactive-compact-size = The next request stays at { $tokens } tokens.
+interactive-compact-size = {" "}The next request stays at { $tokens } tokens.
 interactive-compacted = the next request has { $after } tokens instead of { $before }
 interactive-conversation =
     { $age }, { $messages ->

@@ -1,5 +1,7 @@
 # What a run prints on stderr.
 
+output-between = ,{" "}
+output-comma = ,{" "}
 output-sandbox-namespace = commands run in namespaces of their own
 output-sandbox-landlock = commands are confined by Landlock only
 output-sandbox-none = commands run without a sandbox

@@ -9,6 +9,7 @@ permissions-unknown-tool = there is no tool `{ $name }`; `haft tools list` shows
 permissions-args-not-json = `--args` is not JSON: { $error }
 permissions-args-not-object = `--args` is not a JSON object
 permissions-bad-args = `{ $name }` would refuse these arguments: { $why }
+permissions-verdict = { $decision }: { $reason }
 permissions-to-allow = To allow exactly this: haft permissions add
 permissions-added =
     { $count ->

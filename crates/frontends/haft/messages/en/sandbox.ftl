@@ -1,6 +1,7 @@
 # `haft sandbox`.
 
 sandbox-writable = writable: { $folders }, and a private /tmp
+sandbox-hidden = hidden: { $paths }
 sandbox-network-none = network: none
 sandbox-network-hosts = network: the hosts of `[sandbox] network`, through a proxy
 sandbox-network-all = network: unrestricted

@@ -3,6 +3,7 @@
 trust-changed-meanwhile = The files changed before you answered: the folder is not trusted. Check them again.
 trust-whole-project = { $folder } is part of that project: trust applies to all of it.
 trust-server = MCP server { $name }: hosts { $network }; writable folders { $folders }
+trust-state = { $folder }: { $state }
 trust-heading-changed = Changed since it was trusted
 trust-heading-run = Would run
 trust-heading-instructions = Instruction files that would be loaded

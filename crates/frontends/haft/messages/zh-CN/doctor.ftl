@@ -3,10 +3,10 @@
 doctor-config = { $file } 有效
 doctor-installed =
     haft { $version }，{ $by ->
-        [archive] 从归档文件解压
+        [archive] 从压缩包解压
         [cargo] 用 cargo 安装
         [checkout] 从源代码构建
-        [deb] 以 Debian 包安装
+        [deb] 以 Debian 软件包形式安装
         [make] 用 make 安装
         [npm] 用 npm 安装
         [pypi] 用 pip 安装
@@ -15,7 +15,7 @@ doctor-installed =
 doctor-newer = 有更新的版本 { $newest }；当前是 { $version }
 doctor-newest = 最新版本是 { $newest }
 doctor-newer-failed = { $address } 没有给出版本：{ $error }
-doctor-newer-no-name = 回答里没有 `tag_name`
+doctor-newer-no-name = 应答中没有 `tag_name`
 doctor-hint-damaged = `haft doctor --salvage` 导出仍可读取的内容，`haft conversations backup list` 显示备份
 doctor-hint-unreadable = `haft doctor --salvage` 导出其中仍可读取的内容；之后即可删除
 doctor-hint-backup = `haft conversations backup` 立即备份
@@ -32,7 +32,7 @@ doctor-outputs = { $count } 份长输出，{ $size }
 doctor-outputs-unreadable = 部分长输出无法读取
 doctor-store = 响应正常，存有 { $messages } 条消息
 doctor-commands = 命令在监管进程下正常运行
-doctor-commands-wrong-exit = 应以 7 退出的命令结束为 { $outcome }
+doctor-commands-wrong-exit = 本应以 7 退出的命令，实际结果为 { $outcome }
 doctor-commands-failed = 无法运行命令：{ $error }
 doctor-sandbox-failed = 无法建立沙箱：{ $error }
 doctor-model-none = 未选择模型；请在 config.toml 中设置 `model`

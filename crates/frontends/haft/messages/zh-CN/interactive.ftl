@@ -5,26 +5,18 @@ interactive-start-model = 模型 { $model }，权限模式 { $mode }
 interactive-hint-files = 提示：@ 补全文件名，/ 补全命令名。
 interactive-hint-mode = 提示：Shift-Tab 切换权限模式。
 interactive-hint-shell = 提示：!command 在你的 shell 中运行，模型会读取输出。
-interactive-hint-rewind = 提示：Esc Esc 回到之前的消息。
-interactive-hint-context = 提示：/context 显示窗口中的内容。
+interactive-hint-rewind = 提示：连按两次 Esc 回到之前的消息。
+interactive-hint-context = 提示：/context 显示上下文窗口的占用。
 interactive-context-prompt = 系统提示词
 interactive-context-tools = 工具
 interactive-context-mcp = MCP 工具
 interactive-context-rules = 规则和 AGENTS.md
 interactive-context-messages = 消息
 interactive-context-reminders = 提醒
-interactive-context-tool-count =
-    { $count ->
-        [one] 1 个工具
-       *[other] { $count } 个工具
-    }
-interactive-context-message-count =
-    { $count ->
-        [one] 1 条消息
-       *[other] { $count } 条消息
-    }
-interactive-context-pruned = 达到 { $percent }（{ $tokens } 个 token）时，旧的工具结果会被修剪。
-interactive-context-archived = 达到 { $percent }（{ $tokens } 个 token）时，较早的轮次会被归档并总结；/compact 立即执行。
+interactive-context-tool-count = { $count } 个工具
+interactive-context-message-count = { $count } 条消息
+interactive-context-pruned = 达到 { $percent }（{ $tokens } token）时，修剪旧的工具结果。
+interactive-context-archived = 达到 { $percent }（{ $tokens } token）时，归档较早的轮次并生成摘要；/compact 立即执行。
 interactive-image = [图片 { $name }{ $size }]
 interactive-clipboard-none = 剪贴板里没有图片。
 interactive-clipboard-no-program = 无法从剪贴板读取图片：请安装 wl-clipboard、xclip 或 pngpaste，或粘贴文件路径。
@@ -70,7 +62,7 @@ interactive-no-diff = 本会话还没有修改过文件
 interactive-shell-output =
     { $output }
     （会随你的下一条消息发给模型）
-interactive-interrupted = 已中断。告诉 haft 接下来该做什么。
+interactive-interrupted = 已中断。请告诉 haft 接下来做什么。
 interactive-exit-code = 退出码 { $code }
 interactive-stopped = 已停止
 interactive-signal = 被信号 { $signal } 终止
@@ -86,7 +78,7 @@ interactive-hours-ago = { $hours } 小时前
 interactive-days-ago = { $days } 天前
 interactive-resumed = { $name } · { $count } 条消息
 interactive-occupied-title = 本会话已在另一个 haft 中打开
-interactive-occupied-by = 它在 { $holder } 中打开，{ $age }。
+interactive-occupied-by = 它已在 { $holder } 中打开（{ $age }）。
 interactive-occupied-fork = 在副本中继续
 interactive-occupied-fork-note = 原会话保持不变
 interactive-occupied-wait = 等待它关闭
@@ -94,4 +86,4 @@ interactive-occupied-wait-note = Esc 停止等待
 interactive-occupied-new = 开始新会话
 interactive-occupied-waiting = 正在等待该会话关闭
 interactive-compact-size = 下一次请求仍为 { $tokens } token。
-interactive-cut-off = 上一轮没有结束。你的下一条消息会继续它。
+interactive-cut-off = 上一个回合没有结束。你的下一条消息会继续它。

@@ -1,12 +1,12 @@
 # `haft jobs`, and runs in the background.
 
-jobs-why-killed = 被强制结束，或机器停机
-jobs-lost = 作业 { $id } 结束但没有结果（{ $why }）；用 `haft run -r { $conversation }` 继续
-jobs-lost-unstarted = 作业 { $id } 结束但没有结果（{ $why }）
-jobs-does-not-end = 作业 { $id } 没有结束；其进程为 { $process }
+jobs-why-killed = 进程被强制结束，或机器已停机
+jobs-lost = 作业 { $id } 已结束，但没有结果（{ $why }）；用 `haft run -r { $conversation }` 继续
+jobs-lost-unstarted = 作业 { $id } 已结束，但没有结果（{ $why }）
+jobs-does-not-end = 作业 { $id } 没有结束；其进程号为 { $process }
 jobs-none = 还没有后台作业。用 `haft run --bg "…"` 启动。
 jobs-resumes = （继续）
-jobs-resumes-turn = （继续一轮）
+jobs-resumes-turn = （继续中断的回合）
 jobs-keep-watching = `haft jobs attach { $id }` 查看进度，`haft jobs kill { $id }` 结束作业。
 jobs-unreadable-folder = 无法列出 `{ $folder }`
 jobs-ambiguous = `{ $text }` 对应多个作业；请多给几位 id

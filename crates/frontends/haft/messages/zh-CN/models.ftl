@@ -6,10 +6,12 @@ models-already-declared = `{ $file }` 中已声明 `{ $name }`；请在该文件
 models-provider-exists = 服务商 `{ $name }` 已存在；请去掉 `--{ $flag }`，或在 `{ $file }` 中设置 `providers.{ $name }.{ $key }`
 models-provider-new = 服务商 `{ $name }` 是新的；请给出 `--api` 和 `--base-url`
 models-not-a-table = `{ $file }` 中的 `{ $name }` 不是独立的表；请手动添加模型
+models-main = （主模型）
+models-show-heading = { $model }（密钥：{ $key }）
 models-role-main = { $first }（同主模型）
 models-price-source = { $name }：{ $source }，截至 { $as_of }{ $note }
-models-which = 哪个模型？请以 `provider/model` 给出名称，或设置 `model`
-models-test-heading = { $model }，经 { $api }，位于 { $url }
+models-which = 要用哪个模型？请按 `provider/model` 的形式给出，或设置 `model`
+models-test-heading = { $model }（{ $api }，{ $url }）
 models-test-listed = 列表  { $models } 个模型，包含此模型
 models-test-unlisted = 列表  { $models } 个模型，不含此模型
 models-test-no-list = 列表  无：{ $problem }
@@ -22,7 +24,7 @@ models-test-cache-declared = 缓存  声明为 { $rule }，{ $tokens } token 起
 models-unknown-provider = 没有服务商 `{ $name }`
 models-price = 每百万 token 输入 { $input }，输出 { $output }
 models-none =
-    `{ $file }` 中没有声明模型，环境中也没有内置服务商的密钥。
+    `{ $file }` 中没有声明模型，环境变量中也没有内置服务商的密钥。
     设置以下变量之一即可使用旁边的模型，或用 `haft models add` 声明模型：
 
     { $models }
@@ -33,7 +35,7 @@ models-use-code = 编程代理；第一个繁忙时依次使用列表中的其�
 models-use-chat = `haft chat` 对话
 models-use-summary = 归档轮次的摘要、目录的描述
 models-use-sub-agent = 文件中没有指定模型的代理
-models-use-embedding = 文档集合的向量；未设置时只按词检索
+models-use-embedding = 文档集合的向量；未设置时只按关键词检索
 models-use-vision = 为不支持图片的主模型描述图片；未设置时不描述
 models-use-commit = 提交说明
 models-use-none = 此构建中没有用途

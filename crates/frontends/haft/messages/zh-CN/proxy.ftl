@@ -3,7 +3,7 @@
 proxy-cannot-listen = 无法监听 `{ $address }`：{ $error }；`--port 0` 选择空闲端口
 proxy-cannot-start = 无法启动 `{ $program }`：{ $error }
 proxy-listening =
-    正在记录经过 http://{ $address } 的内容。让代理指向它：
+    正在记录经过 http://{ $address } 的内容。让编程代理指向它：
       ANTHROPIC_BASE_URL=http://{ $address }
       OPENAI_BASE_URL=http://{ $address }/v1
       GOOGLE_GEMINI_BASE_URL=http://{ $address }
@@ -11,14 +11,14 @@ proxy-listening =
 proxy-request = { $conversation } #{ $number } { $model }：{ $tokens } token，{ $how }；缓存预测 { $predicted }，{ $billed }；{ $cost }
 proxy-first = 首次请求
 proxy-extends = 延续前一次
-proxy-breaks = 从第 { $at } 段起不同，共 { $segments } 段（{ $owner }）：{ $cause }
-proxy-billed = 计费 { $input } 中的 { $cached }
-proxy-not-billed = 没有计数
+proxy-breaks = 从第 { $at }/{ $segments } 段起不同（{ $owner }）：{ $cause }
+proxy-billed = 实际计费 { $cached }/{ $input }
+proxy-not-billed = 未报告
 proxy-cost = { $cost }，只追加则为 { $append_only }
 proxy-no-price = 价格未知
-proxy-side = {" "}（旁路请求）
-proxy-cut = {" "}（回复被截断）
-proxy-status = {" "}（状态 { $status }）
+proxy-side = （旁路请求）
+proxy-cut = （回复被截断）
+proxy-status = （状态码 { $status }）
 proxy-passed = 已转发 { $method } { $path }：{ $status }
 proxy-not-recorded = 警告：已转发，但未记录：{ $reason }
-proxy-total = { $requests } 次请求，{ $breaks } 次失效；未读自缓存的输入 { $uncached } token，只追加的客户端为 { $append_only }（比值 { $ratio }）；{ $cost }
+proxy-total = { $requests } 次请求，{ $breaks } 次失效；未读自缓存的输入 { $uncached } token，只追加的客户端则为 { $append_only }（比值 { $ratio }）；{ $cost }

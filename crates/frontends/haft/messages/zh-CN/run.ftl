@@ -14,13 +14,13 @@ run-stdin-not-text = 标准输入不是 UTF-8 文本
 run-stdin-silent = 3 秒内标准输入没有内容；不再等待，继续执行
 run-ask-no-terminal = `--ask` 需要可以提问的终端，而这里没有（{ $error }）；请去掉它，或用 `haft permissions add` 允许所需的操作
 run-of-subagent = （子代理 { $agent }）
-run-permission = { $tool }{ $whose } 需要你的许可：{ $reason }。
+run-permission = 请批准 { $tool }{ $whose }：{ $reason }。
 run-not-allowed-yet = 尚未允许：
-run-form-confirm = y = 是，n = 否：{" "}
-run-form = { $from } 向你提问。你输入的内容会发给它；不要输入密码。
+run-form-confirm = y = 是，n = 否：
+run-form = { $from } 请求你填写信息。你输入的内容会发给它；请勿输入密码。
 run-form-note = 空行采用默认值或跳过该项，`-` 拒绝填写。
 run-permission-keys = y = 是，n = 否，或写下给模型的理由：
 run-permission-keys-always = y = 是，a = 始终（{ $rules }），n = 否，或写下给模型的理由：
 run-goal-limit = `--goal` 需要一个上限：`--max-budget-usd`、`--max-total-tokens`、`--max-turns` 或 `--max-wall-time`
 run-image-unreadable = `--image { $path }`：无法读取该文件：{ $error }
-run-image-none = `--image { $path }`：不是模型支持的图片：请使用小于 3.7 MB 的 PNG、JPEG、GIF 或 WebP
+run-image-none = `--image { $path }`：模型不接受这种文件作为图片；请使用小于 3.7 MB 的 PNG、JPEG、GIF 或 WebP

@@ -84,6 +84,6 @@ table-models = 模型
 table-for = 用途
 table-label = 标签
 table-today = 今天
-table-worker = 工作进程
+table-worker = 工作节点
 table-slots = 槽位
 table-silent = 静默

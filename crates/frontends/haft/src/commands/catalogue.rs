@@ -278,7 +278,7 @@ impl CatalogueListing {
             let there = if names.is_empty() {
                 text!("catalogue-there-are-none").to_owned()
             } else {
-                text!("catalogue-there-are", names = names.join(", "))
+                text!("catalogue-there-are", names = names.join(text!("output-between")))
             };
             usage_error(text!("catalogue-unknown", name, folder = kind.folder(), there))
         })

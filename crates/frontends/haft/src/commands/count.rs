@@ -54,7 +54,7 @@ pub(crate) fn run(args: &CountArgs) -> anyhow::Result<ProcessExit> {
         }
         if counted.len() > 1 {
             let bytes: usize = counted.iter().map(|one| one.bytes).sum();
-            table.row(vec![total.to_string(), bytes.to_string(), "total".to_owned()]);
+            table.row(vec![total.to_string(), bytes.to_string(), output::localised("total")]);
         }
         output::print(&table.to_string())?;
     }

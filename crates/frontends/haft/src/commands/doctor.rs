@@ -96,7 +96,8 @@ fn hint(check: &Check) -> Option<&'static str> {
 }
 
 fn as_text(checks: &[Check]) -> String {
-    let width = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
+    let names = checks.iter().map(|check| haft_text::width(&output::localised(check.name)));
+    let width = names.max().unwrap_or(0);
     let mut lines = Vec::new();
     for check in checks {
         let health = match check.health {
@@ -108,9 +109,11 @@ fn as_text(checks: &[Check]) -> String {
         };
         let health = text!("doctor-health", health);
         let blanks = " ".repeat(10_usize.saturating_sub(haft_text::width(&health)));
-        lines.push(format!("{health}{blanks}{:<width$}  {}", check.name, check.message));
+        let name = output::localised(check.name);
+        let rest = " ".repeat(width - haft_text::width(&name));
+        lines.push(format!("{health}{blanks}{name}{rest}  {}", output::localised(&check.message)));
         lines.extend(hint(check).map(|hint| format!("{:>10}  {hint}", "")));
-        lines.extend(check.details.iter().map(|detail| format!("{:>10}  - {detail}", "")));
+        lines.extend(check.details.iter().map(|detail| format!("{:>10}  - {}", "", output::localised(detail))));
     }
     lines.join("\n") + "\n"
 }

@@ -163,7 +163,7 @@ fn list(as_json: bool, common: &Common) -> anyhow::Result<()> {
     }
     let mut table = TextTable::new(&[text!("table-decision"), text!("table-from"), text!("table-rule")]);
     for rule in &rules {
-        table.row(vec![rule.decision.to_string(), source(rule.origin).to_owned(), rule.rule.to_owned()]);
+        table.row(vec![rule.decision.to_string(), output::localised(source(rule.origin)), rule.rule.to_owned()]);
     }
     let mut shown = format!("{}\n\n{table}", text!("permissions-mode", mode = config.mode));
     if rules.iter().any(|rule| rule.origin == RuleOrigin::BuiltIn) {

@@ -231,7 +231,7 @@ fn line(one: &RequestExplanation) -> String {
             at = broken.kept + 1,
             segments = broken.segments,
             owner = broken.owner,
-            cause = broken.cause
+            cause = output::localised(broken.cause)
         ),
     };
     let read = |usage: Usage| grouped(usage.cached_input);

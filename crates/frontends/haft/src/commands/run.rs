@@ -371,9 +371,12 @@ pub(super) fn usage_errors(error: SetupError) -> anyhow::Error {
     if !error.is_choice() {
         return error.into();
     }
-    let hint = output::hints::for_error(&error).map_or_else(String::new, |hint| format!("; {hint}"));
-    let text = format!("{:#}", anyhow::Error::from(error));
-    usage_error(format!("{}{hint}", haft_messages::error_text(&text)))
+    let hint = output::hints::for_error(&error);
+    let error = output::localised(format_args!("{:#}", anyhow::Error::from(error)));
+    usage_error(match hint {
+        Some(hint) => text!("hints-error", error, hint),
+        None => error,
+    })
 }
 
 /// The first interrupt cancels the turn; a second one does not wait for it.

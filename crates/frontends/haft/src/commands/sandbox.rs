@@ -62,12 +62,13 @@ fn status(args: &JsonArgs) -> anyhow::Result<()> {
 fn as_text(found: &Sandbox, confined: Option<&ConfinementSpec>) -> String {
     let mut lines = vec![output::sandbox(found.status())];
     if let Some(ConfinementSpec { policy, .. }) = confined {
-        let shown =
-            |paths: &[&PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        let shown = |paths: &[&PathBuf]| {
+            paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(text!("output-between"))
+        };
         let writable: Vec<_> = policy.projects.iter().chain(&policy.writable).collect();
         lines.push(text!("sandbox-writable", folders = shown(&writable)));
         let hidden: Vec<_> = policy.hidden.iter().filter(|path| path.exists()).collect();
-        lines.push(format!("hidden: {}", shown(&hidden)));
+        lines.push(text!("sandbox-hidden", paths = shown(&hidden)));
         lines.push(match policy.network {
             Network::None => text!("sandbox-network-none").to_owned(),
             Network::Through(_) => text!("sandbox-network-hosts").to_owned(),

@@ -59,8 +59,9 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<ProcessExit> {
 
 /// What a server may reach once the folder is trusted.
 fn described(name: &str, grant: &ServerGrant) -> String {
-    let or_none =
-        |all: Vec<String>| if all.is_empty() { text!("trust-server-none").to_owned() } else { all.join(", ") };
+    let or_none = |all: Vec<String>| {
+        if all.is_empty() { text!("trust-server-none").to_owned() } else { all.join(text!("output-between")) }
+    };
     let folders = grant.writable.iter().map(|folder| folder.display().to_string()).collect();
     text!("trust-server", name, network = or_none(grant.network.clone()), folders = or_none(folders))
 }
@@ -183,7 +184,8 @@ impl TrustFootprint {
     /// It as text, not yet safe for a terminal.
     pub(super) fn described(&self, project: &Project, standing: &TrustState) -> String {
         let (word, changed) = told(standing);
-        let mut text = format!("{}: {word}\n", project.root.display());
+        let state = output::localised(word);
+        let mut text = format!("{}\n", text!("trust-state", folder = project.root.display(), state));
         for (heading, names) in [
             (text!("trust-heading-changed"), changed.to_vec()),
             (text!("trust-heading-run"), self.runs()),

@@ -188,7 +188,7 @@ fn find(
             return Err(refused(ground, name, &own));
         }
         let names: Vec<_> = found.items.iter().map(|workflow| workflow.name.as_str()).collect();
-        let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let there = if names.is_empty() { output::localised("none") } else { names.join(text!("output-between")) };
         return Err(usage_error(text!("workflows-unknown", name, there, untrusted)));
     };
     let agents = agents::load(ground, &mut Vec::new());

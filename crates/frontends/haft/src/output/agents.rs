@@ -9,18 +9,17 @@ pub(super) fn tell(event: &Event, verbose: bool) {
     let line = match &event.body {
         EventBody::Subagent { phase: SubagentPhase::Started, model, .. } => text!("output-subagent-started", model),
         EventBody::Subagent { phase: SubagentPhase::Finished, result: Some(result), .. } => {
-            text!("output-subagent-ended", message = result.message)
+            text!("output-subagent-ended", message = haft_messages::error_text(&result.message))
         }
         EventBody::ToolCall { name, phase: CallPhase::Finished, arguments, .. } => {
             format!("• {name}{}", arguments.as_ref().map_or_else(String::new, headline))
         }
         EventBody::ToolResult { status: ToolStatus::Error, text, .. } => format!("\n{}", result_lines(text, 6)),
         EventBody::ToolResult { text, .. } if verbose => format!("\n{}", result_lines(text, 40)),
-        EventBody::Error { message, .. }
-        | EventBody::Notice { message, .. }
-        | EventBody::Compaction { message, .. }
+        EventBody::Error { message, code } | EventBody::Notice { message, code } => haft_tui::worded(code, message),
+        EventBody::Compaction { message, .. }
         | EventBody::Pruning { message, .. }
-        | EventBody::BackgroundTask { message, .. } => message.clone(),
+        | EventBody::BackgroundTask { message, .. } => haft_messages::error_text(message).into_owned(),
         EventBody::Retry { attempt, reason, .. } => {
             text!("output-subagent-retry", attempt, reason = haft_messages::error_text(reason))
         }

@@ -90,12 +90,14 @@ impl Printer {
                 format!("haft: {}", super::hints::hinted(message, code))
             }
             EventBody::Notice { message, code } => format!("haft: {}", super::hints::hinted(message, code)),
-            EventBody::Compaction { message, .. } | EventBody::Pruning { message, .. } => format!("haft: {message}"),
+            EventBody::Compaction { message, .. } | EventBody::Pruning { message, .. } => {
+                format!("haft: {}", haft_messages::error_text(message))
+            }
             EventBody::BackgroundTask { phase, message, .. } if self.verbose || *phase != TaskPhase::Started => {
-                format!("haft: {}", text!("output-background-task", message))
+                format!("haft: {}", text!("output-background-task", message = haft_messages::error_text(message)))
             }
             EventBody::PrefixBreak { message, tokens, .. } if self.verbose => {
-                text!("output-prefix-break", message, tokens)
+                text!("output-prefix-break", message = haft_messages::error_text(message), tokens)
             }
             EventBody::Question { question, options } => {
                 let options: Vec<_> = options.iter().map(|option| format!("\n  - {option}")).collect();

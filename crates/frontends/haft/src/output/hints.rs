@@ -29,8 +29,7 @@ pub(crate) fn after(code: &str) -> Option<&'static str> {
 pub(crate) fn hinted(message: &str, code: &str) -> String {
     let message = haft_tui::worded(code, message);
     match after(code) {
-        Some(hint) if message.ends_with('.') => format!("{message} {hint}"),
-        Some(hint) => format!("{message}. {hint}"),
+        Some(hint) => text!("hints-after", message = message.trim_end_matches(['.', '。']), hint),
         None => message,
     }
 }
@@ -40,7 +39,7 @@ pub(crate) fn explained(error: &(dyn Error + 'static)) -> String {
     let text = error.to_string();
     let text = haft_messages::error_text(&text);
     match for_error(error) {
-        Some(hint) => format!("{text}; {hint}"),
+        Some(hint) => text!("hints-error", error = text, hint),
         None => text.into_owned(),
     }
 }

@@ -135,12 +135,23 @@ fn the_question_of_trust_and_the_start_screen_are_chinese() {
         terminal.until_text("/help");
         assert_eq!(rig.run(&["trust", "--show", "--json"]).json()["standing"], standing, "{answer:?}");
         terminal.press("/help\r");
-        terminal.until_text("显示按键和命令");
+        terminal.until_text("显示快捷键和命令");
         terminal.press("你好\r");
         terminal.until_text("Hello.");
         terminal.press("\u{4}");
         assert_eq!(terminal.ended().0, 0);
     }
+}
+
+/// A notice that does not end with `。` was joined to its hint by an English period.
+#[test]
+fn a_notice_and_its_hint_are_chinese_sentences() {
+    let rig = Rig::untrusted(Api::OpenaiChat, Script::replies([Reply::text("Hello.")]).unwrap());
+    rig.write("AGENTS.md", "Always say Moo.");
+    let said = run_with(&rig, CHINESE, &["run", "hi"]).stderr();
+    assert!(said.contains("工具和服务器。运行 `haft trust` 可信任它。"), "{said}");
+    let said = run_with(&rig, CHINESE, &["run", "-r", "deadbeef", "x"]).stderr();
+    assert!(said.contains("没有会话 `deadbeef`；用 `haft conversations list --all` 查看"), "{said}");
 }
 
 /// Words of the parser, and of help that was not translated.
@@ -246,11 +257,15 @@ fn errors_at_the_command_line_are_in_chinese_to_the_end() {
     }
 }
 
-/// Every sentence with which an error of the core is worded, `{}` for what stands in it.
+/// Every sentence with which an error of a library is worded, `{}` for what stands in it. What only a model reads is left out.
 fn error_forms() -> Vec<String> {
     let is_shown = |path: &str| {
         let crates = ["agent", "model", "store", "project", "engine", "sandbox", "context", "permission", "types"];
-        crates.iter().any(|name| path.starts_with(&format!("crates/core/{name}/")))
+        let for_models = ["changes/src/patch.rs", "web/src/fetch.rs", "outline/", "documents/"];
+        match path.strip_prefix("crates/extensions/") {
+            Some(path) => !for_models.iter().any(|part| path.starts_with(part)),
+            None => crates.iter().any(|name| path.starts_with(&format!("crates/core/{name}/"))),
+        }
     };
     let mut forms = Vec::new();
     for source in crate::budgets::sources().into_iter().filter(|source| is_shown(&source.path)) {
@@ -258,7 +273,7 @@ fn error_forms() -> Vec<String> {
             // A line that goes on in the next one.
             let joined: Vec<_> = part.split("\\\n").map(str::trim_start).collect();
             let joined = joined.concat();
-            let Some(literal) = joined.strip_prefix('"') else { continue };
+            let Some(literal) = joined.trim_start().strip_prefix('"') else { continue };
             let mut form = String::new();
             let mut characters = literal.chars();
             while let Some(c) = characters.next() {
@@ -280,13 +295,17 @@ fn error_forms() -> Vec<String> {
 }
 
 #[test]
-fn every_error_of_the_core_has_a_translation() {
+fn every_error_of_a_library_has_a_translation() {
     let file = include_str!("../../../messages/errors.zh-CN.txt");
     let english: Vec<_> = file.lines().filter(|line| !line.is_empty() && !line.starts_with(['#', ' '])).collect();
     // The first says where and the second is another error.
     let is_missing =
         |form: &&String| !["{}:{}:{}: {}", "{}"].contains(&form.as_str()) && !english.contains(&form.as_str());
-    let forms = error_forms();
+    let mut forms = error_forms();
+    let sources = crate::budgets::sources();
+    let prefix = sources.iter().find(|source| source.path == "crates/core/context/src/cache/prefix.rs").unwrap();
+    let causes = prefix.text.split("impl fmt::Display for Cause").nth(1).unwrap().split("\n}").next().unwrap();
+    forms.extend(causes.split('"').skip(1).step_by(2).map(str::to_owned));
     let missing: Vec<_> = forms.iter().filter(is_missing).collect();
     assert!(missing.is_empty(), "not in errors.zh-CN.txt: {missing:#?}");
 }

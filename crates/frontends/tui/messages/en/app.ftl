@@ -1,5 +1,6 @@
 # The terminal interface: input, status line, calls, lists.
 
+app-comma = ,{" "}
 app-working = working, Esc interrupts
 app-working-for = working { $elapsed }, Esc interrupts
 app-tokens-out =
@@ -102,6 +103,8 @@ app-resume =
     }
 app-interrupted = Interrupted. Tell haft what to do instead.
 app-see-result = to see it: { $command }
+app-agent-says = { $agent }: { $message }
+app-outcome = { $outcome }: { $message }
 app-subagent-ended = { $agent } ended
 app-subagent-outcome = { $agent } { $outcome }
 app-thought =

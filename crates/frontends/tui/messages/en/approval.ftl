@@ -1,7 +1,7 @@
 # The question before a tool call runs.
 
 approval-outside = outside the sandbox
-approval-of-subagent = of the sub-agent { $agent }
+approval-of-subagent = {" "}of the sub-agent { $agent }
 approval-question = Allow this? { $reason }
 approval-not-allowed-yet = not allowed yet:
 approval-always-allows = always would allow:
@@ -29,11 +29,3 @@ approval-reason-keys = Enter refuses with this reason, Esc goes back
 approval-edit-keys = Enter runs it as edited, Esc goes back
 approval-not-json = the arguments are not JSON: { $error }
 approval-between-reasons = ;{" "}
-approval-why-outside = it would run outside the sandbox
-approval-why-model = the model itself asks for the user's approval
-approval-why-unruled = no rule allows `{ $command }`
-approval-why-changes = `{ $tool }` changes files, and no rule allows `{ $path }`
-approval-why-reaches = `{ $tool }` reaches `{ $host }`, and no rule allows it
-approval-why-mcp = `{ $tool }` calls `{ $called }` of the MCP server `{ $server }`, and no rule allows it
-approval-why-shell = `{ $shell }` is a shell that reads commands from its input
-approval-why-elsewhere = `{ $given }` is `{ $path }`, which is outside the project `{ $project }`

@@ -1,20 +1,20 @@
 # The terminal interface: input, status line, calls, lists.
 
+app-comma = ，
 app-working = 工作中，Esc 中断
 app-working-for = 工作中 { $elapsed }，Esc 中断
 app-tokens-out =
     { $count ->
-        [one] { $tokens } token
        *[other] { $tokens } token
     }
-app-silent = 服务器已 { $elapsed } 没有数据
+app-silent = 服务器已 { $elapsed } 没有返回数据
 app-shell-running = { $elapsed }，Esc 停止
 app-shell-held = 已完成，输出将在回答之后显示
 app-interrupting = 正在中断…
 app-quit-again = 再按一次 Ctrl-C 退出
 app-rewind-again = 再按一次 Esc 回到之前的消息
 app-nothing-to-open = 还没有可展开的内容
-app-turn-running = 本轮正在进行；Esc 中断
+app-turn-running = 回合正在进行；Esc 中断
 app-search = 搜索：
 app-nothing-found = 没有匹配
 app-queued = 接下来：
@@ -22,20 +22,20 @@ app-more-lines = … 还有 { $more } 行
 app-more-rows = … 还有 { $extra } 行；Ctrl-O 显示全部
 app-pasted-characters = [已粘贴 { $count } 个字符]
 app-pasted-lines = [已粘贴 { $lines } 行]
-app-files-usage = `/files`、`/files add PATH…`、`/files remove PATH…` 或 `/files clear` 之一
+app-files-usage = 用法：`/files`、`/files add PATH…`、`/files remove PATH…` 或 `/files clear`
 app-yolo-refused = `yolo` 没有沙箱：请用 `--permission-mode yolo` 启动 haft
 app-title-working = haft：工作中
-app-title-question = haft：有问题等待回答
+app-title-question = haft：有问题等你回答
 app-alert-question = haft：{ $tool } 需要你的许可
-app-alert-form = haft：服务器请求填写内容
-app-alert-done = haft：本轮已结束
+app-alert-form = haft：服务器请求你填写信息
+app-alert-done = haft：回合已结束
 app-changes = 改动
 app-viewer-place = 结果 { $at }/{ $count }
 app-viewer-match = 匹配 { $at }/{ $count }
 app-viewer-keys = Esc 关闭，← → 其他结果，/ 搜索，n N 匹配，Enter 打印
-app-placeholder = 描述一个任务；? 显示按键
+app-placeholder = 描述任务；? 快捷键
 app-more-keys = /help 显示全部
-app-help-path = 向模型提及文件
+app-help-path = 为模型指明文件
 app-help-shell = 在你的 shell 中运行命令；模型会读取输出
 app-lost-names = 文件名所在的行被改动，因此没有采用这次编辑。
 
@@ -50,25 +50,38 @@ app-mode-current = { $mode }（当前）
 
 ## The end of a plan
 app-plan-title = 执行这个计划吗？
-app-plan-note = 输入要修改的内容可继续规划。
+app-plan-note = 输入修改意见，即可继续规划。
 app-plan-accept = 是，编辑文件时不询问
 app-plan-ask = 是，每次修改前询问
 app-plan-more = 否，继续规划
 app-plan-prompt = 执行这个计划。
 
 ## What happens in a turn
-app-retry = { $attempt }，{ $wait } 秒后：{ $reason }
+app-retry = { $wait } 秒后{ $attempt }：{ $reason }
 app-retry-now = { $attempt }，等待回答：{ $reason }
-app-retry-of = 重试 { $attempt }/{ $limit }
-app-retry-unlimited = 重试 { $attempt }
-app-answer-again = （上面的回答被截断；重新开始）
+app-retry-of = 重试（第 { $attempt }/{ $limit } 次）
+app-retry-unlimited = 重试（第 { $attempt } 次）
+app-answer-again = （上面的回答被截断，下面重新开始）
 app-see-result = 查看结果：{ $command }
+app-agent-says = { $agent }：{ $message }
+app-outcome =
+    { $outcome ->
+        [waiting] 等待处理：{ $message }
+        [exhausted] 已达上限：{ $message }
+       *[failed] 失败：{ $message }
+    }
 app-subagent-ended = { $agent } 已结束
-app-subagent-outcome = { $agent } 结束：{ $outcome }
+app-subagent-outcome =
+    { $outcome ->
+        [completed] { $agent } 已完成
+        [waiting] { $agent } 等待处理
+        [aborted] { $agent } 已中断
+        [exhausted] { $agent } 已达上限
+       *[failed] { $agent } 失败
+    }
 app-thought =
     { $count ->
-        [one] 思考了 1 个词；Ctrl-O 显示内容
-       *[other] 思考了 { $words } 个词；Ctrl-O 显示内容
+       *[other] 思考了 { $words } 字；Ctrl-O 显示内容
     }
 app-thoughts = 思考
 app-todo-done = TODO 已完成 { $done }/{ $all }
@@ -80,11 +93,11 @@ app-form-cancelled = 已取消
 app-allowed = 已允许
 app-allowed-as = 已允许，改为 { $call }
 app-always-allowed = 始终允许
-app-always-allowed-by = 始终允许，按 { $rules }
+app-always-allowed-by = 始终允许（规则 { $rules }）
 app-session-allowed = 本次会话内允许
 app-edits-allowed = 已允许，并允许本次会话的所有编辑
-app-not-allowed = 不允许
-app-not-allowed-because = 不允许：{ $reason }
+app-not-allowed = 已拒绝
+app-not-allowed-because = 已拒绝：{ $reason }
 
 ## Tokens and cost
 app-nothing-sent = 还没有发送请求
@@ -94,9 +107,9 @@ app-last-prefix-break = 最近一次前缀失效：{ $last }
 app-no-prefix-break = 目前没有前缀失效
 app-no-price = 价格未知
 app-cost = { $requests } 次请求：新输入 { $input } token，读自缓存 { $cached }，写入缓存 { $written }，输出 { $output }；{ $money }
-app-context-next = 下一个请求：占窗口的 { $percent }，{ $used }/{ $window } 个 token
+app-context-next = 下一次请求：占窗口的 { $percent }，{ $used } / { $window } token
 app-context-free = 空闲
-app-context-reserve = 为回答保留
+app-context-reserve = 为回复预留
 app-no-sandbox = 无沙箱
 app-sandbox = 沙箱 { $layer }
 app-cache = 缓存 { $percent }%
@@ -113,7 +126,6 @@ app-picker-keys = Enter 选择，Esc 取消
 app-call-cancelled = 已取消
 app-lines =
     { $count ->
-        [one] 1 行
        *[other] { $shown } 行
     }
 app-hits =
@@ -123,12 +135,11 @@ app-hits =
     }
 app-entries =
     { $count ->
-        [one] 1 项
        *[other] { $shown } 项
     }
 app-menu-place = { $at }/{ $count }
 app-resume = haft -r { $id } 继续本会话；{ $requests } 次请求
-app-interrupted = 已中断。告诉 haft 接下来该做什么。
+app-interrupted = 已中断。请告诉 haft 接下来做什么。
 
 # An error or a notice, as whoever made it worded it, by its code.
 app-coded =

@@ -149,10 +149,11 @@ impl Activity {
             let about = if self.bytes > 0 { "~" } else { "" };
             parts.push(text!("app-tokens-out", tokens = format_args!("{about}{}", grouped(tokens)), count = tokens));
         }
-        let line = StyledLine::of(parts.join(", "), TextStyle::Accent);
+        let line = StyledLine::of(parts.join(text!("app-comma")), TextStyle::Accent);
         let silence = self.now.saturating_sub(self.heard);
         if waits && silence >= SILENCE && self.retry.is_none() {
-            return line.and(format!(", {}", text!("app-silent", elapsed = elapsed(silence))), TextStyle::Warning);
+            let text = text!("app-silent", elapsed = elapsed(silence));
+            return line.and(format!("{}{text}", text!("app-comma")), TextStyle::Warning);
         }
         line
     }

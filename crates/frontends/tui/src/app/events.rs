@@ -76,15 +76,16 @@ impl App {
             EventBody::Window { tokens, window, .. } => (self.status.tokens, self.status.window) = (*tokens, *window),
             EventBody::Budget { layers, .. } => self.status.layers.clone_from(layers),
             EventBody::PrefixBreak { message, tokens, .. } => {
+                let message = haft_messages::error_text(message);
                 self.last_break = Some(text!("app-prefix-break", message, tokens = grouped(*tokens)));
             }
-            EventBody::Pruning { message, .. } => self.note(message, TextStyle::Dim),
+            EventBody::Pruning { message, .. } => self.note(&haft_messages::error_text(message), TextStyle::Dim),
             EventBody::Compaction { phase, message, .. } => {
                 let style = match phase {
                     CompactionPhase::Started | CompactionPhase::Finished => TextStyle::Dim,
                     CompactionPhase::Failed => TextStyle::Warning,
                 };
-                self.note(message, style);
+                self.note(&haft_messages::error_text(message), style);
             }
             EventBody::Retry { attempt, limit, delay_ms, reason } => {
                 self.lose_reply();
@@ -120,7 +121,7 @@ impl App {
                     TaskPhase::Started | TaskPhase::Finished => TextStyle::Dim,
                     TaskPhase::Failed | TaskPhase::Killed | TaskPhase::Lost => TextStyle::Warning,
                 };
-                self.note(message, style);
+                self.note(&haft_messages::error_text(message), style);
             }
             EventBody::Result(result) => self.result(result),
             // The call that changed the file shows how; where reminders stand is shown by `haft context`.
@@ -149,7 +150,8 @@ impl App {
             }
             EventBody::Usage { usage, cost, .. } => self.status.add(*usage, *cost),
             EventBody::Error { message, code } | EventBody::Notice { message, code } => {
-                self.note(&format!("{}: {}", event.agent, worded(code, message)), TextStyle::Warning);
+                let text = text!("app-agent-says", agent = event.agent, message = worded(code, message));
+                self.note(&text, TextStyle::Warning);
             }
             EventBody::Conversation { .. }
             | EventBody::Text { .. }
@@ -226,7 +228,8 @@ impl App {
         let is_said = self.last_error.take().is_some_and(|error| error == result.message);
         // A question that was just shown speaks for itself.
         if self.options.is_empty() && !self.has_plan && !is_said {
-            self.note(&format!("{}: {}", result.outcome.name(), result.message), style);
+            let message = worded(&result.code, &result.message);
+            self.note(&text!("app-outcome", outcome = result.outcome.name(), message), style);
         }
     }
 
@@ -290,8 +293,8 @@ impl App {
         if thought.trim().is_empty() {
             return;
         }
-        let query = thought.split_whitespace().count() as u64;
-        self.note(&text!("app-thought", count = query, words = grouped(query)), TextStyle::Dim);
+        let count = words(&thought);
+        self.note(&text!("app-thought", count, words = grouped(count)), TextStyle::Dim);
         self.results.push(ToolCallView::new("", text!("app-thoughts")), &thought);
     }
 
@@ -301,7 +304,15 @@ impl App {
     }
 }
 
-/// An error or a notice for people: in another language than English with what its code means in front.
+/// How many words a text has. Scripts that put no blanks between them are counted by character, as their readers do.
+fn words(text: &str) -> u64 {
+    let wide = |word: &str| word.chars().filter(|c| c.is_alphabetic() && *c >= '\u{2e80}').count() as u64;
+    text.split_whitespace().map(|word| wide(word).max(1)).sum()
+}
+
+/// An error or a notice for people: one that has no translation stands behind what its code means.
 pub fn worded(code: &str, message: &str) -> String {
-    text!("app-coded", code, message = haft_messages::error_text(message))
+    let message = haft_messages::error_text(message);
+    let is_chinese = message.chars().any(|c| c >= '\u{2e80}');
+    if is_chinese { message.into_owned() } else { text!("app-coded", code, message) }
 }

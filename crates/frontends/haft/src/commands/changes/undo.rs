@@ -93,7 +93,7 @@ fn tell(
             if how.json {
                 output::print_json(&as_json(opened, &Report::default(), how))?;
             } else {
-                output::tell(&format!("haft: {error}"));
+                output::tell(&format!("haft: {}", output::localised(error)));
             }
             return Ok(ProcessExit::Completed);
         }
@@ -129,7 +129,7 @@ pub(super) fn as_json(opened: &ConversationChanges, report: &Report, how: &Chang
 
 pub(super) fn as_text(opened: &ConversationChanges, report: &Report, mode: Mode, direction: Direction) -> String {
     let calls: Vec<_> = report.calls.iter().map(|call| format!("`{}` ({})", call.tool, call.call_id)).collect();
-    let calls = calls.join(", ");
+    let calls = calls.join(text!("output-between"));
     let mut text = match (direction, mode) {
         (Direction::Back, Mode::Apply) => text!("changes-did-undo", calls),
         (Direction::Back, Mode::DryRun) => text!("changes-would-undo", calls),
@@ -144,7 +144,7 @@ pub(super) fn as_text(opened: &ConversationChanges, report: &Report, mode: Mode,
         let _ = write!(text, "  {done}{blank}  {}", opened.name(&taken.path));
         let _ = match &taken.after {
             Ok(_) => writeln!(text),
-            Err(conflict) => writeln!(text, ": {conflict}"),
+            Err(conflict) => writeln!(text, ": {}", output::localised(conflict)),
         };
     }
     if !report.is_clean() {

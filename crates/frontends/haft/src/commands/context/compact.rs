@@ -25,7 +25,9 @@ pub(super) async fn run(args: &CompactArgs) -> anyhow::Result<()> {
         if let EventBody::Compaction { phase, message, .. } = &event.body {
             match phase {
                 CompactionPhase::Failed => why = Some(message.clone()),
-                CompactionPhase::Started | CompactionPhase::Finished => output::tell(&format!("haft: {message}")),
+                CompactionPhase::Started | CompactionPhase::Finished => {
+                    output::tell(&format!("haft: {}", haft_messages::error_text(message)));
+                }
             }
         }
     };
@@ -46,5 +48,5 @@ pub(super) async fn run(args: &CompactArgs) -> anyhow::Result<()> {
             &json!({ "conversation_id": id, "outcome": outcome, "rounds": rounds, "message": message }),
         );
     }
-    output::print(&format!("{compacted}\n"))
+    output::print(&format!("{}\n", output::localised(compacted)))
 }

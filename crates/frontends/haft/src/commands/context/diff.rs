@@ -161,15 +161,17 @@ impl<'a> RequestDiff<'a> {
         }
         let tools = self.tools();
         if !tools.is_empty() {
-            let _ = writeln!(text, "tools: {}", tools.join(", "));
+            let _ = writeln!(text, "{}", text!("context-tools-changed", tools = tools.join(text!("output-between"))));
         } else if self.old.tools != self.new.tools {
             text.extend([text!("context-tools-reordered"), "\n"]);
         }
-        let _ = writeln!(text, "= {}", tally(&self.new.segments[..self.kept], "kept"));
+        let (segments, tokens) = tally(&self.new.segments[..self.kept]);
+        let _ = writeln!(text, "= {}", text!("context-diff-kept", segments, tokens));
         for step in &self.steps {
             match step {
                 SegmentChange::Again(same) => {
-                    let _ = writeln!(text, "  {}", tally(same, text!("context-sent-again-unchanged")));
+                    let (segments, tokens) = tally(same);
+                    let _ = writeln!(text, "  {}", text!("context-diff-again", segments, tokens));
                 }
                 SegmentChange::Gone(index, segment) => line(&mut text, '-', *index, segment),
                 SegmentChange::Came(index, segment) => {
@@ -237,24 +239,18 @@ fn tokens(segments: &[LoggedSegment]) -> u64 {
     segments.iter().map(|segment| u64::from(segment.tokens)).sum()
 }
 
-fn tally(segments: &[LoggedSegment], how: &str) -> String {
-    format!("{}, {} tokens {how}", count(segments.len(), Countable::Segment), grouped(tokens(segments)))
+fn tally(segments: &[LoggedSegment]) -> (String, String) {
+    (count(segments.len(), Countable::Segment), grouped(tokens(segments)))
 }
 
 fn line(text: &mut String, sign: char, index: usize, segment: &LoggedSegment) {
     const WIDEST: usize = 60;
     let first_line = opening(&segment.message);
-    // Writing to a String cannot fail.
-    let _ = writeln!(
-        text,
-        "{sign} {} {} {} {} ({} tokens) {}",
-        index + 1,
-        segment.owner,
-        segment.message.message_id.short(),
-        segment.message.role,
-        grouped(segment.tokens),
-        haft_text::truncate_to_width(&first_line, WIDEST),
-    );
+    let (id, role) = (segment.message.message_id.short(), segment.message.role);
+    let place = format_args!("{sign} {} {} {id} {role}", index + 1, segment.owner);
+    let shown = haft_text::truncate_to_width(&first_line, WIDEST);
+    text.push_str(&text!("context-diff-line", place, tokens = grouped(segment.tokens), text = shown));
+    text.push('\n');
 }
 
 fn indent(text: &str) -> String {

@@ -377,15 +377,18 @@ fn as_text(edit: &ContextEdit, chosen: &EditTargets, notes: &[String], news: &Ed
 
 /// What the next request costs for it, and what later ones save.
 fn price(quote: &Quote, model: &ModelSpec) -> String {
-    let mut text =
-        if quote.tokens == 0 { text!("edits-nothing-to-write").to_owned() } else { text!("edits-to-write", quote) };
+    let mut text = if quote.tokens == 0 {
+        text!("edits-nothing-to-write").to_owned()
+    } else {
+        text!("edits-to-write", quote = output::localised(quote))
+    };
     match (quote.saved(), quote.usage.all_input().saturating_sub(quote.otherwise.all_input())) {
         (0, 0) => {}
-        (0, longer) => drop(write!(text, " {}", text!("edits-longer", tokens = grouped(longer)))),
+        (0, longer) => text.push_str(&text!("edits-longer", tokens = grouped(longer))),
         (saved, _) => {
             let cost = quote.saved_cost(model).filter(|cost| *cost >= SMALLEST);
-            let cost = cost.map_or_else(String::new, |cost| format!(", {}", money(cost)));
-            let _ = write!(text, " {}", text!("edits-shorter", tokens = grouped(saved), cost));
+            let cost = cost.map_or_else(String::new, |cost| format!("{}{}", text!("output-comma"), money(cost)));
+            text.push_str(&text!("edits-shorter", tokens = grouped(saved), cost));
         }
     }
     text.push('\n');
@@ -425,10 +428,10 @@ fn cells(line: &ContextLine, now: Timestamp) -> Vec<String> {
         line.layer.map_or_else(|| "-".to_owned(), |layer| layer.to_string()),
         grouped(line.tokens),
         age(line.at, now),
-        line.cache.map_or("-", cache_name).to_owned(),
-        removal.map_or_else(|| "-".to_owned(), |quote| quote.extra.map_or_else(|| quote.to_string(), signed)),
+        output::localised(line.cache.map_or("-", cache_name)),
+        removal.map_or_else(|| "-".to_owned(), |quote| quote.extra.map_or_else(|| output::localised(quote), signed)),
         removal.map_or_else(|| "-".to_owned(), |quote| grouped(quote.saved())),
-        line.edited.map_or("", |edited| edited.name()).to_owned(),
+        line.edited.map_or_else(String::new, |edited| output::localised(edited.name())),
         line.words.clone(),
     ]
 }

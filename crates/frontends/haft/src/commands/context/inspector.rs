@@ -441,9 +441,9 @@ fn steps(id: &ConversationId, number: u64, requests: u64) -> Markup {
 }
 
 fn why(broken: &PrefixBreakReport) -> String {
-    let cause = broken.cause.map_or_else(|| text!("context-why-no-cause").to_owned(), |cause| cause.to_string());
+    let cause = broken.cause.map_or_else(|| text!("context-why-no-cause").to_owned(), crate::output::localised);
     let (tokens, cost) = broken.price();
-    let cost = cost.map_or_else(String::new, |cost| format!(", {}", money(cost)));
+    let cost = cost.map_or_else(String::new, |cost| format!("{}{}", text!("output-comma"), money(cost)));
     text!("serve-why", cause, tokens = grouped(tokens), cost)
 }
 
@@ -459,7 +459,8 @@ fn facts(now: &LoggedRequest, reply: Option<&LlmMetadata>, broken: Option<&Prefi
     let billed = match reply {
         Some(reply) => {
             let usage = reply.usage();
-            let cost = cost_of(reply).map_or_else(String::new, |cost| format!(", {}", money(cost)));
+            let cost =
+                cost_of(reply).map_or_else(String::new, |cost| format!("{}{}", text!("output-comma"), money(cost)));
             text!(
                 "serve-billed",
                 input = grouped(usage.all_input()),

@@ -280,7 +280,10 @@ fn tooltip(column: &RequestColumn) -> String {
 }
 
 fn told(broken: &PrefixBreakReport) -> String {
-    broken.cause.map_or_else(|| text!("context-picture-no-cause").to_owned(), |cause| format!("break: {cause}"))
+    broken.cause.map_or_else(
+        || text!("context-picture-no-cause").to_owned(),
+        |cause| text!("context-picture-break", cause = crate::output::localised(cause)),
+    )
 }
 
 fn legend(svg: &mut Svg) {

@@ -22,5 +22,5 @@ pub(in crate::commands) async fn other_tools(common: &Common) -> Option<String> 
     let idle = WallClock.now().duration_since(outlines.last()?.summary.sent_at);
     let quote = cache.change(ContextChange::Everything, Duration::try_from(idle).unwrap_or_default(), &model);
     let name = &log.conversation.name;
-    (quote.tokens > 0).then(|| text!("context-tools-price", name, quote))
+    (quote.tokens > 0).then(|| text!("context-tools-price", name, quote = crate::output::localised(quote)))
 }

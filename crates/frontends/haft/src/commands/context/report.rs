@@ -120,7 +120,9 @@ fn as_text(report: &BudgetReport) -> String {
 /// What the provider said about the input, class by class.
 fn told(reply: &LlmMetadata, model: &ModelSpec) -> String {
     let usage = reply.usage();
-    let cost = model.price.map_or_else(String::new, |price| format!(", {}", money(price.cost(usage).total)));
+    let cost = model
+        .price
+        .map_or_else(String::new, |price| format!("{}{}", text!("output-comma"), money(price.cost(usage).total)));
     format!(
         "{}\n",
         text!(

@@ -50,7 +50,7 @@ fn print(shown: &RequestView<'_>, log: Option<&RequestLogReader>, args: &ShowArg
         return output::print_json(&json);
     }
     let of = log.map_or_else(String::new, |log| {
-        format!(" {}", text!("context-request-place", requests = log.requests, conversation = log.conversation.id))
+        text!("context-request-place", requests = log.requests, conversation = log.conversation.id)
     });
     let heading = text!(
         "context-show-heading",

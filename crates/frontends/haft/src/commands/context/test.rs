@@ -231,21 +231,22 @@ impl ContextTestBench {
         let allowed = |cause: &Cause| check.causes.as_ref().is_none_or(|allowed| allowed.contains(cause));
         let holds = most.is_none_or(|most| causes.len() <= most) && causes.iter().all(allowed);
         let names = |causes: &[Cause]| {
-            let mut names: Vec<_> = causes.iter().map(ToString::to_string).collect();
+            let mut names: Vec<_> = causes.iter().map(output::localised).collect();
             names.sort();
             names.dedup();
-            names.join(", ")
+            names.join(text!("output-between"))
         };
-        let limit = most.map_or_else(String::new, |most| format!("{} ", text!("context-test-breaks-at-most", most)));
-        let only = check.causes.as_deref().map_or_else(String::new, |causes| {
-            format!("{} ", text!("context-test-breaks-causes", causes = names(causes)))
-        });
+        let limit = most.map_or_else(String::new, |most| text!("context-test-breaks-at-most", most));
+        let only = check
+            .causes
+            .as_deref()
+            .map_or_else(String::new, |causes| text!("context-test-breaks-causes", causes = names(causes)));
         let stated = text!("context-test-breaks", shown, limit, only);
         let found = match causes.as_slice() {
             [] => text!("context-test-no-break").to_owned(),
             all => text!("context-test-found-breaks", count = all.len(), causes = names(all)),
         };
-        Ok((stated.trim_end().to_owned(), holds, found))
+        Ok((stated, holds, found))
     }
 
     #[cfg(not(feature = "lab"))]

@@ -97,7 +97,7 @@ fn table(asked: &[PricedRequest<'_>], total: &CostTotal) -> String {
         ];
         table.row(row(names, one.made.usage(), one.cost()));
     }
-    let names = [String::new(), String::new(), "total".to_owned()];
+    let names = [String::new(), String::new(), output::localised("total")];
     table.row(row(names, total.usage, Some(total.cost)));
     let unpriced = match total.unpriced {
         0 => String::new(),

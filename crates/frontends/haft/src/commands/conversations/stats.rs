@@ -26,7 +26,7 @@ pub(super) async fn run(args: &JsonArgs) -> anyhow::Result<()> {
         (text!("conversations-stats-requests"), requests),
     ];
     for (what, count) in counts {
-        table.row(vec![what.to_owned(), count.to_string()]);
+        table.row(vec![output::localised(what), count.to_string()]);
     }
     table.row(vec![text!("conversations-stats-size").to_owned(), output::bytes(bytes)]);
     output::print(&table.to_string())

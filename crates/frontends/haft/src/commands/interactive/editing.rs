@@ -37,7 +37,7 @@ impl TuiSession<'_> {
         let mut notes = vec![if news.quote.tokens == 0 {
             text!("edits-nothing-cached").to_owned()
         } else {
-            text!("edits-to-write", quote = news.quote)
+            text!("edits-to-write", quote = crate::output::localised(news.quote))
         }];
         if news.quote.saved() > 0 {
             notes.push(text!("edits-saves", tokens = haft_text::grouped(news.quote.saved())));
@@ -66,14 +66,19 @@ fn row(line: &ContextLine) -> PickerRow {
         Some(CacheState::Written | CacheState::Not) => "",
         None => text!("edits-not-sent"),
     };
-    let edited = line.edited.map_or_else(String::new, |edited| format!(", {}", edited.name()));
+    let edited = line
+        .edited
+        .map_or_else(String::new, |edited| text!("edits-edited", how = crate::output::localised(edited.name())));
     let about = format!("{}{cache}{edited}", text!("edits-tokens", tokens = haft_text::grouped(line.tokens)));
     let deed = |text: &str, about: &str, deed| PickerRow {
         text: text.to_owned(),
         about: about.to_owned(),
         then: asked(deed, line.id.to_string()),
     };
-    let removal = line.removal.as_ref().map_or_else(String::new, |quote| text!("edits-price", quote));
+    let removal = line
+        .removal
+        .as_ref()
+        .map_or_else(String::new, |quote| text!("edits-price", quote = crate::output::localised(quote)));
     let rows = vec![
         deed(text!("edits-drop"), &removal, ContextEditAction::Drop),
         deed(text!("edits-mask"), text!("edits-mask-note"), ContextEditAction::Mask),

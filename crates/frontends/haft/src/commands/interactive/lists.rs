@@ -89,7 +89,9 @@ impl TuiSession<'_> {
             let quote = self.session.as_ref().filter(|_| !is_now).and_then(|session| session.quote_switch(&spec));
             let about = match quote {
                 _ if is_now => text!("interactive-model-current").to_owned(),
-                Some(quote) => text!("interactive-model-price", quote),
+                Some(quote) => {
+                    text!("interactive-model-price", quote = crate::output::localised(quote))
+                }
                 None => String::new(),
             };
             let then = if is_now { PickerAction::Leave } else { PickerAction::Do(Operation::Model(name.clone())) };
@@ -126,7 +128,7 @@ impl TuiSession<'_> {
         let row = |text: &str, then| PickerRow { text: text.to_owned(), about: String::new(), then };
         let list = PickerList {
             title: text!("interactive-focus-title").to_owned(),
-            notes: vec![text!("interactive-focus-price", quote)],
+            notes: vec![text!("interactive-focus-price", quote = crate::output::localised(quote))],
             rows: vec![
                 row(text!("interactive-focus-change"), PickerAction::Do(Operation::Focus(focus))),
                 row(text!("interactive-focus-cancel"), PickerAction::Leave),
@@ -154,7 +156,7 @@ impl TuiSession<'_> {
         let told = if files.is_empty() {
             text!("interactive-focus-none").to_owned()
         } else {
-            text!("interactive-focus-files", files = files.join(", "))
+            text!("interactive-focus-files", files = files.join(text!("output-between")))
         };
         if let Some(session) = &mut self.session {
             session.set_focus_files(files)?;

@@ -95,10 +95,9 @@ impl TuiSession<'_> {
             // These were reported already.
             (Ok(Compacted::Archived { .. } | Compacted::Failed), _) => {}
             (Ok(nothing @ (Compacted::Nothing | Compacted::NotWorthIt)), tokens) => {
-                let tokens = tokens.map_or_else(String::new, |(_, now)| {
-                    format!(" {}", text!("interactive-compact-size", tokens = grouped(now)))
-                });
-                self.tell(&format!("{nothing}{tokens}"));
+                let tokens = tokens
+                    .map_or_else(String::new, |(_, now)| text!("interactive-compact-size", tokens = grouped(now)));
+                self.tell(&format!("{}{tokens}", crate::output::localised(nothing)));
             }
             (Err(error), _) => self.complain(&error.into()),
         }

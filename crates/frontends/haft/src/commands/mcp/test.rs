@@ -48,7 +48,7 @@ fn as_json(mcp: &Mcp, server: &ServerDefinition, answer: &Result<Arc<ServerListi
 pub(super) fn as_text(server: &ServerDefinition, answer: &Result<Arc<ServerListing>, McpError>) -> String {
     let listing = match answer {
         Ok(listing) => listing,
-        Err(error) => return format!("{}: {error}\n", server.name),
+        Err(error) => return format!("{}: {}\n", server.name, output::localised(error)),
     };
     let program = if listing.program.is_empty() { text!("mcp-unnamed") } else { &listing.program };
     let mut text =

@@ -133,11 +133,11 @@ fn as_table(rows: &[ModelRow]) -> String {
     let mut table = TextTable::new(&headings);
     for row in rows {
         let model = &row.declared.spec;
-        let mark = if row.main { " (main)" } else { "" };
+        let mark = if row.main { text!("models-main") } else { "" };
         let mut cells = vec![
             format!("{}{mark}", model.full_name()),
             model.api.to_string(),
-            row.key.name().to_owned(),
+            output::localised(row.key.name()),
             model.context_window.to_string(),
             model.max_output_tokens.map_or_else(|| UNKNOWN.to_owned(), |tokens| tokens.to_string()),
         ];

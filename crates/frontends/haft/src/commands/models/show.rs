@@ -95,7 +95,8 @@ fn as_json(declared: &Declared, lines: &[ModelSetting]) -> anyhow::Result<Value>
 fn as_text(declared: &Declared, lines: &[ModelSetting]) -> String {
     let spec = &declared.spec;
     let key = wiring::key_state(&declared.provider).name();
-    let mut text = format!("{} (key: {key})\n{}\n", spec.full_name(), super::profile_text(spec));
+    let mut text = text!("models-show-heading", model = spec.full_name(), key = output::localised(key));
+    text.extend(["\n", &super::profile_text(spec), "\n"]);
     let shown: Vec<_> = lines.iter().map(|line| (format!("{} = {}", line.key, line.value), &line.origin)).collect();
     let width = shown.iter().map(|(line, _)| haft_text::width(line)).max().unwrap_or(0).min(72);
     for (line, origin) in shown {

@@ -27,9 +27,9 @@ pub(super) fn run(args: &RagServeArgs) -> anyhow::Result<()> {
         let shown = shown.map_or(String::new(), |word| format!("{}\n", text!("rag-token", token = word)));
         output::print(&text!(
             "rag-serving",
-            names = names.join(", "),
             address = listener.local_addr()?,
-            token = shown
+            token = shown,
+            names = names.join(text!("output-between"))
         ))?;
         let end = async {
             // Where signals cannot be waited for, the system's own way to end a program is left.

@@ -61,10 +61,10 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
         table.row(vec![
             tool.spec().name.clone(),
             tool.manual().group.name().to_owned(),
-            access_name(tool.access()).to_owned(),
-            SOURCE.to_owned(),
+            output::localised(access_name(tool.access())),
+            output::localised(SOURCE),
             tokens.to_string(),
-            (*offered).to_owned(),
+            output::localised(offered),
         ]);
     }
     externals.rows().for_each(|row| table.row(row));
@@ -85,7 +85,7 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
     if args.verbose {
         told.push_str(&catalogue::details(KnowledgeKind::Tools, &externals.found.shadowed, &externals.place));
     }
-    let profiles = haft_tool::PROFILES.join(", ");
+    let profiles = haft_tool::PROFILES.join(text!("output-between"));
     let offered = text!("tools-offered", count, total, deferred, profiles);
     output::print(&format!("{table}\n{offered}\n{told}"))
 }

@@ -48,7 +48,7 @@ pub(super) async fn run(name: &str, json: bool, common: &Common) -> anyhow::Resu
     let mut text = format!("{} ({}, {}, {SOURCE})\n", spec.name, manual.group.name(), access_name(tool.access()));
     // Writing to a String cannot fail.
     if !aliases.is_empty() {
-        let _ = writeln!(text, "{}", text!("tools-aliases", aliases = aliases.join(", ")));
+        let _ = writeln!(text, "{}", text!("tools-aliases", aliases = aliases.join(text!("output-between"))));
     }
     let _ = writeln!(text, "\n{}\n\nParameters:\n{:#}", spec.description, spec.parameters);
     if !example.is_null() {

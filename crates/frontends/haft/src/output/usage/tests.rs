@@ -70,8 +70,8 @@ fn errors_are_worded_whatever_they_are_about() {
     };
     for (line, parts) in [
         ("haft models show", vec!["缺少以下必需的参数：", "<NAME>", "用法：haft models show"]),
-        ("haft models frob", vec!["不认识的命令 'frob'"]),
-        ("haft run --modle x", vec!["不认识的参数 '--modle'", "提示：有相近的参数：'--model'"]),
+        ("haft models frob", vec!["未知命令 'frob'"]),
+        ("haft run --modle x", vec!["未知参数 '--modle'", "提示：有相近的参数：'--model'"]),
         ("haft run --output-format xml x", vec!["'--output-format <OUTPUT_FORMAT>' 的值 'xml' 无效", "[可选值：text"]),
         ("haft run --max-turns many x", vec!["'--max-turns <N>' 的值 'many' 无效：不是数字"]),
         ("haft run --agent", vec!["'--agent <NAME>' 需要一个值"]),

@@ -173,7 +173,7 @@ impl Inspector {
             ));
         }
         let usage = view.usage;
-        let cost = view.cost_usd.map_or_else(String::new, |cost| format!(", {}", money(cost)));
+        let cost = view.cost_usd.map_or_else(String::new, |cost| format!("{}{}", text!("output-comma"), money(cost)));
         let (input, cached, output) = (usage.all_input(), usage.cached_input, usage.output);
         let used =
             text!("serve-run-usage", input = grouped(input), cached = grouped(cached), output = grouped(output), cost);
