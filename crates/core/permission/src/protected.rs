@@ -4,7 +4,7 @@ use std::path::Path;
 
 use haft_tool::Workspace;
 use haft_types::{PROTECTED, STEERING};
-use unicode_normalization::UnicodeNormalization;
+use icu_normalizer::ComposingNormalizerBorrowed;
 
 /// The protected name in a path, links followed; what lies above the workspace does not count.
 pub(super) fn protected(workspace: &Workspace, path: &Path) -> Option<&'static str> {
@@ -35,7 +35,8 @@ pub(super) fn folded(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
-    let visible = text.nfkc().filter(|c| !is_ignored(*c));
+    let normalised = ComposingNormalizerBorrowed::new_nfkc().normalize(text);
+    let visible = normalised.chars().filter(|c| !is_ignored(*c));
     // Upper case first: some letters share it without sharing the lower one.
     visible.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
