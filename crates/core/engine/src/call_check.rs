@@ -75,8 +75,10 @@ fn admit(call: ToolCall, reply: &ReplyFacts<'_>, registry: &Registry) -> Result<
         }
         Ok(arguments) => arguments,
         Err(why) => {
-            let message =
-                format!("`{}` did not run: {why}. Send one JSON object that fits the tool's schema.", call.name);
+            let message = format!(
+                "`{}` did not run: {why}. Send one JSON object that fits the tool's schema; in its strings a line end is \\n and a quote is \\\".",
+                call.name
+            );
             return refuse(call, Envelope::failure("invalid_arguments", message));
         }
     };

@@ -18,7 +18,7 @@ pub(crate) mod openai_responses;
 #[cfg(test)]
 mod tests;
 
-use haft_types::{Api, Message, ModelSpec, Request, Role, ToolSpec};
+use haft_types::{Api, Message, ModelSpec, Request, Role, ToolCall, ToolSpec};
 use reqwest::Url;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -53,6 +53,11 @@ impl Settings {
     /// Whether this model made the message, so that signatures in it mean something to its provider.
     fn made(&self, message: &Message) -> bool {
         message.llm_metadata.as_ref().is_some_and(|made| made.model_name == self.full_name)
+    }
+
+    /// The arguments of a call as a text. Servers that give them to a template read them as JSON, and refuse what is none.
+    fn arguments<'a>(&self, call: &'a ToolCall) -> &'a str {
+        if self.is_openai { &call.arguments } else { json::object(&call.arguments).get() }
     }
 }
 

@@ -176,7 +176,7 @@ impl OpenaiMessages for ChatWire {
             .map(|call| ChatCall {
                 id: self.id(&call.id),
                 r#type: "function",
-                function: ChatFunction { name: tool_name(&call.name), arguments: &call.arguments },
+                function: ChatFunction { name: tool_name(&call.name), arguments: self.0.arguments(call) },
             })
             .collect();
         let mut fragment = Fragment::new(WireTurn::Assistant);

@@ -136,7 +136,7 @@ impl OpenaiMessages for ResponsesWire {
                 Part::ToolCall(call) => ResponsesItem::FunctionCall {
                     call_id: short_id(&call.id, LONGEST_ID),
                     name: tool_name(&call.name),
-                    arguments: &call.arguments,
+                    arguments: self.0.arguments(call),
                 },
                 Part::Thinking(thinking) => {
                     // Without its encrypted content the server, which kept nothing, cannot find an item again.
