@@ -244,7 +244,7 @@ fn a_call_that_cannot_run_is_answered_and_is_not_the_answer() {
         assert!(rig.project().join("hello.py").exists(), "the second one is right");
         // llama.cpp answers a request with status 500 that holds arguments its template cannot read.
         let sent = rig.server.generations();
-        let message = &sent[1].json()["messages"][2]["tool_calls"][0]["function"]["arguments"];
+        let message = &sent[1].json().unwrap()["messages"][2]["tool_calls"][0]["function"]["arguments"];
         let arguments: Value = serde_json::from_str(message.as_str().unwrap()).unwrap();
         assert!(arguments.is_object(), "{call}: {arguments}");
         assert!(rig.server.refusals().is_empty(), "{:?}", rig.server.refusals());
