@@ -76,7 +76,7 @@ fn admit(call: ToolCall, reply: &ReplyFacts<'_>, registry: &Registry) -> Result<
         Ok(arguments) => arguments,
         Err(why) => {
             let message = format!(
-                "`{}` did not run: {why}. Send one JSON object that fits the tool's schema; in its strings a line end is \\n and a quote is \\\".",
+                "`{}` did not run: {why}. Send one JSON object that fits the tool's schema; line ends in it are \\n, quotes \\\".",
                 call.name
             );
             return refuse(call, Envelope::failure("invalid_arguments", message));
