@@ -333,8 +333,8 @@ pub(crate) enum CliCommand {
     /// Show conversations and what was sent as a local web page.
     ///
     /// Conversations, their dialogue, their requests as a timeline, and each request with its segments, its body, its difference to
-    /// the one before and why; haft's own, imported and recorded ones. The page changes nothing:
-    /// <https://github.com/haft-agent/haft/blob/main/docs/inspector.md>.
+    /// the one before and why; haft's own, imported and recorded ones. It starts runs and edits what is sent, too; stored messages
+    /// never change: <https://github.com/haft-agent/haft/blob/main/docs/inspector.md>.
     #[cfg(feature = "serve")]
     Serve(ServeArgs),
     /// Serve editors over the Agent Client Protocol, on standard input and output.

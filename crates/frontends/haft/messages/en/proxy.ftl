@@ -7,7 +7,7 @@ proxy-listening =
       ANTHROPIC_BASE_URL=http://{ $address }
       OPENAI_BASE_URL=http://{ $address }/v1
       GOOGLE_GEMINI_BASE_URL=http://{ $address }
-    `haft conversations list --namespace proxy` lists what was recorded. Press Ctrl+C to stop.
+    `haft conversations list --namespace proxy` lists what was recorded. Press Ctrl-C to stop.
 proxy-request = { $conversation } #{ $number } { $model }: { $tokens } tokens, { $how }; cached { $predicted } predicted, { $billed }; { $cost }
 proxy-first = first request
 proxy-extends = extends the one before

@@ -5,6 +5,6 @@ demo-task = 任务：{ $task }
 demo-test-after = 现在的测试结果：
 demo-kept = 示例项目及其会话保留在 { $folder } 中。
 demo-tokens = 最后一次请求的 token 都用在了哪里：
-demo-usage = { $requests } 次请求：输入 { $input } token，其中 { $cached } % 来自缓存，输出 { $output }
+demo-usage = { $requests } 次请求：输入 { $input } token，其中 { $cached }% 来自缓存，输出 { $output }
 demo-cost = ，按演示用的虚构价格为 ${ $cost }
 demo-end = 。

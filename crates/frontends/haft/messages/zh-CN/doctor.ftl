@@ -26,19 +26,19 @@ doctor-salvage-done =
     { $conversations } 个会话、{ $messages } 条消息已导出到 { $folder }；{ $lost }。
     要使用它们，请移走 { $database }，然后运行 `haft conversations import { $folder }`。
 doctor-salvage-copy = 从日志损坏的副本中读出的内容在 { $copy } 中。
-doctor-outputs-none = 还没有过长的输出
+doctor-outputs-none = 还没有超长的输出
 doctor-outputs-unreadable-folder = 无法读取 { $folder }：{ $error }
 doctor-outputs = { $count } 份长输出，{ $size }
 doctor-outputs-unreadable = 部分长输出无法读取
-doctor-store = 响应正常，存有 { $messages } 条消息
+doctor-store = 应答正常，存有 { $messages } 条消息
 doctor-commands = 命令在监管进程下正常运行
 doctor-commands-wrong-exit = 本应以 7 退出的命令，实际结果为 { $outcome }
 doctor-commands-failed = 无法运行命令：{ $error }
 doctor-sandbox-failed = 无法建立沙箱：{ $error }
 doctor-model-none = 未选择模型；请在 config.toml 中设置 `model`
-doctor-model = `{ $name }` 的服务器响应正常，列出 { $models } 个模型
+doctor-model = `{ $name }` 的服务器应答正常，列出 { $models } 个模型
 doctor-model-failed = `{ $name }` 的服务器：{ $error }；`haft models test` 显示详情
-doctor-model-timeout = { $seconds } 秒内没有响应
+doctor-model-timeout = { $seconds } 秒内没有应答
 doctor-health =
     { $health ->
         [skipped] -

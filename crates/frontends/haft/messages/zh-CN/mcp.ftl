@@ -20,7 +20,7 @@ mcp-state-known-logged-in = 已知，已登录
 mcp-state-logged-in = 已登录，尚未连接
 mcp-state-unknown = 尚未连接
 mcp-login-failed = 无法登录 `{ $server }`：{ $reason }
-mcp-no-login = `{ $server }` 响应正常，无需登录。
+mcp-no-login = `{ $server }` 应答正常，无需登录。
 mcp-login-page =
     打开此页面登录 `{ $server }`：
 

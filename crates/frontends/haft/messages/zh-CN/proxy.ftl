@@ -7,12 +7,12 @@ proxy-listening =
       ANTHROPIC_BASE_URL=http://{ $address }
       OPENAI_BASE_URL=http://{ $address }/v1
       GOOGLE_GEMINI_BASE_URL=http://{ $address }
-    `haft conversations list --namespace proxy` 列出记录的内容。按 Ctrl+C 停止。
+    `haft conversations list --namespace proxy` 列出记录的内容。按 Ctrl-C 停止。
 proxy-request = { $conversation } #{ $number } { $model }：{ $tokens } token，{ $how }；缓存预测 { $predicted }，{ $billed }；{ $cost }
 proxy-first = 首次请求
 proxy-extends = 延续前一次
 proxy-breaks = 从第 { $at }/{ $segments } 段起不同（{ $owner }）：{ $cause }
-proxy-billed = 实际计费 { $cached }/{ $input }
+proxy-billed = 计费 { $input }，其中读自缓存 { $cached }
 proxy-not-billed = 未报告
 proxy-cost = { $cost }，只追加则为 { $append_only }
 proxy-no-price = 价格未知

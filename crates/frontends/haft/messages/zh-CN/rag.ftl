@@ -21,7 +21,7 @@ rag-serving =
     正在 http://{ $address }/v1 提供 { $names }
     { $token }
 rag-already-served = `{ $name }` 本身就是服务器；只提供由目录组成的文档集合
-rag-nothing-to-serve = 没有可提供的目录文档集合；用 `haft rag add NAME DIR` 添加
+rag-nothing-to-serve = 没有可提供的、由目录组成的文档集合；用 `haft rag add NAME DIR` 添加
 rag-no-token = 未设置环境变量 `{ $variable }`；请导出令牌，或去掉 `--token-env`
 rag-no-key = 文档集合 `{ $name }` 没有密钥：未设置环境变量 `{ $variable }`；请导出该变量，或修改 `rag.{ $name }.api_key_env`
 rag-token = 令牌：{ $token }

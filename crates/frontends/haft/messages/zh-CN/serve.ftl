@@ -3,7 +3,7 @@
 serve-cannot-listen = 无法监听 `{ $address }`：{ $error }；去掉 `--port` 可使用空闲端口
 serve-listening =
     { $url }
-    只有在本机打开此地址才能看到页面。按 Ctrl+C 停止。
+    只有在本机打开此地址才能看到页面。按 Ctrl-C 停止。
 serve-cannot-open = 无法启动 `{ $program }`：{ $error }；请自行打开该地址
 serve-conversations = 会话
 serve-search = 搜索
@@ -96,7 +96,7 @@ serve-approval-once = 允许一次
 serve-approval-always = 始终允许 { $rules }
 serve-approval-deny = 拒绝
 serve-approval-reason = 拒绝时给模型的消息
-serve-approval-gone = 已没有人在等待这个回答。
+serve-approval-gone = 这个问题已不需要回答。
 serve-status-running = 运行中。
 serve-status-waiting = 等待你的回应。
 serve-status-completed = 已完成。

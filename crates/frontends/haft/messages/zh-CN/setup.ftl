@@ -1,8 +1,8 @@
 # The first start: choosing a model.
 
-setup-welcome = haft 还没有模型。Esc 取消；在模型响应之前不会写入任何内容。
+setup-welcome = haft 还没有模型。Esc 取消；在模型应答之前不会写入任何内容。
 setup-trying = 正在尝试 { $name }。
-setup-done = 响应正常。已写入 { $file }。
+setup-done = 应答正常。已写入 { $file }。
 setup-failed = 没有成功：{ $failure }。
 setup-provider-title = 选择服务商
 setup-variable-set = 已设置 { $variable }

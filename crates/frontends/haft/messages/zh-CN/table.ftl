@@ -1,6 +1,6 @@
 # Headings of tables.
 
-table-age = 时间
+table-age = 存在时间
 table-api = API
 table-bytes = 字节
 table-cache = 缓存

@@ -15,7 +15,11 @@ plain-retry = retry { $attempt } in { $wait } s: { $reason }
 plain-quit-again = Press Ctrl-C again to quit
 plain-call = call: { $name } { $about }
 plain-call-of = { $agent } calls: { $name } { $about }
-plain-todo = todo, { $status }: { $content }
+plain-todo =
+    { $status ->
+        [in_progress] todo, in progress: { $content }
+       *[other] todo, { $status }: { $content }
+    }
 plain-approval = approval: may { $tool } run? { $reason }; answer y for this once, n for no, w for no with a reason, or e to edit it first
 plain-approval-always = approval: may { $tool } run? { $reason }; answer y for this once, s for { $session }, a for always, which allows { $rules }, r for a rule of your own, n for no, w for no with a reason, or e to edit it first
 plain-rules-and = and

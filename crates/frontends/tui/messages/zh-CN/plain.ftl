@@ -15,7 +15,13 @@ plain-retry = { $wait } 秒后重试（第 { $attempt } 次）：{ $reason }
 plain-quit-again = 再按一次 Ctrl-C 退出
 plain-call = 调用：{ $name } { $about }
 plain-call-of = { $agent } 调用：{ $name } { $about }
-plain-todo = 待办，{ $status }：{ $content }
+plain-todo =
+    { $status ->
+        [pending] 待办，未开始：{ $content }
+        [in_progress] 待办，进行中：{ $content }
+        [completed] 待办，已完成：{ $content }
+       *[other] 待办，{ $status }：{ $content }
+    }
 plain-approval = 请求批准：允许运行 { $tool } 吗？{ $reason }；y 仅此一次，n 否，w 否并说明理由，e 先编辑
 plain-approval-always = 请求批准：允许运行 { $tool } 吗？{ $reason }；y 仅此一次，s { $session }，a 始终（将允许 { $rules }），r 自定规则，n 否，w 否并说明理由，e 先编辑
 plain-rules-and = 和

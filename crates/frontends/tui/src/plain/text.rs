@@ -94,7 +94,7 @@ pub(super) fn answered(answer: &ApprovalReply) -> &'static str {
 /// The TODO list, a line for each of it.
 pub(super) fn todo(arguments: &Value) -> Vec<String> {
     let items = arguments.get("todos").and_then(Value::as_array).into_iter().flatten();
-    let text = |item: &Value, name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default().replace('_', " ");
+    let text = |item: &Value, name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     items
         .map(|item| clean(&text!("plain-todo", status = text(item, "status"), content = text(item, "content"))))
         .collect()
@@ -118,8 +118,8 @@ mod tests {
 
     #[test]
     fn a_list_is_read_out() {
-        let list = serde_json::json!({"todos": [{"content": "Test\u{1b}[2J", "status": "in_progress"}]});
+        let list = serde_json::json!({"todos": [{"content": "Test a_b\u{1b}[2J", "status": "in_progress"}]});
         let said = todo(&list);
-        assert!(said[0].starts_with("todo, in progress: Test") && !said[0].contains('\u{1b}'), "{said:?}");
+        assert!(said[0].starts_with("todo, in progress: Test a_b") && !said[0].contains('\u{1b}'), "{said:?}");
     }
 }

@@ -73,7 +73,7 @@ fn errors_are_worded_whatever_they_are_about() {
         ("haft models frob", vec!["未知命令 'frob'"]),
         ("haft run --modle x", vec!["未知参数 '--modle'", "提示：有相近的参数：'--model'"]),
         ("haft run --output-format xml x", vec!["'--output-format <OUTPUT_FORMAT>' 的值 'xml' 无效", "[可选值：text"]),
-        ("haft run --max-turns many x", vec!["'--max-turns <N>' 的值 'many' 无效：不是数字"]),
+        ("haft run --max-turns many x", vec!["'--max-turns <N>' 的值 'many' 无效：不是整数"]),
         ("haft run --agent", vec!["'--agent <NAME>' 需要一个值"]),
         ("haft run -c -c x", vec!["不能重复使用"]),
     ] {
