@@ -108,6 +108,8 @@ fn every_page_shows_what_was_said_and_runs_none_of_it() {
         ("/".to_owned(), "From cache"),
         ("/?q=look".to_owned(), "look around"),
         (format!("/?q={}", "%3Cscript%3Ealert(1)%3C/script%3E"), "Search"),
+        (format!("/?from={}", usize::MAX), "Search"),
+        (format!("/c/{id}?from={}", usize::MAX), "<h1"),
         (format!("/c/{id}"), "look around"),
         (format!("/c/{id}/timeline"), "<svg"),
         (format!("/c/{id}/timeline?zoom=in"), "Whole conversation"),

@@ -426,7 +426,8 @@ fn pager(to: &str, from: usize, size: usize, all: usize) -> Markup {
         Markup::element("a", &[("href", &format!("{to}?from={at}")), ("rel", rel)], [Markup::text(text)])
     };
     let before = (from > 0).then(|| link(from.saturating_sub(size), "prev", text!("serve-before")));
-    let after = (from + size < all).then(|| link(from + size, "next", text!("serve-after")));
+    let rest = all.saturating_sub(from);
+    let after = (rest > size).then(|| link(from + size, "next", text!("serve-after")));
     Markup::element("p", &[("class", "pager")], before.into_iter().chain(after))
 }
 
