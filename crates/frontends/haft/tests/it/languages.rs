@@ -154,6 +154,33 @@ fn a_notice_and_its_hint_are_chinese_sentences() {
     assert!(said.contains("没有会话 `deadbeef`；用 `haft conversations list --all` 查看"), "{said}");
 }
 
+/// What a rule has to do with its example was left in English.
+#[test]
+fn a_rule_that_contradicts_its_example_is_refused_in_chinese() {
+    let rig = rig();
+    rig.configure(
+        "model = \"mock/m\"\n[[permissions.rules]]\nrule = \"execute_command(ls:*)\"\ndecision = \"allow\"\n\
+         no_match = [\"ls -l\"]\n",
+    );
+    let said = run_with(&rig, CHINESE, &["run", "hi"]).stderr();
+    assert!(said.contains("应当不匹配它的示例 `ls -l`"), "{said}");
+}
+
+/// The state of an item was read out in English, and `_` in it as a blank.
+#[test]
+fn plain_lines_read_out_a_todo_list_in_chinese() {
+    let items = [("Call a_b", "in_progress"), ("Test it", "pending")];
+    let items = items.map(|(content, status)| serde_json::json!({"content": content, "status": status}));
+    let todo = Reply::call("todo_write", serde_json::json!({ "todos": items }));
+    let replies = [todo].into_iter().chain(std::iter::repeat_n(Reply::text("Hello."), 5));
+    let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
+    let mut terminal = Terminal::start_with(&rig, &["--plain"], (80, 40), &[CHINESE]);
+    terminal.until_text("你：");
+    terminal.press("hi\r");
+    terminal.until_text("待办，进行中：Call a_b");
+    terminal.until_text("待办，未开始：Test it");
+}
+
 /// Words of the parser, and of help that was not translated.
 const LEFT_ENGLISH: [&str; 9] =
     ["Usage:", "Options:", "Commands:", "Arguments:", "error:", "tip:", "Print ", "possible values", "default:"];
