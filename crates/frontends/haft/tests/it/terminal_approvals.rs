@@ -269,7 +269,7 @@ fn plain_lines_answer_for_the_session_and_by_a_rule() {
 fn the_reasons_of_an_approval_are_said_in_chinese() {
     let rig = rig([write_a(), Reply::text("So be it.")]);
     let mut terminal = Terminal::start(&rig, &["--set", "language=zh-CN", "--", "go"], (80, 30));
-    terminal.until_text("允许吗？`write_to_file` 会修改文件，没有规则允许 `a.txt`");
+    terminal.until_text("允许吗？`write_to_file` 会修改文件，但没有规则允许 `a.txt`");
     std::thread::sleep(haft_tui::READING * 2);
     terminal.press("n");
     terminal.until_text("So be it.");
