@@ -75,13 +75,18 @@ pub(crate) fn localised(text: impl Display) -> String {
 
 /// What holds commands in, in one line.
 pub(crate) fn sandbox(status: &SandboxStatus) -> String {
+    text!("output-sandbox", what = sandbox_layer(status))
+}
+
+/// The same without saying what it is of.
+pub(crate) fn sandbox_layer(status: &SandboxStatus) -> String {
     let what = match status.layer {
         SandboxLayer::Namespace => text!("output-sandbox-namespace"),
         SandboxLayer::Landlock => text!("output-sandbox-landlock"),
         SandboxLayer::None => text!("output-sandbox-none"),
     };
     let reasons = status.reasons.join("; ");
-    if reasons.is_empty() { text!("output-sandbox", what) } else { text!("output-sandbox-because", what, reasons) }
+    if reasons.is_empty() { what.to_owned() } else { text!("output-sandbox-because", what, reasons) }
 }
 
 /// A size for people.

@@ -19,5 +19,5 @@ output-subagent-started = started ({ $model })
 output-subagent-ended = ended: { $message }
 output-subagent-retry = retry { $attempt }: { $reason }
 output-sandbox = sandbox: { $what }
-output-sandbox-because = sandbox: { $what }: { $reasons }
+output-sandbox-because = { $what }: { $reasons }
 output-retry-limit = {" "}of { $limit }

@@ -15,5 +15,5 @@ output-subagent-started = 已启动（{ $model }）
 output-subagent-ended = 已结束：{ $message }
 output-subagent-retry = 重试（第 { $attempt } 次）：{ $reason }
 output-sandbox = 沙箱：{ $what }
-output-sandbox-because = 沙箱：{ $what }（{ $reasons }）
+output-sandbox-because = { $what }，原因：{ $reasons }
 output-retry-limit = /{ $limit }

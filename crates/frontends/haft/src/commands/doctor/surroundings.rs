@@ -103,11 +103,7 @@ pub(super) async fn sandbox(places: &Places, config: &Config) -> Check {
         (SandboxLayer::None, SandboxMode::Off) => CheckHealth::Skipped,
         (SandboxLayer::Landlock | SandboxLayer::None, _) => CheckHealth::Warning,
     };
-    Check::new(
-        NAME,
-        health,
-        output::sandbox(found.status()).trim_start_matches("sandbox: ").trim_start_matches("沙箱："),
-    )
+    Check::new(NAME, health, output::sandbox_layer(found.status()))
 }
 
 /// Whether the server of the main model answers. It says nothing about the store, so it is never damage.
