@@ -1,7 +1,7 @@
 //! One file a language: its grammar and its query.
 //!
 //! To add a language: its grammar crate in the manifest, its line in `build.rs` and in `packed.rs`, `NAME.rs` and `NAME.scm` here, its
-//! variant, names and extensions in `SourceLanguage`, and a folder with a real source and the list of its definitions in `fixtures/`.
+//! variant, names and extensions in `SourceLanguage`, and a folder with a real source and the list of its definitions in `tests/fixtures/`.
 
 pub(crate) mod bash;
 pub(crate) mod c;
@@ -61,7 +61,7 @@ mod tests {
     use crate::{DefinitionKind, SourceLanguage};
 
     fn fixtures() -> &'static Path {
-        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures"))
     }
 
     /// The first bytes of the real file in this language.
@@ -72,7 +72,7 @@ mod tests {
         str::from_utf8(&fs::read(path).unwrap()[..length]).unwrap().to_owned()
     }
 
-    /// `fixtures/trees` was written with the grammar crates linked as they are: language, bytes of its file that are parsed (all, and two
+    /// `tests/fixtures/trees` was written with the grammar crates linked as they are: language, bytes of its file that are parsed (all, and two
     /// thirds, which ends within something), nodes, and the FNV-1a digest of the tree as text.
     #[test]
     fn unpacked_grammars_make_the_trees_of_the_grammar_crates() {

@@ -12,7 +12,7 @@ fn folder(language: SourceLanguage) -> PathBuf {
         SourceLanguage::CSharp => "csharp".to_owned(),
         other => other.name().to_lowercase(),
     };
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
 /// The lists: `FIRST-LAST KIND NAME`, indented by depth, and a last line where the grammar does not understand everything:
