@@ -11,7 +11,7 @@ fn made(shape: &shapes::Shape) -> String {
 
 #[test]
 fn every_shape_is_found_wherever_it_stands() {
-    for shape in SHAPES {
+    for shape in SHAPES.iter() {
         let key = made(shape);
         for text in [
             key.clone(),
