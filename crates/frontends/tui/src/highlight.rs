@@ -9,7 +9,7 @@ mod languages;
 use std::path::Path;
 
 use crate::line::{StyledLine, StyledSpan, TextStyle};
-use languages::{LanguageSyntax, StringSyntax};
+use languages::{LanguageSyntax, StringKind, StringSyntax};
 
 /// A longer line is data.
 const LONGEST: usize = 2_000;
@@ -115,7 +115,7 @@ impl<'a> CodeScanner<'a> {
         }
         // A string that may not be broken ends with its line.
         if let ScannerState::Text(quote) = self.inside
-            && !quote.many_lines
+            && matches!(quote.kind, StringKind::Short | StringKind::Char)
         {
             self.inside = ScannerState::Code;
         }
@@ -137,11 +137,11 @@ impl<'a> CodeScanner<'a> {
         for (place, c) in rest.char_indices().filter(|(place, _)| *place >= begun) {
             if escaped {
                 escaped = false;
-            } else if c == '\\' && quote.escapes {
+            } else if c == '\\' && quote.kind != StringKind::Raw {
                 escaped = true;
-            } else if rest[place..].starts_with(quote.close) {
+            } else if rest[place..].starts_with(quote.close()) {
                 self.inside = ScannerState::Code;
-                let end = place + quote.close.len();
+                let end = place + quote.close().len();
                 let style = if self.is_key(&rest[end..]) { TextStyle::Number } else { TextStyle::Literal };
                 return self.take(end, style);
             }
@@ -152,7 +152,7 @@ impl<'a> CodeScanner<'a> {
 
     /// Whether what was just read is the name of a value.
     fn is_key(&self, behind: &str) -> bool {
-        self.language.key.is_some_and(|key| behind.trim_start().starts_with(key))
+        self.language.key.as_ref().is_some_and(|key| behind.trim_start().starts_with(key))
     }
 
     fn code(&mut self) {
@@ -163,7 +163,7 @@ impl<'a> CodeScanner<'a> {
         if comment && (begins || !self.language.words_hold_comments) {
             return self.take(rest.len(), TextStyle::Comment);
         }
-        if let Some((open, close)) = self.language.comments.filter(|(open, _)| rest.starts_with(open)) {
+        if let Some((open, close)) = self.language.comments.as_ref().filter(|(open, _)| rest.starts_with(open)) {
             return self.comment(close, open.len());
         }
         if let Some(quote) = self.language.quotes.iter().find(|quote| quote.opens(rest)) {
@@ -189,7 +189,7 @@ impl<'a> CodeScanner<'a> {
         let is_in = |list: &str| list.split(' ').any(same);
         let defined = std::mem::replace(&mut self.defined, language.defines.split(' ').any(|known| known == word));
         let after_bracket = self.text[..self.at].trim_end_matches('/').ends_with('<');
-        if is_in(language.keywords) || language.tags && after_bracket {
+        if is_in(&language.keywords) || language.tags && after_bracket {
             return TextStyle::Keyword;
         }
         if defined {
@@ -198,7 +198,7 @@ impl<'a> CodeScanner<'a> {
         let named = language.key.is_some() && self.text[..self.at].trim_start_matches([' ', '-']).is_empty();
         let variable = word.starts_with(|c| language.before_words.contains(c));
         let capitals = word.chars().next().is_some_and(char::is_uppercase) && language.types;
-        if is_in(language.constants) || named && self.is_key(behind) || variable || capitals {
+        if is_in(&language.constants) || named && self.is_key(behind) || variable || capitals {
             return TextStyle::Number;
         }
         TextStyle::Plain
@@ -289,7 +289,7 @@ mod tests {
     proptest! {
         #[test]
         fn tones_change_no_letter(
-            language in prop::sample::select(languages::ALL.iter().map(|language| language.names[0]).collect::<Vec<_>>()),
+            language in prop::sample::select(languages::ALL.iter().map(|language| language.names[0].as_str()).collect::<Vec<_>>()),
             lines in prop::collection::vec("[a-zA-Z0-9\"'`/*<>{}()#$@+:=\\\\ \u{1b}\u{202e}\u{301}日-]{0,40}", 0..8),
         ) {
             let mut highlighter = Highlighter::of_language(language);

@@ -1,24 +1,30 @@
-//! The languages models write most: their words and delimiters. A language is one value in [`ALL`].
+//! The languages models write most: their words and delimiters, read from `languages.toml`.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 /// What is known of a language.
-#[derive(Debug)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct LanguageSyntax {
     /// Names, endings of files and whole names of files, in small characters.
-    pub(super) names: &'static [&'static str],
-    pub(super) line_comments: &'static [&'static str],
-    pub(super) comments: Option<(&'static str, &'static str)>,
-    pub(super) quotes: &'static [StringSyntax],
+    pub(super) names: Vec<String>,
+    pub(super) line_comments: Vec<String>,
+    pub(super) comments: Option<(String, String)>,
+    pub(super) quotes: Vec<StringSyntax>,
     /// One after another, with a space between; so are the constants and `defines`.
-    pub(super) keywords: &'static str,
-    pub(super) constants: &'static str,
+    pub(super) keywords: String,
+    pub(super) constants: String,
     /// Words after which a name is given.
-    pub(super) defines: &'static str,
+    pub(super) defines: String,
     /// What stands between a name and its value.
-    pub(super) key: Option<&'static str>,
+    pub(super) key: Option<String>,
     /// Signs that words may hold beside characters.
-    pub(super) in_words: &'static str,
+    pub(super) in_words: String,
     /// Signs that begin the name of a variable.
-    pub(super) before_words: &'static str,
+    pub(super) before_words: String,
     /// Whether words that begin with a capital are types.
     pub(super) types: bool,
     /// Whether words mean the same in capitals.
@@ -32,292 +38,80 @@ pub(super) struct LanguageSyntax {
 }
 
 /// A way to write a string.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct StringSyntax {
-    pub(super) open: &'static str,
-    pub(super) close: &'static str,
-    pub(super) escapes: bool,
-    pub(super) many_lines: bool,
-    /// Whether it holds one character: otherwise the sign means something else.
-    one_letter: bool,
+    pub(super) kind: StringKind,
+    pub(super) open: String,
+    /// Where it does not end as it begins.
+    close: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum StringKind {
+    /// Ends with its line.
+    Short,
+    /// May go on in the next line.
+    Long,
+    /// Everything in it means itself, and it may go on in the next line.
+    Raw,
+    /// Holds one character: otherwise the sign means something else.
+    Char,
 }
 
 impl StringSyntax {
-    /// A string that ends with its line.
-    const fn short(mark: &'static str) -> Self {
-        Self { open: mark, close: mark, escapes: true, many_lines: false, one_letter: false }
-    }
-
-    /// A string that may go on in the next line.
-    const fn long(mark: &'static str) -> Self {
-        Self { many_lines: true, ..Self::short(mark) }
-    }
-
-    /// A string in which everything means itself.
-    const fn raw(open: &'static str, close: &'static str) -> Self {
-        Self { open, close, escapes: false, many_lines: true, one_letter: false }
-    }
-
-    const fn c(mark: &'static str) -> Self {
-        Self { one_letter: true, ..Self::short(mark) }
+    pub(super) fn close(&self) -> &str {
+        self.close.as_ref().unwrap_or(&self.open)
     }
 
     /// Whether a string begins here.
     pub(super) fn opens(&self, text: &str) -> bool {
-        let Some(behind) = text.strip_prefix(self.open) else { return false };
-        if !self.one_letter {
+        let Some(behind) = text.strip_prefix(&self.open) else { return false };
+        if self.kind != StringKind::Char {
             return true;
         }
         let mut chars = behind.chars();
         match chars.next() {
             Some('\\') => true,
-            Some(_) => chars.as_str().starts_with(self.close),
+            Some(_) => chars.as_str().starts_with(self.close()),
             None => false,
         }
     }
 }
 
-const NONE: LanguageSyntax = LanguageSyntax {
-    names: &[],
-    line_comments: &[],
-    comments: None,
-    quotes: &[],
-    keywords: "",
-    constants: "",
-    defines: "",
-    key: None,
-    in_words: "",
-    before_words: "",
-    types: false,
-    any_case: false,
-    tags: false,
-    words_hold_comments: false,
-    whole_lines: false,
-};
+/// Every language that is known; none if the table cannot be read, which a test rules out.
+pub(super) static ALL: LazyLock<Vec<LanguageSyntax>> = LazyLock::new(|| read().unwrap_or_default());
 
-/// Braces, `//` and `/* */`.
-const LIKE_C: LanguageSyntax = LanguageSyntax {
-    line_comments: &["//"],
-    comments: Some(("/*", "*/")),
-    quotes: &[StringSyntax::short("\""), StringSyntax::short("'")],
-    constants: "true false null NULL nullptr this self super nil",
-    types: true,
-    ..NONE
-};
+#[derive(Deserialize)]
+struct LanguageTable {
+    like: BTreeMap<String, toml::Table>,
+    language: Vec<toml::Table>,
+}
 
-/// Comments begin with `#`.
-const LIKE_SHELL: LanguageSyntax = LanguageSyntax {
-    line_comments: &["#"],
-    quotes: &[StringSyntax::long("\""), StringSyntax::raw("'", "'")],
-    words_hold_comments: true,
-    ..NONE
-};
-
-const C_WORDS: &str = "auto bool break case catch char class concept const constexpr continue default delete do double else enum \
-    explicit extern final float for friend goto if inline int long mutable namespace new noexcept operator \
-    override private protected public register requires return short signed sizeof static struct switch template \
-    throw try typedef typename union unsigned using virtual void volatile while #include #define #if #ifdef \
-    #ifndef #else #endif #pragma";
-
-const SCRIPT_WORDS: &str = "abstract any as async await boolean break case catch class const continue debugger declare default delete do \
-    else enum export extends finally for from function get if implements import in instanceof interface keyof \
-    let namespace never new number of private protected public readonly return satisfies set static string \
-    switch throw try type typeof unknown var void while with yield";
-
-/// Every language that is known.
-pub(super) static ALL: &[LanguageSyntax] = &[
-    LanguageSyntax {
-        names: &["rust", "rs"],
-        quotes: &[
-            StringSyntax::raw("r#\"", "\"#"),
-            StringSyntax::raw("r\"", "\""),
-            StringSyntax::long("\""),
-            StringSyntax::c("'"),
-        ],
-        keywords: "as async await break const continue crate dyn else enum extern fn for if impl in let loop match mod \
-            move mut pub ref return static struct trait type union unsafe use where while",
-        constants: "true false self super",
-        defines: "fn",
-        ..LIKE_C
-    },
-    LanguageSyntax {
-        names: &["python", "py", "pyi", "python3"],
-        line_comments: &["#"],
-        quotes: &[
-            StringSyntax::long("\"\"\""),
-            StringSyntax::long("'''"),
-            StringSyntax::short("\""),
-            StringSyntax::short("'"),
-        ],
-        keywords: "and as assert async await break case class continue def del elif else except finally for from global \
-            if import in is lambda match nonlocal not or pass raise return try while with yield",
-        constants: "self cls",
-        defines: "def",
-        before_words: "@",
-        types: true,
-        ..NONE
-    },
-    LanguageSyntax {
-        names: &["javascript", "js", "mjs", "cjs", "jsx", "typescript", "ts", "tsx", "mts"],
-        quotes: &[StringSyntax::long("`"), StringSyntax::short("\""), StringSyntax::short("'")],
-        keywords: SCRIPT_WORDS,
-        constants: "true false null undefined this super",
-        defines: "function",
-        in_words: "$",
-        ..LIKE_C
-    },
-    LanguageSyntax {
-        names: &["go", "golang"],
-        quotes: &[StringSyntax::raw("`", "`"), StringSyntax::short("\""), StringSyntax::short("'")],
-        keywords: "bool break byte case chan const continue default defer else error fallthrough float64 for func go \
-            goto if import int int64 interface map package range return rune select string struct switch type \
-            uint64 var",
-        constants: "true false nil iota",
-        defines: "func",
-        ..LIKE_C
-    },
-    LanguageSyntax {
-        names: &["c", "h", "c++", "cpp", "cc", "cxx", "hpp", "hh", "cu"],
-        keywords: C_WORDS,
-        before_words: "#",
-        ..LIKE_C
-    },
-    LanguageSyntax {
-        names: &[
-            "java", "kotlin", "kt", "kts", "scala", "groovy", "gradle", "c#", "csharp", "cs", "swift", "dart", "zig",
-        ],
-        quotes: &[StringSyntax::long("\"\"\""), StringSyntax::short("\""), StringSyntax::short("'")],
-        keywords: "abstract as async await base bool boolean break byte case catch char class companion const continue \
-            data def default defer do double else enum extends extension final finally float fn for foreach fun \
-            func get guard if implements import in init int interface internal is let long namespace new object \
-            open override package private protected protocol public readonly record return sealed set short \
-            static string struct suspend switch throw throws trait try typealias using val var void when where \
-            while with yield",
-        defines: "fun func def fn",
-        before_words: "@",
-        ..LIKE_C
-    },
-    LanguageSyntax {
-        names: &["ruby", "rb", "gemfile", "rakefile", "elixir", "ex", "exs"],
-        keywords: "alias and begin break case class cond def defmodule defp do else elsif end ensure fn for if import \
-            in module next not or raise redo require rescue return then undef unless until use when while with \
-            yield",
-        constants: "true false nil self super",
-        defines: "def defp",
-        before_words: "@:",
-        in_words: "?!",
-        types: true,
-        quotes: &[StringSyntax::long("\""), StringSyntax::long("'")],
-        ..LIKE_SHELL
-    },
-    LanguageSyntax {
-        names: &["php"],
-        line_comments: &["//", "#"],
-        keywords: "abstract array as break case catch class const continue default do echo else elseif extends final \
-            finally fn for foreach function if implements instanceof interface match namespace new private \
-            protected public readonly require require_once return static switch throw trait try use while yield",
-        defines: "function",
-        before_words: "$",
-        ..LIKE_C
-    },
-    LanguageSyntax {
-        names: &[
-            "bash", "sh", "shell", "zsh", "fish", "console", ".bashrc", ".zshrc", "dockerfile", "docker", "makefile",
-            "make", "mk",
-        ],
-        keywords: "alias break case cd continue do done echo elif else esac eval exec exit export fi for function if in \
-            local return set shift source sudo then trap unset until while FROM RUN COPY ADD CMD ENV ARG WORKDIR \
-            ENTRYPOINT EXPOSE USER VOLUME ifeq ifdef ifndef endif include",
-        defines: "function",
-        in_words: "-",
-        before_words: "$",
-        ..LIKE_SHELL
-    },
-    LanguageSyntax {
-        names: &["json", "jsonc", "json5", "jsonl"],
-        line_comments: &["//"],
-        comments: Some(("/*", "*/")),
-        quotes: &[StringSyntax::short("\"")],
-        constants: "true false null",
-        key: Some(":"),
-        ..NONE
-    },
-    LanguageSyntax {
-        names: &["yaml", "yml"],
-        constants: "true false null yes no",
-        quotes: &[StringSyntax::short("\""), StringSyntax::short("'")],
-        key: Some(":"),
-        in_words: "-.",
-        ..LIKE_SHELL
-    },
-    LanguageSyntax {
-        names: &["toml", "ini", "cfg", "conf", "env", "properties", ".env", "editorconfig"],
-        line_comments: &["#", ";"],
-        quotes: &[
-            StringSyntax::long("\"\"\""),
-            StringSyntax::raw("'''", "'''"),
-            StringSyntax::short("\""),
-            StringSyntax::short("'"),
-        ],
-        constants: "true false",
-        key: Some("="),
-        in_words: "-.",
-        ..LIKE_SHELL
-    },
-    LanguageSyntax {
-        names: &["sql", "postgresql", "mysql", "sqlite"],
-        line_comments: &["--"],
-        comments: Some(("/*", "*/")),
-        quotes: &[StringSyntax::raw("'", "'"), StringSyntax::raw("\"", "\"")],
-        keywords: "add all alter and as asc begin between by case check column commit constraint create cross default \
-            delete desc distinct drop else end exists foreign from group having if in index inner insert into is \
-            join key left like limit not offset on or order outer primary references returning right rollback \
-            select set table then transaction trigger union unique update using values view when where with",
-        constants: "null true false",
-        any_case: true,
-        ..NONE
-    },
-    LanguageSyntax {
-        names: &["html", "htm", "xml", "svg", "vue", "svelte", "xhtml"],
-        comments: Some(("<!--", "-->")),
-        quotes: &[StringSyntax::raw("\"", "\"")],
-        in_words: "-",
-        tags: true,
-        ..NONE
-    },
-    LanguageSyntax {
-        names: &["css", "scss", "less"],
-        comments: Some(("/*", "*/")),
-        quotes: &[StringSyntax::short("\""), StringSyntax::short("'")],
-        key: Some(":"),
-        in_words: "-",
-        before_words: "@$#.",
-        ..NONE
-    },
-    LanguageSyntax {
-        names: &["lua"],
-        line_comments: &["--"],
-        quotes: &[StringSyntax::raw("[[", "]]"), StringSyntax::short("\""), StringSyntax::short("'")],
-        keywords: "and break do else elseif end for function goto if in local not or repeat return then until while",
-        constants: "true false nil",
-        defines: "function",
-        ..NONE
-    },
-    LanguageSyntax {
-        names: &["haskell", "hs", "elm", "ocaml", "ml", "nix"],
-        line_comments: &["--"],
-        comments: Some(("{-", "-}")),
-        quotes: &[StringSyntax::long("\""), StringSyntax::c("'")],
-        keywords: "and as case class data deriving do else end fun function if import in inherit instance let match \
-            module newtype of open rec then type val where with",
-        types: true,
-        in_words: "'",
-        ..NONE
-    },
-    LanguageSyntax { names: &["diff", "patch"], whole_lines: true, ..NONE },
-];
+fn read() -> Result<Vec<LanguageSyntax>, toml::de::Error> {
+    let LanguageTable { like, language } = toml::from_str(include_str!("languages.toml"))?;
+    let whole = |mut own: toml::Table| {
+        let base = own.remove("like").and_then(|name| like.get(name.as_str()?));
+        let mut fields = base.cloned().unwrap_or_default();
+        fields.extend(own);
+        fields.try_into()
+    };
+    language.into_iter().map(whole).collect()
+}
 
 /// The language of that name.
 pub(super) fn named(name: &str) -> Option<&'static LanguageSyntax> {
-    ALL.iter().find(|language| language.names.contains(&name))
+    ALL.iter().find(|language| language.names.iter().any(|known| known == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_language_is_read() {
+        assert_eq!(read().unwrap().len(), 18);
+        assert_eq!(named("php").unwrap().comments, Some(("/*".to_owned(), "*/".to_owned())), "as in C");
+    }
 }
