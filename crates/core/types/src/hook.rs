@@ -1,12 +1,26 @@
 //! The points of a run at which callbacks and hooks are called.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr, VariantArray};
 
 /// A point of a run. Configuration may use haft's names and those Claude Code users know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    Display,
+    VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum HookPoint {
     /// The first turn of a session begins.
     #[serde(alias = "SessionStart", alias = "ConversationStart")]
@@ -75,55 +89,11 @@ pub enum HookPoint {
 
 impl HookPoint {
     /// All points, in the order a run comes by them.
-    pub const ALL: [Self; 21] = [
-        Self::ConversationStart,
-        Self::ConversationEnd,
-        Self::PreConversationResumed,
-        Self::PostConversationResumed,
-        Self::PreToolsLoaded,
-        Self::PostToolsLoaded,
-        Self::PreRulesLoaded,
-        Self::PostRulesLoaded,
-        Self::PreLibrariesLoaded,
-        Self::PostLibrariesLoaded,
-        Self::UserPromptSubmit,
-        Self::ApiRequestStart,
-        Self::ApiRequestEnd,
-        Self::ToolGenerationStart,
-        Self::ToolGenerationEnd,
-        Self::PreToolCall,
-        Self::PostToolCall,
-        Self::PreCompact,
-        Self::Notification,
-        Self::Stop,
-        Self::SubagentStop,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// haft's name for it.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::ConversationStart => "conversation_start",
-            Self::ConversationEnd => "conversation_end",
-            Self::PreConversationResumed => "pre_conversation_resumed",
-            Self::PostConversationResumed => "post_conversation_resumed",
-            Self::PreToolsLoaded => "pre_tools_loaded",
-            Self::PostToolsLoaded => "post_tools_loaded",
-            Self::PreRulesLoaded => "pre_rules_loaded",
-            Self::PostRulesLoaded => "post_rules_loaded",
-            Self::PreLibrariesLoaded => "pre_libraries_loaded",
-            Self::PostLibrariesLoaded => "post_libraries_loaded",
-            Self::UserPromptSubmit => "user_prompt_submit",
-            Self::ApiRequestStart => "api_request_start",
-            Self::ApiRequestEnd => "api_request_end",
-            Self::ToolGenerationStart => "tool_generation_start",
-            Self::ToolGenerationEnd => "tool_generation_end",
-            Self::PreToolCall => "pre_tool_call",
-            Self::PostToolCall => "post_tool_call",
-            Self::PreCompact => "pre_compact",
-            Self::Notification => "notification",
-            Self::Stop => "stop",
-            Self::SubagentStop => "subagent_stop",
-        }
+        self.into()
     }
 
     /// The name Claude Code has for it, or one made in its manner.
@@ -139,7 +109,7 @@ impl HookPoint {
 
     /// The point of that name, in either manner.
     pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|point| point.name() == name || point.claude_name() == name)
+        Self::ALL.iter().copied().find(|point| point.name() == name || point.claude_name() == name)
     }
 }
 
@@ -148,19 +118,13 @@ fn capitalised(word: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + chars.as_str())
 }
 
-impl fmt::Display for HookPoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_in_both_manners_lead_back() {
-        for point in HookPoint::ALL {
+        for &point in HookPoint::ALL {
             for name in [point.name().to_owned(), point.claude_name()] {
                 assert_eq!(HookPoint::by_name(&name), Some(point), "{name}");
                 assert_eq!(serde_json::from_value::<HookPoint>(name.clone().into()).unwrap(), point, "{name}");

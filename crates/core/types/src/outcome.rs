@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// Why the model stopped writing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,8 +21,9 @@ pub enum StopReason {
 }
 
 /// How a turn ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Outcome {
     /// The task is done.
     Completed,
@@ -38,12 +40,6 @@ pub enum Outcome {
 impl Outcome {
     /// Its name in events.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Waiting => "waiting",
-            Self::Aborted => "aborted",
-            Self::Exhausted => "exhausted",
-            Self::Failed => "failed",
-        }
+        self.into()
     }
 }

@@ -1,13 +1,16 @@
 //! Permission modes and decisions.
 
-use std::fmt;
 use std::str::FromStr;
 
+use serde::de::IntoDeserializer;
+use serde::de::value::Error;
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr};
 
 /// How much may happen without asking.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum PermissionMode {
     /// Read only.
     Plan,
@@ -28,19 +31,7 @@ pub enum PermissionMode {
 impl PermissionMode {
     /// The name used in configuration and flags.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Plan => "plan",
-            Self::Ask => "ask",
-            Self::AcceptEdits => "accept-edits",
-            Self::Auto => "auto",
-            Self::Yolo => "yolo",
-        }
-    }
-}
-
-impl fmt::Display for PermissionMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        self.into()
     }
 }
 
@@ -54,20 +45,15 @@ impl FromStr for PermissionMode {
 
     /// Takes haft's names and those Claude Code users know.
     fn from_str(text: &str) -> Result<Self, UnknownMode> {
-        Ok(match text {
-            "plan" => Self::Plan,
-            "ask" | "default" => Self::Ask,
-            "accept-edits" | "acceptEdits" => Self::AcceptEdits,
-            "auto" => Self::Auto,
-            "yolo" | "bypassPermissions" => Self::Yolo,
-            other => return Err(UnknownMode(other.to_owned())),
-        })
+        let read: Result<Self, Error> = Self::deserialize(text.into_deserializer());
+        read.map_err(|_| UnknownMode(text.to_owned()))
     }
 }
 
 /// What is to happen with a tool call. The strictest of several is the greatest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, IntoStaticStr, Display)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Decision {
     /// It runs.
     Allow,
@@ -80,17 +66,7 @@ pub enum Decision {
 impl Decision {
     /// The name in configuration and reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Ask => "ask",
-            Self::Deny => "deny",
-        }
-    }
-}
-
-impl fmt::Display for Decision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        self.into()
     }
 }
 

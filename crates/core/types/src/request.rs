@@ -1,18 +1,21 @@
 //! A request as a list of segments: what the context engine makes and the codecs encode.
 
-use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr};
 
 use crate::hash::{ContentHash, Hasher};
 use crate::message::{Entry, Message};
 use crate::tool::ToolSpec;
 
 /// The layers of a request, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, IntoStaticStr, Display,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Layer {
     /// Instructions and tools.
     System,
@@ -32,19 +35,7 @@ impl Layer {
 
     /// The name in reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::Documents => "documents",
-            Self::History => "history",
-            Self::Reminders => "reminders",
-            Self::Current => "current",
-        }
-    }
-}
-
-impl fmt::Display for Layer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        self.into()
     }
 }
 

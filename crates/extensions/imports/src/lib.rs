@@ -31,17 +31,18 @@ mod time;
 mod tool_data;
 mod trajectory;
 
-use std::fmt;
 use std::str::FromStr;
 
 use haft_store::ConversationDocument;
 use haft_types::Timestamp;
 use serde_json::Value;
+use strum::{Display, IntoStaticStr, VariantArray, VariantNames};
 
 pub use stored::{StoredSession, is_database, stored_sessions, stored_text};
 
 /// A format conversations are read from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, IntoStaticStr, VariantArray, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum ImportFormat {
     /// One JSON document a conversation, as haft exports it, or with `conversation_id` and times in seconds.
     Document,
@@ -64,12 +65,14 @@ pub enum ImportFormat {
     /// Sessions of cline: Anthropic's messages, from its editor extension or its command line.
     Cline,
     /// The session file of gemini-cli: one JSON object, or JSON lines.
+    #[strum(serialize = "gemini-cli")]
     Gemini,
     /// Sessions of opencode as it exports them, or its database.
     Opencode,
     /// Sessions of goose as it exports them, its older files, or its database.
     Goose,
     /// The context file of kimi-cli: JSON lines.
+    #[strum(serialize = "kimi-cli")]
     Kimi,
     /// A conversation of auto-coder: one JSON object.
     AutoCoder,
@@ -77,49 +80,13 @@ pub enum ImportFormat {
 
 impl ImportFormat {
     /// Every format there is.
-    pub const ALL: [Self; 15] = [
-        Self::Document,
-        Self::OpenaiChat,
-        Self::ClaudeCode,
-        Self::Codex,
-        Self::Trajectory,
-        Self::CodexExec,
-        Self::Pi,
-        Self::Openhands,
-        Self::SweAgent,
-        Self::Cline,
-        Self::Gemini,
-        Self::Opencode,
-        Self::Goose,
-        Self::Kimi,
-        Self::AutoCoder,
-    ];
+    pub const ALL: &'static [Self] = <Self as VariantArray>::VARIANTS;
+
+    const NAMES: &'static [&'static str] = <Self as VariantNames>::VARIANTS;
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Document => "document",
-            Self::OpenaiChat => "openai-chat",
-            Self::ClaudeCode => "claude-code",
-            Self::Codex => "codex",
-            Self::Trajectory => "trajectory",
-            Self::CodexExec => "codex-exec",
-            Self::Pi => "pi",
-            Self::Openhands => "openhands",
-            Self::SweAgent => "swe-agent",
-            Self::Cline => "cline",
-            Self::Gemini => "gemini-cli",
-            Self::Opencode => "opencode",
-            Self::Goose => "goose",
-            Self::Kimi => "kimi-cli",
-            Self::AutoCoder => "auto-coder",
-        }
-    }
-}
-
-impl fmt::Display for ImportFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        self.into()
     }
 }
 
@@ -127,11 +94,8 @@ impl FromStr for ImportFormat {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let names = || Self::ALL.map(Self::name).join(", ");
-        Self::ALL
-            .into_iter()
-            .find(|format| format.name() == text)
-            .ok_or_else(|| format!("`{text}` is not a format; the formats are {}", names()))
+        let format = Self::ALL.iter().copied().find(|format| format.name() == text);
+        format.ok_or_else(|| format!("`{text}` is not a format; the formats are {}", Self::NAMES.join(", ")))
     }
 }
 
@@ -157,7 +121,7 @@ pub struct ImportedConversation {
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// It has none of the formats.
-    #[error("its format is not known: it has no `messages`, and is neither {}", ImportFormat::ALL.map(ImportFormat::name).join(", "))]
+    #[error("its format is not known: it has no `messages`, and is neither {}", ImportFormat::NAMES.join(", "))]
     Unknown,
     /// It is not JSON.
     #[error("it is not JSON: {0}")]

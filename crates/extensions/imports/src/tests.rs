@@ -165,7 +165,7 @@ fn what_is_no_conversation_says_why() {
     let line = "{\"id\":\"a\",\"source\":\"s\",\"licence\":\"MIT\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}\n{\"id\":1}";
     assert!(why(line).contains("line 2"), "{}", why(line));
     assert!("word".parse::<ImportFormat>().unwrap_err().contains("openai-chat"));
-    for format in ImportFormat::ALL {
+    for &format in ImportFormat::ALL {
         assert_eq!(format.name().parse::<ImportFormat>().unwrap(), format);
     }
 }

@@ -2,18 +2,22 @@
 
 use std::path::Path;
 
+use strum::{IntoStaticStr, VariantArray, VariantNames};
+
 use crate::languages::{Grammar, bash, c, cpp, csharp, go, java, javascript, php, python, ruby, rust, typescript};
 
 /// A language whose definitions can be found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray, VariantNames)]
 pub enum SourceLanguage {
     /// Bash, and other shells as far as they are like it.
     Bash,
     /// C.
     C,
     /// C++.
+    #[strum(serialize = "C++")]
     Cpp,
     /// C#.
+    #[strum(serialize = "C#")]
     CSharp,
     /// Go.
     Go,
@@ -22,6 +26,7 @@ pub enum SourceLanguage {
     /// JavaScript, with JSX.
     JavaScript,
     /// PHP.
+    #[strum(serialize = "PHP")]
     Php,
     /// Python.
     Python,
@@ -30,6 +35,7 @@ pub enum SourceLanguage {
     /// Rust.
     Rust,
     /// TypeScript with JSX.
+    #[strum(serialize = "TSX")]
     Tsx,
     /// TypeScript.
     TypeScript,
@@ -37,21 +43,9 @@ pub enum SourceLanguage {
 
 impl SourceLanguage {
     /// Every language.
-    pub const ALL: [Self; 13] = [
-        Self::Bash,
-        Self::C,
-        Self::Cpp,
-        Self::CSharp,
-        Self::Go,
-        Self::Java,
-        Self::JavaScript,
-        Self::Php,
-        Self::Python,
-        Self::Ruby,
-        Self::Rust,
-        Self::Tsx,
-        Self::TypeScript,
-    ];
+    pub const ALL: &'static [Self] = <Self as VariantArray>::VARIANTS;
+
+    pub(crate) const NAMES: &'static [&'static str] = <Self as VariantNames>::VARIANTS;
 
     /// The language of a file, by its name; where names do not tell, by its text.
     pub fn of(path: &Path, source: &str) -> Option<Self> {
@@ -95,21 +89,7 @@ impl SourceLanguage {
 
     /// Its name for people.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Bash => "Bash",
-            Self::C => "C",
-            Self::Cpp => "C++",
-            Self::CSharp => "C#",
-            Self::Go => "Go",
-            Self::Java => "Java",
-            Self::JavaScript => "JavaScript",
-            Self::Php => "PHP",
-            Self::Python => "Python",
-            Self::Ruby => "Ruby",
-            Self::Rust => "Rust",
-            Self::Tsx => "TSX",
-            Self::TypeScript => "TypeScript",
-        }
+        self.into()
     }
 
     pub(crate) fn grammar(self) -> &'static Grammar {

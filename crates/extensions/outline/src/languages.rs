@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(expected.lines().count(), 2 * SourceLanguage::ALL.len());
         for row in expected.lines() {
             let [name, length, nodes, digest] = row.split(' ').collect::<Vec<_>>()[..] else { panic!("{row}") };
-            let language = SourceLanguage::ALL.into_iter().find(|language| language.name() == name).unwrap();
+            let language = *SourceLanguage::ALL.iter().find(|language| language.name() == name).unwrap();
             let mut parser = Parser::new();
             parser.set_language(&language.grammar().ready().unwrap().language).unwrap();
             let tree = parser.parse(source(language, length.parse().unwrap()), None).unwrap();
@@ -98,14 +98,15 @@ mod tests {
     /// All grammars together take less room than the tables of one of them took.
     #[test]
     fn packed_tables_are_small() {
-        let sizes = SourceLanguage::ALL.map(|language| (language.name(), language.grammar().language.size()));
+        let size = |language: &SourceLanguage| (language.name(), language.grammar().language.size());
+        let sizes: Vec<_> = SourceLanguage::ALL.iter().map(size).collect();
         let sum: usize = sizes.iter().map(|(_, size)| size).sum();
         assert!(sum <= 1_300_000, "{sum}: {sizes:?}");
     }
 
     #[test]
     fn every_query_compiles_and_captures_only_what_is_known() {
-        for language in SourceLanguage::ALL {
+        for &language in SourceLanguage::ALL {
             let ready = language.grammar().ready().unwrap_or_else(|error| panic!("{}: {error}", language.name()));
             for name in ready.query.capture_names() {
                 let known = DefinitionKind::of_word(name).is_some() || ["name", "of", "receiver"].contains(name);

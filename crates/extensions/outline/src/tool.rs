@@ -47,7 +47,7 @@ fn list(scope: &FileScope, parameters: &ListCodeDefinitionNamesParameters) -> Re
             Parsed::Failed(error) => return Err(no_outline(&name, &error)),
             Parsed::Unreadable(error) => return Err(error),
             Parsed::Foreign => {
-                let languages = SourceLanguage::ALL.map(SourceLanguage::name).join(", ");
+                let languages = SourceLanguage::NAMES.join(", ");
                 let hint = "use `read_file` or `search_files`";
                 let message =
                     format!("`{name}` is not written in a language that is understood here ({languages}); {hint}");

@@ -32,7 +32,7 @@ fn listed(outline: &Outline) -> String {
 #[test]
 fn the_definitions_of_real_files_are_those_a_person_finds() {
     let mut wrong = String::new();
-    for language in SourceLanguage::ALL {
+    for &language in SourceLanguage::ALL {
         let folder = folder(language);
         let source = fs::read_dir(&folder)
             .unwrap()

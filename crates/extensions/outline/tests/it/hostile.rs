@@ -31,7 +31,7 @@ fn text_made_to_hurt_is_survived() {
     .iter()
     .map(|piece| piece.repeat(length / piece.len()))
     .collect();
-    for language in SourceLanguage::ALL {
+    for &language in SourceLanguage::ALL {
         for text in &nested {
             survives(language, text);
         }
@@ -100,7 +100,7 @@ proptest! {
     ], 0..60)) {
         let text: String = pieces.concat();
         let lines = text.lines().count();
-        for language in SourceLanguage::ALL {
+        for &language in SourceLanguage::ALL {
             let Ok(found) = outline(language, &text, limits(), &|| false) else { continue };
             let mut last = 0;
             for one in &found.definitions {
