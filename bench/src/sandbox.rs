@@ -1,4 +1,5 @@
 //! What the sandbox costs a command: `/bin/sh -c true` through each layer beside a bare spawn of the same, turn by turn in one run.
+//! As in a session, time passes between two commands, in which the helper of the next is made ready.
 //!
 //! "Supervised" is the helper without confinement, which every command pays in every mode. The policy is like that of a run: the
 //! user's secret places and a folder of haft's own are hidden, protected files are sealed or covered. A project of so many files
@@ -11,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use haft_sandbox::{
-    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, Network, SandboxError, SandboxPolicy,
-    Supervisor,
+    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, LiveCommand, Network, SandboxError,
+    SandboxPolicy, Supervisor,
 };
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +23,8 @@ use crate::scan::make_tree;
 
 const RUNS: usize = 150;
 const LINE: &str = "true";
+/// Between two commands: no model answers sooner.
+const PAUSE: Duration = Duration::from_millis(40);
 /// What a command in the sandbox may take longer than a bare spawn, in milliseconds.
 const GOAL: f64 = 8.0;
 
@@ -85,6 +88,7 @@ fn show(files: usize, bare: &mut [Duration], layers: &mut [Layer]) {
 }
 
 fn spawn(project: &Path) -> anyhow::Result<Duration> {
+    std::thread::sleep(PAUSE);
     let begin = Instant::now();
     let mut command = Command::new("/bin/sh");
     command.args(["-c", LINE]).current_dir(project).env_clear().stdin(Stdio::null());
@@ -98,10 +102,12 @@ fn once(
     project: &Path,
     confined: Option<Arc<ConfinementSpec>>,
 ) -> anyhow::Result<Duration> {
+    std::thread::sleep(PAUSE);
     let command = CommandSpec::shell(LINE, project).confined(confined);
+    let (capture, cancel, live) = (Capture::default(), CancellationToken::new(), LiveCommand::default());
     let begin = Instant::now();
     let finished: Result<_, SandboxError> =
-        runtime.block_on(supervisor.run(&command, &Capture::default(), &CancellationToken::new()));
+        runtime.block_on(supervisor.run_watched(&command, &capture, &cancel, &live));
     let taken = begin.elapsed();
     ensure!(finished?.exit == CommandExit::Code(0), "`{LINE}` failed");
     Ok(taken)

@@ -56,6 +56,7 @@ fn guard() -> io::Result<()> {
     sys::block_signals()?;
     sys::close_others_on_exec();
     set_child_subreaper(Some(getpid()))?;
+    control.set_read_timeout(Some(wire::IDLE))?;
     let request = HelperRequest::read_from(&mut control)?;
     let deadline = request.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
 

@@ -2,13 +2,17 @@
 //!
 //! Responsible for never waiting for ever and for leaving nothing behind: dropping the future of a command closes the
 //! socket, and that alone makes the helper end the command and everything it started.
+//!
+//! Once the model has run a command, the helper of the next one is started ahead, while the model thinks: starting it takes
+//! longer than all it does.
 
+use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -23,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::capture::OutputRecorder;
 use crate::live::OutputStream;
 use crate::terminal::{self, TerminalReader};
-use crate::wire::{ALL_GONE, CommandOutcome, Console, HelperReport, HelperRequest};
+use crate::wire::{ALL_GONE, CommandOutcome, Console, HelperReport, HelperRequest, IDLE};
 use crate::{
     Aftermath, Background, Capture, CapturedOutput, CommandExit, CommandSpec, FinishedCommand, HELPER_ARG, LiveCommand,
     PidNamespace, Reaper, SandboxError, TerminalSession, TerminalSize,
@@ -37,13 +41,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Supervisor {
     helper: PathBuf,
     namespace: PidNamespace,
+    ready: ReadyHelper,
 }
 
 impl Supervisor {
     /// A supervisor whose helper is this executable, usually the running one: its `main` must begin with
     /// [`helper_entry`](crate::helper_entry).
     pub fn new(helper: impl Into<PathBuf>) -> Self {
-        Self { helper: helper.into(), namespace: PidNamespace::default() }
+        Self { helper: helper.into(), namespace: PidNamespace::default(), ready: ReadyHelper::default() }
     }
 
     /// The program that is its helper.
@@ -68,10 +73,11 @@ impl Supervisor {
         capture: &Capture,
         cancel: &CancellationToken,
     ) -> Result<FinishedCommand, SandboxError> {
-        self.run_watched(command, capture, cancel, &LiveCommand::default()).await
+        self.supervise(command, Wires::Apart, capture, cancel, &LiveCommand::default()).await
     }
 
-    /// Like [`Supervisor::run`], with a way to look at the command while it runs.
+    /// Like [`Supervisor::run`] for one of many commands: there is a way to look at it while it runs, and the helper of the
+    /// next is made ready after it. Always to be called within the same runtime.
     pub async fn run_watched(
         &self,
         command: &CommandSpec,
@@ -79,7 +85,16 @@ impl Supervisor {
         cancel: &CancellationToken,
         live: &LiveCommand,
     ) -> Result<FinishedCommand, SandboxError> {
-        self.supervise(command, Wires::Apart, capture, cancel, live).await
+        let wires = self.ready.take().map_or(Wires::Apart, Wires::Ready);
+        let finished = self.supervise(command, wires, capture, cancel, live).await;
+        let next = self.clone();
+        tokio::spawn(async move {
+            // Should it fail, the next command fails in its own name.
+            if let Ok(helper) = next.start_helper(Wires::Apart) {
+                next.ready.put(helper);
+            }
+        });
+        finished
     }
 
     /// Starts a command in the background. Its two streams are one, in the order they are written. Must be called within a
@@ -131,7 +146,7 @@ impl Supervisor {
     ) -> Result<FinishedCommand, SandboxError> {
         let started = Instant::now();
         let (console, [first, second]) = match wires {
-            Wires::Apart => (Console::None, [OutputStream::Stdout, OutputStream::Stderr]),
+            Wires::Apart | Wires::Ready(_) => (Console::None, [OutputStream::Stdout, OutputStream::Stderr]),
             Wires::Joined => (Console::None, [OutputStream::Both, OutputStream::Stderr]),
             Wires::Terminal(..) => (Console::Terminal, [OutputStream::Both, OutputStream::Stderr]),
             Wires::Socket(_) => (Console::Socket, [OutputStream::Stdout, OutputStream::Stderr]),
@@ -182,8 +197,19 @@ impl Supervisor {
 
     fn start_helper(&self, wires: Wires) -> Result<Helper, SandboxError> {
         let start = || {
+            let (output, [stdout, stderr]): (Option<Source>, _) = match wires {
+                Wires::Ready(helper) => return Ok(helper),
+                Wires::Apart => (None, [Stdio::piped(), Stdio::piped()]),
+                Wires::Joined => {
+                    let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
+                    // Only our end: the command's would else be told "try again" where it expects to wait.
+                    rustix::io::ioctl_fionbio(&ours, true)?;
+                    (Some(Box::new(pipe::Receiver::from_owned_fd(ours)?)), twice(theirs)?)
+                }
+                Wires::Terminal(screen, theirs) => (Some(Box::new(screen)), twice(theirs)?),
+                Wires::Socket(theirs) => (Some(Box::new(empty())), [theirs.into(), Stdio::piped()]),
+            };
             let (control, theirs) = socket_pair()?;
-            let (output, [stdout, stderr]) = connect(wires)?;
             let mut process = tokio::process::Command::new(&self.helper)
                 .arg(HELPER_ARG)
                 .env_clear()
@@ -218,6 +244,8 @@ fn socket_pair() -> io::Result<(UnixStream, OwnedFd)> {
 enum Wires {
     /// A pipe for each of its two streams.
     Apart,
+    /// The same, of a helper that is started already.
+    Ready(Helper),
     /// One pipe for both.
     Joined,
     /// A terminal: our side, and its own.
@@ -227,22 +255,6 @@ enum Wires {
 }
 
 type Source = Box<dyn AsyncRead + Send + Unpin>;
-
-/// Our end of the output where it is no pipe of the process itself, and what the helper gets as its two streams.
-fn connect(wires: Wires) -> io::Result<(Option<Source>, [Stdio; 2])> {
-    Ok(match wires {
-        Wires::Apart => (None, [Stdio::piped(), Stdio::piped()]),
-        Wires::Joined => {
-            let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
-            // Only our end: the command's would else be told "try again" where it expects to wait.
-            rustix::io::ioctl_fionbio(&ours, true)?;
-            let ours = pipe::Receiver::from_owned_fd(ours)?;
-            (Some(Box::new(ours)), twice(theirs)?)
-        }
-        Wires::Terminal(screen, theirs) => (Some(Box::new(screen)), twice(theirs)?),
-        Wires::Socket(theirs) => (Some(Box::new(empty())), [theirs.into(), Stdio::piped()]),
-    })
-}
 
 fn twice(fd: OwnedFd) -> io::Result<[Stdio; 2]> {
     Ok([fd.try_clone()?.into(), fd.into()])
@@ -254,6 +266,31 @@ struct Helper {
     control: UnixStream,
     stdout: Source,
     stderr: Source,
+}
+
+/// A helper that waits for its request.
+#[derive(Clone, Default)]
+struct ReadyHelper(Arc<Mutex<Option<(Instant, Helper)>>>);
+
+impl ReadyHelper {
+    fn take(&self) -> Option<Helper> {
+        let (since, mut helper) = self.0.lock().ok()?.take()?;
+        // One that has ended, or is about to, is of no use.
+        let is_alive = since.elapsed() < IDLE / 2 && matches!(helper.process.try_wait(), Ok(None));
+        is_alive.then_some(helper)
+    }
+
+    fn put(&self, helper: Helper) {
+        if let Ok(mut ready) = self.0.lock() {
+            *ready = Some((Instant::now(), helper));
+        }
+    }
+}
+
+impl fmt::Debug for ReadyHelper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReadyHelper")
+    }
 }
 
 /// Hands over the request, waits for the report and for the end of all processes; `None` when the helper had nothing to say.

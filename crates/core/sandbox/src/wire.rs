@@ -18,6 +18,9 @@ use crate::{CommandSpec, PidNamespace, Reaper, SandboxError, Stdin};
 /// Longer ones are refused on both sides; the kernel's own limit for arguments and environment is lower.
 const MAX_REQUEST: usize = 16 << 20;
 
+/// A helper that has not got its request after this time ends.
+pub(crate) const IDLE: Duration = Duration::from_secs(60);
+
 /// The helper's last word.
 pub(crate) const ALL_GONE: u8 = b'g';
 

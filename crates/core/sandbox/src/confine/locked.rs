@@ -102,7 +102,8 @@ fn beside(below: &Path, hidden: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
         if hidden.contains(&folder) {
             continue;
         }
-        if !hidden.iter().any(|hidden| hidden.starts_with(&folder)) {
+        // In the order of paths all that is below a folder follows it.
+        if !hidden.range::<PathBuf, _>(&folder..).next().is_some_and(|next| next.starts_with(&folder)) {
             all.push(folder);
             continue;
         }

@@ -9,6 +9,7 @@ mod endings;
 mod network;
 mod output;
 mod processes;
+mod ready;
 mod stand_in;
 mod terminal;
 

@@ -1,0 +1,53 @@
+//! The helper that is started ahead of its command.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use haft_sandbox::{Capture, CommandExit, LiveCommand, PidNamespace, Supervisor};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::processes::{self, wait_until};
+use crate::{block_on, shell};
+
+/// Who was started under this name and is alive.
+fn helpers(program: &Path) -> Vec<i32> {
+    let name = program.as_os_str().as_encoded_bytes();
+    let is_ours = |pid: &i32| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(name));
+    processes::all().into_iter().filter(is_ours).filter(|pid| processes::is_alive(*pid)).collect()
+}
+
+#[test]
+fn a_helper_waits_for_the_next_command_and_no_longer_than_haft() {
+    let folder = TempDir::new().unwrap();
+    let program = folder.path().join("helper");
+    symlink(Supervisor::for_tests().unwrap().program(), &program).unwrap();
+    let waiting = || {
+        wait_until("one helper waits", || helpers(&program).len() == 1);
+        helpers(&program)[0]
+    };
+    block_on(async {
+        let supervisor = Supervisor::new(&program).with_namespace(PidNamespace::Never);
+        // The parent of the keeper, which is the command's parent.
+        let command = shell("cut -d ' ' -f 4 /proc/$PPID/stat", folder.path());
+        let run = async || {
+            let (capture, cancel, live) = (Capture::default(), CancellationToken::new(), LiveCommand::default());
+            let finished = supervisor.run_watched(&command, &capture, &cancel, &live).await.unwrap();
+            assert_eq!(finished.exit, CommandExit::Code(0));
+            finished.stdout.text(capture.limits).text.trim().parse::<i32>().unwrap()
+        };
+        run().await;
+        let first = waiting();
+        assert_eq!(run().await, first, "the one that waited runs the next command");
+
+        let second = waiting();
+        assert_ne!(second, first);
+        kill_process(Pid::from_raw(second).unwrap(), Signal::KILL).unwrap();
+        wait_until("it is dead", || !processes::is_alive(second));
+        assert_ne!(run().await, second, "a dead one is not waited for");
+        waiting();
+    });
+    wait_until("the last one has gone with its supervisor", || helpers(&program).is_empty());
+}
