@@ -43,7 +43,8 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
 }
 
 fn measure(haft: &Path, files: usize) -> anyhow::Result<()> {
-    let folder = tempfile::tempdir()?;
+    // Where projects are, not in `/tmp`: Landlock names everything beside what is hidden, and there may be much in there.
+    let folder = tempfile::tempdir_in(std::env::var_os("HAFT_BENCH_FOLDER").unwrap_or_else(|| ".".into()))?;
     let base = folder.path().canonicalize()?;
     let project = base.join("project");
     std::fs::create_dir_all(project.join(".git"))?;

@@ -5,7 +5,6 @@
 //! it could be renamed away and made anew.
 
 use std::collections::VecDeque;
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -140,7 +139,9 @@ fn look(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();
-        let parts = NAMES.iter().filter(|(first, _)| is_called(&name, first)).map(|(_, rest)| *rest);
+        // Once for all the names it is compared with. What is no text is none of them.
+        let text = name.to_str().unwrap_or_default();
+        let parts = NAMES.iter().filter(|(first, _)| is_called(text, first)).map(|(_, rest)| *rest);
         let parts: Vec<Option<&str>> = parts.collect();
         if parts.contains(&None) {
             found.push(ProtectedEntry::Protected(entry.path()));
@@ -148,7 +149,8 @@ fn look(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)> {
             found.push(ProtectedEntry::Anchor(entry.path()));
             for inner in fs::read_dir(entry.path())? {
                 let inner = inner?;
-                if parts.iter().flatten().any(|rest| is_called(&inner.file_name(), rest)) {
+                let name = inner.file_name();
+                if parts.iter().flatten().any(|rest| is_called(name.to_str().unwrap_or_default(), rest)) {
                     found.push(ProtectedEntry::Protected(inner.path()));
                 }
             }
@@ -161,14 +163,14 @@ fn look(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)> {
     Ok((found, below))
 }
 
-fn is_called(name: &OsStr, protected: &str) -> bool {
-    name.to_str().is_some_and(|name| match protected.strip_prefix('*') {
+fn is_called(name: &str, protected: &str) -> bool {
+    match protected.strip_prefix('*') {
         Some(ending) => {
             let tail = name.len().checked_sub(ending.len()).and_then(|at| name.get(at..));
             tail.is_some_and(|tail| tail.eq_ignore_ascii_case(ending))
         }
         None => name.eq_ignore_ascii_case(protected),
-    })
+    }
 }
 
 #[cfg(test)]
