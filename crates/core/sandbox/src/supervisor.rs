@@ -156,7 +156,7 @@ impl Supervisor {
             return Ok(never_started());
         }
         let lost = || SandboxError::HelperLost { helper: self.helper.clone() };
-        let Helper { mut process, control, stdout, stderr } = self.start_helper(wires)?;
+        let Helper { mut process, control, stdout, stderr, .. } = self.start_helper(wires)?;
         live.helper(process.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
         let stop = CancellationToken::new();
         let conversation = async {
@@ -198,7 +198,7 @@ impl Supervisor {
     fn start_helper(&self, wires: Wires) -> Result<Helper, SandboxError> {
         let start = || {
             let (output, [stdout, stderr]): (Option<Source>, _) = match wires {
-                Wires::Ready(helper) => return Ok(helper),
+                Wires::Ready(helper) => return Ok(*helper),
                 Wires::Apart => (None, [Stdio::piped(), Stdio::piped()]),
                 Wires::Joined => {
                     let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -226,7 +226,7 @@ impl Supervisor {
                 Some(stderr) => Box::new(stderr),
                 None => Box::new(empty()),
             };
-            Ok(Helper { process, control, stdout, stderr })
+            Ok(Helper { started: Instant::now(), process, control, stdout, stderr })
         };
         start().map_err(|source| self.helper_error(source))
     }
@@ -245,7 +245,7 @@ enum Wires {
     /// A pipe for each of its two streams.
     Apart,
     /// The same, of a helper that is started already.
-    Ready(Helper),
+    Ready(Box<Helper>),
     /// One pipe for both.
     Joined,
     /// A terminal: our side, and its own.
@@ -262,6 +262,7 @@ fn twice(fd: OwnedFd) -> io::Result<[Stdio; 2]> {
 
 /// A helper that was started, and the ends of what connects it with haft.
 struct Helper {
+    started: Instant,
     process: Child,
     control: UnixStream,
     stdout: Source,
@@ -270,19 +271,19 @@ struct Helper {
 
 /// A helper that waits for its request.
 #[derive(Clone, Default)]
-struct ReadyHelper(Arc<Mutex<Option<(Instant, Helper)>>>);
+struct ReadyHelper(Arc<Mutex<Option<Box<Helper>>>>);
 
 impl ReadyHelper {
-    fn take(&self) -> Option<Helper> {
-        let (since, mut helper) = self.0.lock().ok()?.take()?;
+    fn take(&self) -> Option<Box<Helper>> {
+        let mut helper = self.0.lock().ok()?.take()?;
         // One that has ended, or is about to, is of no use.
-        let is_alive = since.elapsed() < IDLE / 2 && matches!(helper.process.try_wait(), Ok(None));
+        let is_alive = helper.started.elapsed() < IDLE / 2 && matches!(helper.process.try_wait(), Ok(None));
         is_alive.then_some(helper)
     }
 
     fn put(&self, helper: Helper) {
         if let Ok(mut ready) = self.0.lock() {
-            *ready = Some((Instant::now(), helper));
+            *ready = Some(Box::new(helper));
         }
     }
 }

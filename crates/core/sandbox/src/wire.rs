@@ -19,7 +19,7 @@ use crate::{CommandSpec, PidNamespace, Reaper, SandboxError, Stdin};
 const MAX_REQUEST: usize = 16 << 20;
 
 /// A helper that has not got its request after this time ends.
-pub(crate) const IDLE: Duration = Duration::from_secs(60);
+pub(crate) const IDLE: Duration = Duration::from_mins(1);
 
 /// The helper's last word.
 pub(crate) const ALL_GONE: u8 = b'g';
