@@ -23,11 +23,7 @@ pub(crate) async fn inherit(
     parent: i64,
     last: i64,
 ) -> Result<(), PostgresFailure> {
-    let sql = "INSERT INTO lineage
-               SELECT $1, step, source, least(last_position, $3),
-                      least(last_revision, (SELECT coalesce(max(key), 0) FROM revisions WHERE conversation = source)),
-                      least(last_fact, (SELECT coalesce(max(key), 0) FROM facts WHERE conversation = source))
-               FROM lineage WHERE conversation = $2";
+    let sql = include_str!("statements/inherit.sql");
     let steps = sqlx::query(sql).bind(child).bind(parent).bind(last).execute(&mut *connection).await?;
     begin(connection, child, steps.rows_affected().cast_signed() + 1).await
 }
@@ -58,11 +54,7 @@ async fn revised(
     key: i64,
     span: MessageSpan,
 ) -> Result<HashMap<i64, String>, PostgresFailure> {
-    let sql = "SELECT revisions.position, revisions.body FROM lineage JOIN revisions
-               ON revisions.conversation = lineage.source AND revisions.position <= lineage.last_position
-                  AND revisions.key <= lineage.last_revision
-               WHERE lineage.conversation = $1 AND revisions.position BETWEEN $2 AND $3
-               ORDER BY lineage.step, revisions.key";
+    let sql = include_str!("statements/revised.sql");
     let rows: Vec<(i64, String)> =
         sqlx::query_as(sql).bind(key).bind(span.first).bind(span.last).fetch_all(connection).await?;
     Ok(rows.into_iter().collect())

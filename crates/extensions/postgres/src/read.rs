@@ -219,14 +219,7 @@ pub(crate) async fn current(
 
 /// The namespaces that are in use.
 pub(crate) async fn namespaces(connection: &mut PgConnection) -> Result<Vec<Namespace>, PostgresFailure> {
-    let sql = "SELECT used.namespace,
-                      (SELECT count(*) FROM conversations
-                       WHERE conversations.namespace = used.namespace AND deleted_at IS NULL),
-                      (SELECT id FROM current_conversations JOIN conversations ON key = conversation
-                       WHERE current_conversations.namespace = used.namespace AND deleted_at IS NULL)
-               FROM (SELECT namespace FROM conversations WHERE deleted_at IS NULL
-                     UNION SELECT namespace FROM current_conversations) AS used
-               ORDER BY used.namespace";
+    let sql = include_str!("statements/namespaces.sql");
     let rows: Vec<(String, i64, Option<String>)> = sqlx::query_as(sql).fetch_all(connection).await?;
     let read = |(namespace, conversations, current): (String, i64, Option<String>)| {
         let current = current.map(ConversationId::new);
@@ -247,14 +240,7 @@ pub(crate) async fn export(
 
 /// What the database holds.
 pub(crate) async fn totals(connection: &mut PgConnection) -> Result<Totals, PostgresFailure> {
-    let sql = "SELECT (SELECT count(*) FROM conversations WHERE deleted_at IS NULL),
-                      (SELECT count(*) FROM conversations WHERE deleted_at IS NOT NULL),
-                      (SELECT count(*) FROM (SELECT namespace FROM conversations WHERE deleted_at IS NULL
-                                             UNION SELECT namespace FROM current_conversations) AS used),
-                      (SELECT count(*) FROM messages),
-                      (SELECT count(*) FROM revisions),
-                      (SELECT count(*) FROM requests),
-                      pg_database_size(current_database())";
+    let sql = include_str!("statements/totals.sql");
     let row: (i64, i64, i64, i64, i64, i64, i64) = sqlx::query_as(sql).fetch_one(connection).await?;
     Ok(Totals {
         conversations: decode_count(row.0)?,

@@ -107,11 +107,7 @@ async fn segments_of(
     conversation: i64,
     number: i64,
 ) -> Result<Option<(Vec<SegmentRef>, LoggedRow)>, PostgresFailure> {
-    let sql = "SELECT number, sent_at, body FROM requests
-               WHERE conversation = $1 AND number <= $2 AND number >=
-                   (SELECT number FROM requests WHERE conversation = $1 AND number <= $2 AND whole
-                    ORDER BY number DESC LIMIT 1)
-               ORDER BY number";
+    let sql = include_str!("statements/segments.sql");
     let rows: Vec<Row> = sqlx::query_as(sql).bind(conversation).bind(number).fetch_all(connection).await?;
     replay(rows.into_iter().map(logged))
 }

@@ -30,14 +30,7 @@ pub(crate) async fn fill(connection: &mut PgConnection) -> Result<Idle, Postgres
 }
 
 async fn fill_a_batch(connection: &mut PgConnection) -> Result<Idle, PostgresFailure> {
-    let sql = "WITH taken AS (
-                   DELETE FROM unindexed WHERE message IN
-                       (SELECT message FROM unindexed ORDER BY message LIMIT $1 FOR UPDATE)
-                   RETURNING message)
-               SELECT message, body, namespace FROM taken
-               JOIN LATERAL (SELECT conversation, body FROM messages WHERE key = message
-                             UNION ALL SELECT conversation, body FROM revisions WHERE key = -message) AS at ON TRUE
-               JOIN conversations ON conversations.key = at.conversation";
+    let sql = include_str!("statements/fill.sql");
     let query = sqlx::query_as(sql).bind(i64::from(BATCH));
     let taken: Vec<(i64, String, String)> = query.fetch_all(&mut *connection).await?;
     let entry = |(key, body, namespace): &(i64, String, String)| {
@@ -54,11 +47,7 @@ async fn fill_a_batch(connection: &mut PgConnection) -> Result<Idle, PostgresFai
 
 /// Indexes at most [`BATCH`] names, and tells how many there were.
 async fn fill_names(connection: &mut PgConnection) -> Result<usize, PostgresFailure> {
-    let sql = "WITH taken AS (
-                   DELETE FROM unnamed WHERE conversation IN
-                       (SELECT conversation FROM unnamed ORDER BY conversation LIMIT $1 FOR UPDATE)
-                   RETURNING conversation)
-               SELECT key, name, description FROM taken JOIN conversations ON key = conversation";
+    let sql = include_str!("statements/fill_names.sql");
     let query = sqlx::query_as(sql).bind(i64::from(BATCH));
     let taken: Vec<(i64, String, String)> = query.fetch_all(&mut *connection).await?;
     let entry =
@@ -114,11 +103,7 @@ pub(crate) async fn search(
     limit: usize,
 ) -> Result<Vec<SearchHit>, PostgresFailure> {
     let mut hits = named(connection, items, place, limit).await?;
-    let sql = "SELECT message, conversation, position FROM entries
-               JOIN LATERAL (SELECT conversation, position FROM messages WHERE key = message
-                             UNION ALL SELECT conversation, position FROM revisions WHERE key = -message) AS at ON TRUE
-               WHERE terms @@ ($1 || $4)::tsquery
-               ORDER BY ts_rank(terms, $1::tsquery) DESC, abs(message) DESC LIMIT $2 OFFSET $3";
+    let sql = include_str!("statements/search.sql");
     let wanted = tsquery(items);
     let within = place.namespace().map_or_else(String::new, |namespace| format!(" & '{}'", namespace_term(namespace)));
     let mut seen = HashSet::new();

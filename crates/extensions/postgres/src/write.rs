@@ -43,11 +43,7 @@ async fn insert_conversation(
     new: &Conversation,
     metadata: &str,
 ) -> Result<i64, PostgresFailure> {
-    let sql = "WITH inserted AS (
-                   INSERT INTO conversations
-                       (id, namespace, name, description, metadata, created_at, updated_at, messages)
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING RETURNING key)
-               INSERT INTO unnamed SELECT key FROM inserted RETURNING conversation";
+    let sql = include_str!("statements/create.sql");
     let query = sqlx::query_scalar(sql)
         .bind(new.id.as_str())
         .bind(&new.namespace)

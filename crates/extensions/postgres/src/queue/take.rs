@@ -55,42 +55,14 @@ pub struct TaskSpending {
 
 /// The next task: those that lost their worker first, then by priority and age. One that could spend more than what is left of the day
 /// waits. What a lost run had under way counts as spent.
-const NEXT: &str = "
-    SELECT t.id FROM queue_tasks t
-    WHERE (t.state = 'queued' AND t.not_before <= now()
-           OR t.state = 'running' AND NOT EXISTS (
-               SELECT 1 FROM queue_workers w WHERE w.id = t.worker AND w.seen >= now() - $1::double precision * interval '1 second'))
-      AND ($2::text[] = '{}'::text[] OR t.labels && $2::text[]) AND NOT t.labels && $3::text[]
-      AND NOT EXISTS (
-          SELECT 1 FROM unnest($4::text[], $5::double precision[], $6::bigint[]) AS l (label, usd, tokens)
-          WHERE (l.label = ''::text OR l.label = ANY (t.labels)) AND (
-              l.usd < (SELECT coalesce(sum(greatest(u.reserved_usd, u.spent_usd)), 0::double precision) FROM queue_tasks u
-                       WHERE u.day = (now() AT TIME ZONE 'UTC')::date AND u.id <> t.id AND (l.label = ''::text OR l.label = ANY (u.labels)))
-                      + coalesce(t.usd_limit, $7::double precision, 'infinity'::double precision)
-              OR l.tokens::numeric < (SELECT coalesce(sum(greatest(u.reserved_tokens, u.spent_tokens)), 0::numeric) FROM queue_tasks u
-                       WHERE u.day = (now() AT TIME ZONE 'UTC')::date AND u.id <> t.id AND (l.label = ''::text OR l.label = ANY (u.labels)))
-                      + coalesce(t.token_limit, $8::bigint, 9223372036854775807::bigint)::numeric))
-    ORDER BY (t.state = 'running') DESC, t.priority DESC, t.id
-    LIMIT 1 FOR UPDATE OF t SKIP LOCKED";
+const NEXT: &str = include_str!("../statements/queue_next.sql");
 
 /// The row is locked by now, and looked at again: what was seen of it and of its worker may be older than the lock.
-const TAKE: &str = "
-    UPDATE queue_tasks SET state = 'running', worker = $2, epoch = epoch + 1, attempts = attempts + 1,
-        day = (now() AT TIME ZONE 'UTC')::date, started_at = coalesce(started_at, now()),
-        usd_limit = coalesce(usd_limit, $3::double precision), token_limit = coalesce(token_limit, $4::bigint),
-        reserved_usd = coalesce(usd_limit, $3::double precision, 0::double precision),
-        reserved_tokens = coalesce(token_limit, $4::bigint, 0::bigint),
-        spent_usd = spent_usd + flying_usd, spent_tokens = spent_tokens + flying_tokens, flying_usd = 0, flying_tokens = 0
-    WHERE id = $1 AND (state = 'queued' OR state = 'running' AND NOT EXISTS (
-        SELECT 1 FROM queue_workers w WHERE w.id = worker AND w.seen >= now() - $5::double precision * interval '1 second'))";
+const TAKE: &str = include_str!("../statements/queue_take.sql");
 
 /// A worker that hangs keeps its connections, and with them the right to write to conversations: the server ends them. Another schema of
 /// the database may have a queue of its own.
-const END_EARLIER: &str = "
-    SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-    WHERE usename = current_user AND datname = current_database() AND application_name LIKE
-              'haft task '::text || to_hex(hashtextextended(current_schema()::text, 0::bigint)) || ' '::text || $1::text || '/%'::text
-      AND application_name NOT LIKE '%/'::text || $2::text";
+const END_EARLIER: &str = include_str!("../statements/queue_end_earlier.sql");
 
 /// Gives a connection the name of its run.
 pub(crate) async fn name_connection(connection: &mut PgConnection, lease: TaskLease) -> Result<(), PostgresFailure> {
