@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use haft_postgres::{GivenBack, QueuedTask, TASK_RECORD, Taker, TaskEnd, TaskQueue, TaskState, TaskTakenOver};
+use haft_postgres::{GivenBack, QueuedTask, Taker, TaskEnd, TaskQueue, TaskState, TaskTakenOver};
 use haft_store::StoreError;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -240,9 +240,7 @@ impl Worker {
         let workspace = self.workspaces.prepare(task, bundle.as_deref())?;
         self.queue.begin(slot.lease, &workspace.base).map_err(trouble)?;
         self.host.cloned(task, &workspace.folder)?;
-        let mut kept = self.queue.kept(task.id).map_err(trouble)?;
-        kept.retain(|file| file.path != Path::new(TASK_RECORD));
-        workspace.restore(&kept)?;
+        workspace.restore(&self.queue.kept(task.id).map_err(trouble)?)?;
         Ok(workspace)
     }
 

@@ -64,12 +64,21 @@ impl TaskQueue {
         })
     }
 
+    /// How far a task that is a workflow has come.
+    pub fn record(&self, task: i64) -> Result<Option<Vec<u8>>, StoreError> {
+        let sql = "SELECT content FROM queue_files WHERE task = $1 AND path = $2";
+        self.write(async |connection| {
+            let query = sqlx::query_scalar(sql).bind(task).bind(TASK_RECORD.as_bytes());
+            Ok(query.fetch_optional(connection).await?)
+        })
+    }
+
     /// Everything a task changed so far, folders before what is in them.
     pub fn kept(&self, task: i64) -> Result<Vec<KeptFile>, StoreError> {
-        let sql = "SELECT path, kind, mode, content FROM queue_files WHERE task = $1 ORDER BY path";
+        let sql = "SELECT path, kind, mode, content FROM queue_files WHERE task = $1 AND path <> $2 ORDER BY path";
         self.write(async |connection| {
             let rows: Vec<(Vec<u8>, String, i64, Vec<u8>)> =
-                sqlx::query_as(sql).bind(task).fetch_all(connection).await?;
+                sqlx::query_as(sql).bind(task).bind(TASK_RECORD.as_bytes()).fetch_all(connection).await?;
             let file = |(path, kind, mode, content): (Vec<u8>, String, i64, Vec<u8>)| KeptFile {
                 path: OsString::from_vec(path).into(),
                 kind: match kind.as_str() {

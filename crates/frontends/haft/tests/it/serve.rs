@@ -48,7 +48,7 @@ impl ServedPage {
     }
 
     /// A page, by somebody who has the cookie.
-    fn page(&self, path: &str) -> String {
+    pub(crate) fn page(&self, path: &str) -> String {
         self.get(path, &self.cookie())
     }
 

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::rig::{Ran, Rig};
+use crate::serve::ServedPage;
 use crate::worktrees::{git, rig, run_command};
 
 /// A repository, a model, a server and a folder that commands of all workers may write.
@@ -262,6 +263,12 @@ fn postgres_a_workflow_goes_on_where_its_worker_was_killed() {
         fs::write(folder.join("copy.yaml"), format!("{first}    worktree: true\n")).unwrap();
         home
     };
+    let page = ServedPage::start(&team.rig);
+    let linked = |id: i64, step: &str| {
+        let html = page.page(&format!("/queue/{id}"));
+        let (before, _) = html.split_once(&format!("\">{step}</a>"))?;
+        Some(before.rsplit_once("<a href=\"/c/")?.1.to_owned())
+    };
     let add = |name: &str| {
         let project = team.rig.project();
         let all =
@@ -274,6 +281,7 @@ fn postgres_a_workflow_goes_on_where_its_worker_was_killed() {
     let (one, other) = (host(), host());
     let mut worker = started(&mut team.worker(one.path(), &[]));
     team.wait("the second step runs its command", |_| shared.join("second").exists());
+    let (first, second) = (linked(id, "first").unwrap(), linked(id, "second").unwrap());
     worker.kill().unwrap();
     worker.wait().unwrap();
     let copies = add("copy");
@@ -294,8 +302,10 @@ fn postgres_a_workflow_goes_on_where_its_worker_was_killed() {
     for step in ["first", "second"] {
         assert_eq!(fs::read_to_string(shared.join(step)).unwrap(), "ran\n", "{step} ran once");
     }
-    let second = result["steps"][1]["conversation_id"].as_str().unwrap();
-    let exported = team.rig.run(&["conversations", "export", second]).json();
+    let of_step = |step: usize| result["steps"][step]["conversation_id"].as_str().unwrap();
+    assert_eq!([of_step(0), of_step(1)], [&first, &second], "the page leads to them while they run");
+    assert_eq!([linked(id, "first"), linked(id, "second")], [Some(first), Some(second.clone())], "and afterwards");
+    let exported = team.rig.run(&["conversations", "export", &second]).json();
     assert!(exported["messages"][2].to_string().contains("\"interrupted\""), "{exported}");
     assert!(team.patch(id).contains("b/first.txt"), "{task}");
     assert!(task["spent_tokens"].as_i64().unwrap() > 0, "{task}");

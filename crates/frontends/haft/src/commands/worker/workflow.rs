@@ -3,7 +3,6 @@
 //! Invariant: which steps are done, and the conversation of one that has begun, are with the queue before anything comes of it. Another
 //! worker runs no step again that is done, and goes on with the conversations of the others.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::{fs, io};
 
@@ -77,7 +76,7 @@ impl RunningHost {
 /// The run that a worker before has begun, or a new one.
 fn held(run: &TaskRun, workflow: &Workflow) -> anyhow::Result<HeldRun> {
     const TASK: &str = "task";
-    let kept = run.queue.kept(run.task.id)?.into_iter().find(|file| file.path == Path::new(TASK_RECORD));
+    let kept = run.queue.record(run.task.id)?;
     // Beside the clone, and removed with it.
     let folder = run.folder.with_file_name("run");
     let keeper = run.clone();
@@ -90,6 +89,6 @@ fn held(run: &TaskRun, workflow: &Workflow) -> anyhow::Result<HeldRun> {
         return Ok(runs.begin(workflow, TASK, inputs, &WallClock, &RandomIds)?);
     };
     fs::create_dir_all(&folder)?;
-    fs::write(folder.join("kept.json"), &kept.content)?;
+    fs::write(folder.join("kept.json"), &kept)?;
     Ok(runs.newest(workflow, TASK)?)
 }

@@ -93,8 +93,10 @@ impl Inspector {
 
     async fn task(&self, id: &str) -> anyhow::Result<Option<String>> {
         let Ok(id) = id.parse() else { return Ok(None) };
-        let found = self.ask_queue(move |queue| Ok((queue.get(id)?, queue.patch(id)?, queue.log(id, 0)?))).await?;
-        let Some((Some(task), patch, log)) = found else { return Ok(None) };
+        let found = self
+            .ask_queue(move |queue| Ok((queue.get(id)?, queue.patch(id)?, queue.log(id, 0)?, queue.record(id)?)))
+            .await?;
+        let Some((Some(task), patch, log, record)) = found else { return Ok(None) };
         let said = |text: &str| Markup::element("pre", &[("class", "said")], [Markup::text(masked(text))]);
         let (does, name) = match task.state {
             TaskState::Queued | TaskState::Running => ("cancel", text!("serve-cancel")),
@@ -103,11 +105,13 @@ impl Inspector {
         // The id keeps the focus when the page is renewed.
         let button = [("id", "change"), ("name", "do"), ("value", does)];
         let button = Markup::element("button", &button, [Markup::text(name)]);
-        let conversation = ConversationId::new(task.conversation.as_str());
         let mut live = vec![table([&task]), Markup::form(&format!("/queue/{id}"), &self.form_token, [button])];
-        if self.store.get(&conversation).await?.is_some() {
-            let link = Markup::link(&address(&conversation, ""), text!("serve-conversation"));
-            live.push(Markup::element("p", &[], [link]));
+        let own = (text!("serve-conversation").to_owned(), task.conversation.clone());
+        for (name, id) in std::iter::once(own).chain(steps(&task, record.as_deref())) {
+            let id = ConversationId::new(id);
+            if self.store.get(&id).await?.is_some() {
+                live.push(Markup::element("p", &[], [Markup::link(&address(&id, ""), name)]));
+            }
         }
         live.extend([Markup::plain("h2", text!("serve-prompt")), said(&task.request.prompt)]);
         if let Some(result) = &task.result {
@@ -150,6 +154,15 @@ impl Inspector {
         let workers = found.1.iter().map(|one| (one.id, one.tasks, one.draining, one.silent_ms / 10_000));
         Some(json!([found.0.states, found.0.labels, workers.collect::<Vec<_>>()]).to_string())
     }
+}
+
+/// The steps of a workflow that have begun, and their conversations: from its result, or from its record while it runs.
+fn steps(task: &QueuedTask, record: Option<&[u8]>) -> Vec<(String, String)> {
+    let record: Value = record.and_then(|record| serde_json::from_slice(record).ok()).unwrap_or_default();
+    let ended = task.result.iter().filter_map(|result| result["steps"].as_array()).flatten();
+    let ended = ended.map(|step| (step["name"].as_str().unwrap_or_default(), &step["conversation_id"]));
+    let begun = record["steps"].as_object().into_iter().flatten().map(|(name, step)| (&**name, &step["conversation"]));
+    ended.chain(begun).filter_map(|(name, id)| Some((name.to_owned(), id.as_str()?.to_owned()))).collect()
 }
 
 fn table<'a>(tasks: impl IntoIterator<Item = &'a QueuedTask>) -> Markup {
