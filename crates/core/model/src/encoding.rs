@@ -87,16 +87,18 @@ impl BodyEncoding {
     /// API can.
     fn extra(&self) -> Map<String, Value> {
         let mut extra = self.extra_body.clone();
-        let stops = RESULTS.map(|result| format!("\n{result}"));
-        let key = match self.spec.api {
-            Api::OpenaiChat => "stop",
-            Api::Anthropic => "stop_sequences",
-            // The first has no such field; of both, what comes after an action is cut while it is read.
-            Api::OpenaiResponses | Api::Gemini => return extra,
+        let (key, fields) = match self.spec.api {
+            _ if !self.own_turns => return extra,
+            Api::OpenaiChat => ("stop", &mut extra),
+            Api::Anthropic => ("stop_sequences", &mut extra),
+            Api::Gemini => match extra.entry("generationConfig").or_insert_with(|| json!({})) {
+                Value::Object(config) => ("stopSequences", config),
+                _ => return extra,
+            },
+            // It has no such field; what comes after an action is cut while it is read.
+            Api::OpenaiResponses => return extra,
         };
-        if self.own_turns {
-            extra.entry(key).or_insert_with(|| json!(stops));
-        }
+        fields.entry(key).or_insert_with(|| json!(RESULTS.map(|result| format!("\n{result}"))));
         extra
     }
 
@@ -149,6 +151,18 @@ mod tests {
         logged.as_object_mut().unwrap().remove("own_turns");
         let then: BodyEncoding = serde_json::from_value(logged).unwrap();
         assert!(!then.own_turns && !then.settings().extra.contains_key("stop_sequences"));
+    }
+
+    /// Gemini takes them with the limits of a reply, at most five. What the user set stays.
+    #[test]
+    fn gemini_is_told_where_to_stop() {
+        let mut gemini = encoding(Api::Gemini);
+        assert!(!gemini.settings().extra.contains_key("generationConfig"), "native calls need no stop");
+        gemini.own_turns = true;
+        let stops = json!({"stopSequences": ["\n[tool]", "\nObservation:"]});
+        assert_eq!(gemini.settings().extra["generationConfig"], stops);
+        gemini.extra_body.insert("generationConfig".into(), json!({"topK": 3, "stopSequences": ["END"]}));
+        assert_eq!(gemini.settings().extra["generationConfig"], gemini.extra_body["generationConfig"]);
     }
 
     #[test]

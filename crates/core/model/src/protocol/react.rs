@@ -221,7 +221,8 @@ impl ReactParser {
         source.push('[');
         let start = source.len();
         self.called = true;
-        self.place = if name == FINISH {
+        // Small models write it without the capital.
+        self.place = if name.eq_ignore_ascii_case(FINISH) {
             if self.completes {
                 found(TextEvent::CallOpened { name: COMPLETION.to_owned() });
             }
