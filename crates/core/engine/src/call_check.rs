@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use haft_tool::{Registry, Resolved, Tool};
-use haft_types::{Envelope, StopReason, ToolCall};
+use haft_types::{Envelope, StopReason, ToolCall, ToolSpec};
 use serde_json::Value;
 
 use crate::turn::ToolsDone;
@@ -117,17 +117,26 @@ fn masked(tool: &dyn Tool, name: &str, arguments: &str) -> Option<Envelope> {
     holds.then(|| Envelope::failure("masked", message))
 }
 
+/// What there is in place of a tool that there is not: those of a similar name, or else all that are offered, each with what a
+/// call of it must give.
 fn unknown_tool(name: &str, registry: &Registry) -> String {
+    let shown = |tool: &Arc<dyn Tool>| {
+        let ToolSpec { name, parameters, .. } = tool.spec();
+        let required = parameters["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        format!("`{name}` ({})", required.collect::<Vec<_>>().join(", "))
+    };
     let mut near: Vec<_> = registry
-        .iter()
-        .map(|tool| (strsim::jaro_winkler(name, &tool.spec().name), tool.spec().name.as_str()))
+        .offered()
+        .chain(registry.deferred())
+        .map(|tool| (strsim::jaro_winkler(name, &tool.spec().name), tool))
         .filter(|(similarity, _)| *similarity > 0.7)
         .collect();
     near.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let names: Vec<_> = near.iter().take(3).map(|(_, name)| format!("`{name}`")).collect();
-    match names.as_slice() {
-        [] => format!("There is no tool `{name}`. Use one of the tools offered."),
-        names => format!("There is no tool `{name}`. Did you mean {}?", names.join(" or ")),
+    let near: Vec<_> = near.iter().take(3).map(|(_, tool)| shown(tool)).collect();
+    let all = || registry.offered().map(shown).collect::<Vec<_>>().join(", ");
+    match near.join(" or ").as_str() {
+        "" => format!("There is no tool `{name}`. Do it with one of these: {}.", all()),
+        near => format!("There is no tool `{name}`. Did you mean {near}?"),
     }
 }
 

@@ -34,7 +34,8 @@ fn registry() -> Registry {
     for (name, access) in
         [("read_file", Access::Read), ("execute_command", Access::Execute), (names::COMPLETE, Access::State)]
     {
-        let spec = ToolSpec { name: name.into(), description: String::new(), parameters: Value::Null };
+        let parameters = serde_json::json!({"required": if access == Access::Read { vec!["path"] } else { vec![] }});
+        let spec = ToolSpec { name: name.into(), description: String::new(), parameters };
         registry.register(Arc::new(Fake(spec, access)));
     }
     registry
@@ -80,8 +81,10 @@ fn what_passes_and_what_does_not() {
 
 #[test]
 fn an_unknown_tool_gets_near_names() {
-    assert_eq!(unknown_tool("read_fiel", &registry()), "There is no tool `read_fiel`. Did you mean `read_file`?");
-    assert_eq!(unknown_tool("zzz", &registry()), "There is no tool `zzz`. Use one of the tools offered.");
+    let near = "There is no tool `read_fiel`. Did you mean `read_file` (path)?";
+    assert_eq!(unknown_tool("read_fiel", &registry()), near);
+    let all = "There is no tool `zzz`. Do it with one of these: `read_file` (path), `execute_command` (), `attempt_completion` ().";
+    assert_eq!(unknown_tool("zzz", &registry()), all);
 }
 
 /// Every deferred tool is found by its name, with its schema, and is what a call of its own name or through another tool means.
