@@ -3,7 +3,11 @@
 //! Invariant: both streams together stay within the limits; when anything is left out the text says where the whole is, or why
 //! it is nowhere.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use haft_sandbox::{Aftermath, AwaitedInput, CapturedOutput, CommandExit, FinishedCommand};
@@ -18,6 +22,8 @@ pub(super) struct CommandRun {
     pub(super) finished: FinishedCommand,
     pub(super) command: String,
     pub(super) cwd: String,
+    /// The folder it ran in.
+    pub(super) folder: PathBuf,
     pub(super) timeout: Duration,
     /// What it waited for when it was last looked at.
     pub(super) awaited: Option<AwaitedInput>,
@@ -64,18 +70,21 @@ impl CommandRun {
         CommandReport { envelope, names_files }
     }
 
-    /// What to do instead, when the command wanted somebody to type.
-    fn hint(&self) -> Option<&'static str> {
+    /// What to do instead, when the command wanted somebody to type, or a script was taken for a program.
+    fn hint(&self) -> Option<Cow<'static, str>> {
         let FinishedCommand { exit, stdout, stderr, .. } = &self.finished;
         match exit {
             CommandExit::Code(0) | CommandExit::Cancelled => None,
             CommandExit::TimedOut => self.awaited.map(|_| {
-                "It was waiting for input at a terminal that nobody can type at. Use `session_start` and type there, or give the answers as options."
+                "It was waiting for input at a terminal that nobody can type at. Use `session_start` and type there, or give the answers as options.".into()
             }),
+            CommandExit::Code(126 | 127) => {
+                stderr.text(DATA).text.lines().find_map(|line| script_hint(line, &self.folder))
+            }
             CommandExit::Code(_) | CommandExit::Signal(_) => {
                 let wanted = [stdout, stderr].into_iter().any(|stream| wants_terminal(&stream.text(DATA).text));
                 wanted.then_some(
-                    "It seems to want a terminal or an answer, and has neither. Use `session_start` and type there, or give the answers as options.",
+                    "It seems to want a terminal or an answer, and has neither. Use `session_start` and type there, or give the answers as options.".into(),
                 )
             }
         }
@@ -141,6 +150,19 @@ fn share(stdout: &CapturedOutput, stderr: &CapturedOutput, limits: CutLimits) ->
     let room =
         |other: CutLimits| CutLimits { lines: rest(limits.lines, other.lines), bytes: rest(limits.bytes, other.bytes) };
     (stdout.text(room(err_size)), stderr.text(room(out_size)))
+}
+
+/// How to run a file of this folder that a shell could not start, as it says.
+fn script_hint(said: &str, folder: &Path) -> Option<Cow<'static, str>> {
+    let name = said.rsplit(": ").take(2).find(|name| Path::new(name).is_relative() && folder.join(name).is_file())?;
+    let first = BufReader::new(File::open(folder.join(name)).ok()?.take(128)).lines().next()?.ok()?;
+    let program = match (first.strip_prefix("#!"), name.rsplit_once('.')) {
+        (Some(line), _) => line.trim().trim_start_matches("/usr/bin/env "),
+        (None, Some((_, "py"))) => "python3",
+        (None, Some((_, "sh" | "bash"))) => "bash",
+        (None, _) => return None,
+    };
+    Some(format!("`{name}` is a file here that the shell cannot start. Run it so: `{program} {name}`").into())
 }
 
 /// What programs say that found no terminal, or no answer to their question.

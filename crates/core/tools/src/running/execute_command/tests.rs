@@ -195,6 +195,31 @@ async fn one_that_wants_a_terminal_is_told_where_to_find_one() {
     assert!(!text.contains("session_start"), "only when it failed: {text}");
 }
 
+/// A small model called `make.sh` three times and read "command not found" three times.
+#[tokio::test]
+async fn a_script_called_like_a_program_is_shown_how_to_run() {
+    let bench = Bench::new();
+    bench.write("make.sh", "#!/bin/sh\necho \"all is well\" > result.txt\n");
+    bench.write("tools/count.py", "print(7)\n");
+    bench.write("notes", "no script\n");
+    for (command, says) in [
+        ("make.sh", Some("`make.sh` is a file here that the shell cannot start. Run it so: `/bin/sh make.sh`")),
+        ("./make.sh", Some("Run it so: `/bin/sh ./make.sh`")),
+        ("cd . && tools/count.py", Some("Run it so: `python3 tools/count.py`")),
+        ("notes", None),
+        ("no-such-program", None),
+    ] {
+        let text = bench.run(&tool(), line(command)).await.envelope.text;
+        assert!(text.starts_with("Exit code 12"), "{command}: {text}");
+        assert_eq!(text.contains("Run it so"), says.is_some(), "{command}: {text}");
+        assert!(says.is_none_or(|says| text.contains(says)), "{command}: {text}");
+    }
+    assert_eq!(
+        bench.ok(&tool(), line("/bin/sh make.sh && cat result.txt")).await.envelope.data["stdout"],
+        "all is well\n"
+    );
+}
+
 #[tokio::test]
 async fn one_that_waits_at_its_own_terminal_until_its_time_is_over_is_told_so() {
     let bench = Bench::new();
