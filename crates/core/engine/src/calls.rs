@@ -3,6 +3,7 @@
 
 use haft_tool::{Access, Registry, ToolContext, ToolOutput, TurnFlow};
 use haft_types::{ContentHash, Envelope, EventBody, Hasher, ToolCall};
+use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::call_check::Admitted;
@@ -138,10 +139,12 @@ fn advice(code: &str, tool: &str, registry: &Registry) -> String {
     if advice.is_empty() { other.to_owned() } else { advice.trim_end().to_owned() }
 }
 
-/// What tells one call and its result from another.
+/// What tells one call and its result from another. How the arguments are laid out makes no other call of it.
 fn fingerprint(call: &ToolCall, envelope: &Envelope) -> ContentHash {
+    let arguments =
+        serde_json::from_str(&call.arguments).map_or(call.arguments.clone(), |read: Value| read.to_string());
     let mut hasher = Hasher::default();
-    hasher.update(call.name.as_bytes()).update(call.arguments.as_bytes());
+    hasher.update(call.name.as_bytes()).update(arguments.as_bytes());
     hasher.update(&[envelope.status as u8]).update(envelope.text.as_bytes());
     hasher.finish()
 }
