@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call_check::{self, Admitted, Refused};
 use crate::calls::{self, CallFate};
-use crate::driver::{TurnHost, drive, failed, take_reply, turn_result};
+use crate::driver::{TurnHost, drive, failed, mark_idle, take_reply, turn_result};
 use crate::meter::Meter;
 use crate::names;
 use crate::resume;
@@ -112,13 +112,11 @@ impl BaseLoop {
         }
         self.push(Message::text(self.ids.message_id(), Role::User, input, self.clock.now()));
         let mut turn = Turn::new(self.meter.limits());
-        let Ok(end) = drive(self, &mut turn, Position::WantsReply, &mut io).await;
+        let Ok(mut end) = drive(self, &mut turn, Position::WantsReply, &mut io).await;
         if end.outcome == Outcome::Failed {
             io.error(&end.reason.code, &end.reason.message);
         }
-        if end.nothing_changed {
-            io.tell_nothing_changed();
-        }
+        mark_idle(&mut end, &turn, &self.history, &self.registry, &mut io);
         let result = turn_result(end, &turn, &self.meter);
         io.emit(EventBody::Result(result.clone()));
         self.seq = io.seq();

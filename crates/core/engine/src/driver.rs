@@ -6,12 +6,16 @@
 //!
 //! Invariant: a reply is appended before anything acts on it or tells of its calls.
 
+use std::sync::Arc;
+
 use haft_model::{ModelError, Reply};
-use haft_types::{Cost, EventBody, Message, ModelSpec, Part, PromptLanguage, ToolCall, TurnResult};
+use haft_tool::Registry;
+use haft_types::{Cost, Entry, EventBody, Message, ModelSpec, Outcome, Part, PromptLanguage, ToolCall, TurnResult};
 
 use crate::meter::{Meter, millis};
 use crate::turn::{Action, Conclusion, End, Input, Nudge, Position, Reason, Replied, Turn, Unfinished};
 use crate::turn_io::{TurnIo, call_finished};
+use crate::{calls, names};
 
 /// Calls of one reply that are run. No model that means well writes more at once, and each needs a result in the next request.
 const MAX_CALLS: usize = 128;
@@ -161,6 +165,22 @@ pub(crate) fn failed(error: &ModelError) -> Input {
             Input::Exhausted(Reason { code: error.code().into(), message: message.clone() })
         }
         error => Input::Failed(Reason { code: error.code().into(), message: error.to_string() }),
+    }
+}
+
+/// Marks a turn that ended as done although no call of its round succeeded, and tells people where something was tried: an answer
+/// to a question rests on nothing either, and that is no news to whoever asked it.
+pub(crate) fn mark_idle(end: &mut End, turn: &Turn, history: &[Arc<Entry>], registry: &Registry, io: &mut TurnIo<'_>) {
+    let round = history.iter().rev().map(|entry| &entry.message).take_while(|message| !message.opens_round());
+    let results = round.flat_map(Message::tool_results).filter(|result| result.name != names::COMPLETE);
+    let errors: Vec<_> =
+        results.map(|result| result.envelope.error.as_ref().map(|error| error.code.as_str())).collect();
+    let succeeded = turn.effects.took_effect > 0 || errors.contains(&None);
+    let could_change = registry.offered().any(|tool| calls::has_effects(tool.access()));
+    let tried = end.nothing_changed || errors.contains(&Some("unknown_tool"));
+    end.nothing_changed |= end.outcome == Outcome::Completed && could_change && !succeeded;
+    if end.nothing_changed && tried {
+        io.notice("nothing_changed", "No write and no command of this run succeeded: nothing was changed.");
     }
 }
 

@@ -145,7 +145,7 @@ pub struct EffectCount {
 
 impl EffectCount {
     /// Whether something was tried, and all of it failed.
-    fn nothing_changed(self) -> bool {
+    fn all_failed(self) -> bool {
         self.took_effect == 0 && self.failed + self.not_run > 0
     }
 }
@@ -301,7 +301,7 @@ pub struct End {
     pub text: String,
     /// The answer as data, where data was asked for.
     pub output: Option<Value>,
-    /// Whether every write and command of the turn failed, and the model ended it as done nevertheless.
+    /// Whether the model ended it as done although every write and command failed, or, where a turn is told of, no call succeeded.
     pub nothing_changed: bool,
 }
 
@@ -338,7 +338,7 @@ pub struct Turn {
     /// How often somebody objected to the end.
     objections: u32,
     /// What came of the writes and commands so far.
-    effects: EffectCount,
+    pub(crate) effects: EffectCount,
     /// Whether the model was told that all of them failed.
     told_of_failure: bool,
     /// How it would end.
@@ -547,7 +547,7 @@ impl Turn {
 
     /// Ends the turn as completed unless somebody objects. What was completed before this run is beyond objection.
     fn conclude(&mut self, reason: Reason) -> Vec<Action> {
-        let nothing_changed = self.effects.nothing_changed();
+        let nothing_changed = self.effects.all_failed();
         // What did not run was said at once; what was denied is no reason to try it in another way.
         let tried = nothing_changed && self.effects.failed > 0;
         if tried && !self.told_of_failure && self.limits.exceeded(self.replies, &self.spent).is_none() {

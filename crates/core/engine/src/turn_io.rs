@@ -164,11 +164,6 @@ impl<'a> TurnIo<'a> {
         self.emit(EventBody::Notice { code: code.into(), message: message.into() });
     }
 
-    /// Says that a turn ended as done in which every write and command failed.
-    pub(crate) fn tell_nothing_changed(&mut self) {
-        self.notice("nothing_changed", "Every write and command of this run failed: nothing was changed.");
-    }
-
     /// Says what was found before the turn began, or what a callback has to say.
     pub(crate) fn tell(&mut self, Notice { code, message, failed }: Notice) {
         if failed { self.error(code, message) } else { self.notice(code, message) }

@@ -356,7 +356,7 @@ pub struct TurnResult {
     /// The answer as data, where a schema was asked for and the answer fits it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_output: Option<Value>,
-    /// True where every write and command of the run failed, and the model ended it as done nevertheless.
+    /// True where the model ended the run as done although every write and command of it failed, or no call of it succeeded.
     #[serde(default, skip_serializing_if = "is_false")]
     pub nothing_changed: bool,
 }

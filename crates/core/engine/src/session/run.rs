@@ -10,7 +10,7 @@ use super::run_calls::{Interruption, interrupted};
 use super::turn_host::SessionTurn;
 use super::{EngineError, Session};
 use crate::callbacks::Moment;
-use crate::driver::{drive, turn_result};
+use crate::driver::{drive, mark_idle, turn_result};
 use crate::names;
 use crate::resume::{self, Resumption};
 use crate::secrets::mask_text;
@@ -188,7 +188,7 @@ impl Session {
         }
     }
 
-    async fn report(&mut self, end: End, turn: &Turn, never_valid: bool, io: &mut TurnIo<'_>) -> RunReport {
+    async fn report(&mut self, mut end: End, turn: &Turn, never_valid: bool, io: &mut TurnIo<'_>) -> RunReport {
         self.leave_agents(io).await;
         if end.outcome == Outcome::Waiting && self.rank == Rank::Main {
             let moment = Moment::Notification { notification_type: "idle_prompt", message: end.reason.message.clone() };
@@ -198,9 +198,7 @@ impl Session {
         if end.outcome == Outcome::Failed {
             io.error(&end.reason.code, &end.reason.message);
         }
-        if end.nothing_changed {
-            io.tell_nothing_changed();
-        }
+        mark_idle(&mut end, turn, self.transcript.history(), self.prompt.registry(), io);
         if end.outcome == Outcome::Completed
             && let Err(error) = self.transcript.note_turn_ended(end.outcome).await
         {

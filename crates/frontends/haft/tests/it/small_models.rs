@@ -5,10 +5,12 @@
 //! | seen | test |
 //! | --- | --- |
 //! | `<<<<<<< 1.2.3` for `<<<<<<< SEARCH`, no edit ever fits | `a_version_number_for_a_label_does_not_keep_an_edit_from_working`; `haft-tools` `tests::small_models` for `edit_file` |
-//! | the same call again after an error | `the_same_call_after_an_error_is_told_something_new` |
+//! | the same call again after an error | `the_same_call_after_an_error_is_told_something_new`, `a_call_laid_out_otherwise_is_the_same_call` |
 //! | a call as a fenced JSON block taken for the answer | `a_call_written_as_text_runs_and_is_told_so`, `a_call_in_an_explanation_or_of_another_model_is_an_answer`; replies in `unasked/replies.txt` of `haft-model` |
 //! | the same with a tool that is not there, or broken JSON | `a_call_that_cannot_run_is_answered_and_is_not_the_answer` |
 //! | success claimed after refused edits | `success_claimed_after_refused_edits_is_doubted_once_and_marked` |
+//! | the answer in place of the file | `an_answer_in_place_of_the_file_is_marked_for_programs` |
+//! | a tool that is not there, then nothing | `who_called_only_unknown_tools_has_changed_nothing_and_people_read_of_it` |
 //! | `no_match` and `not_found` mislead | `haft-tools` `tests::small_models` |
 //! | loops of two to four calls | `two_calls_in_turn_are_a_loop` |
 //! | examples of prompts copied as facts | `haft-engine` `every_profile_names_only_what_it_offers_and_no_path_of_a_project` |
@@ -23,7 +25,7 @@ use haft_testkit::{Reply, Script, SeenPart};
 use haft_types::Api;
 use serde_json::{Value, json};
 
-use crate::rig::Rig;
+use crate::rig::{Ran, Rig};
 
 fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = Rig::new(Api::OpenaiChat, Script::turns(replies).unwrap());
@@ -131,8 +133,71 @@ fn a_doubted_model_that_then_succeeds_is_not_marked() {
 fn an_answer_without_writes_is_what_it_is() {
     let rig = rig([Reply::call("read_file", json!({"path": "nope.txt"})), Reply::text("There is no such file.")]);
     let ran = rig.task(&["look"]);
-    assert_eq!((ran.code(), ran.result().get("nothing_changed")), (0, None));
+    // That nothing succeeded is a fact for programs; people who asked a question are told nothing.
+    assert_eq!((ran.code(), &ran.result()["nothing_changed"]), (0, &json!(true)));
+    assert!(!says_nothing_changed(&ran));
     assert_eq!(rig.server.generations().len(), 2);
+}
+
+fn says_nothing_changed(ran: &Ran) -> bool {
+    ran.events().iter().any(|event| event["type"] == "notice" && event["code"] == "nothing_changed")
+}
+
+/// The content of the file that was asked for, as the answer: three runs of `create-json`.
+#[test]
+fn an_answer_in_place_of_the_file_is_marked_for_programs() {
+    let answer = "```json\n{\n  \"name\": \"demo\",\n  \"port\": 8080,\n  \"debug\": false\n}\n```";
+    let ran = rig([Reply::text(answer)]).task(&["Create config.json with name demo, port 8080 and debug false."]);
+    assert_eq!((ran.code(), &ran.result()["nothing_changed"]), (0, &json!(true)));
+    assert!(!says_nothing_changed(&ran), "it could be the answer to a question");
+    // What rests on something is not marked, nor is what could not have changed anything.
+    let read = || Reply::call("read_file", json!({"path": "letter.txt"}));
+    let ran = rig([read(), Reply::text("It is a letter.")]).task(&["what is letter.txt?"]);
+    assert_eq!((ran.code(), ran.result().get("nothing_changed")), (0, None));
+    let ran = rig([Reply::text("A monoid.")]).task(&["--allowed-tools", "read_file", "What is a monad?"]);
+    assert_eq!((ran.code(), ran.result().get("nothing_changed")), (0, None));
+}
+
+/// Two runs called a tool that is not there and then gave up, or claimed to be done.
+#[test]
+fn who_called_only_unknown_tools_has_changed_nothing_and_people_read_of_it() {
+    let content = "def square(x):\n    return x * x\n";
+    let rename = json!({"file_path": "tools.py", "old_function_name": "calc", "new_function_name": "total"});
+    for (call, end) in [
+        (
+            Reply::call("add_function", json!({"path": "maths.py", "content": content})),
+            "I apologize, but I cannot assist with that request.",
+        ),
+        (Reply::call("rename_function", rename), "I apologize, but I cannot fulfill your request."),
+    ] {
+        let rig = rig([call, Reply::text(end)]);
+        let ran = rig.task(&["Add a function square(x) to maths.py."]);
+        assert_eq!((ran.code(), &ran.result()["nothing_changed"]), (0, &json!(true)));
+        assert!(says_nothing_changed(&ran));
+        let told = results(&rig).remove(0);
+        assert!(told.contains("Do it with one of these: `read_file` (path)"), "{told}");
+        assert!(told.contains("`edit_file` (path, old_text, new_text)"), "{told}");
+    }
+}
+
+/// The same call, written in one line instead of several: the model of `run-output-file` was not told that it repeats itself.
+#[test]
+fn a_call_laid_out_otherwise_is_the_same_call() {
+    let written = |arguments: &str| {
+        Reply::text(format!("```json\n{{\"name\": \"execute_command\", \"arguments\": {arguments}}}\n```"))
+    };
+    let rig = rig([
+        written("{\n    \"command\": \"make.sh\",\n    \"requires_approval\": false,\n    \"timeout\": 120\n  }"),
+        written("{\"command\": \"make.sh\", \"requires_approval\": false, \"timeout\": 120}"),
+        Reply::text("I'm sorry, but I need to know what you want me to do."),
+        Reply::text("I'm sorry, but I need to know what you want me to do."),
+    ]);
+    rig.write("make.sh", "#!/bin/sh\necho \"all is well\" > result.txt\n");
+    let small = format!("models.\"mock/{}\".profile=\"small\"", crate::rig::MODEL);
+    rig.task(&["--set", &small, "Run the script make.sh. Then tell me what is in the file it creates."]);
+    let results = results(&rig);
+    assert!(results[0].contains("Run it so: `/bin/sh make.sh`"), "{}", results[0]);
+    assert!(results[1].contains("The same call failed in the same way before"), "{}", results[1]);
 }
 
 /// The server would need a minute for this reply, and the command would, too.
@@ -155,7 +220,7 @@ fn the_wall_time_ends_a_request_and_a_command_in_the_middle() {
 const CALL: &str = "{\n  \"name\": \"write_to_file\",\n  \"arguments\": {\n    \"path\": \"hello.py\",\n    \"content\": \"print('Hello')\\n\"\n  }\n}";
 
 /// With the profile a model gets by itself where its window is small, or this one.
-fn with_profile(replies: impl IntoIterator<Item = Reply>, profile: &str, arguments: &[&str]) -> (Rig, crate::rig::Ran) {
+fn with_profile(replies: impl IntoIterator<Item = Reply>, profile: &str, arguments: &[&str]) -> (Rig, Ran) {
     let rig = rig(replies);
     let profile = format!("models.\"mock/{}\".{profile}", crate::rig::MODEL);
     let ran = rig.task(&[&["--set", &profile], arguments].concat());
