@@ -1,5 +1,8 @@
 """Stands between any agent and the model: gives each run its seed, and notes what was asked and answered.
 
+In place of a model it can give the replies that were kept of earlier runs, each at its place: what an agent makes of the same
+replies after a change. What comes after the last one is that one again. Folders of the earlier run are those of the new one in them.
+
 A run's base URL holds its name, so that one gateway serves many runs at once. Measured here, the figures of all agents mean the
 same thing.
 """
@@ -12,12 +15,14 @@ import threading
 import urllib.parse
 
 TEMPERATURE = 0.2
+FOLDER = re.compile(r"/[^ `\"\\]*/real-model-[a-z0-9_]+")
 FENCED_CALL = re.compile(r"<tool_call>|```(?:json|tool_call)?\s*\{[^`]*\"(?:name|tool|function)\"", re.S)
 
 
 class Gateway:
-    def __init__(self, upstream):
-        self.upstream = urllib.parse.urlsplit(upstream)
+    def __init__(self, upstream, replies=None):
+        self.upstream = urllib.parse.urlsplit(upstream or "")
+        self.replies = replies
         self.runs = {}
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler(self))
         self.server.daemon_threads = True
@@ -29,6 +34,10 @@ class Gateway:
 
     def close(self, name):
         return self.runs.pop(name)["exchanges"]
+
+    def kept(self, name):
+        path = self.replies / f"{name}.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"last_request": None, "replies": []}
 
 
 def handler(gateway):
@@ -52,7 +61,23 @@ def handler(gateway):
                 body = json.dumps(request).encode()
                 exchange = {"request": request, "reply": b""}
                 run["exchanges"].append(exchange)
-            self.forward(body, exchange)
+            if gateway.replies is None:
+                self.forward(body, exchange)
+            else:
+                self.replay(exchange)
+
+        def replay(self, exchange):
+            run = self.path.split("/")[1]
+            reply = b"{}"
+            if exchange is not None:
+                kept = gateway.kept(run)
+                reply = as_stream(kept, len(gateway.runs[run]["exchanges"]) - 1, exchange["request"])
+                exchange["reply"] = reply
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream" if reply.startswith(b"data:") else "application/json")
+            self.send_header("content-length", str(len(reply)))
+            self.end_headers()
+            self.wfile.write(reply)
 
         def forward(self, body, exchange):
             path = gateway.upstream.path.removesuffix("/v1") + "/" + self.path.split("/", 2)[2]
@@ -78,6 +103,27 @@ def handler(gateway):
                 self.close_connection = True
 
     return Handler
+
+
+def as_stream(kept, index, request):
+    """The reply at this place as events, or whole where the request wants no stream."""
+    replies = kept["replies"] or [[0, 0, [], "There is no reply."]]
+    taken, given, calls, text = replies[min(index, len(replies) - 1)]
+    folders = [FOLDER.search(json.dumps(sent or {})) for sent in (kept["last_request"], request)]
+    moved = (lambda part: part.replace(folders[0][0], folders[1][0])) if all(folders) else str
+    calls = [
+        {"index": at, "id": f"call_{index}_{at}", "type": "function", "function": {"name": name, "arguments": moved(arguments)}}
+        for at, (name, arguments) in enumerate(calls)
+    ]
+    message = {"role": "assistant", "content": moved(text)} | ({"tool_calls": calls} if calls else {})
+    ended = {"index": 0, "finish_reason": "tool_calls" if calls else "stop"}
+    usage = {"prompt_tokens": taken, "completion_tokens": given, "total_tokens": taken + given}
+    if not request.get("stream"):
+        return json.dumps({"id": "kept", "object": "chat.completion", "choices": [ended | {"message": message}], "usage": usage}).encode()
+    chunks = [{"index": 0, "delta": message}, ended | {"delta": {}}]
+    events = [{"id": "kept", "object": "chat.completion.chunk", "choices": [chunk]} for chunk in chunks]
+    events.append({"id": "kept", "object": "chat.completion.chunk", "choices": [], "usage": usage})
+    return "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode() + b"data: [DONE]\n\n"
 
 
 def messages_of(reply):
@@ -128,6 +174,14 @@ def malformed(exchange, calls, text):
         yield "call written as text"
 
 
+def laid_out(arguments):
+    """The arguments in one form, whatever their line breaks and spaces."""
+    try:
+        return json.dumps(json.loads(arguments), sort_keys=True)
+    except ValueError:
+        return arguments
+
+
 def repeats(exchanges):
     """Of the calls after a failed one, how many there were and how many were the same call again."""
     after, same = 0, 0
@@ -135,7 +189,7 @@ def repeats(exchanges):
     last, failed = None, False
     for message in conversation:
         for call in message.get("tool_calls") or []:
-            called = (call["function"]["name"], call["function"]["arguments"])
+            called = (call["function"]["name"], laid_out(call["function"]["arguments"]))
             if failed:
                 after += 1
                 same += called == last
