@@ -46,10 +46,12 @@ pub fn run() -> ExitCode {
         return code;
     }
     match cli::Cli::from_process() {
-        Ok(cli) => match cli.run() {
-            Ok(exit) => exit.into(),
-            Err(failure) => exit::report(&failure).into(),
-        },
+        Ok(cli) => {
+            let ended = cli.run();
+            #[cfg(feature = "otel")]
+            wiring::traces::flush();
+            ended.unwrap_or_else(|failure| exit::report(&failure)).into()
+        }
         Err(error) => {
             // clap prints help and version to stdout with success, usage errors to stderr.
             let exit = if error.use_stderr() { ProcessExit::Usage } else { ProcessExit::Completed };

@@ -15,6 +15,8 @@ pub(crate) mod rag;
 mod readers;
 #[cfg(feature = "postgres")]
 pub(crate) mod task_versions;
+#[cfg(feature = "otel")]
+pub(crate) mod traces;
 #[cfg(feature = "web")]
 mod web;
 

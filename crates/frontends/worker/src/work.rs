@@ -63,6 +63,9 @@ pub trait TaskHost: Send + Sync {
         Ok(())
     }
 
+    /// A run of a task is over after this time, and nothing of it is told to the queue yet.
+    fn ended(&self, _task: &QueuedTask, _slot: &Slot, _lasted: Duration, _end: &RunEnd) {}
+
     /// A clone is about to be removed.
     fn removing(&self, _folder: &Path) {}
 }
@@ -117,7 +120,7 @@ impl Worker {
                         busy.all().insert(lease.task, Arc::clone(&slot));
                         let busy = &busy;
                         scope.spawn(move || {
-                            self.work(task, &slot);
+                            self.work(&task, &slot);
                             busy.all().remove(&slot.lease.task);
                         });
                     }
@@ -189,23 +192,27 @@ impl Worker {
     }
 
     /// Runs one task, and says what came of it.
-    fn work(&self, task: QueuedTask, slot: &Arc<Slot>) {
-        let (attempts, push) = (task.attempts, task.request.push.clone());
-        let (end, workspace) = match self.prepare(&task, slot) {
+    fn work(&self, task: &QueuedTask, slot: &Arc<Slot>) {
+        let begun = Instant::now();
+        let (end, workspace) = match self.prepare(task, slot) {
             Ok(workspace) => {
                 let (folder, queue) = (workspace.folder.clone(), Arc::clone(&self.queue));
-                let run = TaskRun { task, folder, queue, slot: Arc::clone(slot) };
+                let run = TaskRun { task: task.clone(), folder, queue, slot: Arc::clone(slot) };
                 (self.host.run(&run), Some(workspace))
             }
             Err(end) => (end, None),
         };
+        self.host.ended(task, slot, begun.elapsed(), &end);
         let settled = match (slot.reason(), end) {
             (Some(StopReason::Lost), _) => Ok(()),
             (Some(StopReason::HandOver), _) => self.release(slot, GivenBack::HandedOver),
             (None, RunEnd::Trouble(why)) => {
                 slot.log(json!({"type": "worker", "message": why}).to_string());
                 self.write_log(slot);
-                self.release(slot, GivenBack::Trouble(Duration::from_secs((attempts * attempts).unsigned_abs())))
+                self.release(
+                    slot,
+                    GivenBack::Trouble(Duration::from_secs((task.attempts * task.attempts).unsigned_abs())),
+                )
             }
             (None, RunEnd::Refused(why)) => self.finish(slot, &failed("refused", &why)),
             (Some(StopReason::Cancelled), end) => {
@@ -221,7 +228,7 @@ impl Worker {
                 )
             }
             (None, RunEnd::Result(result)) => {
-                self.finish(slot, &self.ended(workspace.as_ref(), push.as_deref(), result))
+                self.finish(slot, &self.ended(workspace.as_ref(), task.request.push.as_deref(), result))
             }
         };
         if let Err(error) = settled {

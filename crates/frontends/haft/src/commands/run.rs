@@ -129,11 +129,11 @@ pub(super) async fn close(session: &mut Session) {
 /// What prints the events of a session.
 pub(super) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -> Printer {
     // A job's log is read by haft itself.
-    if args.job.is_some() {
-        return Printer::new(OutputFormat::StreamJson, args.verbose);
-    }
-    let printer = Printer::new(args.output_format, args.verbose);
-    match args.compat {
+    let format = if args.job.is_some() { OutputFormat::StreamJson } else { args.output_format };
+    let printer = Printer::new(format, args.verbose);
+    #[cfg(feature = "otel")]
+    let printer = printer.traced();
+    match args.compat.filter(|_| args.job.is_none()) {
         None => printer,
         Some(Compat::Claude) => {
             let pieces = if args.include_partial_messages { PartialMessages::Tell } else { PartialMessages::Withhold };

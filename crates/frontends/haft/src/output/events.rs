@@ -8,6 +8,7 @@ use super::claude::ClaudeMessages;
 use crate::commands::options::OutputFormat;
 
 /// Prints events as they come.
+#[derive(Default)]
 pub(crate) struct Printer {
     format: OutputFormat,
     verbose: bool,
@@ -17,16 +18,25 @@ pub(crate) struct Printer {
     text: String,
     /// Whether everything goes to stdout: what was run elsewhere is only read here.
     on_stdout: bool,
+    /// Whether a collector is told of it.
+    #[cfg(feature = "otel")]
+    traced: bool,
 }
 
 impl Printer {
     pub(crate) fn new(format: OutputFormat, verbose: bool) -> Self {
-        Self { format, verbose, messages: None, text: String::new(), on_stdout: false }
+        Self { format, verbose, ..Self::default() }
     }
 
     /// Progress on stdout too.
     pub(crate) fn all_on_stdout(self) -> Self {
         Self { on_stdout: true, ..self }
+    }
+
+    /// The same, where this process runs what is printed.
+    #[cfg(feature = "otel")]
+    pub(crate) fn traced(self) -> Self {
+        Self { traced: true, ..self }
     }
 
     /// The same, where JSON has the shape of these messages.
@@ -37,6 +47,10 @@ impl Printer {
 
 impl EventSink for Printer {
     fn event(&mut self, event: &Event) {
+        #[cfg(feature = "otel")]
+        if self.traced {
+            crate::wiring::traces::event(event, || None);
+        }
         let lines = match (&mut self.messages, self.format) {
             (_, OutputFormat::Text) => Vec::new(),
             (Some(messages), OutputFormat::Json | OutputFormat::StreamJson) => messages.take(event),

@@ -100,6 +100,8 @@ mod terminal_text;
 mod terminal_typed_ahead;
 mod terminal_waiting;
 mod text_protocols;
+#[cfg(feature = "otel")]
+mod traces;
 mod translations;
 mod turns;
 mod undo;

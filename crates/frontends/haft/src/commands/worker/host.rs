@@ -14,6 +14,8 @@ use haft_project::TrustList;
 use haft_store::StoreError;
 use haft_types::{Clock as _, ConversationId, PermissionMode};
 use haft_worker::{RunEnd, TaskHost, TaskRun, WorkerConfig};
+#[cfg(feature = "otel")]
+use haft_worker::{Slot, StopReason};
 use serde_json::{Value, json};
 
 use super::meter::TaskMeter;
@@ -21,6 +23,8 @@ use crate::commands::options::RunArgs;
 use crate::commands::{permissions, run};
 use crate::exit::usage_error;
 use crate::wiring::task_versions::task_versions;
+#[cfg(feature = "otel")]
+use crate::wiring::traces;
 use crate::wiring::{self, ClientParts};
 
 /// Runs tasks with the configuration of this user: keys, providers and rules are the worker's own.
@@ -52,6 +56,32 @@ impl TaskHost for RunningHost {
         }
         let trusted = self.trust_list().and_then(|(_lock, list)| Ok(list.trust(folder, WallClock.now())?));
         trusted.map(drop).map_err(|error| RunEnd::Trouble(format!("{error:#}")))
+    }
+
+    #[cfg(feature = "otel")]
+    fn ended(&self, task: &QueuedTask, slot: &Slot, lasted: Duration, end: &RunEnd) {
+        use opentelemetry::{Array, KeyValue, StringValue};
+        let none = Value::Null;
+        let (outcome, error, cost) = match (slot.reason(), end) {
+            (Some(StopReason::Lost), _) => ("lost", Some("lost"), &none),
+            (Some(StopReason::HandOver), _) => ("handed_over", None, &none),
+            (_, RunEnd::Refused(_)) => ("failed", Some("refused"), &none),
+            (_, RunEnd::Trouble(_)) => ("given_back", Some("trouble"), &none),
+            (_, RunEnd::Result(result)) => {
+                let outcome = result["outcome"].as_str().unwrap_or_default();
+                let failed = result["code"].as_str().filter(|_| matches!(outcome, "failed" | "exhausted"));
+                (outcome, failed, &result["cost"]["total"])
+            }
+        };
+        let labels = task.labels.iter().cloned().map(StringValue::from).collect();
+        let mut attributes = vec![
+            KeyValue::new("haft.task.id", task.id),
+            KeyValue::new("haft.task.attempt", task.attempts),
+            KeyValue::new("haft.task.labels", opentelemetry::Value::Array(Array::String(labels))),
+            KeyValue::new("haft.outcome", outcome.to_owned()),
+        ];
+        attributes.extend(cost.as_f64().map(|usd| KeyValue::new("haft.cost_usd", usd)));
+        traces::task(traces::place_of(task), lasted, error, attributes);
     }
 
     fn removing(&self, folder: &Path) {

@@ -8,6 +8,9 @@ use haft_types::{CallPhase, ConversationId, Event, EventBody, Price};
 use haft_worker::TaskRun;
 use serde_json::json;
 
+#[cfg(feature = "otel")]
+use crate::wiring::traces;
+
 /// Listens to a run, and to whoever works for it.
 pub(super) struct TaskMeter {
     run: TaskRun,
@@ -76,6 +79,8 @@ impl haft_workflows::WorkflowObserver for TaskMeter {
 
 impl EventSink for TaskMeter {
     fn event(&mut self, event: &Event) {
+        #[cfg(feature = "otel")]
+        traces::event(event, || Some(traces::place_of(&self.run.task)));
         let of = &event.conversation_id;
         match &event.body {
             EventBody::Window { tokens, .. } => self.requests.entry(of.clone()).or_default().input = *tokens,

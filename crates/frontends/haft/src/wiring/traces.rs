@@ -1,0 +1,270 @@
+//! What runs did, as spans of OpenTelemetry: a task, its turns, their requests and calls.
+//!
+//! Sent to where the standard variables of the environment say, and nowhere without them. A span holds names, counts and outcomes, never
+//! text, arguments or output. Nothing waits for the collector: spans go through a bounded queue to a thread of the SDK. A conversation is
+//! a trace: another process that goes on with it adds to the same one.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use haft_agent::RandomIds;
+use haft_types::{
+    CallPhase, CompactionPhase, ContentHash, ConversationId, Cost, Event, EventBody, IdSource as _, Outcome,
+    SubagentPhase, TurnResult, Usage,
+};
+use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
+use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
+use opentelemetry_sdk::resource::{EnvResourceDetector, TelemetryResourceDetector};
+use opentelemetry_sdk::trace::{BatchSpanProcessor, SpanData, SpanEvents, SpanLinks, SpanProcessor as _};
+
+/// How long the end of the process waits for the collector.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+static PROCESSOR: OnceLock<Option<BatchSpanProcessor>> = OnceLock::new();
+/// The turns that run in this process.
+static TURNS: LazyLock<Mutex<HashMap<ConversationId, TurnSpans>>> = LazyLock::new(Mutex::default);
+
+/// Where a span stands: its trace, and itself.
+type Place = (TraceId, SpanId);
+
+struct TurnSpans {
+    span: SpanData,
+    model: String,
+    request: Option<SpanData>,
+    calls: HashMap<String, SpanData>,
+}
+
+fn processor() -> Option<&'static BatchSpanProcessor> {
+    PROCESSOR.get_or_init(start).as_ref()
+}
+
+/// Sends what is not sent yet.
+pub(crate) fn flush() {
+    if let Some(Some(processor)) = PROCESSOR.get()
+        && let Err(error @ OTelSdkError::Timeout(_)) = processor.shutdown_with_timeout(PATIENCE)
+    {
+        tracing::warn!(%error, "the last traces may be lost");
+    }
+}
+
+fn start() -> Option<BatchSpanProcessor> {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let off = set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"))
+        || set("OTEL_TRACES_EXPORTER").is_some_and(|name| name == "none");
+    let endpoint = set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").or_else(|| set("OTEL_EXPORTER_OTLP_ENDPOINT"));
+    endpoint.filter(|_| !off)?;
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let exporter = SpanExporter::builder().with_http().with_protocol(Protocol::HttpBinary).build();
+    let exporter = exporter.inspect_err(|error| tracing::warn!(%error, "no traces are sent")).ok()?;
+    let resource = Resource::builder_empty()
+        .with_service_name("haft")
+        .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+        .with_detectors(&[Box::new(TelemetryResourceDetector), Box::new(EnvResourceDetector::new())])
+        .with_attributes(set("OTEL_SERVICE_NAME").map(|name| KeyValue::new("service.name", name)));
+    let mut processor = BatchSpanProcessor::builder(WarnOnce { exporter, warned: AtomicBool::new(false) }).build();
+    processor.set_resource(&resource.build());
+    Some(processor)
+}
+
+/// Says once that the collector takes nothing.
+#[derive(Debug)]
+struct WarnOnce {
+    exporter: SpanExporter,
+    warned: AtomicBool,
+}
+
+impl opentelemetry_sdk::trace::SpanExporter for WarnOnce {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let sent = self.exporter.export(batch).await;
+        if let Err(error) = &sent
+            && !self.warned.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(%error, "traces are lost; runs go on, and this is said once");
+        }
+        sent
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.exporter.set_resource(resource);
+    }
+}
+
+/// One taking of a task: another worker writes beside it, into the same trace.
+#[cfg(feature = "postgres")]
+pub(crate) fn place_of(task: &haft_postgres::QueuedTask) -> Place {
+    let own = ContentHash::of(format!("{} {}", task.conversation, task.epoch).as_bytes());
+    (trace_of(&task.conversation), SpanId::from(u128::from_be_bytes(own.0) as u64))
+}
+
+/// A task was taken this long ago, and this came of it.
+#[cfg(feature = "postgres")]
+pub(crate) fn task(place: Place, lasted: Duration, error: Option<&str>, attributes: Vec<KeyValue>) {
+    let mut span = open("task".to_owned(), SpanKind::Consumer, (place.0, SpanId::INVALID), Vec::new());
+    span.span_context = context(place);
+    span.start_time -= lasted;
+    close(span, error, attributes);
+}
+
+/// Something happened in a run, which is part of a task where that is said.
+pub(crate) fn event(event: &Event, task: impl FnOnce() -> Option<Place>) {
+    if processor().is_none() {
+        return;
+    }
+    let (id, mut turns) = (&event.conversation_id, TURNS.lock().unwrap_or_else(PoisonError::into_inner));
+    let root = || task().unwrap_or_else(|| (trace_of(id.as_str()), SpanId::INVALID));
+    match &event.body {
+        EventBody::Conversation { model, .. } => drop(turns.insert(id.clone(), begin(event, model, root()))),
+        EventBody::Subagent { phase: SubagentPhase::Started, parent, call_id, model, .. } => {
+            let above = turns.get(parent).map(|turn| place(turn.calls.get(call_id).unwrap_or(&turn.span)));
+            turns.insert(id.clone(), begin(event, model, above.unwrap_or_else(root)));
+        }
+        EventBody::Subagent { result: Some(result), .. } => end(turns.remove(id), result),
+        EventBody::Result(result) => end(turns.remove(id), result),
+        body => {
+            if let Some(turn) = turns.get_mut(id) {
+                turn.event(body);
+            }
+        }
+    }
+}
+
+impl TurnSpans {
+    fn event(&mut self, body: &EventBody) {
+        match body {
+            EventBody::Budget { .. } | EventBody::Compaction { phase: CompactionPhase::Started, .. } => {
+                self.request = Some(self.send());
+            }
+            EventBody::Retry { delay_ms, .. } => {
+                if let Some(request) = self.request.take() {
+                    close(request, Some("retried"), of_model("chat", &self.model));
+                    let next = self.request.insert(self.send());
+                    next.start_time += Duration::from_millis(*delay_ms);
+                }
+            }
+            EventBody::Usage { model, usage, cost, .. } => {
+                // What a tool asked a model is told once that has ended.
+                let request = self.request.take().unwrap_or_else(|| self.send());
+                close(request, None, [of_model("chat", model), of_usage(usage, cost.as_ref())].concat());
+            }
+            EventBody::ToolCall { id, name, phase: CallPhase::Finished, .. } => {
+                self.calls.insert(id.clone(), self.call(id, name));
+            }
+            EventBody::ToolResult { id, name, status, error, .. } => {
+                let span = self.calls.remove(id).unwrap_or_else(|| self.call(id, name));
+                let status = format!("{status:?}").to_lowercase();
+                let code = error.as_ref().map(|error| error.code.as_str());
+                close(span, code, vec![KeyValue::new("haft.tool.status", status)]);
+            }
+            _ => {}
+        }
+    }
+
+    fn send(&self) -> SpanData {
+        let name = self.model.split_once('/').map_or(&*self.model, |(_, name)| name);
+        open(format!("chat {name}"), SpanKind::Client, place(&self.span), Vec::new())
+    }
+
+    fn call(&self, id: &str, name: &str) -> SpanData {
+        let attributes = vec![
+            KeyValue::new("gen_ai.operation.name", "execute_tool"),
+            KeyValue::new("gen_ai.tool.name", name.to_owned()),
+            KeyValue::new("gen_ai.tool.call.id", id.to_owned()),
+        ];
+        open(format!("execute_tool {name}"), SpanKind::Internal, place(&self.span), attributes)
+    }
+}
+
+fn begin(event: &Event, model: &str, above: Place) -> TurnSpans {
+    let mut attributes = of_model("invoke_agent", model);
+    attributes.push(KeyValue::new("gen_ai.agent.name", event.agent.clone()));
+    attributes.push(KeyValue::new("gen_ai.conversation.id", event.conversation_id.to_string()));
+    let span = open(format!("invoke_agent {}", event.agent), SpanKind::Internal, above, attributes);
+    TurnSpans { span, model: model.to_owned(), request: None, calls: HashMap::new() }
+}
+
+/// What has not ended with its turn ends as the turn did.
+fn end(turn: Option<TurnSpans>, result: &TurnResult) {
+    let Some(turn) = turn else { return };
+    let failed = matches!(result.outcome, Outcome::Failed | Outcome::Exhausted).then_some(&*result.code);
+    if let Some(request) = turn.request {
+        close(request, failed, of_model("chat", &turn.model));
+    }
+    for call in turn.calls.into_values() {
+        close(call, failed, Vec::new());
+    }
+    let mut attributes = of_usage(&result.usage, result.cost.as_ref());
+    attributes.push(KeyValue::new("haft.outcome", result.outcome.name()));
+    attributes.push(KeyValue::new("haft.code", result.code.clone()));
+    close(turn.span, failed, attributes);
+}
+
+fn open(name: String, kind: SpanKind, (trace, above): Place, attributes: Vec<KeyValue>) -> SpanData {
+    let now = SystemTime::now();
+    SpanData {
+        span_context: context((trace, SpanId::from(RandomIds.uuid().as_u128() as u64))),
+        parent_span_id: above,
+        parent_span_is_remote: false,
+        span_kind: kind,
+        name: name.into(),
+        start_time: now,
+        end_time: now,
+        attributes,
+        dropped_attributes_count: 0,
+        events: SpanEvents::default(),
+        links: SpanLinks::default(),
+        status: Status::Unset,
+        instrumentation_scope: InstrumentationScope::builder("haft").build(),
+    }
+}
+
+fn context((trace, span): Place) -> SpanContext {
+    SpanContext::new(trace, span, TraceFlags::SAMPLED, false, TraceState::NONE)
+}
+
+fn place(span: &SpanData) -> Place {
+    (span.span_context.trace_id(), span.span_context.span_id())
+}
+
+/// Hands a span over; a stable name for what went wrong is its status.
+fn close(mut span: SpanData, error: Option<&str>, attributes: Vec<KeyValue>) {
+    span.end_time = SystemTime::now();
+    span.attributes.extend(attributes);
+    if let Some(code) = error {
+        span.attributes.push(KeyValue::new("error.type", code.to_owned()));
+        span.status = Status::error(code.to_owned());
+    }
+    if let Some(processor) = processor() {
+        processor.on_end(span);
+    }
+}
+
+/// A conversation's id is a UUID, unless somebody gave it another one.
+fn trace_of(conversation: &str) -> TraceId {
+    let id = uuid::Uuid::parse_str(conversation).map(uuid::Uuid::into_bytes);
+    TraceId::from_bytes(id.unwrap_or_else(|_| ContentHash::of(conversation.as_bytes()).0))
+}
+
+fn of_model(operation: &'static str, model: &str) -> Vec<KeyValue> {
+    let (provider, name) = model.split_once('/').unwrap_or(("", model));
+    vec![
+        KeyValue::new("gen_ai.operation.name", operation),
+        KeyValue::new("gen_ai.provider.name", provider.to_owned()),
+        KeyValue::new("gen_ai.request.model", name.to_owned()),
+    ]
+}
+
+fn of_usage(usage: &Usage, cost: Option<&Cost>) -> Vec<KeyValue> {
+    let counts = [
+        ("gen_ai.usage.input_tokens", usage.all_input()),
+        ("gen_ai.usage.cache_read.input_tokens", usage.cached_input),
+        ("gen_ai.usage.cache_creation.input_tokens", usage.cache_write),
+        ("gen_ai.usage.output_tokens", usage.output),
+    ];
+    let counts = counts.into_iter().map(|(key, count)| KeyValue::new(key, count.cast_signed()));
+    counts.chain(cost.map(|cost| KeyValue::new("haft.cost_usd", cost.total))).collect()
+}

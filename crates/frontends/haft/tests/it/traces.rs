@@ -1,0 +1,370 @@
+//! Traces of runs and tasks, as a collector at a real socket reads them (`--features otel`).
+//!
+//! The messages are written down here as the specification of OTLP has them, not taken from the library that sends them.
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use haft_testkit::{Reply, Script, When};
+use haft_types::Api;
+use prost::Message;
+use serde_json::{Value, json};
+
+use crate::rig::{MODEL, Ran, Rig};
+#[cfg(feature = "postgres")]
+use crate::workers::{Team, after, signal, started};
+#[cfg(feature = "postgres")]
+use crate::worktrees::run_command;
+
+#[derive(Clone, PartialEq, Message)]
+struct Export {
+    #[prost(message, repeated, tag = "1")]
+    resources: Vec<ResourceSpans>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ResourceSpans {
+    #[prost(message, optional, tag = "1")]
+    resource: Option<Described>,
+    #[prost(message, repeated, tag = "2")]
+    scopes: Vec<ScopeSpans>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Described {
+    #[prost(message, repeated, tag = "1")]
+    attributes: Vec<Attribute>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ScopeSpans {
+    #[prost(message, repeated, tag = "2")]
+    spans: Vec<Span>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Span {
+    #[prost(bytes, tag = "1")]
+    trace: Vec<u8>,
+    #[prost(bytes, tag = "2")]
+    id: Vec<u8>,
+    #[prost(bytes, tag = "4")]
+    parent: Vec<u8>,
+    #[prost(string, tag = "5")]
+    name: String,
+    #[prost(int32, tag = "6")]
+    kind: i32,
+    #[prost(fixed64, tag = "7")]
+    start: u64,
+    #[prost(fixed64, tag = "8")]
+    end: u64,
+    #[prost(message, repeated, tag = "9")]
+    attributes: Vec<Attribute>,
+    #[prost(message, optional, tag = "15")]
+    status: Option<Status>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Status {
+    #[prost(string, tag = "2")]
+    message: String,
+    #[prost(int32, tag = "3")]
+    code: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Attribute {
+    #[prost(string, tag = "1")]
+    key: String,
+    #[prost(message, optional, tag = "2")]
+    value: Option<AnyValue>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct AnyValue {
+    #[prost(oneof = "OneValue", tags = "1, 3, 4, 5")]
+    value: Option<OneValue>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+enum OneValue {
+    #[prost(string, tag = "1")]
+    Text(String),
+    #[prost(int64, tag = "3")]
+    Number(i64),
+    #[prost(double, tag = "4")]
+    Real(f64),
+    #[prost(message, tag = "5")]
+    List(Values),
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Values {
+    #[prost(message, repeated, tag = "1")]
+    values: Vec<AnyValue>,
+}
+
+impl AnyValue {
+    fn json(&self) -> Value {
+        match self.value.as_ref().unwrap() {
+            OneValue::Text(text) => json!(text),
+            OneValue::Number(number) => json!(number),
+            OneValue::Real(real) => json!(real),
+            OneValue::List(list) => list.values.iter().map(Self::json).collect(),
+        }
+    }
+}
+
+fn values(attributes: &[Attribute]) -> BTreeMap<String, Value> {
+    attributes.iter().map(|one| (one.key.clone(), one.value.as_ref().unwrap().json())).collect()
+}
+
+impl Span {
+    fn value(&self, key: &str) -> Value {
+        values(&self.attributes).remove(key).unwrap_or_default()
+    }
+}
+
+/// The head of a request, and its body.
+type Taken = (String, Vec<u8>);
+
+/// Takes what is sent to it.
+#[derive(Clone)]
+struct Collector {
+    address: String,
+    taken: Arc<Mutex<Vec<Taken>>>,
+}
+
+impl Collector {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let this = Self { address, taken: Arc::default() };
+        let taken = Arc::clone(&this.taken);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let taken = Arc::clone(&taken);
+                std::thread::spawn(move || taken.lock().unwrap().extend(answer(stream)));
+            }
+        });
+        this
+    }
+
+    /// A command that tells this collector what it does, as soon as a span has ended.
+    fn told_by(&self, mut command: Command) -> Command {
+        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", self.address));
+        command.env("OTEL_BSP_SCHEDULE_DELAY", "50");
+        command
+    }
+
+    fn spans(&self) -> Vec<Span> {
+        let taken = self.taken.lock().unwrap();
+        let exports = taken.iter().map(|(_, body)| Export::decode(&body[..]).unwrap());
+        let scopes = exports.flat_map(|export| export.resources).flat_map(|resource| resource.scopes);
+        scopes.flat_map(|scope| scope.spans).collect()
+    }
+}
+
+/// Reads one request and says that all is well.
+fn answer(mut stream: TcpStream) -> Option<Taken> {
+    stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    let (mut read, mut piece) = (Vec::new(), [0; 8_192]);
+    loop {
+        if let Some(at) = read.windows(4).position(|four| four == b"\r\n\r\n") {
+            let head = String::from_utf8(read[..at].to_vec()).unwrap().to_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+            if read.len() >= at + 4 + length.parse::<usize>().unwrap() {
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                return Some((head, read[at + 4..].to_vec()));
+            }
+        }
+        match stream.read(&mut piece).ok()? {
+            0 => return None,
+            count => read.extend(&piece[..count]),
+        }
+    }
+}
+
+/// The spans below one, as lines: kind, name, what went wrong, and these attributes.
+fn tree(spans: &[Span], parent: &[u8], depth: usize, shown: &[&str]) -> Vec<String> {
+    let mut below: Vec<_> = spans.iter().filter(|span| span.parent == parent).collect();
+    below.sort_by_key(|span| (span.start, span.end));
+    let lines = below.into_iter().flat_map(|span| {
+        assert!(span.start <= span.end && span.id.len() == 8, "{span:?}");
+        let status = span.status.clone().unwrap_or_default();
+        let status = if status.code == 2 { format!(" !{}", status.message) } else { String::new() };
+        let kind = ["", "", "", "client ", "", "consumer "][span.kind as usize];
+        let told = shown.iter().map(|key| (key, span.value(key))).filter(|(_, value)| !value.is_null());
+        let told: String = told.map(|(key, value)| format!(" {}={value}", key.split_once('.').unwrap().1)).collect();
+        let line = format!("{}{kind}{}{status}{told}", "  ".repeat(depth), span.name);
+        [vec![line], tree(spans, &span.id, depth + 1, shown)].concat()
+    });
+    lines.collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn a_run_is_a_trace_of_its_turns_requests_and_calls_and_holds_no_text() {
+    let of = |agent: &str, results: usize| When {
+        last_contains: (results == 0).then(|| agent.into()),
+        tool_results: Some(results),
+        ..When::default()
+    };
+    let started = "mode: parallel\nsubagents:\n  - name: helper\n    task: WORD-SUB of the sub-agent.\n";
+    let start = Reply::call("run_named_subagents", json!({ "subagents": started }));
+    let replies = [
+        Reply::error(503, "Overloaded."),
+        Reply::call("read_file", json!({"path": "WORD-MISSING.txt"})).when(of("WORD-PROMPT", 0)),
+        Reply::text("WORD-HELPED").when(of("WORD-SUB", 0)),
+        start.when(of("", 1)),
+        Reply::text("WORD-ANSWER").when(of("", 2)),
+    ];
+    let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
+    rig.write(".haft/agents/helper.md", "---\nname: helper\ndescription: Helps\n---\nHelp.\n");
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+    let collector = Collector::start();
+    let mut command = collector.told_by(rig.command(&["run", "--output-format", "stream-json", "WORD-PROMPT"]));
+    command.env("OTEL_EXPORTER_OTLP_HEADERS", "x-team=blue").env("OTEL_RESOURCE_ATTRIBUTES", "deployment=night");
+    let ran = Ran(command.output().unwrap());
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+
+    let spans = collector.spans();
+    let shown = ["gen_ai.operation.name", "gen_ai.provider.name", "haft.tool.status", "haft.outcome"];
+    let chat = format!("client chat {MODEL}");
+    let expected = [
+        "invoke_agent main operation.name=\"invoke_agent\" provider.name=\"mock\" outcome=\"completed\"".to_owned(),
+        format!("  {chat} !retried operation.name=\"chat\" provider.name=\"mock\""),
+        format!("  {chat} operation.name=\"chat\" provider.name=\"mock\""),
+        "  execute_tool read_file !not_found operation.name=\"execute_tool\" tool.status=\"error\"".to_owned(),
+        format!("  {chat} operation.name=\"chat\" provider.name=\"mock\""),
+        "  execute_tool run_named_subagents operation.name=\"execute_tool\" tool.status=\"success\"".to_owned(),
+        "    invoke_agent helper operation.name=\"invoke_agent\" provider.name=\"mock\" outcome=\"completed\""
+            .to_owned(),
+        format!("      {chat} operation.name=\"chat\" provider.name=\"mock\""),
+        format!("  {chat} operation.name=\"chat\" provider.name=\"mock\""),
+    ];
+    assert_eq!(tree(&spans, &[], 0, &shown), expected);
+
+    let events = ran.events();
+    let conversation = events[0]["conversation_id"].as_str().unwrap().replace('-', "");
+    assert!(spans.iter().all(|span| hex(&span.trace) == conversation), "a conversation is a trace");
+    let usage: Vec<_> = events.iter().filter(|event| event["type"] == "usage").collect();
+    let told: Vec<_> = spans.iter().filter(|span| span.kind == 3 && !span.value("haft.cost_usd").is_null()).collect();
+    assert_eq!((usage.len(), told.len()), (4, 4));
+    for (event, span) in usage.iter().zip(told) {
+        let count = |key: &str| event["usage"][key].as_u64().unwrap_or(0);
+        let input = count("input") + count("cached_input") + count("cache_write");
+        assert_eq!(span.value("gen_ai.usage.input_tokens"), json!(input), "{event}");
+        assert_eq!(span.value("gen_ai.usage.cache_read.input_tokens"), json!(count("cached_input")), "{event}");
+        assert_eq!(span.value("gen_ai.usage.output_tokens"), event["usage"]["output"]);
+        assert_eq!(span.value("haft.cost_usd"), event["cost"]["total"]);
+        assert_eq!(span.value("gen_ai.request.model"), MODEL);
+    }
+    let taken = collector.taken.lock().unwrap();
+    for (head, body) in &*taken {
+        assert!(head.starts_with("post /v1/traces ") && head.contains("\r\nx-team: blue"), "{head}");
+        assert!(!body.windows(5).any(|five| five == b"WORD-"), "text is in a span");
+        for resource in Export::decode(&body[..]).unwrap().resources {
+            let about = values(&resource.resource.unwrap().attributes);
+            assert_eq!((&about["service.name"], &about["deployment"]), (&json!("haft"), &json!("night")));
+        }
+    }
+}
+
+/// Runs a task that needs no tool, and gives what was logged as a warning.
+fn warned(change: impl FnOnce(&mut Command)) -> Vec<String> {
+    let rig = Rig::new(Api::Anthropic, Script::replies([Reply::text("Done.")]).unwrap());
+    let mut command = rig.command(&["run", "go"]);
+    change(&mut command);
+    let ran = Ran(command.output().unwrap());
+    assert_eq!((ran.code(), ran.stdout().as_str()), (0, "Done.\n"), "{}", ran.stderr());
+    rig.run(&["logs"]).stdout().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_collector_that_is_gone_or_silent_fails_nothing_and_is_warned_of_once() {
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let logged = warned(|command| {
+        // One request for each span, so that several fail.
+        command.env("OTEL_BSP_SCHEDULE_DELAY", "1").env("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1");
+        command.env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", format!("http://{gone}/v1/traces"));
+    });
+    assert!(logged.len() == 1 && logged[0].contains("traces are lost"), "{logged:?}");
+    // It takes connections, and never says anything.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let logged = warned(|command| {
+        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", silent.local_addr().unwrap()));
+    });
+    assert!(logged.len() == 1 && logged[0].contains("traces may be lost"), "{logged:?}");
+}
+
+#[test]
+fn nothing_is_sent_without_an_endpoint_or_when_it_is_switched_off() {
+    let collector = Collector::start();
+    let endpoint = format!("http://{}", collector.address);
+    for switched in
+        [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none"), ("OTEL_EXPORTER_OTLP_ENDPOINT", "")]
+    {
+        let logged = warned(|command| {
+            command.env("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint).env(switched.0, switched.1);
+        });
+        assert!(logged.is_empty(), "{logged:?}");
+    }
+    assert!(collector.taken.lock().unwrap().is_empty());
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn postgres_a_task_that_is_taken_over_stays_in_its_trace() {
+    let replies = |shared: &std::path::Path| {
+        let at = shared.display();
+        let wait = format!("echo ran >> {at}/ran; while [ ! -e {at}/go ]; do sleep 0.1; done");
+        [after(0, run_command(&wait)), after(1, Reply::text("Done."))]
+    };
+    let Some(team) = Team::with("traces", replies) else { return };
+    let collector = Collector::start();
+    let id = team.add("go", &["--max-budget-usd", "1"]);
+    let (one, other) = (team.host(), team.host());
+    let mut worker = started(&mut collector.told_by(team.worker(one.path(), &[])));
+    team.wait("the command runs and its request is told", |team| {
+        team.shared.path().join("ran").exists() && !collector.spans().is_empty()
+    });
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    let mut worker = started(&mut collector.told_by(team.worker(other.path(), &[])));
+    team.wait("the task ends", |team| team.task(id)["ended_at"].is_i64());
+    // What was not sent yet is sent before it ends.
+    signal(&worker, "-TERM");
+    let begun = Instant::now();
+    while worker.try_wait().unwrap().is_none() {
+        assert!(begun.elapsed() < Duration::from_mins(2), "the worker does not end: {}", team.task(id));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    std::fs::write(team.shared.path().join("go"), "").unwrap();
+
+    let (spans, task) = (collector.spans(), team.task(id));
+    let trace = task["conversation"].as_str().unwrap().replace('-', "");
+    assert!(spans.iter().all(|span| hex(&span.trace) == trace), "{spans:?}");
+    let shown = ["haft.task.id", "haft.task.attempt", "haft.task.labels", "haft.tool.status", "haft.outcome"];
+    let label = &team.label;
+    let expected = [
+        format!("consumer task task.id={id} task.attempt=2 task.labels=[\"{label}\"] outcome=\"completed\""),
+        "  invoke_agent main outcome=\"completed\"".to_owned(),
+        "    execute_tool execute_command !interrupted tool.status=\"error\"".to_owned(),
+        format!("    client chat {MODEL}"),
+    ];
+    assert_eq!(tree(&spans, &[], 0, &shown), expected, "{task}");
+    // What the first worker told before it was killed.
+    let ids: Vec<_> = spans.iter().map(|span| &span.id).collect();
+    let lost: Vec<_> = spans.iter().filter(|span| !span.parent.is_empty() && !ids.contains(&&span.parent)).collect();
+    assert_eq!(lost.iter().map(|span| span.name.as_str()).collect::<Vec<_>>(), [format!("chat {MODEL}")]);
+    let root = spans.iter().find(|span| span.name == "task").unwrap();
+    assert_eq!(root.value("haft.cost_usd"), task["result"]["cost"]["total"]);
+}
