@@ -475,3 +475,42 @@ fn postgres_a_limit_of_money_is_for_all_runs_of_a_task() {
     assert!(task["spent_usd"].as_f64().unwrap() <= 0.9, "{task}");
     assert!(task["attempts"].as_i64().unwrap() >= 2, "{task}");
 }
+
+/// The words of a line that starts a worker.
+fn words(line: &str) -> Vec<String> {
+    line.split(['[', ']', ',', ' ', '"']).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_files_for_deployment_name_options_and_settings_that_exist() {
+    let rig = rig([]);
+    let file = |name: &str| fs::read_to_string(Path::new("../../../deploy").join(name)).unwrap();
+    let (compose, unit) = (file("compose.yaml"), file("haft-worker.service"));
+    let of_compose = compose.lines().find_map(|line| line.trim().strip_prefix("command: [\"worker\"")).unwrap();
+    let of_unit = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/haft worker")).unwrap();
+    for line in [of_compose, of_unit] {
+        let words = words(line);
+        assert!(words.contains(&"--slots".to_owned()), "{words:?}");
+        let words: Vec<_> = ["worker"].into_iter().chain(words.iter().map(String::as_str)).chain(["--help"]).collect();
+        let ran = rig.run(&words);
+        assert_eq!(ran.code(), 0, "{words:?}: {}", ran.stderr());
+        // An option that is not there would not have gone through.
+        assert_ne!(rig.run(&[&["worker", "--slotz"], &words[1..]].concat()).code(), 0);
+    }
+    let mut command = rig.command(&["config", "get", "store.url"]);
+    let variables = compose.lines().filter_map(|line| line.trim().split_once(": "));
+    let set: Vec<_> = variables.filter(|(name, _)| name.starts_with("HAFT_") && *name != "HAFT_HOME").collect();
+    assert_eq!(set.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["HAFT_STORE__URL", "HAFT_MODEL"]);
+    let ran = Ran(command.envs(set).output().unwrap());
+    assert!(ran.code() == 0 && ran.stdout().contains("@database/haft"), "{}{}", ran.stdout(), ran.stderr());
+
+    let copy = rig.project().join("haft-worker.service");
+    fs::write(&copy, unit.replace("/usr/bin/haft", crate::rig::haft().to_str().unwrap())).unwrap();
+    match Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&copy).output() {
+        Ok(verified) => {
+            let said = String::from_utf8_lossy(&verified.stderr);
+            assert!(verified.status.success() && !said.contains("haft-worker.service:"), "{said}");
+        }
+        Err(error) => println!("skipped: systemd-analyze cannot be run ({error})"),
+    }
+}
