@@ -16,7 +16,7 @@ use haft_project::external::HelpCache;
 use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, Shadowed, ShadowedBy, TrustState};
 use serde_json::{Value, json};
 
-use crate::commands::options::Common;
+use crate::commands::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
 use crate::wiring::{self, OfferedPrompt, PromptSources};
@@ -35,21 +35,15 @@ pub(crate) enum CatalogueCommand {
         /// Show shadowed entries (another of the same name takes precedence) and the folders searched.
         #[arg(short, long)]
         verbose: bool,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
         #[command(flatten)]
-        common: Common,
+        output: JsonArgs,
     },
     /// Show an entry.
     Show {
         /// Its name.
         name: String,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
         #[command(flatten)]
-        common: Common,
+        output: JsonArgs,
     },
     /// Add an entry to this project, or for all your projects with `--user`.
     Add {
@@ -120,12 +114,14 @@ impl CatalogueContext {
 }
 
 pub(crate) fn run(kind: KnowledgeKind, command: Option<CatalogueCommand>) -> anyhow::Result<ProcessExit> {
-    let all = CatalogueCommand::List { verbose: false, json: false, common: Common::default() };
+    let all = CatalogueCommand::List { verbose: false, output: JsonArgs::default() };
     match command.unwrap_or(all) {
-        CatalogueCommand::List { verbose, json, common } => {
-            list(kind, verbose, json, &CatalogueContext::find(&common)?)?;
+        CatalogueCommand::List { verbose, output } => {
+            list(kind, verbose, output.json, &CatalogueContext::find(&output.common)?)?;
         }
-        CatalogueCommand::Show { name, json, common } => show(kind, &name, json, &CatalogueContext::find(&common)?)?,
+        CatalogueCommand::Show { name, output } => {
+            show(kind, &name, output.json, &CatalogueContext::find(&output.common)?)?;
+        }
         CatalogueCommand::Add { name, file, user, common } => {
             change::add(kind, &name, file.as_deref(), user, &CatalogueContext::find(&common)?)?;
         }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use haft_agent::config::LoadedConfig;
 use serde_json::json;
 
-use crate::commands::options::Common;
+use crate::commands::options::JsonArgs;
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
@@ -23,11 +23,8 @@ pub(crate) struct ShownArgs {
     /// Show where each value comes from.
     #[arg(long)]
     origin: bool,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    common: Common,
+    output: JsonArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -67,7 +64,7 @@ pub(crate) enum ConfigCommand {
 
 pub(crate) fn run(command: &ConfigCommand) -> anyhow::Result<ProcessExit> {
     match command {
-        ConfigCommand::Show(ShownArgs { origin, json, common }) => {
+        ConfigCommand::Show(ShownArgs { origin, output: JsonArgs { json, common } }) => {
             let (_, loaded) = super::configuration(common)?;
             if *json {
                 output::print_json(&as_json(&loaded)?)?;
@@ -87,8 +84,8 @@ pub(crate) fn run(command: &ConfigCommand) -> anyhow::Result<ProcessExit> {
 
 /// Prints one value as it is, or all below the key with their keys.
 fn get(key: &str, shown: &ShownArgs) -> anyhow::Result<ProcessExit> {
-    let (with_origin, json) = (shown.origin, shown.json);
-    let (_, mut loaded) = super::configuration(&shown.common)?;
+    let (with_origin, json) = (shown.origin, shown.output.json);
+    let (_, mut loaded) = super::configuration(&shown.output.common)?;
     let below = format!("{key}.");
     loaded.values.retain(|one, _| one == key || one.starts_with(&below));
     match loaded.values.get(key) {

@@ -108,11 +108,8 @@ pub(crate) struct NewArgs {
     pub(crate) metadata: Vec<String>,
     #[command(flatten)]
     pub(crate) place: NamespaceArgs,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 #[derive(Debug, Args)]
@@ -125,11 +122,8 @@ pub(crate) struct ListConversationsArgs {
     pub(crate) trash: bool,
     #[command(flatten)]
     pub(crate) place: NamespaceArgs,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 #[derive(Debug, Args)]
@@ -166,11 +160,8 @@ pub(crate) struct UseArgs {
 pub(crate) struct CurrentArgs {
     #[command(flatten)]
     pub(crate) place: NamespaceArgs,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 #[derive(Debug, Args)]
@@ -232,11 +223,8 @@ pub(crate) struct PurgeArgs {
     /// Do not ask.
     #[arg(long)]
     pub(crate) force: bool,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 #[derive(Debug, Args)]
@@ -268,11 +256,8 @@ pub(crate) struct ForkArgs {
     /// The id of the copy; generated when absent.
     #[arg(long, value_name = "ID")]
     pub(crate) new_id: Option<String>,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 #[derive(Debug, Args)]
@@ -299,11 +284,8 @@ pub(crate) struct ImportArgs {
     pub(crate) format: Option<ImportFormat>,
     #[command(flatten)]
     pub(crate) place: NamespaceArgs,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 #[derive(Debug, Args)]
@@ -317,13 +299,7 @@ pub(crate) struct BackupArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum BackupCommand {
     /// List the backups, oldest first.
-    List {
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        common: Common,
-    },
+    List(JsonArgs),
     /// Restore a backup; the present database is backed up first.
     Restore {
         /// The name of a backup as `list` shows it, its path, or `newest`.

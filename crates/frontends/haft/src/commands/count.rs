@@ -8,7 +8,7 @@ use haft_model::O200k;
 use haft_types::TokenCounter;
 use serde_json::json;
 
-use crate::commands::options::Common;
+use crate::commands::options::JsonArgs;
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
 use crate::wiring;
@@ -21,11 +21,8 @@ pub(crate) struct CountArgs {
     /// Count for this model, as `provider/model`.
     #[arg(short, long)]
     pub(crate) model: Option<String>,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 struct FileCount {
@@ -43,7 +40,7 @@ pub(crate) fn run(args: &CountArgs) -> anyhow::Result<ProcessExit> {
         counted.push(FileCount { name: file.display().to_string(), bytes: text.len(), tokens });
     }
     let total: u64 = counted.iter().map(|one| one.tokens).sum();
-    if args.json {
+    if args.output.json {
         let files: Vec<_> =
             counted.iter().map(|one| json!({"file": one.name, "bytes": one.bytes, "tokens": one.tokens})).collect();
         output::print_json(&json!({"files": files, "total": total, "model": args.model, "factor": factor}))?;
@@ -64,7 +61,7 @@ pub(crate) fn run(args: &CountArgs) -> anyhow::Result<ProcessExit> {
 /// How many tokens of the model a counted one stands for; without a model, one.
 fn factor(args: &CountArgs) -> anyhow::Result<f64> {
     let Some(model) = &args.model else { return Ok(1.0) };
-    let (_, loaded) = super::configuration(&args.common)?;
+    let (_, loaded) = super::configuration(&args.output.common)?;
     Ok(wiring::declared(&loaded.config, model)?.spec.tokenizer_factor)
 }
 

@@ -13,7 +13,7 @@ use haft_agent::{Places, WallClock};
 use haft_rescue::{Check, CheckHealth, Patient, examine};
 use serde_json::json;
 
-use crate::commands::options::Common;
+use crate::commands::options::JsonArgs;
 use crate::exit::ProcessExit;
 use crate::{output, wiring};
 
@@ -28,19 +28,16 @@ pub(crate) struct DoctorArgs {
     /// this option nothing is asked.
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = installation::RELEASES)]
     pub(crate) newer: Option<String>,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ProcessExit> {
     if let Some(folder) = &args.salvage {
-        return salvage::run(folder.as_deref(), args.json);
+        return salvage::run(folder.as_deref(), args.output.json);
     }
     let places = wiring::places()?;
-    let (mut checks, config) = match super::configuration(&args.common) {
+    let (mut checks, config) = match super::configuration(&args.output.common) {
         Ok((places, loaded)) => {
             let message = text!("doctor-config", file = places.config_file().display());
             (vec![Check::new("configuration", CheckHealth::Ok, message)], loaded.config)
@@ -67,7 +64,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ProcessExit> {
         }
     });
     let ok = checks.iter().all(|check| check.health != CheckHealth::Damaged);
-    if args.json {
+    if args.output.json {
         output::print_json(&json!({ "ok": ok, "checks": checks }))?;
     } else {
         output::print(&as_text(&checks))?;

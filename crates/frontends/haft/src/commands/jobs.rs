@@ -38,11 +38,8 @@ pub(crate) enum JobsCommand {
 pub(crate) struct ShowJobArgs {
     /// The job's id, or a prefix of it.
     pub(crate) id: String,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) output: JsonArgs,
 }
 
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use haft_sandbox::{GitError, GitProgram, GitReach};
 use haft_types::{PermissionMode, TokenCounter};
 use serde_json::json;
 
-use crate::commands::options::Common;
+use crate::commands::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
 use crate::wiring;
@@ -41,13 +41,7 @@ pub(crate) enum LibCommand {
         common: Common,
     },
     /// List the libraries this project uses, with what they cost in tokens.
-    List {
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        common: Common,
-    },
+    List(JsonArgs),
     /// Print the documentation of a library as it is sent.
     #[command(visible_alias = "show")]
     Docs {
@@ -71,7 +65,7 @@ pub(crate) enum LibCommand {
 }
 
 pub(crate) fn run(command: Option<LibCommand>) -> anyhow::Result<ProcessExit> {
-    match command.unwrap_or(LibCommand::List { json: false, common: Common::default() }) {
+    match command.unwrap_or(LibCommand::List(JsonArgs::default())) {
         LibCommand::Add { name, common } => add(&name, &common)?,
         LibCommand::Remove { name, common } => {
             let (libraries, project) = place(&common)?;
@@ -83,7 +77,7 @@ pub(crate) fn run(command: Option<LibCommand>) -> anyhow::Result<ProcessExit> {
             };
             output::print(&told)?;
         }
-        LibCommand::List { json, common } => list(json, &common)?,
+        LibCommand::List(output) => list(&output)?,
         LibCommand::Docs { name, common } => docs(&name, &common)?,
         LibCommand::Refresh { common } => {
             let (libraries, project) = place(&common)?;
@@ -126,9 +120,9 @@ fn add(name: &str, common: &Common) -> anyhow::Result<()> {
     output::print(&told)
 }
 
-fn list(json: bool, common: &Common) -> anyhow::Result<()> {
-    let (libraries, project) = place(common)?;
-    let (places, _) = super::configuration(common)?;
+fn list(args: &JsonArgs) -> anyhow::Result<()> {
+    let (libraries, project) = place(&args.common)?;
+    let (places, _) = super::configuration(&args.common)?;
     let (ground, _) = knowledge(&places, &project)?;
     let added = libraries.added(&project.root).map_err(|error| told(&error))?;
     let mut problems = Vec::new();
@@ -143,7 +137,7 @@ fn list(json: bool, common: &Common) -> anyhow::Result<()> {
     for problem in &problems {
         output::tell(&haft_text::sanitise(&format!("warning: {problem}")));
     }
-    if json {
+    if args.json {
         let one =
             |(name, files, tokens): &(&String, usize, u32)| json!({"name": name, "files": files, "tokens": tokens});
         return output::print_json(&json!(counted.iter().map(one).collect::<Vec<_>>()));

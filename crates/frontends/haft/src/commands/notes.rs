@@ -8,7 +8,7 @@ use haft_agent::{Project, WallClock};
 use haft_engine::StoredNotes;
 use haft_tool::{Note, PortError, ProjectNotes};
 
-use crate::commands::options::Common;
+use crate::commands::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
 use crate::wiring;
@@ -23,22 +23,13 @@ pub(crate) struct NotesArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum NotesCommand {
     /// List all notes of this project.
-    List {
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        common: Common,
-    },
+    List(JsonArgs),
     /// Show the notes on a path, on the folders above it and on everything below it.
     Show {
         /// A folder or file.
         path: String,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
         #[command(flatten)]
-        common: Common,
+        output: JsonArgs,
     },
     /// Add a note on a folder or file; the model sees it when it works there.
     Add {
@@ -46,11 +37,8 @@ pub(crate) enum NotesCommand {
         path: String,
         /// The note.
         text: String,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
         #[command(flatten)]
-        common: Common,
+        output: JsonArgs,
     },
     /// Remove a note.
     Remove {
@@ -62,12 +50,12 @@ pub(crate) enum NotesCommand {
 }
 
 pub(crate) fn run(command: Option<NotesCommand>) -> anyhow::Result<ProcessExit> {
-    let command = command.unwrap_or(NotesCommand::List { json: false, common: Common::default() });
+    let command = command.unwrap_or(NotesCommand::List(JsonArgs::default()));
     wiring::runtime()?.block_on(async {
         match command {
-            NotesCommand::List { json, common } => list(json, &common).await,
-            NotesCommand::Show { path, json, common } => show(&path, json, &common).await,
-            NotesCommand::Add { path, text, json, common } => add(&path, &text, json, &common).await,
+            NotesCommand::List(output) => list(&output).await,
+            NotesCommand::Show { path, output } => show(&path, &output).await,
+            NotesCommand::Add { path, text, output } => add(&path, &text, &output).await,
             NotesCommand::Remove { id, common } => {
                 let (_, notes) = open(&common).await?;
                 let note = notes.delete(&id).await.map_err(told)?;
@@ -86,10 +74,10 @@ async fn open(common: &Common) -> anyhow::Result<(Project, StoredNotes)> {
     Ok((project, notes))
 }
 
-async fn list(json: bool, common: &Common) -> anyhow::Result<()> {
-    let (_, notes) = open(common).await?;
+async fn list(args: &JsonArgs) -> anyhow::Result<()> {
+    let (_, notes) = open(&args.common).await?;
     let notes = notes.list().await.map_err(told)?;
-    if json {
+    if args.json {
         return output::print_json(&serde_json::to_value(&notes)?);
     }
     if notes.is_empty() {
@@ -103,13 +91,13 @@ async fn list(json: bool, common: &Common) -> anyhow::Result<()> {
     output::print(&table.to_string())
 }
 
-async fn show(given: &str, json: bool, common: &Common) -> anyhow::Result<()> {
-    let (project, notes) = open(common).await?;
+async fn show(given: &str, args: &JsonArgs) -> anyhow::Result<()> {
+    let (project, notes) = open(&args.common).await?;
     // What is gone may still have notes, under the name `list` shows.
     let path = inside(&project, given)?.unwrap_or_else(|| given.to_owned());
     let mut notes = notes.list().await.map_err(told)?;
     notes.retain(|note| note.concerns(&path));
-    if json {
+    if args.json {
         return output::print_json(&serde_json::to_value(&notes)?);
     }
     let mut text = String::new();
@@ -123,16 +111,16 @@ async fn show(given: &str, json: bool, common: &Common) -> anyhow::Result<()> {
     output::print(&text)
 }
 
-async fn add(given: &str, text: &str, json: bool, common: &Common) -> anyhow::Result<()> {
+async fn add(given: &str, text: &str, args: &JsonArgs) -> anyhow::Result<()> {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if text.is_empty() {
         return Err(usage_error(text!("notes-empty")));
     }
-    let (project, notes) = open(common).await?;
+    let (project, notes) = open(&args.common).await?;
     let missing = || usage_error(text!("notes-no-path", given));
     let path = inside(&project, given)?.ok_or_else(missing)?;
     let note = notes.add(&path, &text).await.map_err(told)?;
-    if json {
+    if args.json {
         return output::print_json(&serde_json::to_value(&note)?);
     }
     output::print(&text!("notes-added", note = line(&note)))

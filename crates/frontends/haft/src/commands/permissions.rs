@@ -13,7 +13,7 @@ use haft_types::Decision;
 use haft_types::PermissionMode;
 use serde_json::json;
 
-use crate::commands::options::{Common, RunArgs};
+use crate::commands::options::{Common, JsonArgs, RunArgs};
 use crate::exit::ProcessExit;
 use crate::output::{self, TextTable};
 use crate::wiring;
@@ -29,13 +29,7 @@ pub(crate) struct PermissionsArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum PermissionsCommand {
     /// List the permission mode and the rules in force, the strictest first.
-    List {
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        common: Common,
-    },
+    List(JsonArgs),
     /// Add permission rules to your config.toml.
     ///
     /// A rule is `tool` or `tool(pattern)`: `execute_command(git status:*)` names the first words of a command, `:*` any further
@@ -102,7 +96,7 @@ pub(crate) struct ExplainArgs {
 
 pub(crate) fn run(command: PermissionsCommand) -> anyhow::Result<ProcessExit> {
     match command {
-        PermissionsCommand::List { json, common } => list(json, &common)?,
+        PermissionsCommand::List(output) => list(&output)?,
         PermissionsCommand::Add { rules, ask, deny } => {
             let decision = match (ask, deny) {
                 (_, true) => Decision::Deny,
@@ -145,13 +139,13 @@ pub(super) fn tightened(
     Ok(permissions)
 }
 
-fn list(as_json: bool, common: &Common) -> anyhow::Result<()> {
-    let (places, loaded) = super::configuration(common)?;
+fn list(args: &JsonArgs) -> anyhow::Result<()> {
+    let (places, loaded) = super::configuration(&args.common)?;
     let config = loaded.config.permissions;
     let permissions = haft_agent::permissions(wiring::environment(), &config, config.mode, Confinement::None)?;
     let permissions = tightened(permissions, &places, &wiring::project(None)?)?;
     let rules: Vec<_> = permissions.rules.iter().collect();
-    if as_json {
+    if args.json {
         let rules: Vec<_> = rules
             .iter()
             .map(|rule| json!({ "decision": rule.decision, "rule": rule.rule, "source": rule.origin }))

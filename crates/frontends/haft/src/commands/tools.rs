@@ -16,7 +16,7 @@ use haft_tools::{LimitsConfig, Running};
 
 use super::catalogue;
 use crate::commands::catalogue::CatalogueCommand;
-use crate::commands::options::Common;
+use crate::commands::options::{Common, JsonArgs};
 use crate::commands::useful::OfConversation;
 use crate::exit::ProcessExit;
 use crate::wiring;
@@ -37,11 +37,8 @@ pub(crate) enum ToolsCommand {
     Show {
         /// The tool's name or one of its aliases.
         name: String,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
         #[command(flatten)]
-        common: Common,
+        output: JsonArgs,
     },
     /// Add a program of your own, which the model runs as a command; for all your projects with `--user`.
     Add {
@@ -67,11 +64,8 @@ pub(crate) enum ToolsCommand {
     Stats {
         #[command(flatten)]
         of: OfConversation,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
         #[command(flatten)]
-        common: Common,
+        output: JsonArgs,
     },
 }
 
@@ -93,14 +87,14 @@ pub(crate) struct ToolListArgs {
 pub(crate) fn run(command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| ToolsCommand::List(ToolListArgs::default())) {
         ToolsCommand::List(args) => wiring::runtime()?.block_on(list::run(&args))?,
-        ToolsCommand::Show { name, json, common } => wiring::runtime()?.block_on(show::run(&name, json, &common))?,
+        ToolsCommand::Show { name, output } => wiring::runtime()?.block_on(show::run(&name, &output))?,
         ToolsCommand::Add { name, file, user, common } => {
             return catalogue::run(KnowledgeKind::Tools, Some(CatalogueCommand::Add { name, file, user, common }));
         }
         ToolsCommand::Remove { name, common } => {
             return catalogue::run(KnowledgeKind::Tools, Some(CatalogueCommand::Remove { name, common }));
         }
-        ToolsCommand::Stats { of, json, common } => wiring::runtime()?.block_on(stats::run(&of, json, &common))?,
+        ToolsCommand::Stats { of, output } => wiring::runtime()?.block_on(stats::run(&of, &output))?,
     }
     Ok(ProcessExit::Completed)
 }

@@ -10,7 +10,7 @@ use haft_tool::{Added, NewUseful, OutputLimits, UsefulInfo, UsefulItem};
 
 use super::conversations;
 use super::notes::told;
-use crate::commands::options::Common;
+use crate::commands::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
 use crate::wiring;
@@ -28,11 +28,8 @@ pub(crate) enum UsefulCommand {
     List {
         #[command(flatten)]
         of: OfConversation,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
         #[command(flatten)]
-        common: Common,
+        output: JsonArgs,
     },
     /// Show the current lines of a file range, as the model sees them.
     Show {
@@ -40,11 +37,8 @@ pub(crate) enum UsefulCommand {
         number: u32,
         #[command(flatten)]
         of: OfConversation,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
         #[command(flatten)]
-        common: Common,
+        output: JsonArgs,
     },
     /// Add a file range: its current lines are sent with every request.
     Add {
@@ -56,11 +50,8 @@ pub(crate) enum UsefulCommand {
         description: String,
         #[command(flatten)]
         of: OfConversation,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
         #[command(flatten)]
-        common: Common,
+        output: JsonArgs,
     },
     /// Remove a file range from the context, but not the file.
     Remove {
@@ -101,13 +92,13 @@ impl FromStr for LineSpan {
 }
 
 pub(crate) fn run(command: Option<UsefulCommand>) -> anyhow::Result<ProcessExit> {
-    let all = UsefulCommand::List { of: OfConversation::default(), json: false, common: Common::default() };
+    let all = UsefulCommand::List { of: OfConversation::default(), output: JsonArgs::default() };
     let command = command.unwrap_or(all);
     wiring::runtime()?.block_on(async {
         match command {
-            UsefulCommand::List { of, json, common } => list(&of, json, &common).await,
-            UsefulCommand::Show { number, of, json, common } => show(number, &of, json, &common).await,
-            UsefulCommand::Add { path, lines, description, of, json, common } => {
+            UsefulCommand::List { of, output } => list(&of, &output).await,
+            UsefulCommand::Show { number, of, output } => show(number, &of, &output).await,
+            UsefulCommand::Add { path, lines, description, of, output: JsonArgs { json, common } } => {
                 let (conversation, useful) = open(&of, &common).await?;
                 let new = locate(&conversation, &path, lines, &description)?;
                 let added = useful.add(new).await.map_err(told)?;
@@ -134,10 +125,10 @@ async fn open(of: &OfConversation, common: &Common) -> anyhow::Result<(Conversat
     Ok((conversation, useful))
 }
 
-async fn list(of: &OfConversation, json: bool, common: &Common) -> anyhow::Result<()> {
-    let (_, useful) = open(of, common).await?;
+async fn list(of: &OfConversation, args: &JsonArgs) -> anyhow::Result<()> {
+    let (_, useful) = open(of, &args.common).await?;
     let items = useful.list().await.map_err(told)?;
-    if json {
+    if args.json {
         return output::print_json(&serde_json::to_value(&items)?);
     }
     if items.is_empty() {
@@ -151,15 +142,15 @@ async fn list(of: &OfConversation, json: bool, common: &Common) -> anyhow::Resul
     output::print(&table.to_string())
 }
 
-async fn show(number: u32, of: &OfConversation, json: bool, common: &Common) -> anyhow::Result<()> {
-    let (conversation, useful) = open(of, common).await?;
+async fn show(number: u32, of: &OfConversation, args: &JsonArgs) -> anyhow::Result<()> {
+    let (conversation, useful) = open(of, &args.common).await?;
     let items = useful.list().await.map_err(told)?;
     let found = items.into_iter().find(|item| item.number == number);
     let item = found.ok_or_else(|| usage_error(text!("useful-unknown", number)))?;
     let path = Path::new(&conversation.namespace).join(&item.path);
     let range = item.start_line as usize..=item.end_line as usize;
     let text = haft_tools::excerpt(&path, range, OutputLimits::default());
-    if json {
+    if args.json {
         let mut value = serde_json::to_value(&item)?;
         value["text"] = text.ok().into();
         return output::print_json(&value);

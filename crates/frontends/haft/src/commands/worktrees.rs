@@ -8,7 +8,7 @@ use haft_types::{ConversationId, PermissionMode, Timestamp};
 use serde_json::json;
 
 use crate::commands::interactive::age;
-use crate::commands::options::Common;
+use crate::commands::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
 use crate::wiring;
@@ -22,13 +22,7 @@ pub(crate) struct WorktreesArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorktreesCommand {
     /// List the copies that are kept, last used first.
-    List {
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        common: Common,
-    },
+    List(JsonArgs),
     /// Remove copies; changes that were not merged are kept as a patch.
     Remove {
         /// Their ids, or the beginnings of them.
@@ -40,17 +34,17 @@ pub(crate) enum WorktreesCommand {
 }
 
 pub(crate) fn run(command: Option<WorktreesCommand>) -> anyhow::Result<ProcessExit> {
-    match command.unwrap_or(WorktreesCommand::List { json: false, common: Common::default() }) {
-        WorktreesCommand::List { json, common } => list(json, &common)?,
+    match command.unwrap_or(WorktreesCommand::List(JsonArgs::default())) {
+        WorktreesCommand::List(output) => list(&output)?,
         WorktreesCommand::Remove { ids, common } => ids.iter().try_for_each(|id| remove(id, &common))?,
     }
     Ok(ProcessExit::Completed)
 }
 
-fn list(as_json: bool, common: &Common) -> anyhow::Result<()> {
-    let (places, _) = super::configuration(common)?;
+fn list(args: &JsonArgs) -> anyhow::Result<()> {
+    let (places, _) = super::configuration(&args.common)?;
     let copies = kept_copies(&places.worktrees());
-    if as_json {
+    if args.json {
         let row = |copy: &KeptCopy| {
             let used = Timestamp::try_from(copy.used).map(|used| used.to_string()).ok();
             json!({ "id": copy.name, "project": copy.repository, "path": copy.at, "used_at": used })

@@ -7,14 +7,14 @@ use haft_agent::WallClock;
 use haft_store::Backups;
 
 use crate::commands::conversations::{BackupArgs, BackupCommand};
-use crate::commands::options::Common;
+use crate::commands::options::{Common, JsonArgs};
 use crate::exit::usage_error;
 use crate::output::{self, TextTable};
 
 pub(super) fn run(args: &BackupArgs) -> anyhow::Result<()> {
     match &args.command {
-        None => create(args.output.json, &args.output.common),
-        Some(BackupCommand::List { json, common }) => list(*json, common),
+        None => create(&args.output),
+        Some(BackupCommand::List(output)) => list(output),
         Some(BackupCommand::Restore { name, common }) => restore(name, common),
     }
 }
@@ -27,22 +27,22 @@ fn backups(common: &Common) -> anyhow::Result<Backups> {
     Ok(Backups::new(&places.database(), &places.backups(), &loaded.config.store, Arc::new(WallClock)))
 }
 
-fn create(json: bool, common: &Common) -> anyhow::Result<()> {
-    let backups = backups(common)?;
-    let (places, _) = super::super::configuration(common)?;
+fn create(args: &JsonArgs) -> anyhow::Result<()> {
+    let backups = backups(&args.common)?;
+    let (places, _) = super::super::configuration(&args.common)?;
     if !places.database().exists() {
         return Err(usage_error(text!("conversations-nothing-to-back-up")));
     }
     let backup = backups.create()?;
-    if json {
+    if args.json {
         return output::print_json(&serde_json::to_value(backup)?);
     }
     output::print(&format!("{} ({})\n", backup.path.display(), output::bytes(backup.bytes)))
 }
 
-fn list(json: bool, common: &Common) -> anyhow::Result<()> {
-    let backups = backups(common)?.list()?;
-    if json {
+fn list(args: &JsonArgs) -> anyhow::Result<()> {
+    let backups = backups(&args.common)?.list()?;
+    if args.json {
         return output::print_json(&serde_json::to_value(backups)?);
     }
     if backups.is_empty() {

@@ -12,7 +12,7 @@ use crate::exit::usage_error;
 use crate::output;
 
 pub(super) async fn new(args: NewArgs) -> anyhow::Result<()> {
-    let store = open(&args.common)?;
+    let store = open(&args.output.common)?;
     let new = NewConversation {
         name: args.name,
         description: args.description,
@@ -20,7 +20,7 @@ pub(super) async fn new(args: NewArgs) -> anyhow::Result<()> {
         make_current: true,
         ..NewConversation::new(given_or_fresh(args.id), namespace(&args.place)?)
     };
-    print_made("created", store.create(new).await?, args.json)
+    print_made("created", store.create(new).await?, args.output.json)
 }
 
 fn given_or_fresh(id: Option<String>) -> ConversationId {
@@ -91,14 +91,14 @@ async fn all(store: &dyn Store, names: &[String], scope: ConversationScope<'_>) 
 }
 
 pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<()> {
-    let store = open(&args.common)?;
+    let store = open(&args.output.common)?;
     let conversation = named_or_current(store.as_ref(), args.id.as_deref()).await?;
     let at = match &args.at {
         Some(text) => Some(message(&store.messages(&conversation.id).await?, text)?),
         None => None,
     };
     let fork = NewFork { id: given_or_fresh(args.new_id), at, name: args.name, make_current: true };
-    print_made("forked", store.fork(&conversation.id, fork).await?, args.json)
+    print_made("forked", store.fork(&conversation.id, fork).await?, args.output.json)
 }
 
 /// The message a person means: by its id or the beginning of it.

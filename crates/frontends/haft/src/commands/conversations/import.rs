@@ -51,7 +51,7 @@ struct ImportReport {
 }
 
 pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ProcessExit> {
-    let store = open(&args.common)?;
+    let store = open(&args.output.common)?;
     let namespace = namespace(&args.place)?;
     let mut report = ImportReport::default();
     for path in &args.paths {
@@ -69,7 +69,7 @@ pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ProcessExit> {
     for problem in &report.failed {
         output::tell(&format!("haft: {problem}"));
     }
-    print(&report, args.json)?;
+    print(&report, args.output.json)?;
     Ok(if report.failed.is_empty() { ProcessExit::Completed } else { ProcessExit::Failed })
 }
 

@@ -8,7 +8,7 @@ use crate::commands::options::JsonArgs;
 use crate::output::{self, TextTable};
 
 pub(super) async fn list(args: &ListConversationsArgs) -> anyhow::Result<()> {
-    let store = open(&args.common)?;
+    let store = open(&args.output.common)?;
     let namespace = namespace(&args.place)?;
     let (scope, none) = match (args.trash, args.all) {
         (true, _) => (ConversationScope::Trash, text!("conversations-none-in-trash")),
@@ -16,7 +16,7 @@ pub(super) async fn list(args: &ListConversationsArgs) -> anyhow::Result<()> {
         (false, false) => (ConversationScope::Namespace(&namespace), text!("conversations-none-here")),
     };
     let rows = store.list(scope).await?;
-    if args.json {
+    if args.output.json {
         return output::print_json(&serde_json::to_value(&rows)?);
     }
     if rows.is_empty() {
@@ -53,9 +53,9 @@ pub(super) fn listed(conversation: Conversation) -> ConversationRow {
 }
 
 pub(super) async fn current(args: &CurrentArgs) -> anyhow::Result<()> {
-    let store = open(&args.common)?;
+    let store = open(&args.output.common)?;
     let current = listed(current_of(store.as_ref(), &namespace(&args.place)?).await?);
-    if args.json {
+    if args.output.json {
         return output::print_json(&serde_json::to_value(current)?);
     }
     output::print(&format!("{}  {}\n", current.id, haft_text::sanitise(&current.name)))

@@ -33,7 +33,7 @@ struct PurgeTraces {
 }
 
 pub(super) async fn run(args: &PurgeArgs) -> anyhow::Result<()> {
-    let (places, loaded) = crate::commands::configuration(&args.common)?;
+    let (places, loaded) = crate::commands::configuration(&args.output.common)?;
     if loaded.config.store.url.is_some() {
         return Err(usage_error(text!("conversations-purge-server")));
     }
@@ -63,7 +63,7 @@ pub(super) async fn run(args: &PurgeArgs) -> anyhow::Result<()> {
     drop(store);
     let backups = haft_rescue::purge(&patient, &traces.ids)?;
     remove_beside(&places, &traces)?;
-    if args.json {
+    if args.output.json {
         return output::print_json(&json!({ "purged": traces.ids, "backups": backups }));
     }
     output::say(&text!("conversations-purged", count = traces.ids.len(), backups))

@@ -43,9 +43,9 @@ pub(super) fn list(args: &JsonArgs) -> anyhow::Result<()> {
 }
 
 pub(super) fn show(args: &ShowJobArgs) -> anyhow::Result<()> {
-    let job = jobs(&args.common)?.find(&args.id)?;
+    let job = jobs(&args.output.common)?.find(&args.id)?;
     let state = job.state();
-    if args.json {
+    if args.output.json {
         return output::print_json(&as_json(&job, &state));
     }
     let mut lines = vec![

@@ -8,30 +8,30 @@ use tokio_util::sync::CancellationToken;
 
 use super::list::{SOURCE, access_name};
 use crate::commands::catalogue::{self, CatalogueContext};
-use crate::commands::options::Common;
+use crate::commands::options::JsonArgs;
 use crate::exit::usage_error;
 use crate::output;
 
 /// An external tool. Here somebody waits for its answer, so it is asked for it.
-async fn external(name: &str, json: bool, common: &Common) -> anyhow::Result<()> {
-    let place = CatalogueContext::find(common)?;
+async fn external(name: &str, args: &JsonArgs) -> anyhow::Result<()> {
+    let place = CatalogueContext::find(&args.common)?;
     let found = external::load(&place.ground, &|name| place.is_built_in(name), &mut Vec::new());
     let tool = found.get(name);
     let tool = tool.ok_or_else(|| usage_error(text!("tools-unknown", name)))?;
     place.help.ask(tool, &CancellationToken::new()).await;
-    catalogue::show(KnowledgeKind::Tools, name, json, &place)
+    catalogue::show(KnowledgeKind::Tools, name, args.json, &place)
 }
 
-pub(super) async fn run(name: &str, json: bool, common: &Common) -> anyhow::Result<()> {
-    super::super::configuration(common)?;
+pub(super) async fn run(name: &str, args: &JsonArgs) -> anyhow::Result<()> {
+    super::super::configuration(&args.common)?;
     let registry = super::every_tool();
-    let Some(found) = registry.resolve(name) else { return external(name, json, common).await };
+    let Some(found) = registry.resolve(name) else { return external(name, args).await };
     let tool = found.tool;
     let (spec, manual) = (tool.spec(), tool.manual());
     let aliases: Vec<_> = manual.aliases.iter().map(|alias| alias.name).collect();
     let example: Value = serde_json::from_str(manual.example).unwrap_or_default();
     let cases: Vec<_> = registry.cases().filter(|case| case.tools.contains(&spec.name)).collect();
-    if json {
+    if args.json {
         return output::print_json(&json!({
             "name": spec.name,
             "group": manual.group.name(),

@@ -8,7 +8,7 @@ use haft_types::{Entry, Message, Role, ToolStatus};
 use serde::Serialize;
 
 use crate::commands::conversations;
-use crate::commands::options::Common;
+use crate::commands::options::JsonArgs;
 use crate::commands::useful::OfConversation;
 use crate::output::{self, TextTable};
 use crate::wiring;
@@ -22,15 +22,15 @@ struct ToolUsage {
     tokens: u64,
 }
 
-pub(super) async fn run(of: &OfConversation, json: bool, common: &Common) -> anyhow::Result<()> {
-    let (places, loaded) = super::super::configuration(common)?;
+pub(super) async fn run(of: &OfConversation, args: &JsonArgs) -> anyhow::Result<()> {
+    let (places, loaded) = super::super::configuration(&args.common)?;
     let store = wiring::open_store(&places, &loaded.config)?;
     let conversation = match &of.conversation {
         Some(id) => conversations::find(store.as_ref(), id).await?,
         None => conversations::current(store.as_ref()).await?,
     };
     let used = count(store.messages(&conversation.id).await?);
-    if json {
+    if args.json {
         return output::print_json(&serde_json::to_value(&used)?);
     }
     if used.is_empty() {
