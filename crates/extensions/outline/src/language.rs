@@ -4,7 +4,8 @@ use std::path::Path;
 
 use strum::{IntoStaticStr, VariantArray, VariantNames};
 
-use crate::languages::{Grammar, bash, c, cpp, csharp, go, java, javascript, php, python, ruby, rust, typescript};
+use crate::languages::Grammar;
+use crate::packed;
 
 /// A language whose definitions can be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray, VariantNames)]
@@ -94,19 +95,19 @@ impl SourceLanguage {
 
     pub(crate) fn grammar(self) -> &'static Grammar {
         match self {
-            Self::Bash => &bash::GRAMMAR,
-            Self::C => &c::GRAMMAR,
-            Self::Cpp => &cpp::GRAMMAR,
-            Self::CSharp => &csharp::GRAMMAR,
-            Self::Go => &go::GRAMMAR,
-            Self::Java => &java::GRAMMAR,
-            Self::JavaScript => &javascript::GRAMMAR,
-            Self::Php => &php::GRAMMAR,
-            Self::Python => &python::GRAMMAR,
-            Self::Ruby => &ruby::GRAMMAR,
-            Self::Rust => &rust::GRAMMAR,
-            Self::Tsx => &typescript::TSX,
-            Self::TypeScript => &typescript::TYPESCRIPT,
+            Self::Bash => &packed::BASH,
+            Self::C => &packed::C,
+            Self::Cpp => &packed::CPP,
+            Self::CSharp => &packed::C_SHARP,
+            Self::Go => &packed::GO,
+            Self::Java => &packed::JAVA,
+            Self::JavaScript => &packed::JAVASCRIPT,
+            Self::Php => &packed::PHP,
+            Self::Python => &packed::PYTHON,
+            Self::Ruby => &packed::RUBY,
+            Self::Rust => &packed::RUST,
+            Self::Tsx => &packed::TSX,
+            Self::TypeScript => &packed::TYPESCRIPT,
         }
     }
 }

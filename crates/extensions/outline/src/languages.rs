@@ -1,20 +1,7 @@
-//! One file a language: its grammar and its query.
+//! A language: its grammar, and its query in a file of its own.
 //!
-//! To add a language: its grammar crate in the manifest, its line in `build.rs` and in `packed.rs`, `NAME.rs` and `NAME.scm` here, its
-//! variant, names and extensions in `SourceLanguage`, and a folder with a real source and the list of its definitions in `tests/fixtures/`.
-
-pub(crate) mod bash;
-pub(crate) mod c;
-pub(crate) mod cpp;
-pub(crate) mod csharp;
-pub(crate) mod go;
-pub(crate) mod java;
-pub(crate) mod javascript;
-pub(crate) mod php;
-pub(crate) mod python;
-pub(crate) mod ruby;
-pub(crate) mod rust;
-pub(crate) mod typescript;
+//! To add a language: its grammar crate in the manifest, its line in `build.rs` and in `packed.rs`, `NAME.scm` here, its variant, names
+//! and extensions in `SourceLanguage`, and a folder with a real source and the list of its definitions in `tests/fixtures/`.
 
 use std::sync::OnceLock;
 
@@ -24,7 +11,7 @@ use crate::packed::PackedGrammar;
 
 /// A grammar and the query for its definitions. When it is first used, its tables are unpacked and the query is compiled.
 pub(crate) struct Grammar {
-    language: &'static PackedGrammar,
+    language: PackedGrammar,
     query: &'static str,
     ready: OnceLock<Result<CompiledGrammar, String>>,
 }
@@ -36,7 +23,7 @@ pub(crate) struct CompiledGrammar {
 }
 
 impl Grammar {
-    const fn new(language: &'static PackedGrammar, query: &'static str) -> Self {
+    pub(crate) const fn new(language: PackedGrammar, query: &'static str) -> Self {
         Self { language, query, ready: OnceLock::new() }
     }
 

@@ -8,6 +8,8 @@ use std::sync::OnceLock;
 use tree_sitter::Language;
 use tree_sitter_language::LanguageFn;
 
+use crate::languages::Grammar;
+
 /// A grammar, compiled without its large tables, and these, packed.
 pub(crate) struct PackedGrammar {
     language: unsafe extern "C" fn() -> *const (),
@@ -39,10 +41,10 @@ impl PackedGrammar {
     }
 }
 
-/// One constant a grammar, by the name that stands in its symbols.
+/// One constant a grammar: the name that stands in its symbols, and its query.
 macro_rules! grammars {
-    ($($constant:ident = $name:literal)*) => {$(
-        pub(crate) static $constant: PackedGrammar = {
+    ($($constant:ident = $name:literal, $query:literal)*) => {$(
+        pub(crate) static $constant: Grammar = {
             unsafe extern "C" {
                 #[link_name = concat!("tree_sitter_", $name)]
                 fn language() -> *const ();
@@ -50,23 +52,24 @@ macro_rules! grammars {
                 fn fill(tables: *const u8, length: usize) -> bool;
             }
             let packed = include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".zst"));
-            PackedGrammar { language, fill, packed, filled: OnceLock::new() }
+            let grammar = PackedGrammar { language, fill, packed, filled: OnceLock::new() };
+            Grammar::new(grammar, include_str!(concat!("languages/", $query)))
         };
     )*};
 }
 
 grammars! {
-    BASH = "bash"
-    C = "c"
-    CPP = "cpp"
-    C_SHARP = "c_sharp"
-    GO = "go"
-    JAVA = "java"
-    JAVASCRIPT = "javascript"
-    PHP = "php"
-    PYTHON = "python"
-    RUBY = "ruby"
-    RUST = "rust"
-    TSX = "tsx"
-    TYPESCRIPT = "typescript"
+    BASH = "bash", "bash.scm"
+    C = "c", "c.scm"
+    CPP = "cpp", "cpp.scm"
+    C_SHARP = "c_sharp", "csharp.scm"
+    GO = "go", "go.scm"
+    JAVA = "java", "java.scm"
+    JAVASCRIPT = "javascript", "javascript.scm"
+    PHP = "php", "php.scm"
+    PYTHON = "python", "python.scm"
+    RUBY = "ruby", "ruby.scm"
+    RUST = "rust", "rust.scm"
+    TSX = "tsx", "typescript.scm"
+    TYPESCRIPT = "typescript", "typescript.scm"
 }
