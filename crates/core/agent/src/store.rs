@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_store::{CachedStore, SqliteStore, Store};
+use haft_store::{SqliteStore, Store};
 
 use crate::clock::WallClock;
 use crate::config::Config;
@@ -19,7 +19,7 @@ pub fn open_store(
 ) -> Result<Arc<dyn Store>, SetupError> {
     match &config.store.url {
         Some(url) => connect(url, config, extensions),
-        None => Ok(Arc::new(CachedStore::new(open_database(places, config)?, &config.store))),
+        None => Ok(Arc::new(open_database(places, config)?)),
     }
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn open_store_with_backups(
     }
     let mut database = open_database(places, config)?;
     database.keep_backups(&places.backups())?;
-    Ok(Arc::new(CachedStore::new(database, &config.store)))
+    Ok(Arc::new(database))
 }
 
 fn open_database(places: &Places, config: &Config) -> Result<SqliteStore, SetupError> {

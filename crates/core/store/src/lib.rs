@@ -33,7 +33,6 @@ mod store;
 mod worker;
 
 pub use backup::Backup;
-pub use cache::CachedStore;
 pub use config::StoreConfig;
 pub use conversation::{
     Conversation, ConversationMatch, ConversationRow, ConversationScope, DEFAULT_NAMESPACE, Namespace, NewConversation,

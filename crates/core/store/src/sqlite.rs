@@ -38,6 +38,7 @@ use self::index::IndexThread;
 use self::locks::{AT_ONCE, DatabaseUse, SqliteLocks};
 use self::open::{Purpose, connect};
 use self::rows::MessageRow;
+use crate::cache::{MessageCache, MessageSource};
 use crate::config::StoreConfig;
 use crate::conversation::{
     Conversation, ConversationMatch, ConversationRow, ConversationScope, Namespace, NewConversation, NewFork,
@@ -72,6 +73,7 @@ pub struct SqliteStore {
     writer: Worker<SqliteWriter, SqliteFailure>,
     _use: DatabaseUse,
     locks: Arc<SqliteLocks>,
+    cache: MessageCache,
     counters: Counters,
     clock: Arc<dyn Clock>,
     path: PathBuf,
@@ -102,6 +104,7 @@ impl SqliteStore {
             writer: Worker::start("haft-store-write", explain, writer)?,
             _use: shared_use,
             locks,
+            cache: MessageCache::new(config),
             counters: Counters::default(),
             clock,
             path: path.to_path_buf(),
@@ -122,13 +125,21 @@ impl SqliteStore {
     fn write<T: Send + 'static>(
         &self,
         id: &ConversationId,
-        job: impl FnOnce(&mut SqliteWriter, &ConversationId, Timestamp) -> Result<T, SqliteFailure> + Send + 'static,
+        job: impl FnOnce(&Connection, &ConversationId, Timestamp) -> Result<T, SqliteFailure> + Send + 'static,
     ) -> PendingWrite<T> {
         let (id, now) = (id.clone(), self.clock.now());
         self.writer.submit(move |writer| {
             let _right = writer.locks.for_one_write(&id, now)?;
-            job(writer, &id, now)
+            write::transact(&mut writer.connection, |connection| job(connection, &id, now))
         })
+    }
+
+    /// Queues a write that is about no conversation that exists already.
+    fn write_anywhere<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T, SqliteFailure> + Send + 'static,
+    ) -> PendingWrite<T> {
+        self.writer.submit(move |writer| write::transact(&mut writer.connection, job))
     }
 
     /// Queues a read.
@@ -155,10 +166,9 @@ impl Store for SqliteStore {
         let messages = new.messages.iter().map(MessageRow::new).collect::<Result<Vec<_>, _>>()?;
         let count = messages.len() as u64;
         let current = new.make_current;
-        let write = move |writer: &mut SqliteWriter| {
-            write::create(&mut writer.connection, conversation, &metadata, &messages, current)
-        };
-        let created = self.writer.submit(write).await?;
+        let create =
+            move |connection: &Connection| write::create(connection, conversation, &metadata, &messages, current);
+        let created = self.write_anywhere(create).await?;
         self.counters.created(count);
         self.index.poke();
         Ok(created)
@@ -188,52 +198,46 @@ impl Store for SqliteStore {
 
     async fn append(&self, id: &ConversationId, message: &Message) -> Result<(), StoreError> {
         let message = MessageRow::new(message)?;
-        self.write(id, move |writer, id, now| write::append(&mut writer.connection, id, &message, now)).await?;
+        self.write(id, move |connection, id, now| write::append(connection, id, &message, now)).await?;
         self.counters.added();
         self.index.poke();
         Ok(())
     }
 
     async fn update(&self, id: &ConversationId, message: MessageId, revision: Revision) -> Result<Message, StoreError> {
-        let write = move |writer: &mut SqliteWriter, id: &ConversationId, now: Timestamp| {
-            write::update(&mut writer.connection, id, message, revision, now)
-        };
-        let updated = self.write(id, write).await?;
+        let update = self.write(id, move |connection, id, now| write::update(connection, id, message, revision, now));
+        let updated = update.await?;
         self.index.poke();
         Ok(updated)
     }
 
     async fn messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError> {
-        self.counters.loaded();
-        self.read(id, read::messages).await
+        self.cache.messages(self, id).await
     }
 
     async fn page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError> {
-        if end == PageEnd::Newest {
-            self.counters.loaded();
-        }
-        self.read(id, move |connection, id| read::page(connection, id, end, most)).await
+        self.cache.page(self, id, end, most).await
     }
 
     async fn rename(&self, id: &ConversationId, name: &str) -> Result<(), StoreError> {
         check_name(name)?;
         let name = name.to_owned();
-        self.write(id, move |writer, id, _| write::rename(&mut writer.connection, id, &name)).await
+        self.write(id, move |connection, id, _| write::rename(connection, id, &name)).await
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.write(id, |writer, id, now| write::delete(&mut writer.connection, id, now)).await
+        self.write(id, write::delete).await
     }
 
     async fn restore(&self, id: &ConversationId) -> Result<Conversation, StoreError> {
-        self.write(id, |writer, id, _| write::restore(&mut writer.connection, id)).await
+        self.write(id, |connection, id, _| write::restore(connection, id)).await
     }
 
     async fn fork(&self, id: &ConversationId, fork: NewFork) -> Result<Conversation, StoreError> {
         fork.check()?;
         let (id, now) = (id.clone(), self.clock.now());
         // Nobody else's right is asked for: the other conversation is only read, and this one is new.
-        let forked = self.writer.submit(move |writer| write::fork(&mut writer.connection, &id, fork, now)).await?;
+        let forked = self.write_anywhere(move |connection| write::fork(connection, &id, fork, now)).await?;
         self.counters.created(0);
         Ok(forked)
     }
@@ -246,7 +250,7 @@ impl Store for SqliteStore {
 
     async fn note(&self, id: &ConversationId, fact: Fact) -> Result<(), StoreError> {
         let (about, fact) = (fact.message_id(), rows::encode("a fact", &fact)?);
-        self.write(id, move |writer, id, now| write::note(&mut writer.connection, id, about, &fact, now)).await
+        self.write(id, move |connection, id, now| write::note(connection, id, about, &fact, now)).await
     }
 
     async fn facts(&self, id: &ConversationId) -> Result<Vec<Fact>, StoreError> {
@@ -265,7 +269,7 @@ impl Store for SqliteStore {
 
     async fn set_state(&self, id: &ConversationId, key: &str, value: Value) -> Result<(), StoreError> {
         let (key, value) = (key.to_owned(), rows::encode("a state", &value)?);
-        self.write(id, move |writer, id, _| write::set_state(&mut writer.connection, id, &key, &value)).await
+        self.write(id, move |connection, id, _| write::set_state(connection, id, &key, &value)).await
     }
 
     async fn project_state(&self, namespace: &str, key: &str) -> Result<Option<Value>, StoreError> {
@@ -276,9 +280,7 @@ impl Store for SqliteStore {
     async fn set_project_state(&self, namespace: &str, key: &str, value: Value) -> Result<(), StoreError> {
         let (namespace, key) = (namespace_name(namespace).to_owned(), key.to_owned());
         let value = rows::encode("a state", &value)?;
-        self.writer
-            .submit(move |writer| write::set_project_state(&mut writer.connection, &namespace, &key, &value))
-            .await
+        self.write_anywhere(move |connection| write::set_project_state(connection, &namespace, &key, &value)).await
     }
 
     async fn swap_project_state(
@@ -290,15 +292,17 @@ impl Store for SqliteStore {
     ) -> Result<Swap, StoreError> {
         let (namespace, key, before) = (namespace_name(namespace).to_owned(), key.to_owned(), before.cloned());
         let value = rows::encode("a state", &value)?;
-        let write = move |writer: &mut SqliteWriter| {
-            write::swap_project_state(&mut writer.connection, &namespace, &key, before.as_ref(), &value)
+        let swap = move |connection: &Connection| {
+            write::swap_project_state(connection, &namespace, &key, before.as_ref(), &value)
         };
-        self.writer.submit(write).await
+        self.write_anywhere(swap).await
     }
 
     fn log_request(&self, id: &ConversationId, sent: SentRequest) -> PendingWrite<u64> {
-        self.write(id, move |writer, id, now| {
-            requests::log(&mut writer.connection, &mut writer.last_requests, id, &sent, now)
+        let (id, now) = (id.clone(), self.clock.now());
+        self.writer.submit(move |writer| {
+            let _right = writer.locks.for_one_write(&id, now)?;
+            requests::log(&mut writer.connection, &mut writer.last_requests, &id, &sent, now)
         })
     }
 
@@ -324,7 +328,7 @@ impl Store for SqliteStore {
 
     async fn set_current(&self, namespace: &str, id: &ConversationId) -> Result<(), StoreError> {
         let (namespace, id) = (namespace.to_owned(), id.clone());
-        self.writer.submit(move |writer| write::set_current(&mut writer.connection, &namespace, &id)).await
+        self.write_anywhere(move |connection| write::set_current(connection, &namespace, &id)).await
     }
 
     async fn namespaces(&self) -> Result<Vec<Namespace>, StoreError> {
@@ -336,7 +340,7 @@ impl Store for SqliteStore {
     }
 
     fn statistics(&self) -> StoreStatistics {
-        self.counters.so_far()
+        self.cache.counted(self.counters.so_far())
     }
 
     async fn totals(&self) -> Result<Totals, StoreError> {
@@ -346,5 +350,20 @@ impl Store for SqliteStore {
     async fn flush(&self) -> Result<(), StoreError> {
         self.written().await?;
         self.writer.take_unseen().map_or(Ok(()), Err)
+    }
+}
+
+#[async_trait]
+impl MessageSource for SqliteStore {
+    async fn stored_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError> {
+        self.counters.loaded();
+        self.read(id, read::messages).await
+    }
+
+    async fn stored_page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError> {
+        if end == PageEnd::Newest {
+            self.counters.loaded();
+        }
+        self.read(id, move |connection, id| read::page(connection, id, end, most)).await
     }
 }

@@ -29,8 +29,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_store::backend::{
-    Counters, Explain, INDEX_DELAY, Idle, IdleWork, LastRequests, MessageRow, Worker, check_name, encode,
-    namespace_name, parse_query,
+    Counters, Explain, INDEX_DELAY, Idle, IdleWork, LastRequests, MessageCache, MessageRow, MessageSource, Worker,
+    check_name, encode, namespace_name, parse_query,
 };
 use haft_store::{
     Conversation, ConversationDocument, ConversationMatch, ConversationRow, ConversationScope, Fact, LoggedRequest,
@@ -64,6 +64,7 @@ pub struct PostgresStore {
     reader: Worker<PostgresSession, PostgresFailure>,
     writer: Worker<PostgresWriter, PostgresFailure>,
     locks: Arc<PostgresLocks>,
+    cache: MessageCache,
     counters: Counters,
     clock: Arc<dyn Clock>,
     /// In whose name everything is written; anybody's where there is none.
@@ -146,6 +147,7 @@ impl PostgresStore {
             reader: Worker::start("haft-store-read", Arc::clone(&explain), PostgresSession::new(&server)?)?,
             writer: Worker::start("haft-store-write", explain, writer)?,
             locks,
+            cache: MessageCache::new(config),
             counters: Counters::default(),
             clock,
             lease,
@@ -300,17 +302,11 @@ impl Store for PostgresStore {
     }
 
     async fn messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError> {
-        self.counters.loaded();
-        let id = id.clone();
-        self.read(async move |connection| read::messages(connection, &id).await).await
+        self.cache.messages(self, id).await
     }
 
     async fn page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError> {
-        if end == PageEnd::Newest {
-            self.counters.loaded();
-        }
-        let id = id.clone();
-        self.read(async move |connection| read::page(connection, &id, end, most).await).await
+        self.cache.page(self, id, end, most).await
     }
 
     async fn rename(&self, id: &ConversationId, name: &str) -> Result<(), StoreError> {
@@ -472,7 +468,7 @@ impl Store for PostgresStore {
     }
 
     fn statistics(&self) -> StoreStatistics {
-        self.counters.so_far()
+        self.cache.counted(self.counters.so_far())
     }
 
     async fn totals(&self) -> Result<Totals, StoreError> {
@@ -482,5 +478,22 @@ impl Store for PostgresStore {
     async fn flush(&self) -> Result<(), StoreError> {
         self.written().await?;
         self.writer.take_unseen().map_or(Ok(()), Err)
+    }
+}
+
+#[async_trait]
+impl MessageSource for PostgresStore {
+    async fn stored_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError> {
+        self.counters.loaded();
+        let id = id.clone();
+        self.read(async move |connection| read::messages(connection, &id).await).await
+    }
+
+    async fn stored_page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError> {
+        if end == PageEnd::Newest {
+            self.counters.loaded();
+        }
+        let id = id.clone();
+        self.read(async move |connection| read::page(connection, &id, end, most).await).await
     }
 }

@@ -1,4 +1,4 @@
-//! Everything that changes the database but the request log. Each function is one transaction.
+//! Everything that changes the database but the request log. Each function is called within a transaction of its own.
 //!
 //! Invariant: a message row is inserted once and never changed; a conversation's counters say how many messages it has, and are
 //! changed in the transaction that changes that.
@@ -32,25 +32,34 @@ pub(super) fn begin(connection: &mut Connection) -> Result<Transaction<'_>, Sqli
     if format > FORMAT { Err(SqliteFailure::NewerFormat(format)) } else { Ok(transaction) }
 }
 
+/// Does something to the conversations in one transaction.
+pub(super) fn transact<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&Connection) -> Result<T, SqliteFailure>,
+) -> Result<T, SqliteFailure> {
+    let transaction = begin(connection)?;
+    let done = work(&transaction)?;
+    transaction.commit()?;
+    Ok(done)
+}
+
 /// Inserts a conversation whose message count is still zero, and then its messages.
 pub(super) fn create(
-    connection: &mut Connection,
+    connection: &Connection,
     mut new: Conversation,
     metadata: &str,
     messages: &[MessageRow],
     make_current: bool,
 ) -> Result<Conversation, SqliteFailure> {
-    let transaction = begin(connection)?;
-    let key = insert_conversation(&transaction, &new, metadata)?;
-    lineage::begin(&transaction, key, 1)?;
+    let key = insert_conversation(connection, &new, metadata)?;
+    lineage::begin(connection, key, 1)?;
     for message in messages {
-        let position = count_message(&transaction, &new.id, new.updated_at)?.1;
-        insert_message(&transaction, (key, &new.id), position, message)?;
+        let position = count_message(connection, &new.id, new.updated_at)?.1;
+        insert_message(connection, (key, &new.id), position, message)?;
     }
     if make_current {
-        point_current_at(&transaction, &new.namespace, key)?;
+        point_current_at(connection, &new.namespace, key)?;
     }
-    transaction.commit()?;
     new.messages = messages.len() as u64;
     Ok(new)
 }
@@ -80,15 +89,13 @@ fn insert_conversation(connection: &Connection, new: &Conversation, metadata: &s
 
 /// Appends one message.
 pub(super) fn append(
-    connection: &mut Connection,
+    connection: &Connection,
     id: &ConversationId,
     message: &MessageRow,
     now: Timestamp,
 ) -> Result<(), SqliteFailure> {
-    let transaction = begin(connection)?;
-    let (key, position) = count_message(&transaction, id, now)?;
-    insert_message(&transaction, (key, id), position, message)?;
-    transaction.commit()?;
+    let (key, position) = count_message(connection, id, now)?;
+    insert_message(connection, (key, id), position, message)?;
     Ok(())
 }
 
@@ -133,161 +140,123 @@ fn insert_message(
 
 /// Revises a message that must exist.
 pub(super) fn update(
-    connection: &mut Connection,
+    connection: &Connection,
     id: &ConversationId,
     message: MessageId,
     revision: Revision,
     now: Timestamp,
 ) -> Result<Message, SqliteFailure> {
-    let transaction = begin(connection)?;
-    let key = rows::key(&transaction, id)?;
-    let position = lineage::position(&transaction, (key, id), message)?;
-    let stored = lineage::messages(&transaction, (key, id), MessageSpan::at(position))?.pop();
+    let key = rows::key(connection, id)?;
+    let position = lineage::position(connection, (key, id), message)?;
+    let stored = lineage::messages(connection, (key, id), MessageSpan::at(position))?.pop();
     let stored = stored.ok_or(StoreError::UnknownMessage { conversation: id.clone(), message })?;
     let revised = revision.of(stored);
     let row = MessageRow::new(&revised)?;
-    transaction
+    connection
         .prepare_cached(
             "INSERT INTO revisions (conversation, position, made_at, hash, body) VALUES (?1, ?2, ?3, ?4, ?5)",
         )?
         .execute((key, position, rows::encode_time(now), &row.hash.0, &row.body))?;
-    transaction
+    connection
         .prepare_cached(
             "UPDATE conversations SET revisions = revisions + 1, updated_at = max(updated_at, ?2) WHERE key = ?1",
         )?
         .execute((key, rows::encode_time(now)))?;
-    transaction.commit()?;
     Ok(revised)
 }
 
 /// Makes a conversation that begins with the messages of another.
 pub(super) fn fork(
-    connection: &mut Connection,
+    connection: &Connection,
     id: &ConversationId,
     fork: NewFork,
     now: Timestamp,
 ) -> Result<Conversation, SqliteFailure> {
-    let transaction = begin(connection)?;
     let unknown = || StoreError::UnknownConversation { id: id.clone() };
-    let (parent, from) = rows::conversation(&transaction, id)?.ok_or_else(unknown)?;
+    let (parent, from) = rows::conversation(connection, id)?.ok_or_else(unknown)?;
     let last = match fork.at {
-        Some(message) => rows::decode_count(lineage::position(&transaction, (parent, id), message)?)?,
+        Some(message) => rows::decode_count(lineage::position(connection, (parent, id), message)?)?,
         None => from.messages,
     };
     let make_current = fork.make_current;
     let new = fork.planned(from, last, now);
     let metadata = rows::encode("the metadata of a conversation", &new.metadata)?;
-    let key = insert_conversation(&transaction, &new, &metadata)?;
-    lineage::inherit(&transaction, key, parent, last.cast_signed())?;
-    transaction
+    let key = insert_conversation(connection, &new, &metadata)?;
+    lineage::inherit(connection, key, parent, last.cast_signed())?;
+    connection
         .prepare_cached(
             "INSERT INTO states (conversation, name, value) SELECT ?1, name, value FROM states WHERE conversation = ?2",
         )?
         .execute((key, parent))?;
     if make_current {
-        point_current_at(&transaction, &new.namespace, key)?;
+        point_current_at(connection, &new.namespace, key)?;
     }
-    transaction.commit()?;
     Ok(new)
 }
 
 /// Gives a conversation another name.
-pub(super) fn rename(connection: &mut Connection, id: &ConversationId, name: &str) -> Result<(), SqliteFailure> {
-    let transaction = begin(connection)?;
-    let key = rows::key(&transaction, id)?;
-    transaction.prepare_cached("UPDATE conversations SET name = ?2 WHERE key = ?1")?.execute((key, name))?;
-    transaction.commit()?;
+pub(super) fn rename(connection: &Connection, id: &ConversationId, name: &str) -> Result<(), SqliteFailure> {
+    let key = rows::key(connection, id)?;
+    connection.prepare_cached("UPDATE conversations SET name = ?2 WHERE key = ?1")?.execute((key, name))?;
     Ok(())
 }
 
 /// Puts a conversation into the trash.
-pub(super) fn delete(connection: &mut Connection, id: &ConversationId, now: Timestamp) -> Result<(), SqliteFailure> {
-    let transaction = begin(connection)?;
-    let key = rows::key(&transaction, id)?;
-    transaction
+pub(super) fn delete(connection: &Connection, id: &ConversationId, now: Timestamp) -> Result<(), SqliteFailure> {
+    let key = rows::key(connection, id)?;
+    connection
         .prepare_cached("UPDATE conversations SET deleted_at = ?2 WHERE key = ?1")?
         .execute((key, rows::encode_time(now)))?;
-    transaction.commit()?;
     Ok(())
 }
 
 /// Takes a conversation out of the trash; one that is not in it stays as it is.
-pub(super) fn restore(connection: &mut Connection, id: &ConversationId) -> Result<Conversation, SqliteFailure> {
-    let transaction = begin(connection)?;
-    transaction.prepare_cached("UPDATE conversations SET deleted_at = NULL WHERE id = ?1")?.execute([id.as_str()])?;
-    let restored = read::get(&transaction, id)?;
-    transaction.commit()?;
+pub(super) fn restore(connection: &Connection, id: &ConversationId) -> Result<Conversation, SqliteFailure> {
+    connection.prepare_cached("UPDATE conversations SET deleted_at = NULL WHERE id = ?1")?.execute([id.as_str()])?;
+    let restored = read::get(connection, id)?;
     restored.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
 /// Notes a fact about a message that must exist.
 pub(super) fn note(
-    connection: &mut Connection,
+    connection: &Connection,
     id: &ConversationId,
     about: MessageId,
     fact: &str,
     now: Timestamp,
 ) -> Result<(), SqliteFailure> {
-    let transaction = begin(connection)?;
-    let key = rows::key(&transaction, id)?;
-    let position = lineage::position(&transaction, (key, id), about)?;
-    transaction
+    let key = rows::key(connection, id)?;
+    let position = lineage::position(connection, (key, id), about)?;
+    connection
         .prepare_cached("INSERT INTO facts (conversation, position, noted_at, body) VALUES (?1, ?2, ?3, ?4)")?
         .execute((key, position, rows::encode_time(now), fact))?;
-    transaction.commit()?;
     Ok(())
 }
 
 /// Keeps a document.
 pub(super) fn set_state(
-    connection: &mut Connection,
+    connection: &Connection,
     id: &ConversationId,
     name: &str,
     value: &str,
 ) -> Result<(), SqliteFailure> {
-    let transaction = begin(connection)?;
-    let key = rows::key(&transaction, id)?;
-    transaction
+    let key = rows::key(connection, id)?;
+    connection
         .prepare_cached(
             "INSERT INTO states (conversation, name, value) VALUES (?1, ?2, ?3)
              ON CONFLICT (conversation, name) DO UPDATE SET value = excluded.value",
         )?
         .execute((key, name, value))?;
-    transaction.commit()?;
     Ok(())
 }
 
 /// Keeps a document of a namespace.
 pub(super) fn set_project_state(
-    connection: &mut Connection,
+    connection: &Connection,
     namespace: &str,
     name: &str,
     value: &str,
 ) -> Result<(), SqliteFailure> {
-    let transaction = begin(connection)?;
-    put_project_state(&transaction, namespace, name, value)?;
-    transaction.commit()?;
-    Ok(())
-}
-
-/// Keeps a document of a namespace if nobody changed the one before.
-pub(super) fn swap_project_state(
-    connection: &mut Connection,
-    namespace: &str,
-    name: &str,
-    before: Option<&Value>,
-    value: &str,
-) -> Result<Swap, SqliteFailure> {
-    let transaction = begin(connection)?;
-    if read::project_state(&transaction, namespace, name)?.as_ref() != before {
-        return Ok(Swap::Overtaken);
-    }
-    put_project_state(&transaction, namespace, name, value)?;
-    transaction.commit()?;
-    Ok(Swap::Done)
-}
-
-fn put_project_state(connection: &Connection, namespace: &str, name: &str, value: &str) -> Result<(), SqliteFailure> {
     connection
         .prepare_cached(
             "INSERT INTO project_states (namespace, name, value) VALUES (?1, ?2, ?3)
@@ -297,21 +266,29 @@ fn put_project_state(connection: &Connection, namespace: &str, name: &str, value
     Ok(())
 }
 
-/// Makes a conversation current.
-pub(super) fn set_current(
-    connection: &mut Connection,
+/// Keeps a document of a namespace if nobody changed the one before.
+pub(super) fn swap_project_state(
+    connection: &Connection,
     namespace: &str,
-    id: &ConversationId,
-) -> Result<(), SqliteFailure> {
-    let transaction = begin(connection)?;
-    let key = rows::key(&transaction, id)?;
-    point_current_at(&transaction, namespace_name(namespace), key)?;
-    transaction.commit()?;
-    Ok(())
+    name: &str,
+    before: Option<&Value>,
+    value: &str,
+) -> Result<Swap, SqliteFailure> {
+    if read::project_state(connection, namespace, name)?.as_ref() != before {
+        return Ok(Swap::Overtaken);
+    }
+    set_project_state(connection, namespace, name, value)?;
+    Ok(Swap::Done)
 }
 
-fn point_current_at(transaction: &Transaction<'_>, namespace: &str, key: i64) -> Result<(), SqliteFailure> {
-    transaction
+/// Makes a conversation current.
+pub(super) fn set_current(connection: &Connection, namespace: &str, id: &ConversationId) -> Result<(), SqliteFailure> {
+    let key = rows::key(connection, id)?;
+    point_current_at(connection, namespace_name(namespace), key)
+}
+
+fn point_current_at(connection: &Connection, namespace: &str, key: i64) -> Result<(), SqliteFailure> {
+    connection
         .prepare_cached(
             "INSERT INTO current_conversations (namespace, conversation) VALUES (?1, ?2)
              ON CONFLICT (namespace) DO UPDATE SET conversation = excluded.conversation",

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use haft_store::{CachedStore, NewConversation, PageEnd, Revision, SqliteStore, Store, StoreConfig};
+use haft_store::{NewConversation, PageEnd, Revision, SqliteStore, Store, StoreConfig};
 use haft_types::Part;
 
 use crate::support::{Place, conversation, id, user};
 
-fn cached(place: &Place, config: &StoreConfig) -> CachedStore<SqliteStore> {
-    CachedStore::new(place.open(), config)
+fn cached(place: &Place, config: &StoreConfig) -> SqliteStore {
+    place.try_open_with(config).unwrap()
 }
 
 /// Hits and misses so far.
-fn counts(store: &CachedStore<SqliteStore>) -> (u64, u64) {
+fn counts(store: &SqliteStore) -> (u64, u64) {
     (store.statistics().cache_hits, store.statistics().cache_misses)
 }
 

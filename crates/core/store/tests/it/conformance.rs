@@ -1,4 +1,4 @@
-//! The promises of every store, held against the embedded one and against the cache in front of it.
+//! The promises of every store, held against the embedded one and with a cache in it.
 
 macro_rules! on_each_store {
     ($($topic:ident::$check:ident),+ $(,)?) => {
@@ -17,7 +17,7 @@ macro_rules! on_each_store {
                 #[tokio::test]
                 async fn $check() {
                     let place = crate::support::Place::new();
-                    let store = haft_store::CachedStore::new(place.open(), &haft_store::StoreConfig::default());
+                    let store = place.try_open_with(&haft_store::StoreConfig::default()).unwrap();
                     haft_store::conformance::run(stringify!($check), &store).await;
                 }
             )+

@@ -18,13 +18,15 @@ impl Place {
         self.0.path().join("data").join("conversations.db")
     }
 
+    /// Without a cache: what is read comes from the database.
     pub(crate) fn try_open(&self) -> Result<SqliteStore, StoreError> {
+        self.try_open_with(&StoreConfig { cache_conversations: 0, ..StoreConfig::default() })
+    }
+
+    pub(crate) fn try_open_with(&self, config: &StoreConfig) -> Result<SqliteStore, StoreError> {
         // Long enough for a busy machine, short enough for the tests that wait for it in vain.
-        SqliteStore::open(
-            &self.path(),
-            &StoreConfig { lock_timeout_ms: 200, ..StoreConfig::default() },
-            TickingClock::new(),
-        )
+        let config = StoreConfig { lock_timeout_ms: 200, ..config.clone() };
+        SqliteStore::open(&self.path(), &config, TickingClock::new())
     }
 
     pub(crate) fn open(&self) -> SqliteStore {

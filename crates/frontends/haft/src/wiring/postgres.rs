@@ -7,7 +7,7 @@ use std::sync::Arc;
 use haft_agent::Extension;
 use haft_agent::config::Section;
 use haft_postgres::{PostgresStore, ProjectName, TaskLease};
-use haft_store::{CachedStore, Store, StoreConfig, StoreError};
+use haft_store::{Store, StoreConfig, StoreError};
 use haft_types::Clock;
 use haft_worker::WorkerConfig;
 
@@ -34,7 +34,7 @@ impl Extension for PostgresExtension {
         let connected = PostgresStore::connect_for(url, config, clock, self.lease);
         // The clone of a task is no project that somebody would look for.
         let name = if self.lease.is_none() { project_name() } else { None };
-        Some(connected.map(|server| Arc::new(CachedStore::new(server.with_name(name), config)) as _))
+        Some(connected.map(|server| Arc::new(server.with_name(name)) as _))
     }
 }
 
