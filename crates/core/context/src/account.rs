@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use haft_types::{Cost, Layer, Request, Usage};
+use haft_types::{Cost, Layer, Request, SentSegment, Usage};
 
 use crate::budget::Budget;
 use crate::build::blocks::Repair;
-use crate::cache::prefix::{Prefix, Sent, SentSegment};
+use crate::cache::prefix::{Prefix, Sent};
 use crate::carried::{Carried, Cleared};
 use crate::reduce::ladder::LadderStep;
 

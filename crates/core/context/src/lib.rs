@@ -138,7 +138,7 @@ pub use build::system::{
 };
 pub use build::transcript::{Labels, transcript};
 pub use build::vision::vision_request;
-pub use cache::prefix::{Break, Cause, Prefix, Sent, SentSegment};
+pub use cache::prefix::{Break, Cause, Prefix, Sent};
 pub use cache::pricing::compare_logged;
 pub use cache::quote::{ContextChange, PrefixCache, Quote};
 pub use cache::simulate::{CachePiece, CacheSimulator, pieces};
@@ -153,7 +153,7 @@ pub use reduce::compaction::{
 pub use reduce::compress::{TOOL, compress};
 pub use reduce::edits::{ContextEdit, EditError, EditReach, EditState, EditTargets, Edited, Edits, check_edit, choose};
 pub use reduce::ladder::LadderStep;
-pub use reduce::marks::{Marks, MessageLine, message_lines};
+pub use reduce::marks::{Marks, message_lines};
 pub use reduce::safe_zone::{SafeZone, SafeZoneError};
 pub use reduce::summary_check::{LedgerItem, LedgerKind, OpenWork, SummaryRefusal, accept, fallback, ledger, missing};
 pub use reduce::superseded::{CHANGED, CallSubject};

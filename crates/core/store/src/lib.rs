@@ -44,7 +44,7 @@ pub use fact::Fact;
 pub use lock::{Holder, Locked, WriteLock};
 pub use message::{MessagePage, PageEnd, Revision};
 pub use pending::PendingWrite;
-pub use request_log::{LoggedRequest, LoggedSegment, OutlineSegment, RequestOutline, RequestSummary, SentRequest};
+pub use request_log::{LoggedRequest, LoggedSegment, RequestOutline, RequestSummary, SentRequest};
 pub use search::{HitMessage, SearchHit, SearchQuery, Snippet};
 pub use sqlite::{Backups, SqliteStore, damaged_copies, database};
 pub use statistics::{StoreStatistics, Totals};

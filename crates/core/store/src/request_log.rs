@@ -5,7 +5,7 @@ pub(crate) mod rows;
 
 use std::sync::Arc;
 
-use haft_types::{Api, ContentHash, Layer, Message, MessageId, Request, Timestamp, ToolSpec};
+use haft_types::{Api, ContentHash, Layer, Message, Request, SentSegment, Timestamp, ToolSpec};
 use serde::{Deserialize, Serialize};
 
 /// A request that is being sent.
@@ -55,24 +55,7 @@ pub struct RequestOutline {
     /// What was said of its encoding when it was sent.
     pub encoding: Option<Arc<str>>,
     /// Its messages.
-    pub segments: Vec<OutlineSegment>,
-}
-
-/// One message of a [`RequestOutline`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutlineSegment {
-    /// Its layer.
-    pub layer: Layer,
-    /// Who put it there.
-    pub owner: String,
-    /// The message.
-    pub message: MessageId,
-    /// The hash of what was sent of it.
-    pub hash: ContentHash,
-    /// Its estimated tokens.
-    pub tokens: u32,
-    /// Whether the provider should be able to find the prefix that ends here.
-    pub boundary: bool,
+    pub segments: Vec<SentSegment>,
 }
 
 /// A logged request, whole again.

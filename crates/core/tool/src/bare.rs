@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_types::{MarkAction, MarkReport};
+use haft_types::{MarkAction, MarkReport, TranscriptLine};
 use tokio_util::sync::CancellationToken;
 
 use crate::ports::{
     Added, CallProgress, ChangeUndo, ConversationMessages, FileHistory, FileState, NewUseful, Note, PortError,
-    ProjectNotes, ReadLedger, Recalled, TodoItem, TodoList, TokenCount, TranscriptLine, UndoReport, UndoTarget,
-    UsefulInfo, UsefulItem,
+    ProjectNotes, ReadLedger, Recalled, TodoItem, TodoList, TokenCount, UndoReport, UndoTarget, UsefulInfo, UsefulItem,
 };
 use crate::{OutputLimits, ToolContext, Workspace};
 

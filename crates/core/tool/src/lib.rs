@@ -64,8 +64,8 @@ pub use ports::{
     ConversationMessages, DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText, EditorBuffers,
     Evidence, FileHistory, FileState, GroupDelivery, NewUseful, NotDelivered, Note, OpenedSkill, Patience, PortError,
     Post, ProjectNotes, ReadLedger, Recalled, RecordedCall, SkillShelf, StartedAgent, SubAgents, TodoItem, TodoList,
-    TodoState, TokenCount, ToolCatalogue, TranscriptLine, UndoOutcome, UndoReport, UndoTarget, UndoneFile,
-    UnknownAgent, Unrecorded, UsefulInfo, UsefulItem, WorkOrder, WorkPlace,
+    TodoState, TokenCount, ToolCatalogue, UndoOutcome, UndoReport, UndoTarget, UndoneFile, UnknownAgent, Unrecorded,
+    UsefulInfo, UsefulItem, WorkOrder, WorkPlace,
 };
 pub use registry::{Registry, Resolved, Switch, ToolStatistics};
 pub use schema::{InvalidArguments, parse_arguments, schema_of};

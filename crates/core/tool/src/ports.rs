@@ -30,7 +30,7 @@ pub use reads::{FileState, ReadLedger};
 pub use skills::{OpenedSkill, SkillShelf};
 pub use todo::{TodoItem, TodoList, TodoState};
 pub use tokens::TokenCount;
-pub use transcript::{ConversationMessages, Recalled, TranscriptLine};
+pub use transcript::{ConversationMessages, Recalled};
 pub use undo::{ChangeUndo, UndoOutcome, UndoReport, UndoTarget, UndoneFile};
 pub use useful::{Added, NewUseful, UsefulInfo, UsefulItem};
 

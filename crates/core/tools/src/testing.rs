@@ -10,9 +10,9 @@ use haft_sandbox::Supervisor;
 use haft_tool::{
     Added, CallProgress, ChangeUndo, ConversationMessages, DocumentReader, FileHistory, FileState, NewUseful, Note,
     OutputLimits, PortError, ProjectNotes, ReadLedger, Recalled, TodoItem, TodoList, TokenCount, Tool, ToolContext,
-    ToolOutput, TranscriptLine, UndoReport, UndoTarget, UsefulInfo, UsefulItem, Workspace,
+    ToolOutput, UndoReport, UndoTarget, UsefulInfo, UsefulItem, Workspace,
 };
-use haft_types::{MarkAction, MarkReport, Timestamp, ToolStatus};
+use haft_types::{MarkAction, MarkReport, Timestamp, ToolStatus, TranscriptLine};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;

@@ -1,7 +1,27 @@
-//! Edits of the list of messages that are marked as deleted.
+//! The messages of a conversation in a list, and edits of the list of those that are marked as deleted.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::id::ShortId;
+use crate::message::Role;
+
+/// A message in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TranscriptLine {
+    /// By which it is named.
+    pub id: ShortId,
+    /// Who speaks.
+    pub role: Role,
+    /// The tools it calls, or whose result it is.
+    pub tools: Vec<String>,
+    /// Its estimated tokens.
+    pub tokens: u32,
+    /// How it begins.
+    pub words: String,
+    /// Whether it is marked for deletion.
+    pub marked: bool,
+}
 
 /// What to do with the list of messages marked for deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,5 +1,6 @@
 //! A request as a list of segments: what the context engine makes and the codecs encode.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -7,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr};
 
 use crate::hash::{ContentHash, Hasher};
+use crate::id::MessageId;
 use crate::message::{Entry, Message};
 use crate::tool::ToolSpec;
 
@@ -49,6 +51,23 @@ pub struct Segment {
     /// The message with its hash and tokens.
     pub entry: Arc<Entry>,
     /// Whether the provider should be able to find the prefix that ends here.
+    pub boundary: bool,
+}
+
+/// One message of a request that was sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentSegment {
+    /// Its layer.
+    pub layer: Layer,
+    /// Who put it there.
+    pub owner: Cow<'static, str>,
+    /// The message.
+    pub message: MessageId,
+    /// The hash of what was sent of it.
+    pub hash: ContentHash,
+    /// Its estimated tokens.
+    pub tokens: u32,
+    /// Whether the cache was asked to remember the prefix that ends here.
     pub boundary: bool,
 }
 

@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use haft_types::{ContentHash, Layer, MessageId, ModelSpec, Request, Segment};
+use haft_types::{ContentHash, Layer, ModelSpec, Request, Segment, SentSegment};
 use serde::{Deserialize, Serialize};
 
 use crate::build::rounds::{CLEARED, COMPRESSED, LEDGER, SUMMARY};
@@ -31,23 +31,6 @@ pub struct Sent {
     pub edits: Option<ContentHash>,
     /// Its messages.
     pub segments: Vec<SentSegment>,
-}
-
-/// One message of a request that was sent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SentSegment {
-    /// Its layer.
-    pub layer: Layer,
-    /// Who put it there.
-    pub owner: Cow<'static, str>,
-    /// The message.
-    pub message: MessageId,
-    /// The hash of what was sent of it.
-    pub hash: ContentHash,
-    /// Its estimated tokens.
-    pub tokens: u32,
-    /// Whether the cache was asked to remember the prefix that ends here.
-    pub boundary: bool,
 }
 
 impl Sent {

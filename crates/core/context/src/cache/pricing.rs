@@ -9,9 +9,9 @@
 
 use std::collections::HashSet;
 
-use haft_types::{CacheMatch, ModelSpec, Usage};
+use haft_types::{CacheMatch, ModelSpec, SentSegment, Usage};
 
-use crate::cache::prefix::{Break, DeliberateChanges, Prefix, Sent, SentSegment, compare};
+use crate::cache::prefix::{Break, DeliberateChanges, Prefix, Sent, compare};
 use crate::scale::Scale;
 
 /// A request whose price is asked for. Its marks are set.

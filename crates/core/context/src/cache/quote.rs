@@ -14,9 +14,9 @@ use std::ops::Range;
 use std::time::Duration;
 
 use haft_text::grouped;
-use haft_types::{CacheMatch, ContentHash, Layer, ModelSpec, Request, Usage};
+use haft_types::{CacheMatch, ContentHash, Layer, ModelSpec, Request, SentSegment, Usage};
 
-use crate::cache::prefix::{Sent, SentSegment};
+use crate::cache::prefix::Sent;
 use crate::cache::simulate::{CachePiece, CacheSimulator, pieces};
 use crate::scale::Scale;
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use haft_types::{Entry, MarkAction, MarkReport, MessageId, Role, ShortId};
+use haft_types::{Entry, MarkAction, MarkReport, MessageId, Role, ShortId, TranscriptLine};
 use serde::{Deserialize, Serialize};
 
 /// Messages people or the model have marked.
@@ -59,25 +59,8 @@ fn find<'a>(text: &str, history: &'a [Arc<Entry>]) -> Option<&'a Arc<Entry>> {
     history.iter().find(|entry| entry.message.message_id.short() == short)
 }
 
-/// A message as listed for whoever wants to mark some.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MessageLine {
-    /// By which it is marked.
-    pub id: ShortId,
-    /// Who speaks.
-    pub role: Role,
-    /// The tools it calls or whose result it is.
-    pub tools: Vec<String>,
-    /// Its estimated tokens.
-    pub tokens: u32,
-    /// How it begins.
-    pub words: String,
-    /// Whether it is marked as deleted.
-    pub deleted: bool,
-}
-
 /// Lists every message of a conversation.
-pub fn message_lines(history: &[Arc<Entry>], marks: &Marks) -> Vec<MessageLine> {
+pub fn message_lines(history: &[Arc<Entry>], marks: &Marks) -> Vec<TranscriptLine> {
     const WORDS: usize = 60;
     let line = |entry: &Arc<Entry>| {
         let message = &entry.message;
@@ -86,13 +69,13 @@ pub fn message_lines(history: &[Arc<Entry>], marks: &Marks) -> Vec<MessageLine> 
         let mut text = message.joined_text();
         text.extend(message.tool_results().map(|result| result.envelope.text.as_str()));
         let words: Vec<_> = text.split_whitespace().take(WORDS).collect();
-        MessageLine {
+        TranscriptLine {
             id: message.message_id.short(),
             role: message.role,
             tools: calls.chain(results).collect(),
             tokens: entry.tokens,
             words: words.join(" ").chars().take(WORDS).collect(),
-            deleted: marks.deleted.contains(&message.message_id),
+            marked: marks.deleted.contains(&message.message_id),
         }
     };
     history.iter().map(line).collect()

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use haft_context::message_lines;
 use haft_store::Store;
-use haft_tool::{ConversationMessages, PortError, Recalled, TranscriptLine};
-use haft_types::{ConversationId, Entry, MarkAction, MarkReport, Message, MessageId, Part, ShortId, TokenCounter};
+use haft_tool::{ConversationMessages, PortError, Recalled};
+use haft_types::{
+    ConversationId, Entry, MarkAction, MarkReport, Message, MessageId, Part, ShortId, TokenCounter, TranscriptLine,
+};
 
 use super::children::Children;
 use super::document::failed;
@@ -63,16 +65,7 @@ impl TokenCounter for Uncounted {
 impl ConversationMessages for StoredTranscript {
     async fn list(&self) -> Result<Vec<TranscriptLine>, PortError> {
         let history = self.entries(self.counter.as_ref()).await?;
-        let lines = message_lines(&history, &self.marks.current()).into_iter();
-        let line = |line: haft_context::MessageLine| TranscriptLine {
-            id: line.id,
-            role: line.role,
-            tools: line.tools,
-            tokens: line.tokens,
-            words: line.words,
-            marked: line.deleted,
-        };
-        Ok(lines.map(line).collect())
+        Ok(message_lines(&history, &self.marks.current()))
     }
 
     async fn mark(&self, action: MarkAction, ids: &str) -> Result<MarkReport, PortError> {

@@ -1,8 +1,8 @@
 //! What actions cost before they are done: switching the model, waiting too long, archiving, another system message.
 
-use haft_context::{CompactionPlan, ContextChange, PrefixCache, Quote, Sent, SentSegment};
-use haft_store::{OutlineSegment, RequestOutline};
-use haft_types::{ContentHash, Layer, MessageId, ModelSpec, Request};
+use haft_context::{CompactionPlan, ContextChange, PrefixCache, Quote, Sent};
+use haft_store::RequestOutline;
+use haft_types::{ContentHash, Layer, MessageId, ModelSpec, Request, SentSegment};
 
 use super::{Notice, Session};
 
@@ -65,20 +65,12 @@ impl Session {
 
 /// A logged request as the context engine compares it, and the tokens of its tools. Policy and edits are not in the log.
 pub fn sent_of(outline: &RequestOutline) -> (Sent, u32) {
-    let segment = |segment: &OutlineSegment| SentSegment {
-        layer: segment.layer,
-        owner: segment.owner.clone().into(),
-        message: segment.message,
-        hash: segment.hash,
-        tokens: segment.tokens,
-        boundary: segment.boundary,
-    };
     let sent = Sent {
         model: outline.summary.model.clone(),
         tools: outline.tools,
         policy: ContentHash::of(b""),
         edits: None,
-        segments: outline.segments.iter().map(segment).collect(),
+        segments: outline.segments.clone(),
     };
     let segments: u64 = outline.segments.iter().map(|segment| u64::from(segment.tokens)).sum();
     let tools = outline.summary.tokens.saturating_sub(segments + Request::FRAME);

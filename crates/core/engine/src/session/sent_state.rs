@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{
-    Account, Carried, Cleared, ContextEdit, EditState, Edits, Memo, PrefixCache, Sent, SentSegment, Snapshot,
-    first_kept, is_cold,
+    Account, Carried, Cleared, ContextEdit, EditState, Edits, Memo, PrefixCache, Sent, Snapshot, first_kept, is_cold,
 };
 use haft_store::{LoggedRequest, LoggedSegment, Store, StoreError};
-use haft_types::{ContentHash, Entry, Message, MessageId, ModelSpec, Role, Timestamp, TokenCounter, ToolSet};
+use haft_types::{
+    ContentHash, Entry, Message, MessageId, ModelSpec, Role, SentSegment, Timestamp, TokenCounter, ToolSet,
+};
 
 use super::edit::EditContextError;
 use super::transcript::Transcript;

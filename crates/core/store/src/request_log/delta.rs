@@ -8,10 +8,10 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use haft_types::{Api, ContentHash, Layer, MessageId, Segment};
+use haft_types::{Api, ContentHash, Layer, MessageId, Segment, SentSegment};
 use serde::{Deserialize, Serialize};
 
-use super::{OutlineSegment, SentRequest};
+use super::SentRequest;
 
 /// Where the message of a segment is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -153,11 +153,11 @@ impl RequestDelta {
     }
 
     /// The segments of the request, once this delta was applied, without their bodies.
-    pub(crate) fn outline(&self, segments: &[SegmentRef]) -> Vec<OutlineSegment> {
+    pub(crate) fn outline(&self, segments: &[SegmentRef]) -> Vec<SentSegment> {
         let boundaries: HashSet<usize> = self.boundaries.iter().copied().collect();
-        let outline = |(index, segment): (usize, &SegmentRef)| OutlineSegment {
+        let outline = |(index, segment): (usize, &SegmentRef)| SentSegment {
             layer: segment.label.layer,
-            owner: segment.label.owner.as_ref().to_owned(),
+            owner: segment.label.owner.as_ref().to_owned().into(),
             message: segment.message_id,
             hash: segment.hash,
             tokens: segment.label.tokens,

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use haft_types::{Api, Entry, Layer, Message, Request, Segment, TokenCounter, ToolSet, ToolSpec};
+use haft_types::{Api, Entry, Layer, Message, Request, Segment, SentSegment, TokenCounter, ToolSet, ToolSpec};
 use serde_json::json;
 
 use super::values::conversation;
-use crate::{LoggedRequest, LoggedSegment, OutlineSegment, SentRequest, Store};
+use crate::{LoggedRequest, LoggedSegment, SentRequest, Store};
 
 /// Counts bytes: any count will do that is the same each time.
 struct ByteCounter;
@@ -74,9 +74,9 @@ async fn assert_outlined(store: &dyn Store, name: &str, logged: &LoggedRequest) 
     let outline = outlines.iter().find(|outline| outline.summary.number == logged.summary.number).unwrap();
     assert_eq!((&outline.summary, &outline.encoding), (&logged.summary, &logged.encoding));
     assert_eq!(outline.tools, ToolSet::new(logged.tools.clone(), &ByteCounter).hash);
-    let of_logged = |segment: &LoggedSegment| OutlineSegment {
+    let of_logged = |segment: &LoggedSegment| SentSegment {
         layer: segment.layer,
-        owner: segment.owner.clone(),
+        owner: segment.owner.clone().into(),
         message: segment.message.message_id,
         hash: segment.hash,
         tokens: segment.tokens,

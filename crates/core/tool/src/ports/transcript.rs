@@ -1,26 +1,9 @@
 //! The messages of the conversation a tool is called in: listed, marked, brought back.
 
 use async_trait::async_trait;
-use haft_types::{MarkAction, MarkReport, Role, ShortId, ToolStatus};
+use haft_types::{MarkAction, MarkReport, Role, ShortId, ToolStatus, TranscriptLine};
 
 use super::PortError;
-
-/// A message in a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TranscriptLine {
-    /// By which it is named.
-    pub id: ShortId,
-    /// Who speaks.
-    pub role: Role,
-    /// The tools it calls, or whose result it is.
-    pub tools: Vec<String>,
-    /// Its estimated tokens.
-    pub tokens: u32,
-    /// How it begins.
-    pub words: String,
-    /// Whether it is marked for deletion.
-    pub marked: bool,
-}
 
 /// A message brought back whole.
 #[derive(Clone, Debug, PartialEq, Eq)]

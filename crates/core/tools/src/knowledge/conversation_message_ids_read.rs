@@ -1,7 +1,7 @@
 //! `conversation_message_ids_read`: the messages of the conversation with their ids.
 
 use haft_text::{CutLimits, cut_lines};
-use haft_tool::TranscriptLine;
+use haft_types::TranscriptLine;
 
 use crate::knowledge::{failure, one_line};
 use crate::prelude::*;

@@ -79,7 +79,7 @@ fn messages_are_listed_with_their_tools_and_first_words() {
     let history = conversation("UATa");
     let lines = message_lines(&history, &deleted(&[2]));
     let shown: Vec<_> =
-        lines.iter().map(|line| (line.role, line.tools.len(), line.words.as_str(), line.deleted)).collect();
+        lines.iter().map(|line| (line.role, line.tools.len(), line.words.as_str(), line.marked)).collect();
     assert_eq!(
         shown,
         [

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use haft_model::O200k;
-use haft_store::{LoggedRequest, LoggedSegment, OutlineSegment, RequestOutline, RequestSummary};
-use haft_types::{Api, ContentHash, Entry, Layer, Message, Metadata, Role};
+use haft_store::{LoggedRequest, LoggedSegment, RequestOutline, RequestSummary};
+use haft_types::{Api, ContentHash, Entry, Layer, Message, Metadata, Role, SentSegment};
 use serde_json::Value;
 
 /// The messages of an imported conversation, and which of them answer a request.
@@ -93,9 +93,9 @@ impl ImportedRequests {
 
     /// All of them without their texts.
     pub(super) fn outlines(&self) -> Vec<RequestOutline> {
-        let segment = |(layer, owner, entry): (Layer, &str, &Entry)| OutlineSegment {
+        let segment = |(layer, owner, entry): (Layer, &str, &Entry)| SentSegment {
             layer,
-            owner: owner.to_owned(),
+            owner: owner.to_owned().into(),
             message: entry.message.message_id,
             hash: entry.hash,
             tokens: entry.tokens,
