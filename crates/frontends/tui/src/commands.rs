@@ -47,71 +47,45 @@ pub(crate) enum SessionCommand {
     Inspect,
 }
 
+impl SlashCommand {
+    const fn own(name: &'static str, help: fn() -> &'static str, command: InterfaceCommand) -> Self {
+        Self { name, help, by: CommandHandler::Own(command) }
+    }
+
+    const fn of_session(name: &'static str, help: fn() -> &'static str, command: SessionCommand) -> Self {
+        Self { name, help, by: CommandHandler::Session(command) }
+    }
+
+    const fn haft(name: &'static str, help: fn() -> &'static str, arguments: &'static [&'static str]) -> Self {
+        Self { name, help, by: CommandHandler::Haft(arguments) }
+    }
+}
+
 /// Every command of haft's own, in the order help shows them. Any other name is looked for among the user's commands.
 pub const COMMANDS: &[SlashCommand] = &[
-    SlashCommand { name: "help", help: || text!("commands-help"), by: CommandHandler::Own(InterfaceCommand::Help) },
-    SlashCommand {
-        name: "context",
-        help: || text!("commands-context"),
-        by: CommandHandler::Own(InterfaceCommand::Context),
-    },
-    SlashCommand {
-        name: "inspect",
-        help: || text!("commands-inspect"),
-        by: CommandHandler::Session(SessionCommand::Inspect),
-    },
-    SlashCommand { name: "cost", help: || text!("commands-cost"), by: CommandHandler::Own(InterfaceCommand::Cost) },
-    SlashCommand {
-        name: "compact",
-        help: || text!("commands-compact"),
-        by: CommandHandler::Session(SessionCommand::Compact),
-    },
-    SlashCommand { name: "clear", help: || text!("commands-clear"), by: CommandHandler::Session(SessionCommand::New) },
-    SlashCommand {
-        name: "resume",
-        help: || text!("commands-resume"),
-        by: CommandHandler::Session(SessionCommand::Resume),
-    },
-    SlashCommand {
-        name: "rewind",
-        help: || text!("commands-rewind"),
-        by: CommandHandler::Session(SessionCommand::Rewind),
-    },
-    SlashCommand { name: "undo", help: || text!("commands-undo"), by: CommandHandler::Session(SessionCommand::Undo) },
-    SlashCommand { name: "redo", help: || text!("commands-redo"), by: CommandHandler::Session(SessionCommand::Redo) },
-    SlashCommand { name: "commit", help: || text!("commands-commit"), by: CommandHandler::Haft(&["commit", "--yes"]) },
+    SlashCommand::own("help", || text!("commands-help"), InterfaceCommand::Help),
+    SlashCommand::own("context", || text!("commands-context"), InterfaceCommand::Context),
+    SlashCommand::of_session("inspect", || text!("commands-inspect"), SessionCommand::Inspect),
+    SlashCommand::own("cost", || text!("commands-cost"), InterfaceCommand::Cost),
+    SlashCommand::of_session("compact", || text!("commands-compact"), SessionCommand::Compact),
+    SlashCommand::of_session("clear", || text!("commands-clear"), SessionCommand::New),
+    SlashCommand::of_session("resume", || text!("commands-resume"), SessionCommand::Resume),
+    SlashCommand::of_session("rewind", || text!("commands-rewind"), SessionCommand::Rewind),
+    SlashCommand::of_session("undo", || text!("commands-undo"), SessionCommand::Undo),
+    SlashCommand::of_session("redo", || text!("commands-redo"), SessionCommand::Redo),
+    SlashCommand::haft("commit", || text!("commands-commit"), &["commit", "--yes"]),
     SlashCommand { name: "diff", help: || text!("commands-diff"), by: CommandHandler::Diff },
-    SlashCommand {
-        name: "model",
-        help: || text!("commands-model"),
-        by: CommandHandler::Session(SessionCommand::Model),
-    },
-    SlashCommand { name: "mode", help: || text!("commands-mode"), by: CommandHandler::Own(InterfaceCommand::Mode) },
-    SlashCommand {
-        name: "files",
-        help: || text!("commands-files"),
-        by: CommandHandler::Session(SessionCommand::Files),
-    },
-    SlashCommand {
-        name: "conversations",
-        help: || text!("commands-conversations"),
-        by: CommandHandler::Haft(&["conversations", "list"]),
-    },
-    SlashCommand { name: "agents", help: || text!("commands-agents"), by: CommandHandler::Haft(&["agents", "list"]) },
-    SlashCommand {
-        name: "commands",
-        help: || text!("commands-commands"),
-        by: CommandHandler::Haft(&["commands", "list"]),
-    },
-    SlashCommand { name: "rules", help: || text!("commands-rules"), by: CommandHandler::Haft(&["rules", "list"]) },
-    SlashCommand { name: "mcp", help: || text!("commands-mcp"), by: CommandHandler::Haft(&["mcp", "list"]) },
-    SlashCommand { name: "models", help: || text!("commands-models"), by: CommandHandler::Haft(&["models", "list"]) },
-    SlashCommand {
-        name: "permissions",
-        help: || text!("commands-permissions"),
-        by: CommandHandler::Haft(&["permissions", "list"]),
-    },
-    SlashCommand { name: "quit", help: || text!("commands-quit"), by: CommandHandler::Own(InterfaceCommand::Quit) },
+    SlashCommand::of_session("model", || text!("commands-model"), SessionCommand::Model),
+    SlashCommand::own("mode", || text!("commands-mode"), InterfaceCommand::Mode),
+    SlashCommand::of_session("files", || text!("commands-files"), SessionCommand::Files),
+    SlashCommand::haft("conversations", || text!("commands-conversations"), &["conversations", "list"]),
+    SlashCommand::haft("agents", || text!("commands-agents"), &["agents", "list"]),
+    SlashCommand::haft("commands", || text!("commands-commands"), &["commands", "list"]),
+    SlashCommand::haft("rules", || text!("commands-rules"), &["rules", "list"]),
+    SlashCommand::haft("mcp", || text!("commands-mcp"), &["mcp", "list"]),
+    SlashCommand::haft("models", || text!("commands-models"), &["models", "list"]),
+    SlashCommand::haft("permissions", || text!("commands-permissions"), &["permissions", "list"]),
+    SlashCommand::own("quit", || text!("commands-quit"), InterfaceCommand::Quit),
 ];
 
 /// The command that was typed, with what stands after it; none if it is not one of haft's own.
