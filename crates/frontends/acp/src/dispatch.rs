@@ -101,6 +101,12 @@ struct SessionRequest {
     servers: Vec<McpServer>,
 }
 
+impl SessionRequest {
+    fn new(cwd: PathBuf, added_folders: Vec<PathBuf>, servers: Vec<McpServer>) -> Self {
+        Self { cwd, added_folders, servers }
+    }
+}
+
 /// Whether a session that is opened again is shown from its beginning.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Replay {
@@ -134,19 +140,11 @@ impl Dispatcher {
             ClientRequest::AuthenticateRequest(_) => reply(responder, self.authenticate()),
             ClientRequest::NewSessionRequest(request) => self.new_session(request, responder, editor),
             ClientRequest::LoadSessionRequest(request) => {
-                let wanted = SessionRequest {
-                    cwd: request.cwd,
-                    added_folders: request.additional_directories,
-                    servers: request.mcp_servers,
-                };
+                let wanted = SessionRequest::new(request.cwd, request.additional_directories, request.mcp_servers);
                 self.open(wanted, request.session_id, Replay::All, responder, editor);
             }
             ClientRequest::ResumeSessionRequest(request) => {
-                let wanted = SessionRequest {
-                    cwd: request.cwd,
-                    added_folders: request.additional_directories,
-                    servers: request.mcp_servers,
-                };
+                let wanted = SessionRequest::new(request.cwd, request.additional_directories, request.mcp_servers);
                 self.open(wanted, request.session_id, Replay::Nothing, responder, editor);
             }
             ClientRequest::ListSessionsRequest(request) => {
@@ -218,11 +216,7 @@ impl Dispatcher {
 
     fn new_session(&self, request: NewSessionRequest, responder: Responder, editor: ConnectionTo<Client>) {
         let id = self.host.fresh_id();
-        let wanted = SessionRequest {
-            cwd: request.cwd,
-            added_folders: request.additional_directories,
-            servers: request.mcp_servers,
-        };
+        let wanted = SessionRequest::new(request.cwd, request.additional_directories, request.mcp_servers);
         match self.live(wanted, id.clone(), editor) {
             Err(error) => reply::<()>(responder, Err(error)),
             Ok(session) => {

@@ -57,7 +57,7 @@ pub use image_paste::{ImageSource, PastedImage};
 pub use line::{StyledLine, StyledSpan, TextStyle};
 pub use link::{
     ContextEditAction, ContextEditRequest, ContextPart, ContextParts, EarlierMessage, Focus, ListRequest, Operation,
-    Remember, RewindTarget, TerminalSide, UiHandle, UiMessage, link,
+    Remember, RewindTarget, SideAction, TerminalSide, UiHandle, UiMessage, link,
 };
 pub use picker::{PickerAction, PickerList, PickerRow};
 pub use plain::run_plain;

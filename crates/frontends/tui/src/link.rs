@@ -172,6 +172,15 @@ pub enum Operation {
     EditContext(ContextEditRequest),
     /// Other files are the focus of the task.
     Focus(Focus),
+    /// Something outside the conversation.
+    Side(SideAction),
+    /// The end.
+    Quit,
+}
+
+/// What the user wants beside the conversation, whether a turn runs or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SideAction {
     /// The output of `haft` with these arguments.
     Haft(Vec<String>),
     /// The output of a shell with this command line.
@@ -180,8 +189,6 @@ pub enum Operation {
     Stop(u64),
     /// The files that can be named.
     Files,
-    /// The end.
-    Quit,
 }
 
 /// What a list is wanted of.

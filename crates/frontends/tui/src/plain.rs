@@ -22,7 +22,7 @@ use crate::ask::fitted;
 use crate::call::about;
 use crate::config::Editing;
 use crate::form::{FormDialog, FormProgress};
-use crate::link::{EarlierMessage, Operation, TerminalSide, UiMessage};
+use crate::link::{EarlierMessage, Operation, SideAction, TerminalSide, UiMessage};
 use crate::picker::{PickerAction, PickerList};
 use crate::run::{Ended, HostActions, TuiError};
 
@@ -117,7 +117,7 @@ impl PlainDriver {
 
     fn interrupt(&mut self) -> io::Result<()> {
         if let Some(id) = self.app.newest_shell() {
-            drop(self.side.operations.send(Operation::Stop(id)));
+            drop(self.side.operations.send(Operation::Side(SideAction::Stop(id))));
             return self.say(text!("plain-interrupting"));
         }
         if self.busy {

@@ -72,14 +72,6 @@ impl Section {
             SectionKind::Absent => serde_json::Value::Bool(true),
         }
     }
-
-    /// Whether its owner is part of this build.
-    pub fn is_present(&self) -> bool {
-        match self.kind {
-            SectionKind::Typed { .. } => true,
-            SectionKind::Absent => false,
-        }
-    }
 }
 
 fn complete<T: DeserializeOwned + Serialize + Default>(value: Option<&Value>) -> Result<Value, SectionError> {

@@ -308,8 +308,8 @@ impl TuiSession<'_> {
                 // Nothing runs: the interface sends this prompt again as a turn of its own.
                 Operation::Join(_) | Operation::Interrupt => Ok(()),
                 Operation::Quit => return,
-                aside @ (Operation::Haft(_) | Operation::Shell(_) | Operation::Stop(_) | Operation::Files) => {
-                    self.side_actions.start(aside);
+                Operation::Side(action) => {
+                    self.side_actions.start(action);
                     Ok(())
                 }
             };

@@ -16,7 +16,7 @@ use crate::complete::{self, CompletionItem, CompletionMenu, MenuMove};
 use crate::form;
 use crate::image_paste::{ImageSource, image_path};
 use crate::line::TextStyle;
-use crate::link::{ListRequest, Operation};
+use crate::link::{ListRequest, Operation, SideAction};
 use crate::picker::{PickerAction, PickerOutcome};
 use crate::viewer::{ResultViewer, ViewerOutcome};
 
@@ -379,7 +379,7 @@ impl App {
     /// Stops the command in the user's shell that was started last; whether there was one.
     fn stop_shell(&mut self, effects: &mut Vec<Effect>) -> bool {
         let newest = self.activity.newest_shell();
-        effects.extend(newest.map(|id| Effect::Do(Operation::Stop(id))));
+        effects.extend(newest.map(|id| Effect::Do(Operation::Side(SideAction::Stop(id)))));
         newest.is_some()
     }
 
@@ -511,7 +511,7 @@ impl App {
     /// Files are listed when somebody begins to name one.
     fn want_files(&self, effects: &mut Vec<Effect>) {
         if self.editor.word() == "@" {
-            effects.push(Effect::Do(Operation::Files));
+            effects.push(Effect::Do(Operation::Side(SideAction::Files)));
         }
     }
 

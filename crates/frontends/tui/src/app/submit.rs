@@ -9,7 +9,7 @@ use super::{App, Effect, Queued, view};
 use crate::commands::familiar::{self, Familiar};
 use crate::commands::{self, COMMANDS, CommandHandler, InterfaceCommand, SessionCommand};
 use crate::line::{StyledLine, TextStyle};
-use crate::link::{ContextParts, Focus, ListRequest, Operation};
+use crate::link::{ContextParts, Focus, ListRequest, Operation, SideAction};
 use crate::picker::{PickerAction, PickerList, PickerRow};
 use crate::status::context_rows;
 use crate::wrap::defined;
@@ -20,7 +20,7 @@ impl App {
         if let Some(line) = text.strip_prefix('!').map(str::trim).filter(|line| !line.is_empty()) {
             let rows = [StyledLine::empty()].into_iter().chain(view::said(&text, self.columns)).collect();
             self.print_aside(rows);
-            return effects.push(Effect::Do(Operation::Shell(line.to_owned())));
+            return effects.push(Effect::Do(Operation::Side(SideAction::Shell(line.to_owned()))));
         }
         let Some((command, arguments)) = commands::find(&text) else { return self.unknown(text, effects) };
         let rows = view::said(&text, self.columns);
@@ -46,7 +46,7 @@ impl App {
             CommandHandler::Session(wanted) => self.want(wanted, arguments, effects),
             CommandHandler::Haft(first) => {
                 let arguments = first.iter().copied().chain(arguments.split_whitespace());
-                effects.push(Effect::Do(Operation::Haft(arguments.map(str::to_owned).collect())));
+                effects.push(Effect::Do(Operation::Side(SideAction::Haft(arguments.map(str::to_owned).collect()))));
             }
             CommandHandler::Diff => effects.push(Effect::Do(Operation::Diff)),
         }
@@ -67,7 +67,7 @@ impl App {
             }
             Familiar::Haft(arguments) => {
                 let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-                effects.push(Effect::Do(Operation::Haft(arguments)));
+                effects.push(Effect::Do(Operation::Side(SideAction::Haft(arguments))));
             }
             Familiar::Hint(hint) => self.note(hint, TextStyle::Plain),
         }

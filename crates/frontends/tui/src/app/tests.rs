@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::link::ListRequest;
+use crate::link::{ListRequest, SideAction};
 use crate::picker::{PickerAction, PickerRow};
 
 /// An interface with everything it ever printed.
@@ -308,7 +308,7 @@ fn commands_are_completed_and_run() {
     terminal.say("/diff");
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Diff)]);
     terminal.say("!ls -l");
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Shell("ls -l".into()))]);
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Side(SideAction::Shell("ls -l".into())))]);
     terminal.say("/help");
     assert!(terminal.all().contains("/review") && terminal.all().contains("Ctrl-R"));
 }
@@ -321,9 +321,9 @@ fn a_name_of_another_agent_is_taken_as_typed() {
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Offer(ListRequest::Files))]);
     assert!(terminal.all().contains("> /ls\nin haft: /files\n"), "{}", terminal.all());
     terminal.say("/run cargo test");
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Shell("cargo test".into()))]);
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Side(SideAction::Shell("cargo test".into())))]);
     terminal.say("/hooks");
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Haft(vec!["hooks".into(), "list".into()]))]);
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Side(SideAction::Haft(vec!["hooks".into(), "list".into()])))]);
     terminal.say("/theme");
     assert_eq!(terminal.wanted(), [], "it only says what there is");
     // The user's own command of that name comes first.
@@ -345,7 +345,7 @@ fn the_first_words_may_be_a_command() {
 fn files_are_offered_and_named() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.write("look at @");
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Files)]);
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Side(SideAction::Files))]);
     terminal.put(AppInput::Files(vec!["src/lib.rs".into(), "src/my file.rs".into(), "README.md".into()]));
     terminal.write("my");
     terminal.key(KeyCode::Tab);

@@ -3,7 +3,7 @@
 use haft_agent::SetupError;
 use haft_engine::{OpenError, Which};
 use haft_store::{Holder, Locked, StoreError};
-use haft_tui::{Operation, PickerAction, PickerList, PickerRow, UiMessage};
+use haft_tui::{Operation, PickerAction, PickerList, PickerRow, SideAction, UiMessage};
 use haft_types::ConversationId;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -60,14 +60,16 @@ impl TuiSession<'_> {
             tokio::select! {
                 biased;
                 operation = wanted.recv() => match operation {
-                    Some(Operation::Stop(WAITING) | Operation::Interrupt) => break,
+                    Some(Operation::Side(SideAction::Stop(WAITING)) | Operation::Interrupt) => break,
                     Some(Operation::Mode(mode)) => self.chosen.mode = mode,
                     Some(prompt @ Operation::Submit(_)) => carried = Some(prompt),
                     Some(Operation::Quit) | None => {
                         carried = Some(Operation::Quit);
                         break;
                     }
-                    Some(aside) => self.side_actions.start(aside),
+                    Some(Operation::Side(action)) => self.side_actions.start(action),
+                    // The interface lets everything else wait.
+                    Some(_) => {}
                 },
                 lock = store.try_lock(&conversation) => match lock {
                     Ok(_) => free = true,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use haft_agent::Project;
 use haft_text::{CutLimits, cut_lines, sanitise_bytes};
 use haft_tools::LimitsConfig;
-use haft_tui::{Operation, UiHandle, UiMessage};
+use haft_tui::{SideAction, UiHandle, UiMessage};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::output;
@@ -97,15 +97,15 @@ impl SideActions {
     /// What a conversation changed in files.
     pub(super) fn diff(&self, conversation: Option<&str>) {
         match conversation {
-            Some(id) => self.start(Operation::Haft(["changes", "--net", id].map(str::to_owned).into())),
+            Some(id) => self.start(SideAction::Haft(["changes", "--net", id].map(str::to_owned).into())),
             None => self.ui.tell(UiMessage::Told { text: text!("interactive-no-diff").into() }),
         }
     }
 
-    /// Starts an operation; its result is sent to the interface.
-    pub(super) fn start(&self, operation: Operation) {
-        match operation {
-            Operation::Haft(arguments) => match own_program() {
+    /// Starts an action; its result is sent to the interface.
+    pub(super) fn start(&self, action: SideAction) {
+        match action {
+            SideAction::Haft(arguments) => match own_program() {
                 Ok(haft) => {
                     let mut command = Command::new(haft);
                     command.args(&arguments);
@@ -115,42 +115,20 @@ impl SideActions {
                 }
                 Err(error) => self.ui.tell(UiMessage::Told { text: format!("haft: {error}") }),
             },
-            Operation::Shell(line) => {
+            SideAction::Shell(line) => {
                 let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
                 let mut command = Command::new(shell);
                 command.arg("-c").arg(&line);
                 self.run(command, line, Listeners::UserAndModel);
             }
-            Operation::Stop(wanted) => {
+            SideAction::Stop(wanted) => {
                 let running = self.running.clone();
                 std::thread::spawn(move || running.end(|id| id == wanted));
             }
-            Operation::Files => {
+            SideAction::Files => {
                 let (ui, root) = (self.ui.clone(), self.project.cwd.clone());
                 std::thread::spawn(move || ui.tell(UiMessage::Files(files(&root))));
             }
-            // These are the session's.
-            Operation::Submit(_)
-            | Operation::Join(_)
-            | Operation::Interrupt
-            | Operation::New
-            | Operation::Resume(_)
-            | Operation::Fork(_)
-            | Operation::Await(_)
-            | Operation::Offer(_)
-            | Operation::Rewind { .. }
-            | Operation::Model(_)
-            | Operation::Mode(_)
-            | Operation::Compact(_)
-            | Operation::EditContext(_)
-            | Operation::Focus(_)
-            | Operation::Undo
-            | Operation::Redo
-            | Operation::Diff
-            | Operation::Context
-            | Operation::Attach(_)
-            | Operation::Inspect
-            | Operation::Quit => {}
         }
     }
 

@@ -6,7 +6,7 @@ use haft_agent::Approver;
 use haft_engine::hub::{AgentMessage, Hub, USER};
 use haft_engine::{Compacted, MAIN, ModeSwitch, Session, Which};
 use haft_text::grouped;
-use haft_tui::{Operation, UiMessage};
+use haft_tui::{Operation, SideAction, UiMessage};
 use haft_types::PermissionMode;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -175,7 +175,7 @@ impl TurnControl<'_> {
     /// Does what can be done while the turn runs.
     async fn hear(&mut self, operation: Option<Operation>, cancel: &CancellationToken) -> Continuation {
         match operation {
-            Some(Operation::Interrupt | Operation::Stop(INLINE)) => cancel.cancel(),
+            Some(Operation::Interrupt | Operation::Side(SideAction::Stop(INLINE))) => cancel.cancel(),
             Some(Operation::Join(text)) => {
                 // What cannot be delivered waits in the interface until the turn is over.
                 if let Some(running) = &self.running {
@@ -193,9 +193,7 @@ impl TurnControl<'_> {
             Some(Operation::Diff) => {
                 self.side_actions.diff(self.running.as_ref().map(|running| running.conversation.as_str()));
             }
-            Some(aside @ (Operation::Haft(_) | Operation::Shell(_) | Operation::Stop(_) | Operation::Files)) => {
-                self.side_actions.start(aside);
-            }
+            Some(Operation::Side(action)) => self.side_actions.start(action),
             // The interface lets these wait until the turn is over.
             Some(
                 Operation::Submit(_)
