@@ -13,9 +13,9 @@ use crate::commands::catalogue::CatalogueArgs;
 use crate::commands::changes::{ChangesArgs, RedoArgs, RewindArgs, UndoArgs};
 use crate::commands::claude::{self, ClaudeOptions, CommandLine};
 use crate::commands::commit::CommitArgs;
-use crate::commands::config::ConfigArgs;
-use crate::commands::context::ContextArgs;
-use crate::commands::conversations::ConversationsArgs;
+use crate::commands::config::ConfigCommand;
+use crate::commands::context::ContextCommand;
+use crate::commands::conversations::ConversationsCommand;
 use crate::commands::count::CountArgs;
 use crate::commands::demo::DemoArgs;
 use crate::commands::doctor::DoctorArgs;
@@ -23,7 +23,7 @@ use crate::commands::events::EventsArgs;
 use crate::commands::foreign_flags;
 use crate::commands::hooks::HooksArgs;
 use crate::commands::interactive::InterfaceStyle;
-use crate::commands::jobs::JobsArgs;
+use crate::commands::jobs::JobsCommand;
 use crate::commands::lib::LibArgs;
 use crate::commands::logs::LogArgs;
 use crate::commands::lone_word::{self, LoneWord};
@@ -34,7 +34,7 @@ use crate::commands::mcp::McpArgs;
 use crate::commands::models::ModelsArgs;
 use crate::commands::notes::NotesArgs;
 use crate::commands::options::{RunArgs, at_a_terminal};
-use crate::commands::permissions::PermissionsArgs;
+use crate::commands::permissions::PermissionsCommand;
 #[cfg(feature = "proxy")]
 use crate::commands::proxy::ProxyArgs;
 #[cfg(feature = "postgres")]
@@ -43,7 +43,7 @@ use crate::commands::queue::QueueArgs;
 use crate::commands::rag::RagArgs;
 use crate::commands::reference;
 use crate::commands::review::ReviewArgs;
-use crate::commands::sandbox::SandboxArgs;
+use crate::commands::sandbox::SandboxCommand;
 #[cfg(feature = "serve")]
 use crate::commands::serve::ServeArgs;
 use crate::commands::tools::ToolsArgs;
@@ -206,14 +206,14 @@ impl Cli {
             Some(CliCommand::Commit(args)) => commands::commit::run(&args),
             #[cfg(feature = "workflows")]
             Some(CliCommand::Workflows(args)) => commands::workflows::run(args.command),
-            Some(CliCommand::Jobs(args)) => commands::jobs::run(args.command),
+            Some(CliCommand::Jobs(command)) => commands::jobs::run(command),
             #[cfg(feature = "postgres")]
             Some(CliCommand::Queue(args)) => commands::queue::run(args.command),
             #[cfg(feature = "postgres")]
             Some(CliCommand::Worker(args)) => commands::worker::run(*args),
             Some(CliCommand::Demo(args)) => commands::demo::run(&args),
-            Some(CliCommand::Conversations(args)) => commands::conversations::run(args.command),
-            Some(CliCommand::Context(args)) => commands::context::run(args.command),
+            Some(CliCommand::Conversations(command)) => commands::conversations::run(command),
+            Some(CliCommand::Context(command)) => commands::context::run(command),
             #[cfg(feature = "proxy")]
             Some(CliCommand::Proxy(args)) => commands::proxy::run(&args),
             #[cfg(feature = "acp")]
@@ -237,13 +237,13 @@ impl Cli {
             Some(CliCommand::Undo(args)) => commands::changes::undo(&args),
             Some(CliCommand::Redo(args)) => commands::changes::redo(&args),
             Some(CliCommand::Rewind(args)) => commands::changes::rewind(&args),
-            Some(CliCommand::Permissions(args)) => commands::permissions::run(args.command),
-            Some(CliCommand::Sandbox(args)) => commands::sandbox::run(&args.command),
+            Some(CliCommand::Permissions(command)) => commands::permissions::run(command),
+            Some(CliCommand::Sandbox(command)) => commands::sandbox::run(&command),
             Some(CliCommand::Hooks(args)) => commands::hooks::run(args.command),
             Some(CliCommand::Models(args)) => commands::models::run(args.command),
             Some(CliCommand::Count(args)) => commands::count::run(&args),
             Some(CliCommand::Trust(args)) => commands::trust::run(&args),
-            Some(CliCommand::Config(args)) => commands::config::run(&args.command),
+            Some(CliCommand::Config(command)) => commands::config::run(&command),
             Some(CliCommand::Doctor(args)) => commands::doctor::run(&args),
             Some(CliCommand::Logs(args)) => commands::logs::run(&args),
             Some(CliCommand::Events(args)) => commands::events::run(&args),
@@ -302,7 +302,8 @@ pub(crate) enum CliCommand {
     ///
     /// `haft run --bg` starts a run in the background.
     #[command(alias = "job")]
-    Jobs(JobsArgs),
+    #[command(subcommand)]
+    Jobs(JobsCommand),
     /// Add, list, watch and cancel tasks for workers.
     ///
     /// The queue is in the team's PostgreSQL (`store.url`): <https://github.com/haft-agent/haft/blob/main/docs/workers.md>.
@@ -320,9 +321,11 @@ pub(crate) enum CliCommand {
     Demo(DemoArgs),
     /// List, show, search, revise, fork, purge, export and import conversations.
     #[command(alias = "conversation")]
-    Conversations(ConversationsArgs),
+    #[command(subcommand)]
+    Conversations(ConversationsCommand),
     /// Inspect, replay and edit what is sent to the model.
-    Context(ContextArgs),
+    #[command(subcommand)]
+    Context(ContextCommand),
     /// Record and explain what another agent sends to its model.
     ///
     /// Requests and replies pass unchanged. Each request is recorded without keys and explained in one line: what changed since
@@ -399,9 +402,11 @@ pub(crate) enum CliCommand {
     Rewind(RewindArgs),
     /// List, add, remove and explain permission rules.
     #[command(alias = "permission")]
-    Permissions(PermissionsArgs),
+    #[command(subcommand)]
+    Permissions(PermissionsCommand),
     /// Show sandbox status, and test the sandbox.
-    Sandbox(SandboxArgs),
+    #[command(subcommand)]
+    Sandbox(SandboxCommand),
     /// List hooks: your commands that haft runs at points of a run.
     ///
     /// Hooks come from your configuration and from the project.
@@ -417,7 +422,8 @@ pub(crate) enum CliCommand {
     /// Instruction files of a trusted folder are sent to the model, and what it configures (hooks, MCP servers, tools) may run.
     Trust(TrustArgs),
     /// Show and change the configuration.
-    Config(ConfigArgs),
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Check the store and the environment, and repair what can be repaired.
     ///
     /// Exit code 0 when the store is sound, whatever the network; 1 when damage was found.

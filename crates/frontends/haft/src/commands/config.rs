@@ -11,12 +11,6 @@ use crate::commands::options::JsonArgs;
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
-#[derive(Debug, Args)]
-pub(crate) struct ConfigArgs {
-    #[command(subcommand)]
-    pub(crate) command: ConfigCommand,
-}
-
 /// How values are shown.
 #[derive(Debug, Args)]
 pub(crate) struct ShownArgs {

@@ -20,16 +20,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use haft_types::Api;
 
-use crate::commands::context::edit::EditArgs;
+use crate::commands::context::edit::EditCommand;
 #[cfg(feature = "lab")]
 use crate::commands::context::replay::ReplayArgs;
 use crate::commands::options::{Common, JsonArgs};
-
-#[derive(Debug, Args)]
-pub(crate) struct ContextArgs {
-    #[command(subcommand)]
-    pub(crate) command: ContextCommand,
-}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContextCommand {
@@ -86,7 +80,8 @@ pub(crate) enum ContextCommand {
     ///
     /// Stored messages never change. Every edit shows first what it costs: the prefix behind it is written to the provider's
     /// cache again.
-    Edit(EditArgs),
+    #[command(subcommand)]
+    Edit(EditCommand),
 }
 
 /// Which request to look at.
@@ -280,7 +275,7 @@ pub(crate) fn run(command: ContextCommand) -> anyhow::Result<ProcessExit> {
             #[cfg(feature = "lab")]
             ContextCommand::Replay(args) => replay::run(&args).await,
             ContextCommand::Test(args) => return test::run(&args).await,
-            ContextCommand::Edit(args) => edit::run(&args).await,
+            ContextCommand::Edit(command) => edit::run(&command).await,
         }?;
         Ok(ProcessExit::Completed)
     })

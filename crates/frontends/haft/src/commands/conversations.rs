@@ -30,12 +30,6 @@ use crate::wiring;
 pub(super) use change::message;
 pub(super) use show::part_as_text;
 
-#[derive(Debug, Args)]
-pub(crate) struct ConversationsArgs {
-    #[command(subcommand)]
-    pub(crate) command: ConversationsCommand,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConversationsCommand {
     /// Create an empty conversation and make it the current one.

@@ -12,12 +12,6 @@ use crate::exit::ProcessExit;
 use crate::jobs::{BackgroundJob, JobFolder, JobState, follow};
 use crate::output::{self, Printer};
 
-#[derive(Debug, Args)]
-pub(crate) struct JobsArgs {
-    #[command(subcommand)]
-    pub(crate) command: JobsCommand,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobsCommand {
     /// List background runs, newest first.

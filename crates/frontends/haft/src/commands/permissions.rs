@@ -20,12 +20,6 @@ use crate::wiring;
 
 pub(crate) use add::{add, check_rule};
 
-#[derive(Debug, Args)]
-pub(crate) struct PermissionsArgs {
-    #[command(subcommand)]
-    pub(crate) command: PermissionsCommand,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum PermissionsCommand {
     /// List the permission mode and the rules in force, the strictest first.

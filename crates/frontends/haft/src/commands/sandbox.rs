@@ -4,7 +4,7 @@ mod test;
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use haft_agent::set_up_sandbox;
 use haft_sandbox::{ConfinementSpec, Network, Sandbox};
 use haft_types::PermissionMode;
@@ -13,12 +13,6 @@ use serde_json::json;
 use crate::commands::options::JsonArgs;
 use crate::exit::ProcessExit;
 use crate::{output, wiring};
-
-#[derive(Debug, Args)]
-pub(crate) struct SandboxArgs {
-    #[command(subcommand)]
-    pub(crate) command: SandboxCommand,
-}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SandboxCommand {

@@ -23,12 +23,6 @@ use crate::exit::usage_error;
 use crate::output::{self, Printer, TextTable};
 use crate::wiring;
 
-#[derive(Debug, Args)]
-pub(crate) struct EditArgs {
-    #[command(subcommand)]
-    pub(crate) command: EditCommand,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum EditCommand {
     /// List every message with its tokens, age, cache state, and the price of removing it.
@@ -115,8 +109,8 @@ pub(crate) struct UndoEditsArgs {
     pub(crate) how: EditHow,
 }
 
-pub(super) async fn run(args: &EditArgs) -> anyhow::Result<()> {
-    let (how, prepared) = match &args.command {
+pub(super) async fn run(command: &EditCommand) -> anyhow::Result<()> {
+    let (how, prepared) = match command {
         EditCommand::List(how) => return list(how).await,
         EditCommand::Drop(args) => (&args.how, PreparedEdit::of(&args.how, EditKind::Drop, &args.ids).await?),
         EditCommand::Pin(args) => (&args.how, PreparedEdit::of(&args.how, EditKind::Pin, &args.ids).await?),
