@@ -7,53 +7,12 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use haft_project::KnowledgeKind;
 
 use crate::commands;
-#[cfg(feature = "acp")]
-use crate::commands::acp::AcpArgs;
-use crate::commands::catalogue::CatalogueArgs;
-use crate::commands::changes::{ChangesArgs, RedoArgs, RewindArgs, UndoArgs};
 use crate::commands::claude::{self, ClaudeOptions, CommandLine};
-use crate::commands::commit::CommitArgs;
-use crate::commands::config::ConfigCommand;
-use crate::commands::context::ContextCommand;
-use crate::commands::conversations::ConversationsCommand;
-use crate::commands::count::CountArgs;
-use crate::commands::demo::DemoArgs;
-use crate::commands::doctor::DoctorArgs;
-use crate::commands::events::EventsArgs;
 use crate::commands::foreign_flags;
-use crate::commands::hooks::HooksArgs;
 use crate::commands::interactive::InterfaceStyle;
-use crate::commands::jobs::JobsCommand;
-use crate::commands::lib::LibArgs;
-use crate::commands::logs::LogArgs;
 use crate::commands::lone_word::{self, LoneWord};
-#[cfg(feature = "man")]
-use crate::commands::man::ManArgs;
-#[cfg(feature = "mcp")]
-use crate::commands::mcp::McpArgs;
-use crate::commands::models::ModelsArgs;
-use crate::commands::notes::NotesArgs;
 use crate::commands::options::{RunArgs, at_a_terminal};
-use crate::commands::permissions::PermissionsCommand;
-#[cfg(feature = "proxy")]
-use crate::commands::proxy::ProxyArgs;
-#[cfg(feature = "postgres")]
-use crate::commands::queue::QueueArgs;
-#[cfg(feature = "rag")]
-use crate::commands::rag::RagArgs;
 use crate::commands::reference;
-use crate::commands::review::ReviewArgs;
-use crate::commands::sandbox::SandboxCommand;
-#[cfg(feature = "serve")]
-use crate::commands::serve::ServeArgs;
-use crate::commands::tools::ToolsArgs;
-use crate::commands::trust::TrustArgs;
-use crate::commands::useful::UsefulArgs;
-#[cfg(feature = "postgres")]
-use crate::commands::worker::WorkerArgs;
-#[cfg(feature = "workflows")]
-use crate::commands::workflows::WorkflowsArgs;
-use crate::commands::worktrees::WorktreesArgs;
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::usage;
 
@@ -287,160 +246,157 @@ pub(crate) enum CliCommand {
     /// The model of the role `chat` answers (`[model_roles]`), the main model when it is not set. Without a prompt it is a session at the terminal.
     Chat(Box<RunArgs>),
     /// Review a change: uncommitted work, a branch or a commit.
-    Review(Box<ReviewArgs>),
+    Review(Box<commands::review::ReviewArgs>),
     /// Write the message for what is staged, and commit.
     ///
     /// The model of the role `commit` words it (`[model_roles]`). It is shown with its cost, and you are asked before anything is committed. Hooks are not run.
-    Commit(Box<CommitArgs>),
+    Commit(Box<commands::commit::CommitArgs>),
     /// Run workflows of agent steps; list, show, add and remove them.
     ///
     /// Workflows lie in `.haft/workflows` of the project and in your own `workflows` folder, as YAML: <https://github.com/haft-agent/haft/blob/main/docs/workflows.md>.
     #[cfg(feature = "workflows")]
     #[command(alias = "workflow")]
-    Workflows(WorkflowsArgs),
+    Workflows(commands::workflows::WorkflowsArgs),
     /// List, show, follow and stop background runs.
     ///
     /// `haft run --bg` starts a run in the background.
-    #[command(alias = "job")]
-    #[command(subcommand)]
-    Jobs(JobsCommand),
+    #[command(subcommand, alias = "job")]
+    Jobs(commands::jobs::JobsCommand),
     /// Add, list, watch and cancel tasks for workers.
     ///
     /// The queue is in the team's PostgreSQL (`store.url`): <https://github.com/haft-agent/haft/blob/main/docs/workers.md>.
     #[cfg(feature = "postgres")]
-    Queue(QueueArgs),
+    Queue(commands::queue::QueueArgs),
     /// Take tasks from the team's queue and run them.
     ///
     /// Each task works in a clone of its own, in the sandbox, with the keys and rules of this configuration. A task whose worker is lost
     /// is continued by another one.
     #[cfg(feature = "postgres")]
-    Worker(Box<WorkerArgs>),
+    Worker(Box<commands::worker::WorkerArgs>),
     /// Run a demo that fixes a bug, without a key or network.
     ///
     /// A scripted model drives the real agent.
-    Demo(DemoArgs),
+    Demo(commands::demo::DemoArgs),
     /// List, show, search, revise, fork, purge, export and import conversations.
-    #[command(alias = "conversation")]
-    #[command(subcommand)]
-    Conversations(ConversationsCommand),
+    #[command(subcommand, alias = "conversation")]
+    Conversations(commands::conversations::ConversationsCommand),
     /// Inspect, replay and edit what is sent to the model.
     #[command(subcommand)]
-    Context(ContextCommand),
+    Context(commands::context::ContextCommand),
     /// Record and explain what another agent sends to its model.
     ///
     /// Requests and replies pass unchanged. Each request is recorded without keys and explained in one line: what changed since
     /// the one before, what the cache should have read and what was billed. How agents are pointed at it:
     /// <https://github.com/haft-agent/haft/blob/main/docs/proxy.md>.
     #[cfg(feature = "proxy")]
-    Proxy(ProxyArgs),
+    Proxy(commands::proxy::ProxyArgs),
     /// Show conversations and what was sent as a local web page.
     ///
     /// Conversations, their dialogue, their requests as a timeline, and each request with its segments, its body, its difference to
     /// the one before and why; haft's own, imported and recorded ones. It starts runs and edits what is sent, too; stored messages
     /// never change: <https://github.com/haft-agent/haft/blob/main/docs/inspector.md>.
     #[cfg(feature = "serve")]
-    Serve(ServeArgs),
+    Serve(commands::serve::ServeArgs),
     /// Serve editors over the Agent Client Protocol, on standard input and output.
     ///
     /// The editor starts it; the settings for each editor:
     /// <https://github.com/haft-agent/haft/blob/main/docs/editors.md>.
     #[cfg(feature = "acp")]
-    Acp(AcpArgs),
+    Acp(commands::acp::AcpArgs),
     /// Manage rules the model follows.
     ///
     /// Rules lie in `.haft/rules` of the project and in your own `rules` folder, as Markdown. The front matter says when a rule is
     /// sent: `alwaysApply: true` in every request, `globs` once a matching file is touched, neither when the model reads it.
     #[command(alias = "rule")]
-    Rules(CatalogueArgs),
+    Rules(commands::catalogue::CatalogueArgs),
     /// Manage skills: instructions for kinds of tasks.
     #[command(alias = "skill")]
-    Skills(CatalogueArgs),
+    Skills(commands::catalogue::CatalogueArgs),
     /// Manage slash commands: prompts you call by name.
     ///
     /// `haft run "/review src/main.rs"` calls the command `review`.
     #[command(alias = "command")]
-    Commands(CatalogueArgs),
+    Commands(commands::catalogue::CatalogueArgs),
     /// Manage sub-agents: roles the model can delegate tasks to.
     #[command(alias = "agent")]
-    Agents(CatalogueArgs),
+    Agents(commands::catalogue::CatalogueArgs),
     /// List and remove the copies of projects that sub-agents worked in.
     ///
     /// A sub-agent with `worktree: true` works in a git worktree, which is kept where it could not be merged.
     #[command(alias = "worktree")]
-    Worktrees(WorktreesArgs),
+    Worktrees(commands::worktrees::WorktreesArgs),
     /// Manage library documentation that is sent with every request.
     ///
     /// It comes from a git repository laid out `domain/user/library`, a public one unless `haft lib proxy` names another.
-    Lib(LibArgs),
+    Lib(commands::lib::LibArgs),
     /// Manage, query and serve collections of documents (RAG).
     #[cfg(feature = "rag")]
-    Rag(RagArgs),
+    Rag(commands::rag::RagArgs),
     /// Manage file ranges that stay in the context of a conversation.
-    Useful(UsefulArgs),
+    Useful(commands::useful::UsefulArgs),
     /// Manage notes on folders and files of this project.
     #[command(alias = "note")]
-    Notes(NotesArgs),
+    Notes(commands::notes::NotesArgs),
     /// List and show tools, and add programs of your own.
     #[command(alias = "tool")]
-    Tools(ToolsArgs),
+    Tools(commands::tools::ToolsArgs),
     /// Manage MCP servers: list, add, remove, test and log in.
     #[cfg(feature = "mcp")]
-    Mcp(McpArgs),
+    Mcp(commands::mcp::McpArgs),
     /// Show which files a conversation changed.
-    Changes(ChangesArgs),
+    Changes(commands::changes::ChangesArgs),
     /// Undo file changes.
     ///
     /// By default it undoes the last call that changed files; options name another call, a message, or everything. Only what haft
     /// changed is touched. A file that something else changed since is left as it is, and reported; the exit code is 3 then.
-    Undo(UndoArgs),
+    Undo(commands::changes::UndoArgs),
     /// Redo file changes that were undone.
-    Redo(RedoArgs),
+    Redo(commands::changes::RedoArgs),
     /// Rewind a conversation to a message, with or without the files.
     ///
     /// The conversation itself is kept; a fork that ends at the message becomes the current one. Files that something else changed
     /// since are left as they are, and reported; the exit code is 3 then.
-    Rewind(RewindArgs),
+    Rewind(commands::changes::RewindArgs),
     /// List, add, remove and explain permission rules.
-    #[command(alias = "permission")]
-    #[command(subcommand)]
-    Permissions(PermissionsCommand),
+    #[command(subcommand, alias = "permission")]
+    Permissions(commands::permissions::PermissionsCommand),
     /// Show sandbox status, and test the sandbox.
     #[command(subcommand)]
-    Sandbox(SandboxCommand),
+    Sandbox(commands::sandbox::SandboxCommand),
     /// List hooks: your commands that haft runs at points of a run.
     ///
     /// Hooks come from your configuration and from the project.
     #[command(alias = "hook")]
-    Hooks(HooksArgs),
+    Hooks(commands::hooks::HooksArgs),
     /// List, show, add and test models.
     #[command(alias = "model")]
-    Models(ModelsArgs),
+    Models(commands::models::ModelsArgs),
     /// Count the tokens of files.
-    Count(CountArgs),
+    Count(commands::count::CountArgs),
     /// Trust a folder, or show what it would run.
     ///
     /// Instruction files of a trusted folder are sent to the model, and what it configures (hooks, MCP servers, tools) may run.
-    Trust(TrustArgs),
+    Trust(commands::trust::TrustArgs),
     /// Show and change the configuration.
     #[command(subcommand)]
-    Config(ConfigCommand),
+    Config(commands::config::ConfigCommand),
     /// Check the store and the environment, and repair what can be repaired.
     ///
     /// Exit code 0 when the store is sound, whatever the network; 1 when damage was found.
-    Doctor(DoctorArgs),
+    Doctor(commands::doctor::DoctorArgs),
     /// Show or follow the log.
     ///
     /// The log records what went wrong without stopping a run. It lies in `state/log`, a file a day for two weeks; `log_level` sets how much is in it.
     #[command(alias = "log")]
-    Logs(LogArgs),
+    Logs(commands::logs::LogArgs),
     /// Describe the JSON events that programs read and write.
     ///
     /// `--output-format stream-json` prints them, `--input-format stream-json` reads them.
     #[command(alias = "event")]
-    Events(EventsArgs),
+    Events(commands::events::EventsArgs),
     /// Show man pages, or write them to a folder.
     #[cfg(feature = "man")]
-    Man(ManArgs),
+    Man(commands::man::ManArgs),
     /// Print shell completions.
     ///
     /// They know conversations, models, agents, rules and keys of the configuration. For bash: `source <(haft completions bash)` in

@@ -23,7 +23,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use haft_types::{CacheKind, CacheRule, ContentHash, Entry, Hasher, ModelSpec, Request, Usage};
+use haft_types::{CacheKind, CacheMatch, CacheRule, ContentHash, Entry, Hasher, ModelSpec, Request, Usage};
 
 use crate::scale::Scale;
 
@@ -209,19 +209,14 @@ impl CacheSimulator {
     fn found(&self, prefixes: &[KnownPrefix]) -> CacheLookup {
         let known = |prefix: &KnownPrefix| self.stored.get(&prefix.hash);
         let unit = |prefix: &KnownPrefix| known(prefix).is_some_and(|stored| stored.unit == Unit::CacheLookup);
-        let last = match self.rule.rule {
-            CacheKind::None => None,
-            CacheKind::Automatic
-            | CacheKind::Openai
-            | CacheKind::Gemini
-            | CacheKind::Deepseek
-            | CacheKind::Vllm
-            | CacheKind::LlamaCpp => prefixes.iter().rposition(unit),
-            CacheKind::OpenaiBreakpoints => {
+        let last = match self.rule.rule.finds() {
+            CacheMatch::Nothing => None,
+            CacheMatch::Prefix => prefixes.iter().rposition(unit),
+            CacheMatch::Boundaries if self.rule.rule == CacheKind::OpenaiBreakpoints => {
                 let oldest = self.count.saturating_sub(NEWEST);
                 prefixes.iter().rposition(|one| known(one).is_some_and(|one| one.order >= oldest))
             }
-            CacheKind::Anthropic => {
+            CacheMatch::Boundaries => {
                 let reach = self.rule.look_back.unwrap_or(LOOK_BACK);
                 let sees = |marker: &KnownPrefix, one: &KnownPrefix| {
                     one.blocks <= marker.blocks && marker.blocks - one.blocks < reach && unit(one)
@@ -310,15 +305,9 @@ impl CacheSimulator {
                 self.keep(at, prefix, Unit::Compared);
             }
         }
-        match self.rule.rule {
-            CacheKind::Anthropic | CacheKind::OpenaiBreakpoints => billed,
-            CacheKind::Automatic
-            | CacheKind::Openai
-            | CacheKind::Gemini
-            | CacheKind::Deepseek
-            | CacheKind::Vllm
-            | CacheKind::LlamaCpp
-            | CacheKind::None => 0,
+        match self.rule.rule.finds() {
+            CacheMatch::Boundaries => billed,
+            CacheMatch::Prefix | CacheMatch::Nothing => 0,
         }
     }
 
