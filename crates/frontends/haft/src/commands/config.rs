@@ -1,6 +1,7 @@
 //! `haft config`: what is configured, and where it comes from.
 
 mod change;
+pub(in crate::commands) mod file;
 pub(crate) mod schema;
 
 use clap::{Args, Subcommand};

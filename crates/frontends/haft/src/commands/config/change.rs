@@ -6,8 +6,9 @@ use std::path::Path;
 
 use haft_agent::config::{self, ValueOrigin};
 use haft_permission::PermissionRules;
-use toml_edit::{Document, DocumentMut, Item, Key, Table, TableLike, Value};
+use toml_edit::{Document, Item, Key, TableLike, Value};
 
+use super::file::{implicit, parse};
 use crate::commands::options::{Common, at_a_terminal};
 use crate::commands::side_editor;
 use crate::exit::usage_error;
@@ -76,7 +77,7 @@ fn with_value(file: &Path, before: &str, key: &str, value: &str) -> anyhow::Resu
     // No key is a date.
     let parsed = value.parse::<Value>().ok().filter(|value| !value.is_datetime());
     let text = |value: Value| -> anyhow::Result<String> {
-        let mut document = document(file, before)?;
+        let mut document = parse(file, before)?;
         put(document.as_table_mut(), &path, value).ok_or_else(|| usage_error(text!("config-not-a-table", key)))?;
         let after = document.to_string();
         check(file, &after).map(|()| after)
@@ -91,11 +92,7 @@ fn with_value(file: &Path, before: &str, key: &str, value: &str) -> anyhow::Resu
 fn put(table: &mut dyn TableLike, path: &[Key], value: Value) -> Option<()> {
     let (key, rest) = path.split_first()?;
     if !rest.is_empty() {
-        let inner = table.entry_format(key).or_insert_with(|| {
-            let mut table = Table::new();
-            table.set_implicit(true);
-            Item::Table(table)
-        });
+        let inner = table.entry_format(key).or_insert_with(implicit);
         return put(inner.as_table_like_mut()?, rest, value);
     }
     match table.get_mut(key.get()).and_then(Item::as_value_mut) {
@@ -114,7 +111,7 @@ fn put(table: &mut dyn TableLike, path: &[Key], value: Value) -> Option<()> {
 /// The text of the file without this value. Comments above it stay.
 fn without_value(file: &Path, before: &str, key: &str) -> anyhow::Result<String> {
     let path = path(key)?;
-    let mut parsed = document(file, before)?;
+    let mut parsed = parse(file, before)?;
     let missing = || usage_error(text!("config-not-set-in", key, file = file.display()));
     let (last, parents) = path.split_last().ok_or_else(missing)?;
     let mut table: &mut dyn TableLike = parsed.as_table_mut();
@@ -144,10 +141,6 @@ fn line_removed(text: &str, path: &[Key]) -> Option<String> {
 
 fn path(key: &str) -> anyhow::Result<Vec<Key>> {
     Key::parse(key).map_err(|_| usage_error(text!("config-no-key", key)))
-}
-
-fn document(file: &Path, text: &str) -> anyhow::Result<DocumentMut> {
-    text.parse().map_err(|error: toml_edit::TomlError| usage_error(format!("{}: {error}", file.display())))
 }
 
 #[cfg(test)]

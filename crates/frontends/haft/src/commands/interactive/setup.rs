@@ -17,6 +17,7 @@ use haft_tui::{InputEcho, ask, fitted};
 use haft_types::Api;
 use toml_edit::{DocumentMut, Item, Table, value};
 
+use crate::commands::config::file as config_file;
 use crate::commands::models::ModelTrial;
 use crate::exit::usage_error;
 use crate::{output, wiring};
@@ -372,8 +373,7 @@ fn with_model(
     own: Option<&ProviderConfig>,
     key: Option<&Path>,
 ) -> anyhow::Result<String> {
-    let unreadable = |error: toml_edit::TomlError| usage_error(format!("{}: {error}", file.display()));
-    let mut document: DocumentMut = before.parse().map_err(unreadable)?;
+    let mut document = config_file::parse(file, before)?;
     document.insert("model", value(model));
     if own.is_some() || key.is_some() {
         let table = provider_table(&mut document, provider)
@@ -397,12 +397,7 @@ fn with_model(
 
 /// The provider's own table, made if it is not there.
 fn provider_table<'a>(document: &'a mut DocumentMut, provider: &str) -> Option<&'a mut Table> {
-    let implicit = || {
-        let mut table = Table::new();
-        table.set_implicit(true);
-        Item::Table(table)
-    };
-    let providers = document.entry("providers").or_insert_with(implicit).as_table_mut()?;
+    let providers = config_file::section(document, "providers")?;
     providers.entry(provider).or_insert_with(|| Item::Table(Table::new())).as_table_mut()
 }
 

@@ -5,9 +5,10 @@ use std::path::Path;
 use haft_agent::config;
 use haft_text::NameRule;
 use tokio_util::sync::CancellationToken;
-use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
+use toml_edit::{Array, InlineTable, Item, Table, Value, value};
 
 use super::test;
+use crate::commands::config::file as config_file;
 use crate::commands::context;
 use crate::commands::mcp::{McpAddArgs, McpTransport};
 use crate::commands::options::Common;
@@ -59,8 +60,9 @@ fn with_server(file: &Path, before: &str, args: &McpAddArgs) -> anyhow::Result<S
         return Err(usage_error(text!("mcp-bad-name", name = args.name)));
     }
     let server = table(args)?;
-    let mut document = parse(file, before)?;
-    let servers = section(&mut document, file)?;
+    let mut document = config_file::checked(file, before)?;
+    let inline = || usage_error(text!("mcp-not-a-table", section = SECTION, file = file.display()));
+    let servers = config_file::section(&mut document, SECTION).ok_or_else(inline)?;
     if servers.contains_key(&args.name) {
         return Err(usage_error(text!("mcp-already-declared", name = args.name, file = file.display())));
     }
@@ -71,28 +73,8 @@ fn with_server(file: &Path, before: &str, args: &McpAddArgs) -> anyhow::Result<S
 }
 
 fn without_server(file: &Path, before: &str, name: &str) -> anyhow::Result<String> {
-    let mut document = parse(file, before)?;
-    let removed = document.get_mut(SECTION).and_then(Item::as_table_like_mut).and_then(|servers| servers.remove(name));
-    if removed.is_none() {
-        return Err(usage_error(text!("mcp-not-declared", file = file.display(), name)));
-    }
-    Ok(document.to_string())
-}
-
-fn parse(file: &Path, text: &str) -> anyhow::Result<DocumentMut> {
-    wiring::check_config(file, text)?;
-    text.parse().map_err(|error: toml_edit::TomlError| usage_error(format!("{}: {error}", file.display())))
-}
-
-/// The section of servers, made if it is not there; its own heading is not printed.
-fn section<'a>(document: &'a mut DocumentMut, file: &Path) -> anyhow::Result<&'a mut Table> {
-    if document.get(SECTION).is_none() {
-        let mut table = Table::new();
-        table.set_implicit(true);
-        document.insert(SECTION, Item::Table(table));
-    }
-    let inline = || usage_error(text!("mcp-not-a-table", section = SECTION, file = file.display()));
-    document.get_mut(SECTION).and_then(Item::as_table_mut).ok_or_else(inline)
+    let missing = || usage_error(text!("mcp-not-declared", file = file.display(), name));
+    config_file::without_entry(file, before, SECTION, name)?.ok_or_else(missing)
 }
 
 fn table(args: &McpAddArgs) -> anyhow::Result<Table> {

@@ -6,6 +6,7 @@ use toml_edit::{DocumentMut, InlineTable, Item, Table, Value, value};
 
 use haft_agent::config;
 
+use crate::commands::config::file as config_file;
 use crate::commands::models::AddArgs;
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
@@ -19,15 +20,9 @@ pub(super) fn run(args: &AddArgs) -> anyhow::Result<ProcessExit> {
 
 /// The text of the file with the model in it. Everything else stays as it is.
 fn with_model(file: &Path, before: &str, args: &AddArgs) -> anyhow::Result<String> {
-    wiring::check_config(file, before)?;
-    let unreadable = |error: toml_edit::TomlError| usage_error(format!("{}: {error}", file.display()));
-    let mut document: DocumentMut = before.parse().map_err(unreadable)?;
-    let (provider, model) = args
-        .name
-        .split_once('/')
-        .filter(|(provider, model)| !provider.is_empty() && !model.is_empty())
-        .ok_or_else(|| usage_error(text!("models-bad-name", name = args.name)))?;
-    let _ = model;
+    let mut document = config_file::checked(file, before)?;
+    let named = args.name.split_once('/').filter(|(provider, model)| !provider.is_empty() && !model.is_empty());
+    let (provider, _) = named.ok_or_else(|| usage_error(text!("models-bad-name", name = args.name)))?;
     add_provider(&mut document, file, provider, args)?;
     let models = section(&mut document, "models", file)?;
     if models.contains_key(&args.name) {
@@ -103,15 +98,10 @@ fn model_table(args: &AddArgs) -> Table {
     table
 }
 
-/// A section of named tables, made if it is not there; its own heading is not printed.
+/// A section of named tables, made if it is not there.
 fn section<'a>(document: &'a mut DocumentMut, name: &str, file: &Path) -> anyhow::Result<&'a mut Table> {
-    if document.get(name).is_none() {
-        let mut table = Table::new();
-        table.set_implicit(true);
-        document.insert(name, Item::Table(table));
-    }
     let inline = || usage_error(text!("models-not-a-table", name, file = file.display()));
-    document.get_mut(name).and_then(Item::as_table_mut).ok_or_else(inline)
+    config_file::section(document, name).ok_or_else(inline)
 }
 
 #[cfg(test)]

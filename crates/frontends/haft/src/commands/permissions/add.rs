@@ -7,6 +7,7 @@ use haft_permission::PermissionRule;
 use haft_types::Decision;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
+use crate::commands::config::file as config_file;
 use crate::commands::tools::every_tool;
 use crate::exit::usage_error;
 use crate::{output, wiring};
@@ -34,10 +35,8 @@ pub(crate) fn add(file: &Path, decision: Decision, rules: &[String]) -> anyhow::
 
 /// The text of the file with the rules in it. Everything else stays as it is.
 fn with_rules(file: &Path, before: &str, decision: Decision, rules: &[String]) -> anyhow::Result<(String, usize)> {
-    wiring::check_config(file, before)?;
+    let mut document = config_file::checked(file, before)?;
     rules.iter().try_for_each(|rule| check_rule(rule))?;
-    let mut document: DocumentMut =
-        before.parse().map_err(|error: toml_edit::TomlError| usage_error(format!("{}: {error}", file.display())))?;
     let list = list(&mut document, decision)
         .ok_or_else(|| usage_error(text!("permissions-not-a-list", decision, file = file.display())))?;
     let mut added = 0;

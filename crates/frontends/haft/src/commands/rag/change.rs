@@ -4,8 +4,9 @@ use std::path::Path;
 
 use haft_agent::config;
 use haft_rag::{CollectionConfig, CollectionKind, CollectionSource};
-use toml_edit::{Array, DocumentMut, Item, Table, value};
+use toml_edit::{Array, Item, Table, value};
 
+use crate::commands::config::file as config_file;
 use crate::commands::options::Common;
 use crate::commands::rag::RagAddArgs;
 use crate::exit::usage_error;
@@ -75,14 +76,9 @@ fn section_of(args: &RagAddArgs) -> anyhow::Result<CollectionConfig> {
 
 /// The text of the file with the collection in it. Everything else stays as it is.
 fn with_collection(file: &Path, before: &str, name: &str, section: &CollectionConfig) -> anyhow::Result<String> {
-    let mut document = parse(file, before)?;
-    if document.get(SECTION).is_none() {
-        let mut table = Table::new();
-        table.set_implicit(true);
-        document.insert(SECTION, Item::Table(table));
-    }
+    let mut document = config_file::checked(file, before)?;
     let inline = || usage_error(text!("rag-not-a-table", section = SECTION, file = file.display()));
-    let collections = document.get_mut(SECTION).and_then(Item::as_table_mut).ok_or_else(inline)?;
+    let collections = config_file::section(&mut document, SECTION).ok_or_else(inline)?;
     if collections.contains_key(name) {
         return Err(usage_error(text!("rag-already-declared", name, file = file.display())));
     }
@@ -105,17 +101,8 @@ fn with_collection(file: &Path, before: &str, name: &str, section: &CollectionCo
 }
 
 fn without_collection(file: &Path, before: &str, name: &str) -> anyhow::Result<String> {
-    let mut document = parse(file, before)?;
-    let removed = document.get_mut(SECTION).and_then(Item::as_table_like_mut).and_then(|all| all.remove(name));
-    if removed.is_none() {
-        return Err(usage_error(text!("rag-not-declared", file = file.display(), name)));
-    }
-    Ok(document.to_string())
-}
-
-fn parse(file: &Path, text: &str) -> anyhow::Result<DocumentMut> {
-    wiring::check_config(file, text)?;
-    text.parse().map_err(|error: toml_edit::TomlError| usage_error(format!("{}: {error}", file.display())))
+    let missing = || usage_error(text!("rag-not-declared", file = file.display(), name));
+    config_file::without_entry(file, before, SECTION, name)?.ok_or_else(missing)
 }
 
 #[cfg(test)]
