@@ -15,7 +15,6 @@
 //! assert_eq!(message.tool_calls().count(), 0);
 //! ```
 
-mod control;
 mod event;
 mod form;
 mod hash;
@@ -34,7 +33,6 @@ mod sandbox;
 mod tool;
 mod usage;
 
-pub use control::{ApprovalDecision, ControlLine, FormDecision, InputLine};
 pub use event::{
     BudgetLayer, CallPhase, ChangeKind, CompactionPhase, Event, EventBody, SubagentPhase, TaskPhase, TurnResult,
 };

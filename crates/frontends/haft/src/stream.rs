@@ -8,9 +8,11 @@ mod claude;
 mod client;
 mod control;
 mod dialect;
+mod lines;
 
 #[cfg(feature = "mcp")]
 pub(crate) use client::ClientServers;
 pub(crate) use client::hooks_of;
 pub(crate) use control::{ClientTerms, ModelWish, StreamApprover, StreamControl};
 pub(crate) use dialect::{Dialect, UserPrompt};
+pub(crate) use lines::{ControlLine, InputLine};

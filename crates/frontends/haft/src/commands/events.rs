@@ -3,13 +3,14 @@
 mod page;
 
 use clap::Args;
-use haft_types::{ControlLine, Event, InputLine};
+use haft_types::Event;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use crate::exit::ProcessExit;
 use crate::output;
+use crate::stream::{ControlLine, InputLine};
 
 #[derive(Debug, Args)]
 pub(crate) struct EventsArgs {

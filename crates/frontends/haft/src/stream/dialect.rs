@@ -1,10 +1,11 @@
 //! What lines mean: in haft's own shape, or in that of another program.
 
 use haft_engine::{Approval, ApprovalReply};
-use haft_types::{ApprovalDecision, ControlLine, Filled, Form, FormDecision, Image, InputLine};
+use haft_types::{Filled, Form, Image};
 use serde_json::Value;
 
 use super::claude;
+use super::lines::{ApprovalDecision, ControlLine, FormDecision, InputLine};
 use crate::commands::claude::NamedCall;
 
 /// In whose shape lines are.

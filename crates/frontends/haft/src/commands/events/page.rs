@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use haft_types::{ControlLine, EventBody, InputLine};
+use haft_types::EventBody;
 use serde_json::Value;
 
 use super::{LineDirection, schema};
+use crate::stream::{ControlLine, InputLine};
 
 /// The page.
 pub(super) fn page() -> String {

@@ -1,16 +1,15 @@
 //! What a program that drives a run writes to it, and what the run asks back. One JSON object a line; these lines are no events
 //! and have no number.
 
+use haft_types::Field;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::form::Field;
-
 /// A line of standard input (`--input-format stream-json`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub enum InputLine {
+pub(crate) enum InputLine {
     /// A message of the user: a turn begins with it. While one runs, it joins that before its next request (`input_joined`); where none
     /// follows, it begins a turn once that one is over.
     User {
@@ -47,7 +46,7 @@ pub enum InputLine {
 /// What may become of a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum FormDecision {
+pub(crate) enum FormDecision {
     /// It is filled in.
     Accept,
     /// It is not, and the server may go on without.
@@ -59,7 +58,7 @@ pub enum FormDecision {
 /// What may be answered to an approval request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ApprovalDecision {
+pub(crate) enum ApprovalDecision {
     /// This once.
     Allow,
     /// From now on: the rules in `remember` are written to the configuration.
@@ -71,7 +70,7 @@ pub enum ApprovalDecision {
 /// A line a run writes beside its events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum ControlLine {
+pub(crate) enum ControlLine {
     /// A call waits for a yes or no (`--ask`). The turn stands still until it is answered or interrupted.
     ApprovalRequest {
         /// By which the answer names it.
