@@ -144,10 +144,7 @@ impl ConversationChanges {
     /// The conversation of that id or name, or the current one.
     pub(super) async fn of(conversation: Option<&str>, places: &Places, config: &Config) -> anyhow::Result<Self> {
         let store = wiring::open_store(places, config)?;
-        let conversation = match conversation {
-            Some(id) => conversations::find(store.as_ref(), id).await?,
-            None => conversations::current(store.as_ref()).await?,
-        };
+        let conversation = conversations::named_or_current(store.as_ref(), conversation).await?;
         let record = ChangeRecord::new(wiring::versions(places, config), conversation.id.clone());
         Ok(Self { store, conversation, record })
     }

@@ -359,7 +359,7 @@ fn namespace(place: &NamespaceArgs) -> anyhow::Result<String> {
     }
 }
 
-async fn named_or_current(store: &dyn Store, id: Option<&str>) -> anyhow::Result<Conversation> {
+pub(super) async fn named_or_current(store: &dyn Store, id: Option<&str>) -> anyhow::Result<Conversation> {
     match id {
         Some(id) => find(store, id).await,
         None => current(store).await,

@@ -117,10 +117,7 @@ pub(crate) fn run(command: Option<UsefulCommand>) -> anyhow::Result<ProcessExit>
 async fn open(of: &OfConversation, common: &Common) -> anyhow::Result<(Conversation, StoredUseful)> {
     let (places, loaded) = super::configuration(common)?;
     let store = wiring::open_store(&places, &loaded.config)?;
-    let conversation = match &of.conversation {
-        Some(id) => conversations::find(store.as_ref(), id).await?,
-        None => conversations::current(store.as_ref()).await?,
-    };
+    let conversation = conversations::named_or_current(store.as_ref(), of.conversation.as_deref()).await?;
     let useful = StoredUseful::open(store, conversation.id.clone()).await?;
     Ok((conversation, useful))
 }

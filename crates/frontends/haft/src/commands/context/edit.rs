@@ -291,10 +291,7 @@ impl EditedConversation {
     async fn to_edit(how: &EditHow) -> anyhow::Result<Self> {
         let (places, loaded) = configuration(&how.common)?;
         let store = wiring::open_store(&places, &loaded.config)?;
-        let conversation = match &how.conversation {
-            Some(name) => conversations::find(store.as_ref(), name).await?,
-            None => conversations::current(store.as_ref()).await?,
-        };
+        let conversation = conversations::named_or_current(store.as_ref(), how.conversation.as_deref()).await?;
         let lock = store.lock(&conversation.id).await?;
         Self::open(how, Some((store, lock))).await
     }
@@ -306,10 +303,7 @@ impl EditedConversation {
             Some((store, lock)) => (store, Some(lock)),
             None => (wiring::open_store(&places, &config)?, None),
         };
-        let conversation = match &how.conversation {
-            Some(name) => conversations::find(store.as_ref(), name).await?,
-            None => conversations::current(store.as_ref()).await?,
-        };
+        let conversation = conversations::named_or_current(store.as_ref(), how.conversation.as_deref()).await?;
         let messages = store.messages(&conversation.id).await?;
         let resume = Some(conversation.id.to_string());
         let args = RunArgs { model: how.model.clone(), resume, cwd: how.cwd.clone(), ..RunArgs::default() };

@@ -41,10 +41,7 @@ impl RequestLogReader {
     pub(super) async fn open_any(name: Option<&str>, common: &Common) -> anyhow::Result<Self> {
         let (places, loaded) = configuration(common)?;
         let store = wiring::open_store(&places, &loaded.config)?;
-        let conversation = match name {
-            Some(name) => conversations::find(store.as_ref(), name).await?,
-            None => conversations::current(store.as_ref()).await?,
-        };
+        let conversation = conversations::named_or_current(store.as_ref(), name).await?;
         Self::of(store, loaded.config, conversation).await
     }
 

@@ -11,10 +11,7 @@ use crate::{output, wiring};
 pub(super) async fn run(args: &RecallArgs) -> anyhow::Result<()> {
     let (places, loaded) = configuration(&args.output.common)?;
     let store = wiring::open_store(&places, &loaded.config)?;
-    let conversation = match &args.conversation {
-        Some(name) => conversations::find(store.as_ref(), name).await?,
-        None => conversations::current(store.as_ref()).await?,
-    };
+    let conversation = conversations::named_or_current(store.as_ref(), args.conversation.as_deref()).await?;
     let messages = store.messages(&conversation.id).await?;
     let id = conversations::message(&messages, &args.message)?;
     let Some(message) = messages.iter().find(|message| message.message_id == id) else { return Ok(()) };

@@ -25,10 +25,7 @@ struct ToolUsage {
 pub(super) async fn run(of: &OfConversation, args: &JsonArgs) -> anyhow::Result<()> {
     let (places, loaded) = super::super::configuration(&args.common)?;
     let store = wiring::open_store(&places, &loaded.config)?;
-    let conversation = match &of.conversation {
-        Some(id) => conversations::find(store.as_ref(), id).await?,
-        None => conversations::current(store.as_ref()).await?,
-    };
+    let conversation = conversations::named_or_current(store.as_ref(), of.conversation.as_deref()).await?;
     let used = count(store.messages(&conversation.id).await?);
     if args.json {
         return output::print_json(&serde_json::to_value(&used)?);
