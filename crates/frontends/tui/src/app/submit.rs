@@ -66,7 +66,7 @@ impl App {
                 self.said(input, effects);
             }
             Familiar::Haft(arguments) => {
-                let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+                let arguments = arguments.split(' ').map(str::to_owned).collect();
                 effects.push(Effect::Do(Operation::Side(SideAction::Haft(arguments))));
             }
             Familiar::Hint(hint) => self.note(hint, TextStyle::Plain),

@@ -7,56 +7,20 @@
 pub(crate) enum Familiar {
     /// Input with the same effect, to which the arguments are added.
     Input(&'static str),
-    /// `haft` with these arguments, whose output is shown.
-    Haft(&'static [&'static str]),
+    /// `haft` with these arguments, a space between two, whose output is shown.
+    Haft(&'static str),
     /// What haft has in its place.
     Hint(&'static str),
 }
 
 /// The name, without the slash; none if no other agent is known to have it.
 pub(crate) fn find(name: &str) -> Option<Familiar> {
-    input(name).map(Familiar::Input).or_else(|| listing(name).map(Familiar::Haft)).or_else(|| hint(name))
-}
-
-fn input(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "exit" | "q" | "bye" => "/quit",
-        "?" | "h" => "/help",
-        "new" | "reset" => "/clear",
-        "usage" | "stats" => "/cost",
-        "status" | "tokens" => "/context",
-        "compress" | "summarize" | "summarise" => "/compact",
-        "sessions" | "session" | "continue" | "history" => "/resume",
-        "checkpoint" | "checkpoints" | "restore" | "back" => "/rewind",
-        "revert" => "/undo",
-        "approvals" | "approval-mode" | "chat-mode" => "/mode",
-        "plan" | "ask" | "architect" | "design" => "/mode plan",
-        "code" | "coding" | "act" | "endplan" => "/mode ask",
-        "auto" => "/mode auto",
-        "add" | "add_files" | "mention" | "read-only" => "/files add",
-        "drop" | "remove_files" => "/files remove",
-        "ls" | "list_files" => "/files",
-        "run" | "shell" | "bash" => "!",
-        "git" => "!git",
-        _ => return None,
-    })
-}
-
-fn listing(name: &str) -> Option<&'static [&'static str]> {
-    Some(match name {
-        "tools" => &["tools", "list"],
-        "skills" => &["skills", "list"],
-        "hooks" => &["hooks", "list"],
-        "workflows" => &["workflows", "list"],
-        "jobs" | "bashes" | "tasks" | "ps" => &["jobs", "list"],
-        "lib" => &["lib", "list"],
-        "config" | "settings" | "conf" => &["config", "show"],
-        "doctor" => &["doctor"],
-        "sandbox" => &["sandbox", "status"],
-        "extension" | "extensions" | "builtin" => &["mcp", "list"],
-        "version" => &["--version"],
-        _ => return None,
-    })
+    let lines = include_str!("familiar.txt").lines().filter_map(|line| line.split_once(" = "));
+    let mut meanings = lines.filter(|(names, _)| names.split_whitespace().any(|known| known == name));
+    match meanings.next() {
+        Some((_, meaning)) => Some(meaning.strip_prefix("haft ").map_or(Familiar::Input(meaning), Familiar::Haft)),
+        None => hint(name),
+    }
 }
 
 fn hint(name: &str) -> Option<Familiar> {
@@ -96,6 +60,7 @@ mod tests {
             assert!(super::super::find(input).is_some(), "{name}: {input}");
         }
         assert_eq!(find("run"), Some(Familiar::Input("!")));
+        assert_eq!(find("ps"), Some(Familiar::Haft("jobs list")));
         assert_eq!(find("nothing-like-it"), None);
     }
 
