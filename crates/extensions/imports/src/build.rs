@@ -229,6 +229,12 @@ impl ReportedUsage {
     }
 }
 
+/// The lines of a file as JSON. The last one of a session that was killed may be cut: what is none is counted and left out.
+pub(crate) fn json_lines(text: &str, skipped: &mut usize) -> Vec<Value> {
+    let read = |line: &str| serde_json::from_str(line).inspect_err(|_| *skipped += 1).ok();
+    text.lines().filter(|line| !line.trim().is_empty()).filter_map(read).collect()
+}
+
 /// A text in a JSON object.
 pub(crate) fn text_of<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Value::as_str)

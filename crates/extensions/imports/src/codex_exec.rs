@@ -6,7 +6,7 @@
 use haft_types::{Envelope, Origin, Part, Role, Thinking, ToolCall};
 use serde_json::{Value, json};
 
-use crate::build::{ConversationBuilder, ConversationHeader, made_by};
+use crate::build::{ConversationBuilder, ConversationHeader, json_lines, made_by, text_of};
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, codex};
 
 const PROMPT: &str = "[The stream does not hold the prompt.]";
@@ -14,11 +14,7 @@ const PROMPT: &str = "[The stream does not hold the prompt.]";
 pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let mut builder = ConversationBuilder::new(source.now);
     let mut about = ConversationHeader::default();
-    for text in source.text.lines().filter(|line| !line.trim().is_empty()) {
-        let Ok(event) = serde_json::from_str::<Value>(text) else {
-            builder.skipped += 1;
-            continue;
-        };
+    for event in json_lines(source.text, &mut builder.skipped) {
         match text_of(&event, "type") {
             Some("thread.started") => about.id = text_of(&event, "thread_id").map(str::to_owned),
             Some("turn.started") => {
@@ -38,10 +34,6 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
         }
     }
     builder.finish(ImportFormat::CodexExec.name(), about)
-}
-
-fn text_of<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
-    value.get(key).and_then(Value::as_str)
 }
 
 fn item(builder: &mut ConversationBuilder, item: &Value) {

@@ -6,7 +6,9 @@
 use haft_types::{Envelope, Image, Message, Origin, Part, Role, Thinking, Timestamp, ToolCall};
 use serde_json::{Value, json};
 
-use crate::build::{ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, made_by, text_of};
+use crate::build::{
+    ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, json_lines, made_by, text_of,
+};
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, time};
 
 pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
@@ -34,12 +36,7 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
 fn replayed(text: &str, skipped: &mut usize) -> (Value, Vec<Value>) {
     let (mut session, mut messages) = (json!({}), Vec::<Value>::new());
     let place = |messages: &[Value], id: &Value| messages.iter().position(|one| one.get("id") == Some(id));
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        // The last line of a session that was killed may be cut.
-        let Ok(change) = serde_json::from_str::<Value>(line) else {
-            *skipped += 1;
-            continue;
-        };
+    for change in json_lines(text, skipped) {
         if let Some(set) = change.get("$set").and_then(Value::as_object) {
             for (key, value) in set {
                 match value {

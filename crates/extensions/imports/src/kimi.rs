@@ -6,17 +6,12 @@ use haft_types::{Envelope, Message, Origin, Part, Role};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-use crate::build::{ConversationBuilder, ConversationHeader, text_of};
+use crate::build::{ConversationBuilder, ConversationHeader, json_lines, text_of};
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat};
 
 pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let mut builder = ConversationBuilder::new(source.now);
-    for line in source.text.lines().filter(|line| !line.trim().is_empty()) {
-        // The last line of a session that was killed may be cut.
-        let Ok(mut said) = serde_json::from_str::<Value>(line) else {
-            builder.skipped += 1;
-            continue;
-        };
+    for mut said in json_lines(source.text, &mut builder.skipped) {
         match text_of(&said, "role") {
             Some("_system_prompt") => said["role"] = "system".into(),
             Some(role) if role.starts_with('_') => continue,

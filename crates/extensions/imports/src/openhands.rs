@@ -3,7 +3,7 @@
 use haft_types::{Envelope, Origin, Part, Role, ToolCall};
 use serde_json::Value;
 
-use crate::build::{ConversationBuilder, ConversationHeader};
+use crate::build::{ConversationBuilder, ConversationHeader, text_of};
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, time};
 
 pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
@@ -15,10 +15,6 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
     }
     let id = file.get("instance_id").and_then(Value::as_str).map(str::to_owned);
     builder.finish(ImportFormat::Openhands.name(), ConversationHeader { id, ..ConversationHeader::default() })
-}
-
-fn text_of<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
-    value.get(key).and_then(Value::as_str)
 }
 
 fn take(builder: &mut ConversationBuilder, event: &Value) {

@@ -8,23 +8,22 @@ use std::collections::{HashMap, HashSet};
 use haft_types::{Envelope, Image, Message, Metadata, Origin, Part, Role, Thinking, Timestamp, ToolCall};
 use serde_json::{Value, json};
 
-use crate::build::{ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, made_by, text_of};
+use crate::build::{
+    ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, json_lines, made_by, text_of,
+};
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, time};
 
 pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let mut builder = ConversationBuilder::new(source.now);
     let mut about = ConversationHeader::default();
     let mut entries = Vec::new();
-    for text in source.text.lines().filter(|line| !line.trim().is_empty()) {
-        match serde_json::from_str::<Value>(text) {
-            Ok(entry) if text_of(&entry, "type") == Some("session") => {
-                about.id = text_of(&entry, "id").map(str::to_owned);
-                about.metadata = chosen(&entry, &[("cwd", "cwd"), ("version", "version")]);
-                builder.begun(entry.get("timestamp").and_then(time::read));
-            }
-            Ok(entry) => entries.push(entry),
-            // The last line of a session that was killed may be cut.
-            Err(_) => builder.skipped += 1,
+    for entry in json_lines(source.text, &mut builder.skipped) {
+        if text_of(&entry, "type") == Some("session") {
+            about.id = text_of(&entry, "id").map(str::to_owned);
+            about.metadata = chosen(&entry, &[("cwd", "cwd"), ("version", "version")]);
+            builder.begun(entry.get("timestamp").and_then(time::read));
+        } else {
+            entries.push(entry);
         }
     }
     let wanted = newest_branch(&entries);

@@ -216,30 +216,42 @@ pub(super) fn record(
         if is_of_another(connection, step, since, path, after)? {
             continue;
         }
-        let (old, new) = (before.columns(), after.columns());
-        connection
-            .prepare_cached(
-                "INSERT INTO changes (step, path, before_kind, before_mode, before_size, before_hash,
-                                      after_kind, after_mode, after_size, after_hash)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-                 ON CONFLICT (step, path) DO UPDATE SET after_kind = ?7, after_mode = ?8, after_size = ?9, after_hash = ?10",
-            )?
-            .execute((
-                step,
-                path_bytes(path),
-                old.kind,
-                old.mode,
-                old.size,
-                old.hash,
-                new.kind,
-                new.mode,
-                new.size,
-                new.hash,
-            ))?;
+        let again = "ON CONFLICT (step, path)
+                     DO UPDATE SET after_kind = ?7, after_mode = ?8, after_size = ?9, after_hash = ?10";
+        insert(connection, step, path, (before, after), again)?;
         kept.push(path.clone());
     }
     forget_unchanged(connection, step)?;
     Ok(kept)
+}
+
+/// Notes what a path held before and after; `again` is what becomes of one that the step has already.
+fn insert(
+    connection: &Connection,
+    step: i64,
+    path: &Path,
+    (before, after): (FileVersion, FileVersion),
+    again: &str,
+) -> Result<(), SqliteFailure> {
+    let (old, new) = (before.columns(), after.columns());
+    let sql = format!(
+        "INSERT INTO changes (step, path, before_kind, before_mode, before_size, before_hash,
+                              after_kind, after_mode, after_size, after_hash)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) {again}"
+    );
+    connection.prepare_cached(&sql)?.execute((
+        step,
+        path_bytes(path),
+        old.kind,
+        old.mode,
+        old.size,
+        old.hash,
+        new.kind,
+        new.mode,
+        new.size,
+        new.hash,
+    ))?;
+    Ok(())
 }
 
 fn is_of_another(
@@ -334,25 +346,7 @@ pub(super) fn begin(
     contents.iter().try_for_each(|content| content.insert(connection))?;
     let step = add(connection, conversation, kind, call, now)?;
     for Reversal { path, before, after, of } in reversals {
-        let (old, new) = (before.columns(), after.columns());
-        connection
-            .prepare_cached(
-                "INSERT INTO changes (step, path, before_kind, before_mode, before_size, before_hash,
-                                      after_kind, after_mode, after_size, after_hash)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-            )?
-            .execute((
-                step,
-                path_bytes(path),
-                old.kind,
-                old.mode,
-                old.size,
-                old.hash,
-                new.kind,
-                new.mode,
-                new.size,
-                new.hash,
-            ))?;
+        insert(connection, step, path, (*before, *after), "")?;
         for reversed in of {
             connection
                 .prepare_cached("UPDATE changes SET taken_back = ?3 WHERE step = ?1 AND path = ?2")?
