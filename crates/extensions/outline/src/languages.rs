@@ -59,8 +59,8 @@ mod tests {
         str::from_utf8(&fs::read(path).unwrap()[..length]).unwrap().to_owned()
     }
 
-    /// `tests/fixtures/trees` was written with the grammar crates linked as they are: language, bytes of its file that are parsed (all, and two
-    /// thirds, which ends within something), nodes, and the FNV-1a digest of the tree as text.
+    /// `tests/fixtures/trees` was written with the grammar crates linked as they are: language, bytes of its file that are parsed
+    /// (all, and two thirds, which ends within something), nodes, and the FNV-1a digest of the tree as text.
     #[test]
     fn unpacked_grammars_make_the_trees_of_the_grammar_crates() {
         let expected = fs::read_to_string(fixtures().join("trees")).unwrap();
