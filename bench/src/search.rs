@@ -69,7 +69,9 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
 
 /// How long haft takes for each of [`RUNS`] searches, and its peak memory.
 fn searches(haft: &Path, folder: &Path, regex: &str) -> anyhow::Result<(Vec<Duration>, f64)> {
-    let replies = (0..=RUNS).map(|_| Reply::call("search_files", json!({"path": ".", "regex": regex})));
+    // The very same call again and again would end the run.
+    let path = |run: usize| format!(".{}", "/.".repeat(run));
+    let replies = (0..=RUNS).map(|run| Reply::call("search_files", json!({"path": path(run), "regex": regex})));
     let script = Script::replies(replies.chain([Reply::text("Done.")]))?;
     let server = ScriptedServer::builder(script).lean().start_in_thread()?;
     let place = Place::new(&server)?;

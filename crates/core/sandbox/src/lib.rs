@@ -49,6 +49,7 @@ mod confine;
 mod environment;
 mod error;
 mod git;
+mod heaps;
 mod helper;
 mod live;
 mod network;
@@ -73,6 +74,7 @@ pub use confine::{
 pub use environment::{child_environment, secret_values};
 pub use error::SandboxError;
 pub use git::{CommitScope, Git, GitError, GitProgram, GitReach};
+pub use heaps::share_heaps;
 pub use helper::helper_entry;
 pub use live::LiveCommand;
 pub use network::{HostError, Hosts, Proxy, forward};

@@ -36,6 +36,7 @@ pub fn run() -> ExitCode {
     if let Some(code) = haft_documents::read_pdf_entry(std::env::args_os()) {
         return code;
     }
+    haft_sandbox::share_heaps();
     exit::mask_panics();
     wiring::language::choose(std::env::args_os());
     if let Some(version) = commands::claude::version(&std::env::args_os().collect::<Vec<_>>()) {

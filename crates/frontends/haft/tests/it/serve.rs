@@ -87,6 +87,26 @@ impl Drop for ServedPage {
     }
 }
 
+/// Each thread that allocates would else have a heap of its own, which keeps what is freed in it.
+#[cfg(target_env = "gnu")]
+#[test]
+fn all_threads_share_two_heaps() {
+    /// glibc reserves so much for a heap beside the first one, at a multiple of it. What is not used of it has no rights.
+    const RESERVED: u64 = 64 << 20;
+    let rig = Rig::new(Api::Anthropic, Script::replies([Reply::text("Unused.")]).unwrap());
+    let page = ServedPage::start(&rig);
+    page.page("/");
+    let is_rest_of_heap = |line: &&str| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        let (begin, end) = fields[0].split_once('-').unwrap();
+        let [begin, end] = [begin, end].map(|at| u64::from_str_radix(at, 16).unwrap());
+        fields[1] == "---p" && fields.len() == 5 && end.is_multiple_of(RESERVED) && end - begin < RESERVED
+    };
+    let maps = std::fs::read_to_string(format!("/proc/{}/maps", page.child.id())).unwrap();
+    assert!(std::fs::read_dir(format!("/proc/{}/task", page.child.id())).unwrap().count() > 2);
+    assert!(maps.lines().filter(is_rest_of_heap).count() < 2, "{maps}");
+}
+
 const HOSTILE: &str = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>";
 
 #[test]
