@@ -93,7 +93,7 @@ fn is_usage(cause: &(dyn Error + 'static)) -> bool {
 }
 
 /// The failure and its causes; a cause that only says again what was said is left out.
-fn in_one_line(failure: &anyhow::Error) -> String {
+pub(crate) fn in_one_line(failure: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in failure.chain().map(ToString::to_string) {
         let cause = haft_messages::error_text(&cause).into_owned();

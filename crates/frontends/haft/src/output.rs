@@ -11,6 +11,7 @@ mod messages;
 mod table;
 pub(crate) mod usage;
 
+use std::borrow::Borrow;
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 
@@ -73,6 +74,20 @@ pub(crate) fn localised(text: impl Display) -> String {
     haft_messages::error_text(&text.to_string()).into_owned()
 }
 
+/// The same for what stands between the tags of a page or picture.
+pub(crate) fn localised_markup(markup: &str) -> String {
+    let part = |part: &str| match part.split_once('>') {
+        Some((tag, text)) if !text.trim().is_empty() => format!("{tag}>{}", localised(text)),
+        Some(_) | None => part.to_owned(),
+    };
+    markup.split('<').map(part).collect::<Vec<_>>().join("<")
+}
+
+/// Names behind each other.
+pub(crate) fn listed<T: Borrow<str>>(names: &[T]) -> String {
+    names.join(text!("output-between"))
+}
+
 /// What holds commands in, in one line.
 pub(crate) fn sandbox(status: &SandboxStatus) -> String {
     text!("output-sandbox", what = sandbox_layer(status))
@@ -85,7 +100,7 @@ pub(crate) fn sandbox_layer(status: &SandboxStatus) -> String {
         SandboxLayer::Landlock => text!("output-sandbox-landlock"),
         SandboxLayer::None => text!("output-sandbox-none"),
     };
-    let reasons = status.reasons.join("; ");
+    let reasons = localised(status.reasons.join("; "));
     if reasons.is_empty() { what.to_owned() } else { text!("output-sandbox-because", what, reasons) }
 }
 

@@ -29,7 +29,7 @@ use fluent_syntax::ast::{Entry, Expression, InlineExpression, Pattern, PatternEl
 use fluent_syntax::parser;
 
 pub use language::{Language, agreement, in_english, speak, spoken};
-pub use phrases::{Phrases, error_text};
+pub use phrases::{ERROR_PHRASES, Phrases, error_text, result_text};
 
 /// One file of messages, all of whose keys begin with its name, in every language.
 #[derive(Debug)]
@@ -164,6 +164,10 @@ fn value(expression: &InlineExpression<&'static str>, arguments: &[MessageArgume
             if let Some((_, value)) = arguments.iter().find(|(name, _)| *name == id.name) {
                 // Writing to a String cannot fail.
                 let _ = write!(text, "{value}");
+                // What libraries say has no key.
+                if ["cause", "error", "failure", "problem", "reason", "why"].contains(&id.name) {
+                    text = error_text(&text).into_owned();
+                }
             }
         }
         _ => {}

@@ -2,7 +2,8 @@
 //! libraries), which has no key.
 //!
 //! Of two lines one is English and the other, indented, Chinese. `{}` stands for anything; `{1}` is the first of these as it is,
-//! `{1?}` translated where that is possible, `{1!}` translated. A period at the end may be there or not.
+//! `{1?}` translated where that is possible, `{1!}` translated. A period at the end may be there or not. Several sentences behind
+//! each other, as the reasons of a verdict are, are each translated; what is not known stays as it is, so that nothing is left out.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use crate::{Language, spoken};
 #[derive(Debug)]
 pub struct Phrases {
     whole: HashMap<&'static str, &'static str>,
-    /// Those with something in them, the most particular first.
+    /// Those with something in them: the most particular first, and last those that begin with anything.
     forms: Vec<(&'static str, &'static str)>,
 }
 
@@ -26,7 +27,8 @@ impl Phrases {
         let lines: Vec<_> = lines.collect();
         let pairs = lines.chunks_exact(2).filter_map(|pair| Some((*pair.first()?, pair.last()?.trim())));
         let (mut forms, whole): (Vec<_>, Vec<_>) = pairs.partition(|(english, _)| english.contains("{}"));
-        forms.sort_by_key(|(form, _)| std::cmp::Reverse(form.replace("{}", "").len()));
+        let order = |form: &str| (form.starts_with("{}"), std::cmp::Reverse(form.replace("{}", "").len()));
+        forms.sort_by_key(|(form, _)| order(form));
         Self { whole: whole.into_iter().collect(), forms }
     }
 
@@ -37,7 +39,8 @@ impl Phrases {
 
     /// A text in Chinese: as a whole, or by the form it has.
     pub fn said(&self, english: &str) -> Option<String> {
-        let stem = english.strip_suffix('.').unwrap_or(english);
+        // Three of them say that there may be more.
+        let stem = english.strip_suffix('.').filter(|stem| !stem.ends_with('.')).unwrap_or(english);
         let whole = self.whole.get(stem).map(|text| (*text).to_owned());
         let by_form = || self.forms.iter().find_map(|(form, text)| self.filled(text, &values(form, stem)?));
         let end = if stem == english { "" } else { "。" };
@@ -52,12 +55,32 @@ impl Phrases {
             let (slot, behind) = part.split_once('}')?;
             let number: usize = slot.trim_end_matches(['!', '?']).parse().ok()?;
             let value = values.get(number.checked_sub(1)?)?;
-            let own = self.said(value.trim_start()).filter(|_| slot.ends_with(['!', '?']));
+            let own = if slot.ends_with(['!', '?']) { self.told(value.trim_start()) } else { None };
             text += &own.or_else(|| (!slot.ends_with('!')).then(|| (*value).to_owned()))?;
             text += behind;
         }
         Some(text)
     }
+
+    /// A text in Chinese, be it several sentences; of these each as far as it is known.
+    fn told(&self, english: &str) -> Option<String> {
+        let parts: Vec<_> = apart(english).map(|part| (part, self.said(part))).collect();
+        let known = parts.iter().filter(|(_, own)| own.is_some()).count();
+        let joined = || parts.iter().map(|(part, own)| own.as_deref().unwrap_or(part)).collect::<Vec<_>>().join("；");
+        let whole = if known == parts.len() { None } else { self.said(english) };
+        whole.or_else(|| (known > 0).then(joined))
+    }
+}
+
+/// What stands between two sentences.
+const BETWEEN: &str = "; ";
+
+/// The sentences one by one. What a command holds is quoted, and no end of a sentence.
+fn apart(english: &str) -> impl Iterator<Item = &str> {
+    let is_end = |at: &usize| english[..*at].matches('`').count().is_multiple_of(2);
+    let ends: Vec<_> = english.match_indices(BETWEEN).map(|(at, _)| at).filter(is_end).collect();
+    let starts = std::iter::once(0).chain(ends.clone().into_iter().map(|end| end + BETWEEN.len()));
+    starts.zip(ends.into_iter().chain([english.len()])).map(|(start, end)| &english[start..end])
 }
 
 /// What stands in a text for each `{}` of a form; nothing where it has another form.
@@ -75,20 +98,51 @@ fn values<'a>(form: &str, text: &'a str) -> Option<Vec<&'a str>> {
     Some(values)
 }
 
-/// What libraries say when something fails.
-static ERRORS: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&[include_str!("../errors.zh-CN.txt")]));
+/// What libraries say when something fails, as such a file.
+pub const ERROR_PHRASES: &str = include_str!("../errors.zh-CN.txt");
+
+static ERRORS: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&[ERROR_PHRASES]));
 
 /// An error of a library in the language of this process; as it is where it has no translation.
 pub fn error_text(english: &str) -> Cow<'_, str> {
     match spoken() {
         Language::English => english.into(),
-        Language::Chinese => ERRORS.said(english).map_or_else(|| english.into(), Cow::Owned),
+        Language::Chinese => ERRORS.told(english).map_or_else(|| english.into(), Cow::Owned),
     }
+}
+
+/// What a call that failed, or a command, says to the model, as people read it. Behind a heading such as `--- stdout ---` a program
+/// speaks: there only what is added in brackets is haft's.
+pub fn result_text(english: &str) -> Cow<'_, str> {
+    if spoken() == Language::English {
+        return english.into();
+    }
+    let mut is_output = false;
+    let lines = english.lines().map(|line| {
+        is_output |= line.starts_with("--- ");
+        if is_output && !line.starts_with('[') { line.into() } else { error_text(line) }
+    });
+    lines.collect::<Vec<_>>().join("\n").into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reasons_are_translated_one_by_one() {
+        let known = "no rule allows `a; b`; `sh` is a shell that reads commands from its input; something new: `c; d";
+        assert_eq!(apart(known).count(), 3);
+        assert_eq!(
+            ERRORS.told(known).as_deref(),
+            Some("没有规则允许 `a; b`；`sh` 是从输入读取命令的 shell；something new: `c; d")
+        );
+        assert_eq!(
+            ERRORS.told("no rule allows `a`; no rule allows `b`").as_deref(),
+            Some("没有规则允许 `a`；没有规则允许 `b`")
+        );
+        assert_eq!(ERRORS.told("something; new"), None);
+    }
 
     #[test]
     fn what_is_done_to_the_context_and_to_tasks_is_said_in_chinese() {
@@ -119,8 +173,21 @@ mod tests {
                 "已回滚一次中断的修改，涉及 2 个文件（`a`, `b`）：全部恢复原样。",
             ),
             ("there is no MCP server `x`; there is only `y`", "没有 MCP 服务器 `x`；只有 `y`"),
+            ("Exit code 2. No output.", "退出码 2。没有输出。"),
+            (
+                "`old_text` is not in `a.rs`; nothing was changed. Nothing similar was found: read the file with \
+                 `read_file` and copy the lines from there.",
+                "`a.rs` 中没有 `old_text`；没有修改任何内容。没有找到相似的内容：请用 `read_file` 读取文件，照抄其中的行。",
+            ),
+            (
+                "`x` needs the user's permission (no rule allows `a`; no rule allows `b`), and nobody can be asked in this run \
+                 (permission mode `ask`). The user can allow it with `haft permissions add \"x\"`, or everything with \
+                 `--permission-mode yolo`.",
+                "`x` 需要用户许可（没有规则允许 `a`；没有规则允许 `b`），而本次运行无法询问任何人（权限模式 `ask`）。可以这样允许：\
+                 `haft permissions add \"x\"`，或用 `--permission-mode yolo` 允许一切。",
+            ),
         ] {
-            assert_eq!(ERRORS.said(english).as_deref(), Some(chinese));
+            assert_eq!(ERRORS.told(english).as_deref(), Some(chinese));
         }
     }
 }

@@ -154,7 +154,7 @@ async fn answer(site: Arc<dyn Site>, token: &AccessToken, port: u16, request: Re
     let page = PageRequest::new(request.uri().path(), request.uri().query().unwrap_or_default());
     let given = page.query.get("token").map(String::as_str);
     let mut response = match check(token, port, request.method(), request.headers(), given) {
-        GuardVerdict::Refused(status, why) => reply(status, "text/plain; charset=utf-8", format!("{why}\n")),
+        GuardVerdict::Refused(status, why) => refused(status, why),
         GuardVerdict::LogIn(cookie) => {
             // The token must not stay in the address, and so in the history.
             let mut response = see(request.uri().path());
@@ -176,7 +176,6 @@ async fn posted(
     request: Request<Incoming>,
 ) -> Response<SiteBody> {
     const LARGEST: usize = 1 << 20;
-    let refused = |status, why: &str| reply(status, "text/plain; charset=utf-8", format!("{why}\n"));
     let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if kind.split(';').next() != Some("application/x-www-form-urlencoded") {
         return refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "only forms can be posted");
@@ -210,7 +209,7 @@ async fn allowed(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
         ["icon.svg"] => reply(StatusCode::OK, "image/svg+xml", include_str!("icon.svg").to_owned()),
         ["image", ..] => match site.image(&page).await {
             Some(image) => reply(StatusCode::OK, image.kind, image.bytes),
-            None => reply(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "there is no such picture\n".to_owned()),
+            None => refused(StatusCode::NOT_FOUND, "there is no such picture"),
         },
         ["live.js"] => reply(StatusCode::OK, "text/javascript; charset=utf-8", include_str!("live.js").to_owned()),
         ["events"] => {
@@ -219,10 +218,15 @@ async fn allowed(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
         }
         _ => match site.page(&page).await {
             Ok(Some(html)) => reply(StatusCode::OK, "text/html; charset=utf-8", html),
-            Ok(None) => reply(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "there is no such page\n".to_owned()),
-            Err(error) => reply(StatusCode::INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", format!("{error}\n")),
+            Ok(None) => refused(StatusCode::NOT_FOUND, "there is no such page"),
+            Err(error) => refused(StatusCode::INTERNAL_SERVER_ERROR, &error),
         },
     }
+}
+
+/// Why there is no page, for whoever looks at it.
+fn refused(status: StatusCode, why: &str) -> Response<SiteBody> {
+    reply(status, "text/plain; charset=utf-8", format!("{}\n", haft_messages::error_text(why)))
 }
 
 fn reply(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<SiteBody> {

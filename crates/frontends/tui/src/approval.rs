@@ -12,7 +12,6 @@ use crate::complete::MenuMove;
 use crate::diff;
 use crate::line::{StyledLine, TextStyle};
 use crate::proposed;
-use crate::reasons;
 use crate::rule_prefix;
 use crate::wrap::{chop, hang, wrap};
 
@@ -221,10 +220,8 @@ impl ApprovalDialog {
         let mut rows = self.rule_rows(columns);
         if wrap(&self.reason(), columns).len() > FEW {
             self.reason_above = true;
-            rows.extend(wrap(
-                &StyledLine::of(reveal(&reasons::localised(&self.approval.reason)), TextStyle::Warning),
-                columns,
-            ));
+            let reason = haft_messages::error_text(&self.approval.reason);
+            rows.extend(wrap(&StyledLine::of(reveal(&reason), TextStyle::Warning), columns));
         }
         rows.extend(wrap(&title, columns));
         let room = columns.saturating_sub(2);
@@ -263,7 +260,7 @@ impl ApprovalDialog {
     }
 
     fn reason(&self) -> StyledLine {
-        let reason = if self.reason_above { String::new() } else { reasons::localised(&self.approval.reason) };
+        let reason = if self.reason_above { "".into() } else { haft_messages::error_text(&self.approval.reason) };
         StyledLine::of(text!("approval-question", reason = reveal(&reason)).trim_end(), TextStyle::Warning)
     }
 

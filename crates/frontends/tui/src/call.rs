@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use haft_messages::result_text;
 use haft_types::ToolStatus;
 use serde_json::Value;
 
@@ -54,7 +55,7 @@ impl ToolCallView {
         let line =
             if took < Duration::from_secs(1) { line } else { line.and(format!("  {}", elapsed(took)), TextStyle::Dim) };
         let line = match self.progress.lines().rev().find(|line| !line.trim().is_empty()) {
-            Some(last) => line.and("  ", TextStyle::Plain).and(last.trim(), TextStyle::Dim),
+            Some(last) => line.and("  ", TextStyle::Plain).and(haft_messages::error_text(last.trim()), TextStyle::Dim),
             None => line,
         };
         line.cut(columns)
@@ -73,8 +74,10 @@ impl ToolCallView {
         let title = if room < columns / 2 { self.title(mark) } else { self.title(mark).cut(room) };
         let mut rows = vec![title.spans().iter().chain(measure.spans()).cloned().collect::<StyledLine>()];
         rows.extend(match (status, self.tool.as_str()) {
-            (ToolStatus::Error, "execute_command") => failed_command(text, columns),
-            (ToolStatus::Error, _) => cut(&plain(text, columns, TextStyle::Bad), ERROR_ROWS, OmittedEnd::Last),
+            (ToolStatus::Error, "execute_command") => failed_command(&result_text(text), columns),
+            (ToolStatus::Error, _) => {
+                cut(&plain(&result_text(text), columns, TextStyle::Bad), ERROR_ROWS, OmittedEnd::Last)
+            }
             _ if diff::is_diff(text) => {
                 let from = text.lines().skip_while(|line| !line.starts_with("---") && !line.starts_with("@@ -"));
                 cut(&inset(diff::numbered(&self.about, from, columns.saturating_sub(2))), DIFF_ROWS, OmittedEnd::Last)
@@ -82,7 +85,7 @@ impl ToolCallView {
             (_, "execute_command" | "session_start" | "session_interactive") => {
                 // That all went well is said by the mark.
                 let said = text.strip_prefix("Exit code 0.\n--- stdout ---\n").unwrap_or(text);
-                cut(&plain(said, columns, TextStyle::Dim), OUTPUT_ROWS, OmittedEnd::First)
+                cut(&plain(&result_text(said), columns, TextStyle::Dim), OUTPUT_ROWS, OmittedEnd::First)
             }
             _ => Vec::new(),
         });
@@ -142,7 +145,7 @@ pub(crate) fn about(arguments: &Value) -> String {
     let Value::Object(fields) = arguments else { return String::new() };
     let text_of = |name: &str| fields.get(name).and_then(Value::as_str);
     if let (Some(pattern), path) = (text_of("regex").or_else(|| text_of("pattern")), text_of("path")) {
-        return path.map_or_else(|| format!("\"{pattern}\""), |path| format!("\"{pattern}\" in {path}"));
+        return path.map_or_else(|| format!("\"{pattern}\""), |path| text!("app-search-in", pattern, path));
     }
     let known = ["command", "path", "file_path", "pattern", "regex", "query", "question", "name"];
     let named: Vec<_> = known.iter().filter_map(|name| fields.get(*name)?.as_str()).collect();

@@ -36,7 +36,6 @@ mod markdown;
 mod picker;
 mod plain;
 mod proposed;
-mod reasons;
 mod rule_prefix;
 mod run;
 mod screen;
@@ -61,7 +60,6 @@ pub use link::{
 };
 pub use picker::{PickerAction, PickerList, PickerRow};
 pub use plain::run_plain;
-pub use reasons::localised as localised_reasons;
 pub use run::{EditText, Ended, FindImage, HostActions, ReadFile, TuiError, run};
 pub use screen::{Palette, TerminalScreen};
 

@@ -23,3 +23,5 @@ changes-unchanged = unchanged
 changes-removed = removed
 changes-recreated = recreated
 changes-restored = restored
+changes-mode = {" "}(mode { $before } → { $after })
+changes-rewound-name = {" "}(rewound)

@@ -46,3 +46,7 @@ edits-applied =
 edits-cached = , cached
 edits-tokens = { $tokens } tokens
 edits-edited = , { $how }
+edits-call = call { $tool }
+edits-calls = { $count } calls
+edits-result = result { $tool }
+edits-message = { $role }: { $text }

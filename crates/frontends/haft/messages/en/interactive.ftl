@@ -67,6 +67,7 @@ interactive-redo-title = Redo what was undone?
 interactive-redo = redo it
 interactive-undo-cancel = change nothing
 interactive-no-diff = this conversation has changed no files yet
+interactive-no-files = no documents are sent, and no files are in focus; `/files add PATH` adds one
 interactive-shell-output =
     { $output }
     (sent to the model with your next message)

@@ -54,3 +54,4 @@ models-profile =
         [name] because its name tells that it has few parameters
        *[default] the default
     }
+models-test-failed = failed   { $failure }

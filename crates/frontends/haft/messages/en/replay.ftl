@@ -27,3 +27,4 @@ replay-line-too-long = line { $number } is longer than { $longest_line } MiB
 replay-file-too-large = it is larger than { $largest_file } MiB
 replay-line-not-text = line { $number } is not UTF-8 text
 replay-own-no-requests = the conversation has no requests yet
+replay-kept = { $kept } of { $all }

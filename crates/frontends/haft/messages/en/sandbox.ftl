@@ -13,3 +13,4 @@ sandbox-test-wrongly-refused = refused though ordinary
 sandbox-test-noticed = noticed outside: { $noticed }
 sandbox-test-impossible = cannot be done here ({ $group }, { $count }): { $names }
 sandbox-test-not-held = not held by this layer ({ $group }, { $count }): { $names }
+sandbox-test-open = open

@@ -14,3 +14,4 @@ tools-offered =
         [one] 1 tool is offered
        *[other] { $count } tools are offered
     }: { $total } tokens of every request; { $deferred } are deferred: `tool_search` finds them, and they cost nothing before. `[tools] offer` or `--allowed-tools` chooses others, by name, group, or profile ({ $profiles }).
+tools-parameters = Parameters:

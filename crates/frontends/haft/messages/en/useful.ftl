@@ -10,3 +10,4 @@ useful-refused = lines of `{ $given }` cannot be kept in view: { $error }
 useful-added = In view: { $item }
 useful-merged = It overlapped a known range and was merged with it.
 useful-evicted = There were too many ranges; the oldest one was removed.
+useful-line = { $number }. `{ $path }` lines { $start_line }-{ $end_line }: { $description }

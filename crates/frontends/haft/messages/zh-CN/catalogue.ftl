@@ -1,13 +1,27 @@
 # `haft rules`, `agents`, `skills`, `commands`, `tools` and `workflows`: what is there, adding and removing.
 
 catalogue-untrusted = { $project } 未受信任，因此不列出其中的内容；运行 `haft trust` 可信任它
-catalogue-empty = 还没有 { $folder }。用 `haft { $folder } add NAME FILE` 添加。
+catalogue-empty =
+    还没有{ $folder ->
+        [rules] 规则
+        [skills] 技能
+        [commands] 命令
+        [agents] 代理
+       *[workflows] 工作流
+    }。用 `haft { $folder } add NAME FILE` 添加。
 catalogue-built-in = 内置
 catalogue-unused = 未使用：{ $path }（`{ $name }` 来自 { $by }）
 catalogue-folders = 搜索的目录：
 catalogue-there-are-none = 目前一个也没有
 catalogue-there-are = 现有 { $names }
-catalogue-unknown = { $folder } 中没有 `{ $name }`；{ $there }
+catalogue-unknown =
+    没有名为 `{ $name }` 的{ $folder ->
+        [rules] 规则
+        [skills] 技能
+        [commands] 命令
+        [agents] 代理
+       *[workflows] 工作流
+    }；{ $there }
 catalogue-bad-name = `{ $name }` 不是有效的名称：只能使用字母、数字、`-` 和 `_`
 catalogue-cannot-write = 无法写入 { $path }：{ $error }
 catalogue-standard-input = 标准输入

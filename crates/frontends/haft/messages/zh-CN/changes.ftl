@@ -23,3 +23,5 @@ changes-unchanged = 无变化
 changes-removed = 删除
 changes-recreated = 重新创建
 changes-restored = 恢复
+changes-mode = （权限位 { $before } → { $after }）
+changes-rewound-name = （已回退）

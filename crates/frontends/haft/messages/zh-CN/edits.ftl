@@ -42,3 +42,7 @@ edits-applied = 完成：{ $count } 处编辑生效；`/context edit` 可撤销�
 edits-cached = ，已缓存
 edits-tokens = { $tokens } token
 edits-edited = ，{ $how }
+edits-call = 调用 { $tool }
+edits-calls = { $count } 次调用
+edits-result = { $tool } 的结果
+edits-message = { $role }：{ $text }

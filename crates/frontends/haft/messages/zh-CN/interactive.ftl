@@ -59,6 +59,7 @@ interactive-redo-title = 重做已撤销的修改？
 interactive-redo = 重做
 interactive-undo-cancel = 不改动
 interactive-no-diff = 本会话还没有修改过文件
+interactive-no-files = 没有发送文档，也没有关注文件；`/files add PATH` 添加
 interactive-shell-output =
     { $output }
     （会随你的下一条消息发给模型）

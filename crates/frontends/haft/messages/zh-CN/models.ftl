@@ -46,3 +46,4 @@ models-profile =
         [name] 因为从名字看参数量很小
        *[default] 默认值
     }
+models-test-failed = 失败     { $failure }

@@ -23,3 +23,4 @@ replay-line-too-long = 第 { $number } 行超过 { $longest_line } MiB
 replay-file-too-large = 文件超过 { $largest_file } MiB
 replay-line-not-text = 第 { $number } 行不是 UTF-8 文本
 replay-own-no-requests = 会话还没有请求
+replay-kept = { $kept }/{ $all }

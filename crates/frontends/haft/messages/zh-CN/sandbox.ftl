@@ -13,3 +13,4 @@ sandbox-test-wrongly-refused = 正常操作被误拒
 sandbox-test-noticed = 在外部察觉到：{ $noticed }
 sandbox-test-impossible = 此处无法测试（{ $group }，{ $count }）：{ $names }
 sandbox-test-not-held = 此层无法阻止（{ $group }，{ $count }）：{ $names }
+sandbox-test-open = 未被阻止

@@ -10,3 +10,4 @@ useful-refused = 无法保留 `{ $given }` 的行：{ $error }
 useful-added = 已保留：{ $item }
 useful-merged = 与已有片段重叠，已合并。
 useful-evicted = 片段过多；已移除最早的一个。
+useful-line = { $number }. `{ $path }` 第 { $start_line }-{ $end_line } 行：{ $description }

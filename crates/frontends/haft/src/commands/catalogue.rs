@@ -143,7 +143,7 @@ pub(super) fn warn(place: &CatalogueContext, problems: &[FileProblem]) {
         output::tell(&text!("catalogue-untrusted", project = place.project.root.display()));
     }
     for problem in problems {
-        output::tell(&haft_text::sanitise(&format!("warning: {problem}")));
+        output::tell(&output::localised(format_args!("warning: {problem}")));
     }
 }
 
@@ -173,11 +173,11 @@ fn list(kind: KnowledgeKind, verbose: bool, json: bool, place: &CatalogueContext
         let mut table = TextTable::new(&headings);
         for item in &found.list {
             let model = of_agents.then(|| item.model());
-            let from = [item.level.name().to_owned(), place.ground.shown(&item.path)];
+            let from = [output::localised(item.level.name()), place.ground.shown(&item.path)];
             table.row([item.name.clone(), item.about.clone()].into_iter().chain(model).chain(from).collect());
         }
         for prompt in &prompts {
-            let server = format!("server {}", prompt.server);
+            let server = output::localised(format_args!("server {}", prompt.server));
             table.row(vec![prompt.name.clone(), prompt.description.clone(), "mcp".to_owned(), server]);
         }
         text.push_str(&table.to_string());
@@ -251,7 +251,7 @@ pub(super) fn show(kind: KnowledgeKind, name: &str, json: bool, place: &Catalogu
     output::print(&format!(
         "{} ({}, {})\n{}\n\n{}\n",
         item.name,
-        item.level.name(),
+        output::localised(item.level.name()),
         place.ground.shown(&item.path),
         item.about,
         item.text
@@ -274,7 +274,7 @@ impl CatalogueListing {
             let there = if names.is_empty() {
                 text!("catalogue-there-are-none").to_owned()
             } else {
-                text!("catalogue-there-are", names = names.join(text!("output-between")))
+                text!("catalogue-there-are", names = output::listed(&names))
             };
             usage_error(text!("catalogue-unknown", name, folder = kind.folder(), there))
         })

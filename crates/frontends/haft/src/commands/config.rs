@@ -125,7 +125,7 @@ fn as_text(loaded: &LoadedConfig, with_origin: bool) -> String {
             let padding = width.saturating_sub(haft_text::width(&line));
             text.extend(std::iter::repeat_n(' ', padding));
             text.push_str("  # ");
-            text.push_str(&origin.to_string());
+            text.push_str(&output::localised(origin));
         }
         text.push('\n');
     }

@@ -380,7 +380,7 @@ async fn find_in(store: &dyn Store, text: &str, scope: ConversationScope<'_>) ->
         ConversationMatch::Nothing => Err(usage_error(unknown)),
         ConversationMatch::Several(several) => {
             let ids: Vec<_> = several.iter().map(|one| one.id.to_string()).collect();
-            Err(usage_error(text!("conversations-ambiguous", text, ids = ids.join(text!("output-between")))))
+            Err(usage_error(text!("conversations-ambiguous", text, ids = crate::output::listed(&ids))))
         }
     }
 }

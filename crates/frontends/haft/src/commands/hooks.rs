@@ -66,9 +66,9 @@ fn list(args: &JsonArgs) -> anyhow::Result<()> {
             Some(hook.matcher.text()).filter(|text| !text.is_empty()).unwrap_or("*").to_owned(),
             hook.command.replace('\n', " "),
             hook.timeout.as_secs().to_string(),
-            if hook.sandboxed { "yes" } else { "no" }.to_owned(),
+            output::localised(if hook.sandboxed { "yes" } else { "no" }),
             ground.shown(&hook.path),
-            if runs(hook) { "yes" } else { text!("hooks-untrusted") }.to_owned(),
+            if runs(hook) { output::localised("yes") } else { text!("hooks-untrusted").to_owned() },
         ]);
     }
     output::print(&table.to_string())

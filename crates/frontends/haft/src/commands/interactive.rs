@@ -327,7 +327,13 @@ impl TuiSession<'_> {
             ListRequest::Conversations => Some(self.conversations().await?),
             ListRequest::Messages => self.messages().await?,
             ListRequest::Models(filter) => Some(self.models(filter)?),
-            ListRequest::Files => self.files(),
+            ListRequest::Files => match self.files() {
+                None => {
+                    self.tell(text!("interactive-no-files"));
+                    return Ok(());
+                }
+                list => list,
+            },
             ListRequest::Focus(focus) => return self.focus_question(focus),
             ListRequest::Undo => self.undo_list().await?,
             ListRequest::Redo => self.redo_list().await?,
@@ -390,7 +396,7 @@ impl TuiSession<'_> {
     }
 
     fn complain(&self, error: &anyhow::Error) {
-        self.tell(&format!("haft: {error:#}"));
+        self.tell(&format!("haft: {}", crate::exit::in_one_line(error)));
     }
 
     async fn close(&mut self) {

@@ -162,7 +162,7 @@ fn named<'a>(mcp: &'a Mcp, name: &str) -> anyhow::Result<&'a haft_mcp::ServerDef
     let known = if names.is_empty() {
         text!("mcp-no-servers").to_owned()
     } else {
-        text!("mcp-there-are", names = names.join(text!("output-between")))
+        text!("mcp-there-are", names = crate::output::listed(&names))
     };
     Err(usage_error(text!("mcp-unknown", name, known)))
 }

@@ -112,7 +112,7 @@ fn named<'a>(rag: &'a Rag, name: &str) -> anyhow::Result<&'a Collection> {
         let there = if names.is_empty() {
             text!("rag-there-are-none").to_owned()
         } else {
-            text!("rag-there-are", names = names.join(text!("output-between")))
+            text!("rag-there-are", names = crate::output::listed(&names))
         };
         usage_error(text!("rag-unknown", name, there))
     })

@@ -57,7 +57,7 @@ fn as_text(found: &Sandbox, confined: Option<&ConfinementSpec>) -> String {
     let mut lines = vec![output::sandbox(found.status())];
     if let Some(ConfinementSpec { policy, .. }) = confined {
         let shown = |paths: &[&PathBuf]| {
-            paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(text!("output-between"))
+            output::listed(&paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>())
         };
         let writable: Vec<_> = policy.projects.iter().chain(&policy.writable).collect();
         lines.push(text!("sandbox-writable", folders = shown(&writable)));

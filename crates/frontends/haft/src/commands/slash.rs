@@ -46,7 +46,7 @@ pub(crate) fn expand_and_tell(
     let there = match names.as_slice() {
         [] if ground.trusted => text!("slash-none").to_owned(),
         [] => text!("slash-untrusted").to_owned(),
-        names => text!("slash-there-are", names = names.join(text!("output-between"))),
+        names => text!("slash-there-are", names = output::listed(names)),
     };
     Err(usage_error(text!("slash-unknown", name, there)))
 }

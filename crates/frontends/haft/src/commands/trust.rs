@@ -60,7 +60,7 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<ProcessExit> {
 /// What a server may reach once the folder is trusted.
 fn described(name: &str, grant: &ServerGrant) -> String {
     let or_none = |all: Vec<String>| {
-        if all.is_empty() { text!("trust-server-none").to_owned() } else { all.join(text!("output-between")) }
+        if all.is_empty() { text!("trust-server-none").to_owned() } else { output::listed(&all) }
     };
     let folders = grant.writable.iter().map(|folder| folder.display().to_string()).collect();
     text!("trust-server", name, network = or_none(grant.network.clone()), folders = or_none(folders))
@@ -124,7 +124,7 @@ fn obeyed(places: &Places, project: &Project) -> Vec<String> {
         all.filter(|path| path.starts_with(&project.root)).map(|path| knowledge.shown(&normal(&path))).collect();
     names.sort();
     names.dedup();
-    names.extend(more.then(|| "(there may be more: not all folders were searched)".to_owned()));
+    names.extend(more.then(|| text!("trust-more").to_owned()));
     names
 }
 
@@ -199,9 +199,9 @@ impl TrustFootprint {
                 continue;
             }
             // Writing to a String cannot fail.
-            let _ = writeln!(text, "\n{heading}:");
+            let _ = writeln!(text, "\n{heading}");
             for name in names {
-                let _ = writeln!(text, "  {name}");
+                let _ = writeln!(text, "  {}", output::localised(name));
             }
         }
         text

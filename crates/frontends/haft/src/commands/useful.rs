@@ -191,7 +191,7 @@ fn as_text(added: &Added) -> String {
 
 fn line(item: &UsefulItem) -> String {
     let UsefulItem { number, path, start_line, end_line, description } = item;
-    format!("{number}. `{path}` lines {start_line}-{end_line}: {description}")
+    text!("useful-line", number, path, start_line, end_line, description)
 }
 
 fn sanitised(text: &str) -> String {

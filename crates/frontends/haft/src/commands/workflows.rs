@@ -188,7 +188,7 @@ fn find(
             return Err(refused(ground, name, &own));
         }
         let names: Vec<_> = found.items.iter().map(|workflow| workflow.name.as_str()).collect();
-        let there = if names.is_empty() { output::localised("none") } else { names.join(text!("output-between")) };
+        let there = if names.is_empty() { output::localised("none") } else { output::listed(&names) };
         return Err(usage_error(text!("workflows-unknown", name, there, untrusted)));
     };
     let agents = agents::load(ground, &mut Vec::new());
@@ -221,16 +221,17 @@ fn check_models(
 fn refused(ground: &KnowledgePaths, name: &str, problems: &[&FileProblem]) -> anyhow::Error {
     for problem in problems {
         let line = problem.line.map_or_else(String::new, |line| format!(", line {line}"));
-        output::tell(&format!("haft: {}{line}: {}", ground.shown(&problem.path), problem.what));
+        let problem = format!("{}{line}: {}", ground.shown(&problem.path), problem.what);
+        output::tell(&format!("haft: {}", output::localised(problem)));
     }
     usage_error(text!("workflows-bad", name))
 }
 
 /// What was told, and for the rest what the file says.
 pub(crate) fn inputs(workflow: &Workflow, told: &BTreeMap<String, String>) -> anyhow::Result<BTreeMap<String, String>> {
-    let declared = || workflow.inputs.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let declared = || workflow.inputs.keys().map(String::as_str).collect::<Vec<_>>();
     if let Some(name) = told.keys().find(|name| !workflow.inputs.contains_key(*name)) {
-        let there = if workflow.inputs.is_empty() { "none".to_owned() } else { declared() };
+        let there = if workflow.inputs.is_empty() { output::localised("none") } else { output::listed(&declared()) };
         return Err(usage_error(text!("workflows-unknown-input", workflow = workflow.name, name, there)));
     }
     let value = |(name, otherwise): (&String, &Option<String>)| match told.get(name).or(otherwise.as_ref()) {

@@ -14,8 +14,9 @@ pub(super) fn tell(event: &Event, verbose: bool) {
         EventBody::ToolCall { name, phase: CallPhase::Finished, arguments, .. } => {
             format!("• {name}{}", arguments.as_ref().map_or_else(String::new, headline))
         }
-        EventBody::ToolResult { status: ToolStatus::Error, text, .. } => format!("\n{}", result_lines(text, 6)),
-        EventBody::ToolResult { text, .. } if verbose => format!("\n{}", result_lines(text, 40)),
+        EventBody::ToolResult { status, text, .. } if verbose || *status == ToolStatus::Error => {
+            format!("\n{}", result_lines(*status, text, if verbose { 40 } else { 6 }))
+        }
         EventBody::Error { message, code } | EventBody::Notice { message, code } => haft_tui::worded(code, message),
         EventBody::Compaction { message, .. }
         | EventBody::Pruning { message, .. }

@@ -84,7 +84,7 @@ impl Printer {
                 format!("• {name}{}", arguments.as_ref().map_or_else(String::new, headline))
             }
             EventBody::ToolResult { status, text, .. } if self.verbose || *status == ToolStatus::Error => {
-                result_lines(text, if self.verbose { 40 } else { 6 })
+                result_lines(*status, text, if self.verbose { 40 } else { 6 })
             }
             EventBody::Thinking { text } if self.verbose => text.clone(),
             EventBody::Retry { attempt, limit, delay_ms, reason } => {
@@ -175,7 +175,8 @@ pub(super) fn headline(arguments: &Value) -> String {
     format!(" {}", haft_text::truncate_to_width(line, LONGEST))
 }
 
-pub(super) fn result_lines(text: &str, most: usize) -> String {
+pub(super) fn result_lines(status: ToolStatus, text: &str, most: usize) -> String {
+    let text = if status == ToolStatus::Error { haft_messages::result_text(text) } else { text.into() };
     let total = text.lines().count();
     let mut lines: Vec<_> = text.lines().take(most).map(|line| format!("  {line}")).collect();
     if total > most {

@@ -53,7 +53,7 @@ fn chosen(arguments: &[String], environment: &HostEnvironment) -> Language {
 fn is_for_programs(arguments: &[String]) -> bool {
     let formats = ["--output-format", "--input-format"];
     arguments.iter().any(|argument| argument == "--json" || argument.starts_with("--job="))
-        || formats.into_iter().any(|format| values(arguments, format).any(|value| value != "text"))
+        || formats.into_iter().any(|format| values(arguments, format).any(|value| value.ends_with("json")))
 }
 
 fn configured(arguments: &[String], environment: &HostEnvironment) -> LanguageChoice {

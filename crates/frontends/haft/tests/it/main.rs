@@ -14,6 +14,7 @@ mod broken;
 mod budgets;
 mod catalogue;
 mod chinese_inputs;
+mod chinese_lists;
 mod chinese_providers;
 mod circles;
 mod claude_client;

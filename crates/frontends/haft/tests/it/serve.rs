@@ -33,7 +33,7 @@ impl ServedPage {
         Self { address: address.to_owned(), token: token.to_owned(), child }
     }
 
-    fn get(&self, path: &str, headers: &str) -> String {
+    pub(crate) fn get(&self, path: &str, headers: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let host = &self.address;
         write!(stream, "GET {path} HTTP/1.1\r\nhost: {host}\r\n{headers}connection: close\r\n\r\n").unwrap();
@@ -42,7 +42,7 @@ impl ServedPage {
         String::from_utf8_lossy(&answer).into_owned()
     }
 
-    fn cookie(&self) -> String {
+    pub(crate) fn cookie(&self) -> String {
         let port = self.address.rsplit(':').next().unwrap();
         format!("cookie: haft_{port}={}\r\n", self.token)
     }

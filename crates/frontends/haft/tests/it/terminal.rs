@@ -112,7 +112,8 @@ impl Terminal {
     pub(crate) fn until_armed(&self) {
         self.until("a question that can be answered", |screen| {
             let (rows, columns) = screen.size();
-            let question = screen.rows(0, columns).position(|row| row.starts_with(" y yes"));
+            let question =
+                screen.rows(0, columns).position(|row| row.starts_with(" y yes") || row.starts_with(" y 是"));
             question.is_some_and(|row| {
                 assert!(row < rows.into());
                 screen.cell(row as u16, 1).is_some_and(|cell| cell.fgcolor() == vt100::Color::Idx(5))
@@ -122,7 +123,9 @@ impl Terminal {
 
     #[track_caller]
     pub(crate) fn until_idle(&self) {
-        self.until("the end of the turn", |screen| !screen.contents().contains("Esc interrupts"));
+        self.until("the end of the turn", |screen| {
+            !["Esc interrupts", "Esc 中断"].iter().any(|working| screen.contents().contains(working))
+        });
     }
 
     fn process(&self) -> Pid {

@@ -154,6 +154,7 @@ app-layer-current = current
 
 ## Lists to choose from
 app-picker-empty = no match
+app-search-in = "{ $pattern }" in { $path }
 app-menu-place = { $at } of { $count }
 app-picker-place = { $at } of { $count } · { $keys }
 app-picker-keys = Enter selects, Esc cancels

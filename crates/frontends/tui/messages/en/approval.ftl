@@ -28,4 +28,3 @@ approval-no-rule = type a rule, such as execute_command(cargo test:*)
 approval-reason-keys = Enter refuses with this reason, Esc goes back
 approval-edit-keys = Enter runs it as edited, Esc goes back
 approval-not-json = the arguments are not JSON: { $error }
-approval-between-reasons = ;{" "}

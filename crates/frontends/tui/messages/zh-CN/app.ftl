@@ -111,7 +111,11 @@ app-context-next = 下一次请求：占窗口的 { $percent }，{ $used } / { $
 app-context-free = 空闲
 app-context-reserve = 为回复预留
 app-no-sandbox = 无沙箱
-app-sandbox = 沙箱 { $layer }
+app-sandbox =
+    沙箱 { $layer ->
+        [namespace] 命名空间
+       *[other] { $layer }
+    }
 app-cache = 缓存 { $percent }%
 app-layer-system = 系统
 app-layer-documents = 文档
@@ -137,6 +141,7 @@ app-entries =
     { $count ->
        *[other] { $shown } 项
     }
+app-search-in = "{ $pattern }"（{ $path }）
 app-menu-place = { $at }/{ $count }
 app-resume = haft -r { $id } 继续本会话；{ $requests } 次请求
 app-interrupted = 已中断。请告诉 haft 接下来做什么。

@@ -28,4 +28,3 @@ approval-short-always = 始终
 approval-short-no = 否
 approval-short-reason = 原因
 approval-short-edit = 编辑
-approval-between-reasons = ；

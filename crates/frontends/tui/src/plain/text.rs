@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::approval::{ApprovalChoice, ApprovalDialog};
 use crate::line::{StyledLine, StyledSpan, TextStyle};
-use crate::reasons;
 
 /// What replaces the symbol that starts a row, and the rest of the row.
 fn spelled_sign(row: &str) -> Option<(&'static str, &str)> {
@@ -65,7 +64,7 @@ pub(super) fn clean(text: &str) -> String {
 /// The question and the keys that answer it.
 pub(super) fn question(asking: &ApprovalDialog) -> String {
     let approval = &asking.approval;
-    let (tool, reason) = (&approval.tool, &reasons::localised(&approval.reason));
+    let (tool, reason) = (&approval.tool, haft_messages::error_text(&approval.reason));
     let text = match approval.remember.as_slice() {
         [] => text!("plain-approval", tool, reason),
         rules => {

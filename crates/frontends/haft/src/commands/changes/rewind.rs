@@ -120,7 +120,8 @@ fn files(opened: &ConversationChanges, gone: &[Message], mode: Mode) -> anyhow::
 
 async fn fork(opened: &ConversationChanges, kept: &[Message]) -> anyhow::Result<Conversation> {
     let id = ConversationId::from(RandomIds.uuid());
-    let name = Some(format!("{} (rewound)", opened.conversation.name.trim_end_matches(" (rewound)")));
+    let mark = text!("changes-rewound-name");
+    let name = Some(format!("{}{mark}", opened.conversation.name.trim_end_matches(mark)));
     let made = if let Some(last) = kept.last() {
         let fork = NewFork { id, at: Some(last.message_id), name, make_current: true };
         opened.store.fork(&opened.conversation.id, fork).await?

@@ -42,7 +42,7 @@ pub(super) async fn show(args: &ChangesArgs) -> anyhow::Result<()> {
     for file in &summary.files {
         let difference = difference(&opened, file)?;
         let lines = difference.count().map_or_else(String::new, |(added, removed)| format!("+{added} -{removed}"));
-        table.row(vec![status(file).to_owned(), names(&opened, file), lines]);
+        table.row(vec![output::localised(status(file)), names(&opened, file), lines]);
     }
     let mut text = table.to_string();
     if summary.files.is_empty() {
@@ -146,10 +146,10 @@ fn step_as_text(opened: &ConversationChanges, step: &StepSummary) -> anyhow::Res
 }
 
 fn file_as_text(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Result<String> {
-    let title = format!("{} {}{}", status(file), names(opened, file), modes(file));
+    let title = format!("{} {}{}", output::localised(status(file)), names(opened, file), modes(file));
     Ok(match difference(opened, file)? {
         PathDiff::Text(diff) => format!("{title}\n{diff}"),
-        PathDiff::Note(note) => format!("{title}\n({note})\n"),
+        PathDiff::Note(note) => format!("{title}\n({})\n", output::localised(note)),
     })
 }
 
@@ -169,7 +169,9 @@ fn headline(step: &StepSummary) -> String {
 
 fn modes(file: &FileSummary) -> String {
     match (file.before.mode(), file.after.and_then(|after| after.mode())) {
-        (Some(before), Some(after)) if before != after => format!(" (mode {before:o} → {after:o})"),
+        (Some(before), Some(after)) if before != after => {
+            text!("changes-mode", before = format_args!("{before:o}"), after = format_args!("{after:o}"))
+        }
         _ => String::new(),
     }
 }

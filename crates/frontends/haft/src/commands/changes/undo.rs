@@ -27,16 +27,12 @@ pub(in crate::commands) fn described(
     opened: &ConversationChanges,
     direction: Direction,
     mode: Mode,
-) -> anyhow::Result<Option<String>> {
+) -> Result<String, UndoError> {
     let report = match direction {
         Direction::Back => opened.record.undo(&Target::LastCall, None, mode),
         Direction::Forth => opened.record.redo(mode),
     };
-    match report {
-        Ok(report) => Ok(Some(as_text(opened, &report, mode, direction))),
-        Err(UndoError::NothingToUndo | UndoError::NothingToRedo) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    Ok(as_text(opened, &report?, mode, direction))
 }
 
 pub(super) async fn undo(args: &UndoArgs) -> anyhow::Result<ProcessExit> {
@@ -129,7 +125,7 @@ pub(super) fn as_json(opened: &ConversationChanges, report: &Report, how: &Chang
 
 pub(super) fn as_text(opened: &ConversationChanges, report: &Report, mode: Mode, direction: Direction) -> String {
     let calls: Vec<_> = report.calls.iter().map(|call| format!("`{}` ({})", call.tool, call.call_id)).collect();
-    let calls = calls.join(text!("output-between"));
+    let calls = output::listed(&calls);
     let mut text = match (direction, mode) {
         (Direction::Back, Mode::Apply) => text!("changes-did-undo", calls),
         (Direction::Back, Mode::DryRun) => text!("changes-would-undo", calls),

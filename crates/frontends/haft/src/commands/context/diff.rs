@@ -161,7 +161,7 @@ impl<'a> RequestDiff<'a> {
         }
         let tools = self.tools();
         if !tools.is_empty() {
-            let _ = writeln!(text, "{}", text!("context-tools-changed", tools = tools.join(text!("output-between"))));
+            let _ = writeln!(text, "{}", text!("context-tools-changed", tools = output::listed(&tools)));
         } else if self.old.tools != self.new.tools {
             text.extend([text!("context-tools-reordered"), "\n"]);
         }
@@ -246,8 +246,8 @@ fn tally(segments: &[LoggedSegment]) -> (String, String) {
 fn line(text: &mut String, sign: char, index: usize, segment: &LoggedSegment) {
     const WIDEST: usize = 60;
     let first_line = opening(&segment.message);
-    let (id, role) = (segment.message.message_id.short(), segment.message.role);
-    let place = format_args!("{sign} {} {} {id} {role}", index + 1, segment.owner);
+    let (id, role) = (segment.message.message_id.short(), output::localised(segment.message.role));
+    let place = format!("{sign} {} {} {id} {role}", index + 1, output::localised(&segment.owner));
     let shown = haft_text::truncate_to_width(&first_line, WIDEST);
     text.push_str(&text!("context-diff-line", place, tokens = grouped(segment.tokens), text = shown));
     text.push('\n');

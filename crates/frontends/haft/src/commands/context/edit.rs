@@ -16,7 +16,7 @@ use haft_types::{Clock, MessageId, ModelSpec, Role, Timestamp};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::text::{Countable, count, money};
+use super::text::{Countable, and_cost, count, money};
 use crate::commands::options::{Common, OutputFormat, RunArgs};
 use crate::commands::{configuration, conversations, run};
 use crate::exit::usage_error;
@@ -375,7 +375,7 @@ fn price(quote: &Quote, model: &ModelSpec) -> String {
         (0, longer) => text.push_str(&text!("edits-longer", tokens = grouped(longer))),
         (saved, _) => {
             let cost = quote.saved_cost(model).filter(|cost| *cost >= SMALLEST);
-            let cost = cost.map_or_else(String::new, |cost| format!("{}{}", text!("output-comma"), money(cost)));
+            let cost = and_cost(cost);
             text.push_str(&text!("edits-shorter", tokens = grouped(saved), cost));
         }
     }
@@ -413,7 +413,7 @@ fn cells(line: &ContextLine, now: Timestamp) -> Vec<String> {
     vec![
         line.id.short().to_string(),
         kind(line),
-        line.layer.map_or_else(|| "-".to_owned(), |layer| layer.to_string()),
+        line.layer.map_or_else(|| "-".to_owned(), output::localised),
         grouped(line.tokens),
         age(line.at, now),
         output::localised(line.cache.map_or("-", cache_name)),
@@ -459,10 +459,10 @@ fn signed(usd: f64) -> String {
 
 fn kind(line: &ContextLine) -> String {
     match (line.role, line.tools.as_slice()) {
-        (Role::Assistant, [tool]) => format!("call {tool}"),
-        (Role::Assistant, [_, ..]) => format!("{} calls", line.tools.len()),
-        (Role::Tool, [tool, ..]) => format!("result {tool}"),
-        (Role::System | Role::User | Role::Assistant | Role::Tool | Role::Summary, _) => line.role.to_string(),
+        (Role::Assistant, [tool]) => text!("edits-call", tool),
+        (Role::Assistant, [_, ..]) => text!("edits-calls", count = line.tools.len()),
+        (Role::Tool, [tool, ..]) => text!("edits-result", tool),
+        (Role::System | Role::User | Role::Assistant | Role::Tool | Role::Summary, _) => output::localised(line.role),
     }
 }
 

@@ -34,7 +34,7 @@ use super::imported;
 use super::logged::RequestLogReader;
 use super::picture::{self, PictureFrame, RequestColumn};
 use super::render;
-use super::text::{masked, money, opening, percent, whole_text};
+use super::text::{and_cost, masked, money, opening, percent, whole_text};
 use super::why::{PrefixBreakReport, breaks};
 use crate::commands::conversations::part_as_text;
 use crate::commands::options::Common;
@@ -444,7 +444,7 @@ fn steps(id: &ConversationId, number: u64, requests: u64) -> Markup {
 fn why(broken: &PrefixBreakReport) -> String {
     let cause = broken.cause.map_or_else(|| text!("context-why-no-cause").to_owned(), crate::output::localised);
     let (tokens, cost) = broken.price();
-    let cost = cost.map_or_else(String::new, |cost| format!("{}{}", text!("output-comma"), money(cost)));
+    let cost = and_cost(cost);
     text!("serve-why", cause, tokens = grouped(tokens), cost)
 }
 
@@ -460,8 +460,7 @@ fn facts(now: &LoggedRequest, reply: Option<&LlmMetadata>, broken: Option<&Prefi
     let billed = match reply {
         Some(reply) => {
             let usage = reply.usage();
-            let cost =
-                cost_of(reply).map_or_else(String::new, |cost| format!("{}{}", text!("output-comma"), money(cost)));
+            let cost = and_cost(cost_of(reply));
             text!(
                 "serve-billed",
                 input = grouped(usage.all_input()),
@@ -490,8 +489,8 @@ fn segments(now: &LoggedRequest, before: Option<&LoggedRequest>) -> Markup {
         let whole = Markup::plain("pre", whole_text(&segment.message));
         vec![
             Markup::text((index + 1).to_string()),
-            Markup::text(segment.layer.name()),
-            Markup::text(&segment.owner),
+            Markup::text(crate::output::localised(segment.layer)),
+            Markup::text(crate::output::localised(&segment.owner)),
             Markup::text(grouped(segment.tokens)),
             Markup::text(format!("{state}{boundary}")),
             Markup::element("details", &[], [summary, whole]),
@@ -516,7 +515,7 @@ fn folded(headline: &str, text: &str) -> Markup {
 
 /// A message of the dialogue. What tools were given and gave is folded; pictures are shown where the conversation is stored.
 fn spoken(stored: Option<&ConversationId>, message: &Message) -> Markup {
-    let role = message.role.to_string();
+    let role = crate::output::localised(message.role);
     let at = message.created_at.strftime("%Y-%m-%d %H:%M:%S");
     let heading = Markup::plain("h2", format!("{role} {} {at}", message.message_id.short()));
     let part = |(index, part): (usize, &Part)| {

@@ -292,8 +292,9 @@ fn legend(svg: &mut Svg) {
     let mut x = LEFT;
     for layer in Layer::ALL {
         svg.rect(layer.name(), (x, y - 11.0), BOX);
-        svg.label("", (x + 18.0, y), Anchor::Start, layer.name());
-        x += 36.0 + 7.2 * layer.name().len() as f64;
+        let name = crate::output::localised(layer);
+        svg.label("", (x + 18.0, y), Anchor::Start, &name);
+        x += 36.0 + 7.2 * haft_text::width(&name) as f64;
     }
     svg.rect("history kept", (x, y - 11.0), BOX);
     svg.label("", (x + 18.0, y), Anchor::Start, text!("context-picture-legend-faint"));

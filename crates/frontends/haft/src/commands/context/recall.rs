@@ -46,7 +46,7 @@ fn heading(message: &Message) -> String {
         };
         text!("context-recall-result", tool = result.name, how)
     });
-    let what = results.next().unwrap_or_else(|| message.role.to_string());
+    let what = results.next().unwrap_or_else(|| output::localised(message.role));
     format!("haft: {}", text!("context-recall-heading", id, at, what))
 }
 

@@ -188,7 +188,7 @@ pub(super) async fn compared(args: &ReplayArgs) -> anyhow::Result<PolicyComparis
     }
     let title = match conversations.as_slice() {
         [one] => haft_text::sanitise(&one.name).into_owned(),
-        several => format!("{} conversations", several.len()),
+        several => output::localised(format_args!("{} conversations", several.len())),
     };
     Ok(PolicyComparison { title, conversations: conversations.len(), outcomes, encoding, source })
 }
@@ -201,7 +201,7 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
         let text =
             if html { haft_lab::outcome_page(&title, &outcomes, &encoding.spec, source, &picture) } else { picture };
         let wrong = || usage_error(text!("replay-unwritable", path = path.display()));
-        std::fs::write(path, text).with_context(wrong)?;
+        std::fs::write(path, output::localised_markup(&text)).with_context(wrong)?;
         output::tell(&format!("haft: {}", text!("replay-written", path = path.display())));
     }
     if args.json {
@@ -340,13 +340,21 @@ impl BodyWriter {
     }
 }
 
+/// The rows of it, or of a page.
+pub(super) fn rows(outcomes: &[PolicyOutcome]) -> impl Iterator<Item = Vec<String>> {
+    let cell = |cell: String| match cell.split_once(" of ") {
+        Some((kept, all)) => text!("replay-kept", kept, all),
+        None => cell,
+    };
+    haft_lab::outcome_rows(outcomes).into_iter().map(move |cells| cells.into_iter().map(cell).collect())
+}
+
 /// The table for people.
 fn table(title: &str, outcomes: &[PolicyOutcome], model: &ModelSpec, source: ModelSource) -> String {
-    let mut table = TextTable::new(&OUTCOME_HEADINGS);
-    for cells in haft_lab::outcome_rows(outcomes) {
-        table.row(cells);
-    }
-    let (about, prices) = (haft_lab::model_line(model, source), haft_lab::pricing_line(model));
+    let headings = OUTCOME_HEADINGS.map(output::localised);
+    let mut table = TextTable::new(&headings.each_ref().map(String::as_str));
+    rows(outcomes).for_each(|cells| table.row(cells));
+    let [about, prices] = [haft_lab::model_line(model, source), haft_lab::pricing_line(model)].map(output::localised);
     let mut text = format!("{title}: {prices}\n{about}\n\n{table}");
     if outcomes.iter().any(|outcome| outcome.archives > 0) {
         text.extend(["\n", text!("replay-no-model"), "\n"]);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::logged::{RequestLogReader, rebuild};
 use super::next;
 use super::picture::{self, RequestColumn};
-use super::text::{money, percent};
+use super::text::{and_cost, percent};
 use super::why::breaks;
 use crate::commands::context::ReportArgs;
 use crate::commands::models::{profile_reason, profile_text};
@@ -95,9 +95,9 @@ fn as_text(report: &BudgetReport) -> String {
     let heading = text!("context-report-heading", title, model, api);
     let mut text = format!("{heading}\n{}\n\n", profile_text(&report.model));
     let share = |tokens: u64| tokens as f64 / budget.window.max(1) as f64;
-    let layers = budget.layers.iter().map(|layer| (layer.layer.name(), layer.tokens));
-    for (name, tokens) in layers.chain([(text!("context-report-reserve"), budget.output_reserve)]) {
-        line(&mut text, name, &grouped(tokens), share(tokens));
+    let layers = budget.layers.iter().map(|layer| (output::localised(layer.layer), layer.tokens));
+    for (name, tokens) in layers.chain([(text!("context-report-reserve").to_owned(), budget.output_reserve)]) {
+        line(&mut text, &name, &grouped(tokens), share(tokens));
     }
     // What is missing is shown as such: a bar cannot be negative.
     let remaining = budget.remaining.unsigned_abs();
@@ -120,9 +120,7 @@ fn as_text(report: &BudgetReport) -> String {
 /// What the provider said about the input, class by class.
 fn told(reply: &LlmMetadata, model: &ModelSpec) -> String {
     let usage = reply.usage();
-    let cost = model
-        .price
-        .map_or_else(String::new, |price| format!("{}{}", text!("output-comma"), money(price.cost(usage).total)));
+    let cost = and_cost(model.price.map(|price| price.cost(usage).total));
     format!(
         "{}\n",
         text!(

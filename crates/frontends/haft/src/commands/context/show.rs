@@ -93,10 +93,10 @@ fn table(shown: &RequestView<'_>) -> String {
     for (index, segment) in shown.segments.iter().enumerate() {
         table.row(vec![
             (index + 1).to_string(),
-            segment.layer.to_string(),
-            segment.owner.to_owned(),
+            output::localised(segment.layer),
+            output::localised(segment.owner),
             segment.message.message_id.short().to_string(),
-            segment.message.role.to_string(),
+            output::localised(segment.message.role),
             grouped(segment.tokens),
             if segment.boundary { BOUNDARY.to_owned() } else { String::new() },
             opening(segment.message),
@@ -111,13 +111,13 @@ fn whole(shown: &RequestView<'_>, text: &mut String) {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "--- {} {} {} {} {} ({} tokens{boundary})",
+            "--- {} {} {} {} {} ({}{boundary})",
             index + 1,
-            segment.layer,
-            segment.owner,
+            output::localised(segment.layer),
+            output::localised(segment.owner),
             segment.message.message_id.short(),
-            segment.message.role,
-            grouped(segment.tokens),
+            output::localised(segment.message.role),
+            text!("edits-tokens", tokens = grouped(segment.tokens)),
         );
         text.push_str(&whole_text(segment.message));
     }

@@ -234,7 +234,7 @@ impl ContextTestBench {
             let mut names: Vec<_> = causes.iter().map(output::localised).collect();
             names.sort();
             names.dedup();
-            names.join(text!("output-between"))
+            output::listed(&names)
         };
         let limit = most.map_or_else(String::new, |most| text!("context-test-breaks-at-most", most));
         let only = check

@@ -67,6 +67,11 @@ pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
+/// What something costs, behind other text; nothing where nobody knows.
+pub(super) fn and_cost(usd: Option<f64>) -> String {
+    usd.map_or_else(String::new, |usd| format!("{}{}", text!("output-comma"), money(usd)))
+}
+
 /// Money, with as many digits as it takes to see it.
 pub(super) fn money(usd: f64) -> String {
     if usd.abs() < 1.0 { format!("${usd:.4}") } else { format!("${usd:.2}") }

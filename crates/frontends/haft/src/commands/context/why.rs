@@ -154,7 +154,12 @@ fn as_text(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> String {
         table.row(vec![
             one.request.to_string(),
             one.cause.map_or_else(|| text!("context-why-no-cause").to_owned(), output::localised),
-            text!("context-why-place", at = one.kept + 1, owner = first.owner, message = first.message.short()),
+            text!(
+                "context-why-place",
+                at = one.kept + 1,
+                owner = output::localised(&first.owner),
+                message = first.message.short()
+            ),
             text!("context-why-tokens", tokens = grouped(one.found.tokens)),
             one.found.cost.map_or_else(|| "-".to_owned(), money),
         ]);
@@ -168,8 +173,7 @@ fn as_text(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> String {
         breaks.iter().filter(|one| one.cause.is_none()).map(|one| one.request.to_string()).collect();
     if !unexplained.is_empty() {
         // Writing to a String cannot fail.
-        let _ =
-            writeln!(text, "{}", text!("context-why-unexplained", number = unexplained.join(text!("output-between"))));
+        let _ = writeln!(text, "{}", text!("context-why-unexplained", number = output::listed(&unexplained)));
     }
     text
 }

@@ -67,7 +67,7 @@ pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ProcessExit> {
         }
     }
     for problem in &report.failed {
-        output::tell(&format!("haft: {problem}"));
+        output::tell(&format!("haft: {}", output::localised(problem)));
     }
     print(&report, args.output.json)?;
     Ok(if report.failed.is_empty() { ProcessExit::Completed } else { ProcessExit::Failed })

@@ -53,7 +53,7 @@ pub(super) async fn run(args: &PurgeArgs) -> anyhow::Result<()> {
     let family = haft_rescue::family(&patient, &ids)?;
     if !family.forks.is_empty() && !args.forks {
         let forks: Vec<_> = family.forks.iter().map(ToString::to_string).collect();
-        return Err(usage_error(text!("conversations-purge-forks", forks = forks.join(text!("output-between")))));
+        return Err(usage_error(text!("conversations-purge-forks", forks = output::listed(&forks))));
     }
     ask(args, &named, &family)?;
     let PurgeFamily { sub_agents, forks } = family;

@@ -31,7 +31,7 @@ fn as_text(conversation: &Conversation, page: &MessagePage) -> String {
             text,
             "\n{} {} {}",
             message.message_id.short(),
-            message.role,
+            output::localised(message.role),
             message.created_at.strftime("%Y-%m-%d %H:%M:%S")
         );
         for part in &message.content {
@@ -45,7 +45,7 @@ fn as_text(conversation: &Conversation, page: &MessagePage) -> String {
 pub(crate) fn part_as_text(part: &Part) -> String {
     match part {
         Part::Text { text, .. } => text.clone(),
-        Part::Thinking(thinking) => format!("(thinking) {}", thinking.text),
+        Part::Thinking(thinking) => format!("({}) {}", output::localised("thinking"), thinking.text),
         Part::ToolCall(call) => format!("→ {} {}", call.name, call.arguments),
         Part::ToolResult(result) => {
             let status = match result.envelope.status {
@@ -53,9 +53,9 @@ pub(crate) fn part_as_text(part: &Part) -> String {
                 ToolStatus::Partial => "partial",
                 ToolStatus::Error => "error",
             };
-            format!("← {} ({status}) {}", result.name, result.envelope.text)
+            format!("← {} ({}) {}", result.name, output::localised(status), result.envelope.text)
         }
-        Part::Image(image) => format!("[{} picture]", image.media_type),
+        Part::Image(image) => output::localised(format_args!("[{} picture]", image.media_type)),
     }
 }
 

@@ -85,7 +85,7 @@ fn row(line: &ContextLine) -> PickerRow {
         deed(text!("edits-pin"), text!("edits-pin-note"), ContextEditAction::Pin),
         deed(text!("edits-restore"), text!("edits-restore-note"), ContextEditAction::Restore),
     ];
-    let text = format!("{}: {}", line.role, line.words);
+    let text = text!("edits-message", role = crate::output::localised(line.role), text = line.words);
     let list = PickerList { title: text.clone(), notes: vec![about.clone()], rows, ..PickerList::default() };
     PickerRow { text, about, then: PickerAction::Open(Box::new(list)) }
 }

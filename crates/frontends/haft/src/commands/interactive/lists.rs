@@ -156,7 +156,7 @@ impl TuiSession<'_> {
         let told = if files.is_empty() {
             text!("interactive-focus-none").to_owned()
         } else {
-            text!("interactive-focus-files", files = files.join(text!("output-between")))
+            text!("interactive-focus-files", files = crate::output::listed(&files))
         };
         if let Some(session) = &mut self.session {
             session.set_focus_files(files)?;

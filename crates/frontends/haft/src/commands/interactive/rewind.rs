@@ -59,7 +59,7 @@ impl TuiSession<'_> {
     async fn change_list(&self, direction: Direction) -> anyhow::Result<Option<PickerList>> {
         let Some(id) = self.open_conversation() else { return Ok(None) };
         let opened = ConversationChanges::of(Some(&id), &self.places, &self.config).await?;
-        let Some(would) = changes::described(&opened, direction, Mode::DryRun)? else { return Ok(None) };
+        let would = changes::described(&opened, direction, Mode::DryRun)?;
         let (title, text, then) = match direction {
             Direction::Back => (text!("interactive-undo-title"), text!("interactive-undo"), Operation::Undo),
             Direction::Forth => (text!("interactive-redo-title"), text!("interactive-redo"), Operation::Redo),
@@ -85,9 +85,7 @@ impl TuiSession<'_> {
     async fn change(&self, direction: Direction) -> anyhow::Result<()> {
         let Some(id) = self.open_conversation() else { return Ok(()) };
         let opened = ConversationChanges::of(Some(&id), &self.places, &self.config).await?;
-        if let Some(text) = changes::described(&opened, direction, Mode::Apply)? {
-            self.tell(&text);
-        }
+        self.tell(&changes::described(&opened, direction, Mode::Apply)?);
         Ok(())
     }
 

@@ -228,7 +228,7 @@ fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
         say(text!("setup-bad-url"))?;
     };
     let known = [Api::OpenaiChat, Api::OpenaiResponses, Api::Anthropic, Api::Gemini];
-    let listed = known.map(|api| api.to_string()).join(text!("output-between"));
+    let listed = output::listed(&known.map(|api| api.to_string()));
     say(&text!("setup-apis", listed, api = Api::OpenaiChat))?;
     loop {
         let Some(typed) = ask(text!("setup-api-question"), InputEcho::Visible)? else { return Ok(None) };

@@ -31,7 +31,7 @@ pub(super) fn list(args: &JsonArgs) -> anyhow::Result<()> {
         let state = job.state();
         table.row(vec![
             job.told.id.clone(),
-            state.word().to_owned(),
+            output::localised(state.word()),
             job.told.started_at.strftime("%Y-%m-%d %H:%M").to_string(),
             time(seconds(job, &state)),
             cost(&state).map_or_else(String::new, |usd| format!("${usd:.4}")),
@@ -50,7 +50,7 @@ pub(super) fn show(args: &ShowJobArgs) -> anyhow::Result<()> {
     }
     let mut lines = vec![
         text!("jobs-show-id", id = job.told.id),
-        text!("jobs-show-state", state = state.word()),
+        text!("jobs-show-state", state = output::localised(state.word())),
         text!("jobs-show-task", task = job.told.task.as_deref().unwrap_or(text!("jobs-resumes-turn"))),
         text!("jobs-show-folder", folder = job.told.cwd.display()),
         text!("jobs-show-started", at = job.told.started_at.strftime("%Y-%m-%d %H:%M:%S UTC")),
@@ -69,7 +69,7 @@ pub(super) fn show(args: &ShowJobArgs) -> anyhow::Result<()> {
             if let Some(usd) = cost(&state) {
                 lines.push(text!("jobs-show-cost", usd = format_args!("{usd:.4}")));
             }
-            lines.push(text!("jobs-show-why", why = result.message));
+            lines.push(text!("jobs-show-why", why = output::localised(&result.message)));
             if !result.text.is_empty() {
                 lines.push(format!("\n{}", result.text));
             }

@@ -40,7 +40,7 @@ pub(super) fn run(args: &McpListArgs) -> anyhow::Result<ProcessExit> {
         let tools = mcp.servers.known(&server.name).map_or("-".to_owned(), |listing| {
             listing.tools.iter().filter(|tool| server.filter.admits(&tool.name)).count().to_string()
         });
-        let (from, state) = (server.origin.name().to_owned(), state_text(&mcp, server).to_owned());
+        let (from, state) = (output::localised(server.origin.name()), state_text(&mcp, server).to_owned());
         table.row(vec![server.name.clone(), from, state, tools, server.reach.to_string()]);
     }
     for name in disabled {
@@ -51,7 +51,7 @@ pub(super) fn run(args: &McpListArgs) -> anyhow::Result<ProcessExit> {
     }
     output::print(&table.to_string())?;
     for problem in &mcp.problems {
-        output::tell(&format!("haft: {problem}"));
+        output::tell(&format!("haft: {}", output::localised(problem)));
     }
     Ok(ProcessExit::Completed)
 }

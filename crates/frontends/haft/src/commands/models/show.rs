@@ -102,7 +102,7 @@ fn as_text(declared: &Declared, lines: &[ModelSetting]) -> String {
     for (line, origin) in shown {
         let padding = width.saturating_sub(haft_text::width(&line));
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{line}{:padding$}  # {origin}", "");
+        let _ = writeln!(text, "{line}{:padding$}  # {}", "", output::localised(origin));
     }
     for name in [spec.full_name(), spec.provider.clone()] {
         if let Some(about) = BuiltIn::get().provenance(&name) {

@@ -200,7 +200,7 @@ fn as_text(outcome: &ModelTest) -> String {
     }
     lines.push(cache_line(outcome));
     if let Some(failure) = &outcome.failure {
-        lines.push(format!("failed   {failure}"));
+        lines.push(text!("models-test-failed", failure = output::localised(failure)));
     }
     lines.join("\n") + "\n"
 }

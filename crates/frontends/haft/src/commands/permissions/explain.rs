@@ -101,11 +101,9 @@ fn tell_invalid(as_json: bool, reason: &str) -> anyhow::Result<()> {
 
 /// The verdict for people.
 fn as_text(verdict: &Verdict) -> String {
-    let mut text = text!(
-        "permissions-verdict",
-        decision = verdict.decision,
-        reason = haft_tui::localised_reasons(&verdict.reason)
-    ) + "\n";
+    let mut text =
+        text!("permissions-verdict", decision = verdict.decision, reason = haft_messages::error_text(&verdict.reason))
+            + "\n";
     if verdict.parts.len() > 1 {
         let mut table = TextTable::new(&[text!("table-decision"), text!("table-part"), text!("table-rule")]);
         for part in &verdict.parts {

@@ -31,8 +31,8 @@ fn without_rule(file: &Path, before: &str, decision: Option<Decision>, rule: &st
         let lists: Vec<_> = held.iter().map(|decision| format!("`{decision}`")).collect();
         return Err(usage_error(match (wanted.len(), held.is_empty()) {
             (0, true) => text!("permissions-no-such-rule", rule, file = file.display()),
-            (0, false) => text!("permissions-rule-elsewhere", rule, lists = lists.join(text!("output-between"))),
-            _ => text!("permissions-which-rule", rule, lists = lists.join(text!("output-between"))),
+            (0, false) => text!("permissions-rule-elsewhere", rule, lists = output::listed(&lists)),
+            _ => text!("permissions-which-rule", rule, lists = output::listed(&lists)),
         }));
     };
     let mut text = before.to_owned();

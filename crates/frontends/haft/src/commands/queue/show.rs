@@ -49,8 +49,8 @@ pub(super) fn list(args: &ListTasksArgs) -> anyhow::Result<()> {
 pub(crate) fn state_of(task: &QueuedTask) -> String {
     let outcome = task.result.as_ref().and_then(|result| result["outcome"].as_str());
     match (task.state, outcome) {
-        (TaskState::Ended, Some(outcome)) => outcome.to_owned(),
-        (state, _) => state.name().to_owned(),
+        (TaskState::Ended, Some(outcome)) => output::localised(outcome),
+        (state, _) => output::localised(state.name()),
     }
 }
 
@@ -110,7 +110,12 @@ fn described(task: &QueuedTask) -> Vec<String> {
     }
     if let Some(result) = &task.result {
         for key in ["message", "patch_error", "push_error", "text"] {
-            lines.extend(result[key].as_str().filter(|text| !text.is_empty()).map(|text| format!("\n{text}")));
+            lines.extend(
+                result[key]
+                    .as_str()
+                    .filter(|text| !text.is_empty())
+                    .map(|text| format!("\n{}", output::localised(text))),
+            );
         }
     }
     lines
@@ -132,7 +137,7 @@ fn as_json(stand: &QueueStatistics, workers: &[WorkerRow]) -> Value {
 fn tables(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
     let mut states = TextTable::new(&[text!("table-state"), text!("table-count")]);
     for (state, count) in &stand.states {
-        states.row(vec![state.clone(), count.to_string()]);
+        states.row(vec![output::localised(state), count.to_string()]);
     }
     let headings =
         [text!("table-label"), text!("table-count"), text!("table-tokens"), text!("table-cost"), text!("table-today")];

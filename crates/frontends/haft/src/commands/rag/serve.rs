@@ -29,7 +29,7 @@ pub(super) fn run(args: &RagServeArgs) -> anyhow::Result<()> {
             "rag-serving",
             address = listener.local_addr()?,
             token = shown,
-            names = names.join(text!("output-between"))
+            names = output::listed(&names)
         ))?;
         let end = async {
             // Where signals cannot be waited for, the system's own way to end a program is left.

@@ -41,7 +41,7 @@ pub(super) fn change(git: &Git, project: &Path, of: &ReviewOf) -> anyhow::Result
         }
     };
     if diff.text.trim().is_empty() && new.is_empty() && diff.filtered.is_empty() {
-        return Err(usage_error(text!("review-nothing", what)));
+        return Err(usage_error(text!("review-nothing", what = crate::output::localised(what))));
     }
     let mut text = fenced(&diff.text);
     if !new.is_empty() {

@@ -80,7 +80,7 @@ fn question(approval: &Approval) -> String {
     let Approval { agent, tool, subject, reason, parts, .. } = approval;
     let whose = if agent == MAIN { String::new() } else { text!("run-of-subagent", agent) };
     let mut text =
-        format!("\n{}\n\n", text!("run-permission", tool, whose, reason = haft_tui::localised_reasons(reason)));
+        format!("\n{}\n\n", text!("run-permission", tool, whose, reason = haft_messages::error_text(reason)));
     // Shown first and split then: a carriage return before the end of a line is part of what would run.
     for line in reveal(subject).lines() {
         text.extend(["    ", line, "\n"]);
@@ -99,7 +99,7 @@ fn question(approval: &Approval) -> String {
 fn choices(approval: &Approval) -> String {
     let keys = match approval.remember.as_slice() {
         [] => text!("run-permission-keys").to_owned(),
-        rules => text!("run-permission-keys-always", rules = rules.join(text!("output-between"))),
+        rules => text!("run-permission-keys-always", rules = crate::output::listed(rules)),
     };
     reveal(&format!("{keys} ")).into_owned()
 }

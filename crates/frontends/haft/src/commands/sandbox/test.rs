@@ -182,9 +182,13 @@ fn as_text(tested: &SandboxTest) -> String {
     let (refused, worked) = (tested.refused, tested.worked);
     let mut lines = vec![text!("sandbox-test-result", layer, refused, worked)];
     let shown = |what, all: &[Finding]| -> Vec<String> {
-        all.iter().map(|finding| format!("  {what}: {} ({})", finding.name, finding.group)).collect()
+        all.iter()
+            .map(|finding| {
+                format!("  {what}: {} ({})", output::localised(&finding.name), output::localised(&finding.group))
+            })
+            .collect()
     };
-    lines.extend(shown("open", &tested.open));
+    lines.extend(shown(text!("sandbox-test-open"), &tested.open));
     lines.extend(shown(text!("sandbox-test-wrongly-refused"), &tested.closed));
     lines.extend(limits(&tested.limits));
     lines.extend(tested.noticed.iter().map(|noticed| format!("  {}", text!("sandbox-test-noticed", noticed))));
@@ -198,8 +202,10 @@ fn limits(all: &[Finding]) -> Vec<String> {
         groups.entry(&finding.group).or_default().push(&finding.name);
     }
     let line = |(group, names): (&str, Vec<&str>)| {
-        let (count, names) = (names.len(), names.join("; "));
-        let limit = if group == "controls" {
+        let impossible = group == "controls";
+        let (count, names) = (names.len(), output::localised(names.join("; ")));
+        let group = output::localised(group);
+        let limit = if impossible {
             text!("sandbox-test-impossible", group, count, names)
         } else {
             text!("sandbox-test-not-held", group, count, names)

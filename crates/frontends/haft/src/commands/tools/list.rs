@@ -85,7 +85,7 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
     if args.verbose {
         told.push_str(&catalogue::details(KnowledgeKind::Tools, &externals.found.shadowed, &externals.place));
     }
-    let profiles = haft_tool::PROFILES.join(text!("output-between"));
+    let profiles = output::listed(&haft_tool::PROFILES);
     let offered = text!("tools-offered", count, total, deferred, profiles);
     output::print(&format!("{table}\n{offered}\n{told}"))
 }
@@ -113,9 +113,9 @@ impl Externals {
     fn rows(&self) -> impl Iterator<Item = Vec<String>> {
         self.tools.iter().map(|(tool, tokens)| {
             let source = self.place.ground.shown(&tool.path);
-            [&tool.name, "external", access_name(Access::Execute), &source, &tokens.to_string(), "yes"]
-                .map(str::to_owned)
-                .to_vec()
+            let own = ["external", access_name(Access::Execute), OFFERED].map(output::localised);
+            let [group, access, offered] = own;
+            vec![tool.name.clone(), group, access, source, tokens.to_string(), offered]
         })
     }
 

@@ -45,12 +45,13 @@ pub(super) async fn run(name: &str, args: &JsonArgs) -> anyhow::Result<()> {
             "cases": cases.iter().map(|case| case.name.as_str()).collect::<Vec<_>>(),
         }));
     }
-    let mut text = format!("{} ({}, {}, {SOURCE})\n", spec.name, manual.group.name(), access_name(tool.access()));
+    let [access, source] = [access_name(tool.access()), SOURCE].map(output::localised);
+    let mut text = format!("{} ({}, {access}, {source})\n", spec.name, manual.group.name());
     // Writing to a String cannot fail.
     if !aliases.is_empty() {
-        let _ = writeln!(text, "{}", text!("tools-aliases", aliases = aliases.join(text!("output-between"))));
+        let _ = writeln!(text, "{}", text!("tools-aliases", aliases = output::listed(&aliases)));
     }
-    let _ = writeln!(text, "\n{}\n\nParameters:\n{:#}", spec.description, spec.parameters);
+    let _ = writeln!(text, "\n{}\n\n{}\n{:#}", spec.description, text!("tools-parameters"), spec.parameters);
     if !example.is_null() {
         let _ = writeln!(text, "\n{}:\n{example:#}", manual.example_of);
     }

@@ -65,7 +65,8 @@ impl RunningHost {
         let work = steps.run(held, Box::new(TaskMeter::new(run.clone(), prices)));
         let report = wiring::runtime()?.block_on(LocalSet::new().run_until(work))?;
         let WorkflowReport { mut result, record, completed, .. } = report;
-        result.message = report::message(&workflow, &record, completed);
+        // What the queue keeps is read on other machines, too.
+        result.message = haft_messages::in_english(|| report::message(&workflow, &record, completed));
         if record.steps.values().filter_map(|step| step.result.as_ref()).any(|result| result.code == "store") {
             return Ok(RunEnd::Trouble(result.message));
         }

@@ -23,18 +23,20 @@ impl WorkflowObserver for StepPrinter {
     }
 
     fn closing_message(&mut self, message: &str) {
-        output::tell(&format!("haft: {message}"));
+        output::tell(&format!("haft: {}", output::localised(message)));
     }
 }
 
 /// Prints the result.
 pub(super) fn print(report: WorkflowReport, workflow: &Workflow, format: OutputFormat) {
     let WorkflowReport { mut result, record, completed, seq, .. } = report;
-    result.message = message(workflow, &record, completed);
-    if completed < workflow.steps.len() {
-        let go_on = format!("`haft workflows run {} --continue` goes on", workflow.name);
-        result.message = format!("{}; {go_on}.", result.message.trim_end_matches('.'));
-    }
+    let told = || {
+        let message = message(workflow, &record, completed);
+        let done = completed == workflow.steps.len();
+        let rest = message.trim_end_matches(['.', '。']);
+        if done { message } else { text!("workflows-go-on", message = rest, name = workflow.name) }
+    };
+    result.message = if format == OutputFormat::Text { told() } else { haft_messages::in_english(told) };
     match format {
         OutputFormat::Text => {
             if !result.text.is_empty() {
@@ -88,7 +90,7 @@ fn steps(workflow: &Workflow, record: &RunRecord) -> Value {
 pub(crate) fn message(workflow: &Workflow, record: &RunRecord, completed: usize) -> String {
     let all = workflow.steps.len();
     if completed == all {
-        return format!("All {all} steps are done.");
+        return text!("workflows-all-done", all);
     }
     let is_done = |name: &String| record.steps.get(name).is_some_and(StepRecord::is_done);
     let why = |step: &WorkflowStep| {
@@ -97,28 +99,21 @@ pub(crate) fn message(workflow: &Workflow, record: &RunRecord, completed: usize)
             return None;
         }
         if let Some(missing) = step.needs.iter().find(|need| !is_done(need)) {
-            return Some(format!("`{name}` did not begin, because it needs `{missing}`"));
+            return Some(text!("workflows-needs", name, missing));
         }
         Some(match record.steps.get(name) {
             Some(StepRecord { result: Some(result), conversation }) => {
-                let word = match result.outcome {
-                    Outcome::Completed => "is done",
-                    Outcome::Failed => "failed",
-                    Outcome::Exhausted => "reached a limit",
-                    Outcome::Waiting => "waits for a person",
-                    Outcome::Aborted => "was cancelled",
-                };
-                let told = result.message.trim_end_matches('.');
+                let told = output::localised(result.message.trim_end_matches('.'));
                 let answer = conversation
                     .as_ref()
                     .filter(|_| result.code == "question")
-                    .map_or_else(String::new, |id| format!(" (answer with `haft run -r {} \"…\"`)", id.short()));
-                format!("`{name}` {word}: {told}{answer}")
+                    .map_or_else(String::new, |id| text!("workflows-answer", id = id.short()));
+                text!("workflows-step", outcome = result.outcome.name(), name, told, answer)
             }
-            Some(StepRecord { result: None, .. }) => format!("`{name}` was interrupted"),
-            None => format!("`{name}` did not begin"),
+            Some(StepRecord { result: None, .. }) => text!("workflows-interrupted", name),
+            None => text!("workflows-not-begun", name),
         })
     };
     let rest: Vec<_> = workflow.steps.iter().filter_map(why).collect();
-    format!("{completed} of {all} steps are done. {}.", rest.join("; "))
+    text!("workflows-some-done", completed, all, rest = rest.join(text!("workflows-between")))
 }

@@ -58,7 +58,7 @@ pub(super) async fn expand(mcp: &Mcp, called: &str) -> anyhow::Result<String> {
         let there = if names.is_empty() {
             text!("mcp-prompt-none").to_owned()
         } else {
-            text!("mcp-prompt-has", names = names.join(text!("output-between")))
+            text!("mcp-prompt-has", names = crate::output::listed(&names))
         };
         return Err(failed(&text!("mcp-prompt-unknown", server, there)));
     };

@@ -158,7 +158,12 @@ impl Inspector {
             let body = String::from_utf8_lossy(&next.encoding.encode(request)).into_owned();
             let segments = request.segments.iter().map(|one| {
                 let text = super::super::text::opening(&one.entry.message);
-                [one.layer.to_string(), one.owner.to_string(), grouped(one.entry.tokens), text]
+                [
+                    crate::output::localised(one.layer),
+                    crate::output::localised(one.owner),
+                    grouped(one.entry.tokens),
+                    text,
+                ]
             });
             Ok(ForeseenRequest { segments: segments.collect(), body })
         });

@@ -10,7 +10,7 @@ use haft_store::{Locked, StoreError};
 use haft_text::grouped;
 use haft_types::{ConversationId, PermissionMode};
 
-use super::super::text::{masked, money};
+use super::super::text::{and_cost, masked};
 use super::family::jobs;
 use super::{Inspector, address, navigation, page, spoken};
 use crate::jobs::JobFolder;
@@ -173,7 +173,7 @@ impl Inspector {
             ));
         }
         let usage = view.usage;
-        let cost = view.cost_usd.map_or_else(String::new, |cost| format!("{}{}", text!("output-comma"), money(cost)));
+        let cost = and_cost(view.cost_usd);
         let (input, cached, output) = (usage.all_input(), usage.cached_input, usage.output);
         let used =
             text!("serve-run-usage", input = grouped(input), cached = grouped(cached), output = grouped(output), cost);

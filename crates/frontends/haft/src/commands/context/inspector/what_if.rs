@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use haft_lab::{OUTCOME_HEADINGS, model_line, outcome_rows, pricing_line};
+use haft_lab::{OUTCOME_HEADINGS, model_line, pricing_line};
 use haft_serve::Markup;
 use haft_store::Conversation;
 
 use super::super::replay::{self, PolicyComparison, ReplayArgs};
 use super::{Inspector, address, apart, navigation, page};
+use crate::output::{localised, localised_markup};
 
 impl Inspector {
     /// The policies that are asked for, or the usual ones, as a table and a picture.
@@ -55,12 +56,12 @@ fn question(to: &str, policies: &str) -> Markup {
 
 fn shown(compared: &PolicyComparison) -> [Markup; 4] {
     let PolicyComparison { title, outcomes, encoding, source, .. } = compared;
-    let rows = outcome_rows(outcomes).into_iter().map(|cells| cells.into_iter().map(Markup::text).collect());
-    let plot = Markup::picture(&haft_lab::draw_plot(title, outcomes));
+    let rows = replay::rows(outcomes).map(|cells| cells.into_iter().map(Markup::text).collect());
+    let plot = Markup::picture(&localised_markup(&haft_lab::draw_plot(title, outcomes)));
     [
-        Markup::plain("p", model_line(&encoding.spec, *source)),
-        Markup::plain("p", pricing_line(&encoding.spec)),
-        Markup::table(&OUTCOME_HEADINGS, rows),
+        Markup::plain("p", localised(model_line(&encoding.spec, *source))),
+        Markup::plain("p", localised(pricing_line(&encoding.spec))),
+        Markup::table(&OUTCOME_HEADINGS.map(localised).each_ref().map(String::as_str), rows),
         Markup::element("div", &[("class", "wide plot"), ("tabindex", "0")], [plot]),
     ]
 }
