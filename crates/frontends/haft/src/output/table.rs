@@ -76,7 +76,9 @@ fn is_numeric<'a>(cells: impl Iterator<Item = &'a String>) -> bool {
     let mut digits = false;
     for cell in cells {
         digits |= cell.contains(|c: char| c.is_ascii_digit());
-        if !cell.chars().all(|c| c.is_ascii_digit() || ",.$%+-≈".contains(c)) {
+        // Numbers that long are grouped: this is an id without a letter.
+        let is_id = cell.len() >= 8 && cell.chars().all(|c| c.is_ascii_digit());
+        if is_id || !cell.chars().all(|c| c.is_ascii_digit() || ",.$%+-≈".contains(c)) {
             return false;
         }
     }
@@ -86,6 +88,13 @@ fn is_numeric<'a>(cells: impl Iterator<Item = &'a String>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_of_digits_only_is_no_number() {
+        let numeric = |cell: &str| is_numeric([cell.to_owned()].iter());
+        assert!(numeric("12,345,678") && numeric("1234") && numeric("$0.067"));
+        assert!(!numeric("40219357") && !numeric("4021935a"));
+    }
 
     #[test]
     fn columns_line_up_by_width_not_by_bytes() {
