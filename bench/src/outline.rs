@@ -12,7 +12,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     for language in SourceLanguage::ALL {
         let timed = || -> anyhow::Result<Duration> {
             let begin = Instant::now();
-            outline(language, "x", OutlineLimits::default(), &|| false)?;
+            outline(*language, "x", OutlineLimits::default(), &|| false)?;
             Ok(begin.elapsed())
         };
         let (mut first, mut second) = ([timed()?], [timed()?]);
