@@ -10,7 +10,7 @@ use clap::error::{ContextKind, ContextValue};
 use crate::cli::Cli;
 
 /// Options of other programs that pages speak of.
-const FOREIGN: [&str; 27] = [
+const FOREIGN: [&str; 28] = [
     "--%",
     "--agents",
     "--allow-dangerously-skip-permissions",
@@ -31,6 +31,7 @@ const FOREIGN: [&str; 27] = [
     "--prices",
     "--profile",
     "--remap-path-prefix",
+    "--replay",
     "--repository",
     "--root",
     "--serve",
