@@ -28,8 +28,8 @@ const env = { PATH: process.env.PATH, HOME: home, HAFT_HOME: home, LANG: "C.UTF-
 const children = [];
 
 // The first line that a program prints, which goes on.
-function started(program, args) {
-    const child = spawn(program, args, { cwd: project, env, stdio: ["ignore", "pipe", "inherit"] });
+function started(program, args, more = {}) {
+    const child = spawn(program, args, { cwd: project, env: { ...env, ...more }, stdio: ["ignore", "pipe", "inherit"] });
     children.push(child);
     return new Promise((resolve, reject) => {
         let said = "";
@@ -121,6 +121,50 @@ async function withoutScripts(browser, url, id) {
         expect((await page.content()).includes(text), `${name} without scripts`);
     }
     await context.close();
+}
+
+// What people read on a page, but for code and what was sent.
+const texts = (page) =>
+    page.evaluate(() => {
+        const found = [];
+        const walker = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
+        while (walker.nextNode())
+            if (!walker.currentNode.parentElement.closest("pre, code, script, style")) found.push(walker.currentNode.data.trim());
+        for (const name of ["title", "placeholder", "aria-label", "alt"])
+            for (const element of document.querySelectorAll(`[${name}]`)) found.push(element.getAttribute(name));
+        return found;
+    });
+
+const strings = (value) => (typeof value === "object" && value ? Object.values(value).flatMap(strings) : [String(value)]);
+const flat = (text) => text.replace(/\s+/g, " ").trim();
+
+// What a page says in both languages is a name or comes from the conversation: all else was left in English.
+async function inChinese(browser, english, id) {
+    const chinese = new URL(await started(haft, ["serve"], { LANG: "zh_CN.UTF-8" }));
+    const names = ["haft", "mock/test", "anthropic", "gemini-cli", project, "plan", "ask", "accept-edits", "auto", "none", "front", "tail", "default", "cache-aware", "sum/chats/session-1.jsonl"];
+    const kept = JSON.parse(ran("conversations", "export", id));
+    const sent = ran("context", "show", "--full", "--next", id);
+    const said = flat([JSON.stringify(kept), ...strings(kept), sent].join(" "));
+    // A call is its name and its arguments; a result may be cut.
+    const parts = (text) => flat(text).split(/(?:^→ |\b)\w+ (?=\{)/).map((part) => flat(part).replace(/…$/, ""));
+    const words = new Set([...names, ...strings(kept)]);
+    // A single word may stand anywhere in what was sent; an id is shown by its first digits.
+    const isWord = (text) => words.has(text) || /^[0-9a-f]{8}$/.test(text);
+    const isKept = (text) => (text.includes(" ") ? parts(text).every((part) => said.includes(part)) : isWord(text));
+    const [one, other] = [await browser.newPage(), await browser.newPage()];
+    await one.goto(english.href);
+    await other.goto(chinese.href);
+    for (const [name, path] of [...pages(id), ["sessions", "/sessions"]]) {
+        await one.goto(new URL(path, english).href);
+        await other.goto(new URL(path, chinese).href);
+        const before = new Set(await texts(one));
+        const left = (await texts(other)).filter((text) => /[a-z]{3}/.test(text) && before.has(text) && !isKept(text));
+        expect(left.length === 0, `${name} in Chinese`, left.join(" | "));
+        expect(await other.evaluate(() => document.documentElement.lang === "zh-CN"), `${name} says that it is Chinese`);
+        if (pictures) await other.screenshot({ path: join(pictures, `inspector-${name}-zh-CN.png`) });
+    }
+    await one.close();
+    await other.close();
 }
 
 async function byMouse(page, url) {
@@ -280,6 +324,7 @@ async function main() {
     try {
         await looks(browser, url, id);
         await withoutScripts(browser, url, id);
+        await inChinese(browser, url, id);
         const page = await browser.newPage();
         page.setDefaultTimeout(15_000);
         await byMouse(page, url);

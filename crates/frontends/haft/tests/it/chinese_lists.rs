@@ -9,18 +9,21 @@ use serde_json::json;
 use crate::rig::Rig;
 use crate::serve::ServedPage;
 
-const CHINESE: (&str, &str) = ("LANG", "zh_CN.UTF-8");
+pub(crate) const CHINESE: (&str, &str) = ("LANG", "zh_CN.UTF-8");
 
 /// What is called so in Chinese, too: programs, commands, options, keys, modes and what is measured in.
 const NAMES: &str = "haft token bug shell man git schema plan ask accept edits auto yolo allow deny mock anthropic \
     openai chat openai-chat test path command help context inspect cost compact clear resume rewind undo redo commit diff model mode \
     files conversations agents commands rules mcp models permissions quit init exit touch add remove edit dry-run \
     stdout stderr running knowledge dialogue web true false null main code summary prune title index embedding vision \
-    planner designer input project master landlock min none front tail default";
+    planner designer input project master landlock min none front tail default execute";
 
 /// Words of English: of small letters alone, outside backquotes, and no names.
-fn left_english(text: &str) -> Vec<String> {
+pub(crate) fn left_english(text: &str) -> Vec<String> {
     let names: HashSet<&str> = NAMES.split_whitespace().collect();
+    // A name that was cut off is none of them any more.
+    let cut = text.split('…').map(|part| part.trim_end_matches(|c: char| c.is_ascii_alphabetic())).collect::<Vec<_>>();
+    let text = cut.join("…");
     let plain = text.lines().flat_map(|line| line.split('`').step_by(2));
     let words = plain.flat_map(|part| part.split(|c: char| c.is_whitespace() || !c.is_ascii()));
     let words = words.map(|word| word.trim_matches(|c: char| !c.is_ascii_alphanumeric()));
@@ -103,6 +106,7 @@ fn why_a_call_failed_is_told_in_chinese_and_sent_in_english() {
         rig.write("a.txt", "一\n二\n");
         let said = rig.run(&["run", "--permission-mode", "yolo", "做"]).stderr();
         assert!(said.contains(told) && !said.contains(sent), "{said}");
+        assert!(said.contains("权限模式 `yolo` 下没有沙箱"), "{said}");
         let requests = rig.server.generations();
         let last = requests.last().unwrap().json().unwrap().to_string();
         assert!(last.contains(sent), "{last}");

@@ -16,6 +16,7 @@ mod catalogue;
 mod chinese_inputs;
 mod chinese_lists;
 mod chinese_providers;
+mod chinese_screens;
 mod circles;
 mod claude_client;
 mod coming_from;
