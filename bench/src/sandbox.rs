@@ -49,6 +49,8 @@ fn measure(haft: &Path, files: usize) -> anyhow::Result<()> {
     let project = base.join("project");
     std::fs::create_dir_all(project.join(".git"))?;
     make_tree(&project, files)?;
+    // What is still being written would slow the making of covers.
+    Command::new("sync").status()?;
     let policy = policy(&base, &project)?;
     let confined = |method| Some(Arc::new(ConfinementSpec { method, policy: policy.clone() }));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;

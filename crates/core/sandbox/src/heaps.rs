@@ -1,7 +1,7 @@
 //! How this process itself uses memory.
 
 /// Lets all threads share two heaps instead of having one each, every one of which keeps what was freed in it: in a long conversation
-/// that is a tenth of all memory, and haft's threads hardly ever allocate at the same time.
+/// that is up to a tenth of all memory, and haft's threads hardly ever allocate at the same time.
 ///
 /// For `main`, before there is a second thread. Only glibc has a heap for each thread.
 pub fn share_heaps() {
