@@ -196,7 +196,7 @@ fn a_call_laid_out_otherwise_is_the_same_call() {
     let small = format!("models.\"mock/{}\".profile=\"small\"", crate::rig::MODEL);
     rig.task(&["--set", &small, "Run the script make.sh. Then tell me what is in the file it creates."]);
     let results = results(&rig);
-    assert!(results[0].contains("Run it so: `/bin/sh make.sh`"), "{}", results[0]);
+    assert!(results[0].contains("Run it so: `bash make.sh`"), "{}", results[0]);
     assert!(results[1].contains("The same call failed in the same way before"), "{}", results[1]);
 }
 

@@ -5,9 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use haft_sandbox::{Aftermath, AwaitedInput, CapturedOutput, CommandExit, FinishedCommand};
@@ -152,15 +150,16 @@ fn share(stdout: &CapturedOutput, stderr: &CapturedOutput, limits: CutLimits) ->
     (stdout.text(room(err_size)), stderr.text(room(out_size)))
 }
 
-/// How to run a file of this folder that a shell could not start, as it says.
+/// How to run a script of this folder that a shell could not start, as it says. Its name tells what runs it: what the command
+/// prints is no reason for haft to read a file.
 fn script_hint(said: &str, folder: &Path) -> Option<Cow<'static, str>> {
-    let name = said.rsplit(": ").take(2).find(|name| Path::new(name).is_relative() && folder.join(name).is_file())?;
-    let first = BufReader::new(File::open(folder.join(name)).ok()?.take(128)).lines().next()?.ok()?;
-    let program = match (first.strip_prefix("#!"), name.rsplit_once('.')) {
-        (Some(line), _) => line.trim().trim_start_matches("/usr/bin/env "),
-        (None, Some((_, "py"))) => "python3",
-        (None, Some((_, "sh" | "bash"))) => "bash",
-        (None, _) => return None,
+    let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    let is_here = |name: &&str| Path::new(name).components().all(inside) && folder.join(name).is_file();
+    let name = said.rsplit(": ").take(2).find(is_here)?;
+    let program = match name.rsplit_once('.')?.1 {
+        "py" => "python3",
+        "sh" | "bash" => "bash",
+        _ => return None,
     };
     Some(format!("`{name}` is a file here that the shell cannot start. Run it so: `{program} {name}`").into())
 }

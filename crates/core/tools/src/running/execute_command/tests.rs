@@ -202,11 +202,14 @@ async fn a_script_called_like_a_program_is_shown_how_to_run() {
     bench.write("make.sh", "#!/bin/sh\necho \"all is well\" > result.txt\n");
     bench.write("tools/count.py", "print(7)\n");
     bench.write("notes", "no script\n");
+    bench.write("inner/x", "");
     for (command, says) in [
-        ("make.sh", Some("`make.sh` is a file here that the shell cannot start. Run it so: `/bin/sh make.sh`")),
-        ("./make.sh", Some("Run it so: `/bin/sh ./make.sh`")),
+        ("make.sh", Some("`make.sh` is a file here that the shell cannot start. Run it so: `bash make.sh`")),
+        ("./make.sh", Some("Run it so: `bash ./make.sh`")),
         ("cd . && tools/count.py", Some("Run it so: `python3 tools/count.py`")),
         ("notes", None),
+        ("cd inner && ../make.sh", None),
+        ("echo 'sh: ../outside.sh: not found' >&2; exit 127", None),
         ("no-such-program", None),
     ] {
         let text = bench.run(&tool(), line(command)).await.envelope.text;
