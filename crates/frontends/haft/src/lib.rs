@@ -48,10 +48,10 @@ pub fn run() -> ExitCode {
     }
     match cli::Cli::from_process() {
         Ok(cli) => {
-            let ended = cli.run();
+            let ended = cli.run().unwrap_or_else(|failure| exit::report(&failure));
             #[cfg(feature = "otel")]
             wiring::traces::flush();
-            ended.unwrap_or_else(|failure| exit::report(&failure)).into()
+            ended.into()
         }
         Err(error) => {
             // clap prints help and version to stdout with success, usage errors to stderr.

@@ -29,8 +29,8 @@ static PROCESSOR: OnceLock<Option<BatchSpanProcessor>> = OnceLock::new();
 /// The turns that run in this process.
 static TURNS: LazyLock<Mutex<HashMap<ConversationId, TurnSpans>>> = LazyLock::new(Mutex::default);
 
-/// Where a span stands: its trace, and itself.
-type Place = (TraceId, SpanId);
+/// What a span is named by: its trace, and itself.
+type SpanIds = (TraceId, SpanId);
 
 struct TurnSpans {
     span: SpanData,
@@ -96,22 +96,22 @@ impl opentelemetry_sdk::trace::SpanExporter for WarnOnce {
 
 /// One taking of a task: another worker writes beside it, into the same trace.
 #[cfg(feature = "postgres")]
-pub(crate) fn place_of(task: &haft_postgres::QueuedTask) -> Place {
+pub(crate) fn ids_of_task(task: &haft_postgres::QueuedTask) -> SpanIds {
     let own = ContentHash::of(format!("{} {}", task.conversation, task.epoch).as_bytes());
     (trace_of(&task.conversation), SpanId::from(u128::from_be_bytes(own.0) as u64))
 }
 
 /// A task was taken this long ago, and this came of it.
 #[cfg(feature = "postgres")]
-pub(crate) fn task(place: Place, lasted: Duration, error: Option<&str>, attributes: Vec<KeyValue>) {
-    let mut span = open("task".to_owned(), SpanKind::Consumer, (place.0, SpanId::INVALID), Vec::new());
-    span.span_context = context(place);
+pub(crate) fn task(ids: SpanIds, lasted: Duration, error: Option<&str>, attributes: Vec<KeyValue>) {
+    let mut span = open("task".to_owned(), SpanKind::Consumer, (ids.0, SpanId::INVALID), Vec::new());
+    span.span_context = context(ids);
     span.start_time -= lasted;
     close(span, error, attributes);
 }
 
 /// Something happened in a run, which is part of a task where that is said.
-pub(crate) fn event(event: &Event, task: impl FnOnce() -> Option<Place>) {
+pub(crate) fn event(event: &Event, task: impl FnOnce() -> Option<SpanIds>) {
     if processor().is_none() {
         return;
     }
@@ -120,7 +120,7 @@ pub(crate) fn event(event: &Event, task: impl FnOnce() -> Option<Place>) {
     match &event.body {
         EventBody::Conversation { model, .. } => drop(turns.insert(id.clone(), begin(event, model, root()))),
         EventBody::Subagent { phase: SubagentPhase::Started, parent, call_id, model, .. } => {
-            let above = turns.get(parent).map(|turn| place(turn.calls.get(call_id).unwrap_or(&turn.span)));
+            let above = turns.get(parent).map(|turn| ids(turn.calls.get(call_id).unwrap_or(&turn.span)));
             turns.insert(id.clone(), begin(event, model, above.unwrap_or_else(root)));
         }
         EventBody::Subagent { result: Some(result), .. } => end(turns.remove(id), result),
@@ -166,7 +166,7 @@ impl TurnSpans {
 
     fn send(&self) -> SpanData {
         let name = self.model.split_once('/').map_or(&*self.model, |(_, name)| name);
-        open(format!("chat {name}"), SpanKind::Client, place(&self.span), Vec::new())
+        open(format!("chat {name}"), SpanKind::Client, ids(&self.span), Vec::new())
     }
 
     fn call(&self, id: &str, name: &str) -> SpanData {
@@ -175,11 +175,11 @@ impl TurnSpans {
             KeyValue::new("gen_ai.tool.name", name.to_owned()),
             KeyValue::new("gen_ai.tool.call.id", id.to_owned()),
         ];
-        open(format!("execute_tool {name}"), SpanKind::Internal, place(&self.span), attributes)
+        open(format!("execute_tool {name}"), SpanKind::Internal, ids(&self.span), attributes)
     }
 }
 
-fn begin(event: &Event, model: &str, above: Place) -> TurnSpans {
+fn begin(event: &Event, model: &str, above: SpanIds) -> TurnSpans {
     let mut attributes = of_model("invoke_agent", model);
     attributes.push(KeyValue::new("gen_ai.agent.name", event.agent.clone()));
     attributes.push(KeyValue::new("gen_ai.conversation.id", event.conversation_id.to_string()));
@@ -203,7 +203,7 @@ fn end(turn: Option<TurnSpans>, result: &TurnResult) {
     close(turn.span, failed, attributes);
 }
 
-fn open(name: String, kind: SpanKind, (trace, above): Place, attributes: Vec<KeyValue>) -> SpanData {
+fn open(name: String, kind: SpanKind, (trace, above): SpanIds, attributes: Vec<KeyValue>) -> SpanData {
     let now = SystemTime::now();
     SpanData {
         span_context: context((trace, SpanId::from(RandomIds.uuid().as_u128() as u64))),
@@ -222,11 +222,11 @@ fn open(name: String, kind: SpanKind, (trace, above): Place, attributes: Vec<Key
     }
 }
 
-fn context((trace, span): Place) -> SpanContext {
+fn context((trace, span): SpanIds) -> SpanContext {
     SpanContext::new(trace, span, TraceFlags::SAMPLED, false, TraceState::NONE)
 }
 
-fn place(span: &SpanData) -> Place {
+fn ids(span: &SpanData) -> SpanIds {
     (span.span_context.trace_id(), span.span_context.span_id())
 }
 

@@ -81,7 +81,7 @@ impl TaskHost for RunningHost {
             KeyValue::new("haft.outcome", outcome.to_owned()),
         ];
         attributes.extend(cost.as_f64().map(|usd| KeyValue::new("haft.cost_usd", usd)));
-        traces::task(traces::place_of(task), lasted, error, attributes);
+        traces::task(traces::ids_of_task(task), lasted, error, attributes);
     }
 
     fn removing(&self, folder: &Path) {

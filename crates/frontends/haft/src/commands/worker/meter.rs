@@ -80,7 +80,7 @@ impl haft_workflows::WorkflowObserver for TaskMeter {
 impl EventSink for TaskMeter {
     fn event(&mut self, event: &Event) {
         #[cfg(feature = "otel")]
-        traces::event(event, || Some(traces::place_of(&self.run.task)));
+        traces::event(event, || Some(traces::ids_of_task(&self.run.task)));
         let of = &event.conversation_id;
         match &event.body {
             EventBody::Window { tokens, .. } => self.requests.entry(of.clone()).or_default().input = *tokens,
