@@ -26,7 +26,7 @@ mod testing;
 
 pub use assumption::{ASSUMED, ModelSource, PRICE_TABLES, PriceTable, assumed_model, model_line, usual_cache};
 pub use outcome::{PolicyOutcome, RequestOutcome};
-pub use plot::{PLOT_STYLE, draw_plot};
+pub use plot::{PLOT_STYLE, Wording, draw_plot};
 pub use recorded::{ImaginedReminders, RecordedAside, RecordedConversation};
 pub use replay::{Coverage, RecordedStep, Recording, Replay, Replayed, RequestSurroundings, coverage, replay};
 pub use tables::{OUTCOME_HEADINGS, outcome_json, outcome_page, outcome_rows, pricing_line};

@@ -64,8 +64,11 @@ impl PlotColumn {
     }
 }
 
+/// Says a sentence of the lab in the reader's language; titles and names of policies stay as they are.
+pub type Wording<'a> = &'a dyn Fn(&str) -> String;
+
 /// Draws the outcomes as SVG.
-pub fn draw_plot(title: &str, outcomes: &[PolicyOutcome]) -> String {
+pub fn draw_plot(title: &str, outcomes: &[PolicyOutcome], words: Wording<'_>) -> String {
     let longest = outcomes.iter().map(|outcome| outcome.requests.len()).max().unwrap_or(0).max(1);
     let share = longest.div_ceil(MOST_COLUMNS);
     let columns: Vec<Vec<PlotColumn>> = outcomes
@@ -77,49 +80,51 @@ pub fn draw_plot(title: &str, outcomes: &[PolicyOutcome]) -> String {
     let peak = columns.iter().flatten().map(|column| column.total()).fold(1.0, f64::max);
     let height = TOP + outcomes.len() as f64 * (PANEL + GAP) + LINES + BOTTOM;
     let mut svg = Svg::new(WIDTH, height, &[("role", "img")]);
-    svg.element("title").text(&format!("{title}: what each policy reads, writes and costs"));
+    svg.element("title").text(&format!("{title}: {}", words("what each policy reads, writes and costs")));
     svg.style(PLOT_STYLE);
     let ground = svg.element("rect").attribute("class", "ground");
     ground.number("width", WIDTH).number("height", height).number("rx", 6.0).empty();
     svg.label("title", (LEFT, 28.0), Anchor::Start, &haft_text::truncate_to_width(title, 80));
-    legend(&mut svg, share);
+    legend(&mut svg, share, words);
     let slot = (WIDTH - LEFT - RIGHT) / longest.div_ceil(share) as f64;
     for (index, (outcome, columns)) in outcomes.iter().zip(&columns).enumerate() {
         let floor = TOP + index as f64 * (PANEL + GAP) + GAP / 2.0 + PANEL;
-        panel(&mut svg, outcome, columns, &PlotPanel { floor, slot, peak });
+        panel(&mut svg, outcome, columns, &PlotPanel { floor, slot, peak, words });
     }
     let floor = height - BOTTOM;
-    lines(&mut svg, outcomes, floor, longest);
+    lines(&mut svg, outcomes, floor, longest, words);
     svg.finish()
 }
 
-fn legend(svg: &mut Svg, share: usize) {
+fn legend(svg: &mut Svg, share: usize, words: Wording<'_>) {
     let mut x = LEFT;
-    for (class, words) in [("read", "read from the cache"), ("written", "written to it"), ("fresh", "neither")] {
+    for (class, meaning) in [("read", "read from the cache"), ("written", "written to it"), ("fresh", "neither")] {
         svg.rect(class, (x, 40.0), (12.0, 12.0));
-        svg.label("", (x + 18.0, 51.0), Anchor::Start, words);
-        x += 40.0 + 6.6 * words.len() as f64;
+        let meaning = words(meaning);
+        svg.label("", (x + 18.0, 51.0), Anchor::Start, &meaning);
+        x += 40.0 + 6.6 * haft_text::width(&meaning) as f64;
     }
     if share > 1 {
-        svg.label("faint", (x, 51.0), Anchor::Start, &format!("a column is the mean of {share} requests"));
+        svg.label("faint", (x, 51.0), Anchor::Start, &words(&format!("a column is the mean of {share} requests")));
     }
 }
 
 /// Where a panel stands and how it is scaled.
-struct PlotPanel {
+struct PlotPanel<'a> {
     floor: f64,
     slot: f64,
     peak: f64,
+    words: Wording<'a>,
 }
 
-fn panel(svg: &mut Svg, outcome: &PolicyOutcome, columns: &[PlotColumn], frame: &PlotPanel) {
-    let PlotPanel { floor, slot, peak } = *frame;
+fn panel(svg: &mut Svg, outcome: &PolicyOutcome, columns: &[PlotColumn], frame: &PlotPanel<'_>) {
+    let PlotPanel { floor, slot, peak, words } = *frame;
     let usage = outcome.usage();
     let cost = outcome.cost().map_or_else(String::new, |cost| format!(", {}", money(cost)));
-    let words = format!("{} tokens, {} read{cost}", grouped(usage.all_input()), percent(usage.cached_share()));
+    let sums = format!("{} tokens, {} read{cost}", grouped(usage.all_input()), percent(usage.cached_share()));
     svg.element("text").number("x", LEFT).number("y", floor - PANEL - 6.0).open();
     svg.element("tspan").attribute("class", "name").text(&outcome.name);
-    svg.element("tspan").attribute("class", "faint").number("dx", 8.0).text(&words);
+    svg.element("tspan").attribute("class", "faint").number("dx", 8.0).text(&words(&sums));
     svg.close();
     for (share, label) in [(0.0, "0".to_owned()), (1.0, grouped(peak.round() as u64))] {
         grid_line(svg, floor - PANEL * share, &label);
@@ -153,13 +158,13 @@ fn grid_line(svg: &mut Svg, y: f64, label: &str) {
 }
 
 /// What was paid so far, or what was not read where nothing is known to cost anything.
-fn lines(svg: &mut Svg, outcomes: &[PolicyOutcome], floor: f64, longest: usize) {
+fn lines(svg: &mut Svg, outcomes: &[PolicyOutcome], floor: f64, longest: usize, words: Wording<'_>) {
     let priced = outcomes.iter().any(|outcome| outcome.cost().is_some());
     let sums: Vec<Vec<f64>> = outcomes.iter().map(|outcome| running(outcome, priced)).collect();
     let top = sums.iter().filter_map(|sum| sum.last()).fold(f64::MIN_POSITIVE, |top, last| top.max(*last));
     let amount = |value: f64| if priced { money(value) } else { grouped(value.round() as u64) };
-    let words = if priced { "cost of the input so far" } else { "tokens so far that were not read from the cache" };
-    svg.label("name", (LEFT, floor - LINES + 22.0), Anchor::Start, words);
+    let drawn = if priced { "cost of the input so far" } else { "tokens so far that were not read from the cache" };
+    svg.label("name", (LEFT, floor - LINES + 22.0), Anchor::Start, &words(drawn));
     let height = LINES - 40.0;
     for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
         grid_line(svg, floor - height * share, &amount(top * share));
@@ -190,7 +195,7 @@ fn lines(svg: &mut Svg, outcomes: &[PolicyOutcome], floor: f64, longest: usize) 
         let name = name.attribute("class", &format!("c{}", index % PALETTE.len()));
         name.text(&haft_text::truncate_to_width(&outcomes[index].name, 34));
     }
-    svg.label("faint", (LEFT, floor + 20.0), Anchor::Start, "request 1");
+    svg.label("faint", (LEFT, floor + 20.0), Anchor::Start, &words("request 1"));
     svg.label("faint", (WIDTH - RIGHT, floor + 20.0), Anchor::End, &longest.to_string());
 }
 
@@ -225,20 +230,20 @@ mod tests {
 
     #[test]
     fn every_policy_has_a_panel_and_a_line() {
-        let svg = draw_plot("<talk> & more", &[outcome("none", 3), outcome("tail", 3)]);
+        let svg = draw_plot("<talk> & more", &[outcome("none", 3), outcome("tail", 3)], &str::to_owned);
         assert!(svg.contains("&lt;talk&gt; &amp; more") && !svg.contains("<talk>"));
         assert_eq!(svg.matches("<polyline").count(), 2);
         assert!(!svg.contains("style="), "a page may forbid it");
         assert_eq!(svg.matches("class=\"written\" d=").count(), 2);
-        assert_eq!(svg, draw_plot("<talk> & more", &[outcome("none", 3), outcome("tail", 3)]));
+        assert_eq!(svg, draw_plot("<talk> & more", &[outcome("none", 3), outcome("tail", 3)], &str::to_owned));
     }
 
     #[test]
     fn many_requests_share_columns() {
-        let svg = draw_plot("long", &[outcome("none", 1_000)]);
+        let svg = draw_plot("long", &[outcome("none", 1_000)], &str::to_owned);
         assert!(svg.contains("mean of 5 requests"));
         assert!(svg.len() < 60_000, "{}", svg.len());
-        draw_plot("nothing", &[]);
-        draw_plot("none of them", &[outcome("none", 0)]);
+        draw_plot("nothing", &[], &str::to_owned);
+        draw_plot("none of them", &[outcome("none", 0)], &str::to_owned);
     }
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::assumption::{ModelSource, model_line};
 use crate::outcome::PolicyOutcome;
+use crate::plot::{Wording, draw_plot};
 
 /// The headings of [`outcome_rows`].
 pub const OUTCOME_HEADINGS: [&str; 13] = [
@@ -109,7 +110,7 @@ pub fn outcome_page(
     outcomes: &[PolicyOutcome],
     model: &ModelSpec,
     source: ModelSource,
-    picture: &str,
+    words: Wording<'_>,
 ) -> String {
     const STYLE: &str = "\
 :root { color-scheme: light dark }
@@ -122,14 +123,16 @@ svg { max-width: 100%; height: auto; margin-top: 1.5rem }";
         let cells: Vec<_> = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape_markup(cell))).collect();
         format!("<tr>{}</tr>\n", cells.concat())
     };
-    let head = row("th", &OUTCOME_HEADINGS.map(str::to_lowercase));
+    let picture = draw_plot(title, outcomes, words);
+    let head = row("th", &OUTCOME_HEADINGS.map(|heading| words(heading).to_lowercase()));
     let rows: String = outcome_rows(outcomes).iter().map(|cells| row("td", cells)).collect();
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
-         <title>{name}: what-if replay</title>\n<style>{STYLE}</style>\n<h1>{name}</h1>\n<p>{about}</p>\n\
+         <title>{name}: {replay}</title>\n<style>{STYLE}</style>\n<h1>{name}</h1>\n<p>{about}</p>\n\
          <table>\n{head}{rows}</table>\n{picture}</html>\n",
         name = escape_markup(title),
-        about = escape_markup(&format!("{}; {}", model_line(model, source), pricing_line(model))),
+        replay = escape_markup(&words("what-if replay")),
+        about = escape_markup(&format!("{}; {}", words(&model_line(model, source)), words(&pricing_line(model)))),
     )
 }
 

@@ -74,17 +74,6 @@ pub(crate) fn localised(text: impl Display) -> String {
     haft_messages::error_text(&text.to_string()).into_owned()
 }
 
-/// The same for what stands between the tags of a page or picture. Policies keep their names, some of which are words too.
-pub(crate) fn localised_markup(markup: &str) -> String {
-    let part = |part: &str| match part.split_once('>') {
-        Some((tag, text)) if !text.trim().is_empty() && !["none", "default"].contains(&text) => {
-            format!("{tag}>{}", localised(text))
-        }
-        Some(_) | None => part.to_owned(),
-    };
-    markup.split('<').map(part).collect::<Vec<_>>().join("<")
-}
-
 /// Names behind each other.
 pub(crate) fn listed<T: Borrow<str>>(names: &[T]) -> String {
     names.join(text!("output-between"))

@@ -29,7 +29,7 @@ use fluent_syntax::ast::{Entry, Expression, InlineExpression, Pattern, PatternEl
 use fluent_syntax::parser;
 
 pub use language::{Language, agreement, in_english, speak, spoken};
-pub use phrases::{ERROR_PHRASES, Phrases, error_text, result_text};
+pub use phrases::{Phrases, error_text, result_text};
 
 /// One file of messages, all of whose keys begin with its name, in every language.
 #[derive(Debug)]

@@ -55,7 +55,10 @@ impl Phrases {
             let (slot, behind) = part.split_once('}')?;
             let number: usize = slot.trim_end_matches(['!', '?']).parse().ok()?;
             let value = values.get(number.checked_sub(1)?)?;
-            let own = if slot.ends_with(['!', '?']) { self.told(value.trim_start()) } else { None };
+            let value_text = value.trim_start();
+            // What stands inside may be a library's, too, whose phrases are read only then.
+            let nested = || if std::ptr::eq(self, &raw const *ERRORS) { None } else { ERRORS.told(value_text) };
+            let own = if slot.ends_with(['!', '?']) { self.told(value_text).or_else(nested) } else { None };
             text += &own.or_else(|| (!slot.ends_with('!')).then(|| (*value).to_owned()))?;
             text += behind;
         }
@@ -98,14 +101,13 @@ fn values<'a>(form: &str, text: &'a str) -> Option<Vec<&'a str>> {
     Some(values)
 }
 
-/// What libraries say when something fails, as such a file.
-pub const ERROR_PHRASES: &str = include_str!("../errors.zh-CN.txt");
-
-static ERRORS: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&[ERROR_PHRASES]));
+/// What libraries say when something fails.
+static ERRORS: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&[include_str!("../errors.zh-CN.txt")]));
 
 /// An error of a library in the language of this process; as it is where it has no translation.
 pub fn error_text(english: &str) -> Cow<'_, str> {
     match spoken() {
+        _ if english.is_empty() => english.into(),
         Language::English => english.into(),
         Language::Chinese => ERRORS.told(english).map_or_else(|| english.into(), Cow::Owned),
     }
@@ -142,6 +144,15 @@ mod tests {
             Some("没有规则允许 `a`；没有规则允许 `b`")
         );
         assert_eq!(ERRORS.told("something; new"), None);
+    }
+
+    /// Every form tried inside every other would take longer than anybody waits.
+    #[test]
+    fn a_long_chain_of_errors_is_read_in_a_moment() {
+        for part in ["cannot read `a`: ", "x: ", "a; ", "`a` (b; c), ", "model a: window b, "] {
+            let chain = part.repeat(200) + "at last";
+            assert!(ERRORS.told(&chain).is_none_or(|told| told.contains("at last")), "{part}");
+        }
     }
 
     #[test]

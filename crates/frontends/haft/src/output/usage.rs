@@ -11,11 +11,9 @@ use haft_messages::{Language, Phrases};
 const USUAL_COLUMNS: usize = 100;
 
 /// English paragraphs without a period at their end, and what they are in Chinese.
-static SAID: LazyLock<Phrases> =
-    LazyLock::new(|| Phrases::of(&[OWN_PHRASES[0], OWN_PHRASES[1], haft_messages::ERROR_PHRASES]));
-
-const OWN_PHRASES: [&str; 2] =
-    [include_str!("../../messages/zh-CN/help.txt"), include_str!("../../messages/zh-CN/usage.txt")];
+static SAID: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::of(&[include_str!("../../messages/zh-CN/help.txt"), include_str!("../../messages/zh-CN/usage.txt")])
+});
 
 fn is_english() -> bool {
     haft_messages::spoken() == Language::English

@@ -196,12 +196,15 @@ pub(super) async fn compared(args: &ReplayArgs) -> anyhow::Result<PolicyComparis
 pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let PolicyComparison { title, conversations, outcomes, encoding, source } = compared(args).await?;
     if let Some(path) = &args.plot {
-        let picture = haft_lab::draw_plot(&title, &outcomes);
+        let words: haft_lab::Wording<'_> = &|text| output::localised(text);
         let html = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
-        let text =
-            if html { haft_lab::outcome_page(&title, &outcomes, &encoding.spec, source, &picture) } else { picture };
+        let text = if html {
+            haft_lab::outcome_page(&title, &outcomes, &encoding.spec, source, words)
+        } else {
+            haft_lab::draw_plot(&title, &outcomes, words)
+        };
         let wrong = || usage_error(text!("replay-unwritable", path = path.display()));
-        std::fs::write(path, output::localised_markup(&text)).with_context(wrong)?;
+        std::fs::write(path, text).with_context(wrong)?;
         output::tell(&format!("haft: {}", text!("replay-written", path = path.display())));
     }
     if args.json {

@@ -8,7 +8,7 @@ use haft_store::Conversation;
 
 use super::super::replay::{self, PolicyComparison, ReplayArgs};
 use super::{Inspector, address, apart, navigation, page};
-use crate::output::{localised, localised_markup};
+use crate::output::localised;
 
 impl Inspector {
     /// The policies that are asked for, or the usual ones, as a table and a picture.
@@ -57,7 +57,7 @@ fn question(to: &str, policies: &str) -> Markup {
 fn shown(compared: &PolicyComparison) -> [Markup; 4] {
     let PolicyComparison { title, outcomes, encoding, source, .. } = compared;
     let rows = replay::rows(outcomes).map(|cells| cells.into_iter().map(Markup::text).collect());
-    let plot = Markup::picture(&localised_markup(&haft_lab::draw_plot(title, outcomes)));
+    let plot = Markup::picture(&haft_lab::draw_plot(title, outcomes, &|text| localised(text)));
     [
         Markup::plain("p", localised(model_line(&encoding.spec, *source))),
         Markup::plain("p", localised(pricing_line(&encoding.spec))),
