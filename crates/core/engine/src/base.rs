@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call_check::{self, Admitted, Refused};
 use crate::calls::{self, CallFate};
-use crate::driver::{TurnHost, drive, failed, mark_idle, take_reply, turn_result};
+use crate::driver::{TurnHost, drive, failed, mark_nothing_changed, take_reply, turn_result};
 use crate::meter::Meter;
 use crate::names;
 use crate::resume;
@@ -116,7 +116,7 @@ impl BaseLoop {
         if end.outcome == Outcome::Failed {
             io.error(&end.reason.code, &end.reason.message);
         }
-        mark_idle(&mut end, &turn, &self.history, &self.registry, &mut io);
+        mark_nothing_changed(&mut end, &turn, &self.history, &self.registry, &mut io);
         let result = turn_result(end, &turn, &self.meter);
         io.emit(EventBody::Result(result.clone()));
         self.seq = io.seq();

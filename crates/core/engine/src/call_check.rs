@@ -117,6 +117,9 @@ fn masked(tool: &dyn Tool, name: &str, arguments: &str) -> Option<Envelope> {
     holds.then(|| Envelope::failure("masked", message))
 }
 
+/// Tools named in answer to one that is unknown; servers may offer hundreds.
+const MOST_NAMED: usize = 20;
+
 /// What there is in place of a tool that there is not: those of a similar name, or else all that are offered, each with what a
 /// call of it must give.
 fn unknown_tool(name: &str, registry: &Registry) -> String {
@@ -133,7 +136,7 @@ fn unknown_tool(name: &str, registry: &Registry) -> String {
         .collect();
     near.sort_by(|one, other| other.0.total_cmp(&one.0));
     let near: Vec<_> = near.iter().take(3).map(|(_, tool)| shown(tool)).collect();
-    let all = || registry.offered().map(shown).collect::<Vec<_>>().join(", ");
+    let all = || registry.offered().take(MOST_NAMED).map(shown).collect::<Vec<_>>().join(", ");
     match near.join(" or ").as_str() {
         "" => format!("There is no tool `{name}`. Do it with one of these: {}.", all()),
         near => format!("There is no tool `{name}`. Did you mean {near}?"),

@@ -170,7 +170,13 @@ pub(crate) fn failed(error: &ModelError) -> Input {
 
 /// Marks a turn that ended as done although no call of its round succeeded, and tells people where something was tried: an answer
 /// to a question rests on nothing either, and that is no news to whoever asked it.
-pub(crate) fn mark_idle(end: &mut End, turn: &Turn, history: &[Arc<Entry>], registry: &Registry, io: &mut TurnIo<'_>) {
+pub(crate) fn mark_nothing_changed(
+    end: &mut End,
+    turn: &Turn,
+    history: &[Arc<Entry>],
+    registry: &Registry,
+    io: &mut TurnIo<'_>,
+) {
     let round = history.iter().rev().map(|entry| &entry.message).take_while(|message| !message.opens_round());
     let results = round.flat_map(Message::tool_results).filter(|result| result.name != names::COMPLETE);
     let errors: Vec<_> =

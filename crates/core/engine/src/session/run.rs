@@ -10,7 +10,7 @@ use super::run_calls::{Interruption, interrupted};
 use super::turn_host::SessionTurn;
 use super::{EngineError, Session};
 use crate::callbacks::Moment;
-use crate::driver::{drive, mark_idle, turn_result};
+use crate::driver::{drive, mark_nothing_changed, turn_result};
 use crate::names;
 use crate::resume::{self, Resumption};
 use crate::secrets::mask_text;
@@ -198,7 +198,7 @@ impl Session {
         if end.outcome == Outcome::Failed {
             io.error(&end.reason.code, &end.reason.message);
         }
-        mark_idle(&mut end, turn, self.transcript.history(), self.prompt.registry(), io);
+        mark_nothing_changed(&mut end, turn, self.transcript.history(), self.prompt.registry(), io);
         if end.outcome == Outcome::Completed
             && let Err(error) = self.transcript.note_turn_ended(end.outcome).await
         {
