@@ -45,7 +45,7 @@ const OTHERS: [(&str, &str); 7] = [
     (FORMER, "haft's former default"),
 ];
 const PLACES: [&str; 5] = [NONE, "front", "tail", "after-tool-result:3", "cache-aware"];
-const REDUCTIONS: [&str; 16] = [
+const REDUCTIONS: [&str; 18] = [
     DEFAULT,
     NEVER,
     "default+compress:round-end",
@@ -57,11 +57,13 @@ const REDUCTIONS: [&str; 16] = [
     "default+prune:64k:0.5+compress:never",
     "default+prune:48k:0.5",
     "default+prune:32k:0.5",
+    "default+prune:128k:0.1:6",
     "default+prune:128k:0.1:3",
     "default+prune:100k:0.1:3",
     "default+prune:80k:0.1:3",
     "default+prune:64k:0.1:3",
     "default+prune:48k:0.1:3",
+    "default+prune:48k:0.1:3+compress:never",
 ];
 
 /// The policies that are replayed, and the models they are replayed with.
