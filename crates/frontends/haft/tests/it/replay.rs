@@ -126,6 +126,21 @@ fn a_folder_of_another_agent_is_read_and_what_is_broken_in_it_is_told() {
 }
 
 #[test]
+fn a_conversation_of_openhands_is_one_and_its_events_are_no_files_of_their_own() {
+    let rig = quiet();
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../extensions/imports/fixtures/openhands-sdk/input");
+    rig.write("oh/1/base_state.json", std::fs::read(format!("{fixture}/base_state.json")).unwrap());
+    for event in std::fs::read_dir(format!("{fixture}/events")).unwrap() {
+        let event = event.unwrap();
+        rig.write(&format!("oh/1/events/{}", event.file_name().display()), std::fs::read(event.path()).unwrap());
+    }
+    let ran = rig.run(&["context", "replay", "--import", "oh", "--policy", "default", "--json"]);
+    assert_eq!((ran.code(), ran.stderr().contains("skipped")), (0, false), "{}", ran.stderr());
+    let told: Value = serde_json::from_slice(&ran.0.stdout).unwrap();
+    assert_eq!((&told["conversations"], &told["policies"][0]["requests"]), (&json!(1), &json!(3)));
+}
+
+#[test]
 fn what_cannot_be_replayed_is_a_mistake_with_a_name() {
     let rig = quiet();
     rig.write("empty.jsonl", "");

@@ -77,6 +77,10 @@ fn list(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>) -> io::Result<()
         let (path, kind) = (entry.path(), entry.file_type()?);
         let name = entry.file_name().to_string_lossy().to_lowercase();
         let wanted = [".json", ".jsonl", ".traj", ".json.gz", ".jsonl.gz", ".db"].iter().any(|end| name.ends_with(end));
+        if name == "events" && folder.join("base_state.json").is_file() {
+            // The events of one conversation of OpenHands, which that file stands for.
+            continue;
+        }
         if kind.is_dir() && deeper > 0 {
             list(&path, deeper - 1, files)?;
         } else if kind.is_file() && wanted {
