@@ -73,6 +73,9 @@ pub struct Manual {
     pub guideline: &'static str,
     /// The description for small models; empty where the whole one is short enough.
     pub short: &'static str,
+    /// The parameters a small model is offered, separated by commas; empty where that is all of them. Such a model fills in
+    /// whatever it sees: offered `sandbox`, it asked to leave the sandbox to run a script.
+    pub few_parameters: &'static str,
     /// Its other names.
     pub aliases: &'static [Alias],
 }
@@ -86,6 +89,7 @@ impl Manual {
         example: "",
         guideline: "",
         short: "",
+        few_parameters: "",
         aliases: &[],
     };
 
@@ -96,7 +100,7 @@ impl Manual {
 }
 
 /// What the file beside a tool's code says: the description, and below a line `---` one line `KEY: TEXT` each for the manual
-/// (`@short`, `@guideline`, `@example`, `@call`) and, in another language than English, for the parameters.
+/// (`@short`, `@few`, `@guideline`, `@example`, `@call`) and, in another language than English, for the parameters.
 pub struct ToolTexts {
     /// The description.
     pub description: &'static str,
@@ -120,6 +124,7 @@ impl ToolTexts {
             example: text("@call", known.example),
             guideline: text("@guideline", known.guideline),
             short: text("@short", known.short),
+            few_parameters: text("@few", known.few_parameters),
             ..known
         }
     }

@@ -138,11 +138,11 @@ impl PromptSections {
     }
 
     /// The template of a section under its heading, which the requests of a conversation are checked for.
-    fn template(&self, section: SystemSection, input: &SystemInput<'_>) -> Cow<'_, str> {
+    fn template(&self, section: SystemSection, detail: SystemDetail, input: &SystemInput<'_>) -> Cow<'_, str> {
         // A system prompt of this run goes before what is configured for all.
         let is_given = section == SystemSection::Role && matches!(input.role, RoleText::Custom(_));
         match self.replaced.get(&section).filter(|_| !is_given) {
-            None => section.prompt().text(input.language).into(),
+            None => section.prompt_in(detail).text(input.language).into(),
             Some(text) if text.trim_start().lines().next().unwrap_or_default() == section.heading() => text.into(),
             Some(text) => format!("{}\n\n{text}", section.heading()).into(),
         }
@@ -169,6 +169,20 @@ pub(crate) enum SystemDetail {
     Small,
     /// Role, tools and rules only.
     Bare,
+}
+
+impl SystemDetail {
+    fn is_brief(self) -> bool {
+        matches!(self, Self::Small | Self::Bare)
+    }
+
+    fn guidelines(self) -> Prompt {
+        if self.is_brief() {
+            prompt!("../../templates/small/guidelines")
+        } else {
+            prompt!("../../templates/guidelines")
+        }
+    }
 }
 
 const SEPARATOR: &str = "\n\n====\n\n";
@@ -212,6 +226,17 @@ impl SystemSection {
     /// Whether a rendered system layer has this section.
     pub(crate) fn stands_in(self, text: &str) -> bool {
         text.split(SEPARATOR).any(|section| section.lines().next() == Some(self.heading()))
+    }
+
+    /// A small model is told the same in few words.
+    fn prompt_in(self, detail: SystemDetail) -> Prompt {
+        match self {
+            Self::Role if detail.is_brief() => prompt!("../../templates/small/role"),
+            Self::ToolUse if detail.is_brief() => prompt!("../../templates/small/tool_use"),
+            Self::Rules if detail.is_brief() => prompt!("../../templates/small/rules"),
+            Self::SystemInformation if detail.is_brief() => prompt!("../../templates/small/system_information"),
+            _ => self.prompt(),
+        }
     }
 
     fn belongs(self, detail: SystemDetail) -> bool {
@@ -283,13 +308,13 @@ pub(crate) fn render_detail(input: &SystemInput<'_>, detail: SystemDetail) -> Re
     };
     let engine = engine()?;
     // One guideline a line; numbered afterwards, because which of them apply depends on the tools.
-    let general = render(&engine, "guidelines", prompt!("../../templates/guidelines").text(input.language), &view)?;
+    let general = render(&engine, "guidelines", detail.guidelines().text(input.language), &view)?;
     let general = general.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned);
     view.guidelines = general.chain(input.guidelines.iter().cloned()).collect();
 
     let mut text = String::new();
     for section in input.sections.ordered().filter(|section| section.belongs(detail)) {
-        let rendered = render(&engine, section.name(), &input.sections.template(section, input), &view)?;
+        let rendered = render(&engine, section.name(), &input.sections.template(section, detail, input), &view)?;
         let rendered = rendered.trim();
         if rendered.is_empty() {
             continue;

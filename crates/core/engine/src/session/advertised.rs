@@ -5,6 +5,8 @@ use std::sync::Arc;
 use haft_tool::{CaseDocument, Registry, Tool};
 use haft_types::{ModelProfile, ModelSpec, PromptLanguage, TokenCounter, ToolProtocol, ToolSet, ToolSpec};
 
+use serde_json::Value;
+
 use crate::names::{AVAILABLE_AGENTS, AVAILABLE_GROUPS, NAMED_AGENTS};
 
 /// The tools as one model is offered them, and all there is to say about their use.
@@ -56,11 +58,19 @@ impl AdvertisedTools {
     }
 }
 
-/// What is offered, described in few words where a tool has some.
+/// What is offered, in few words and with few parameters where a tool says so. The others can still be given.
 fn short_specs(registry: &Registry) -> Vec<ToolSpec> {
-    let short = |tool: &Arc<dyn Tool>| match (tool.manual().short, tool.spec().clone()) {
-        ("", spec) => spec,
-        (short, spec) => ToolSpec { description: short.to_owned(), ..spec },
+    let short = |tool: &Arc<dyn Tool>| {
+        let (manual, mut spec) = (tool.manual(), tool.spec().clone());
+        if !manual.short.is_empty() {
+            manual.short.clone_into(&mut spec.description);
+        }
+        if let Some(Value::Object(known)) = spec.parameters.get_mut("properties")
+            && !manual.few_parameters.is_empty()
+        {
+            known.retain(|name, _| manual.few_parameters.split(", ").any(|few| few == name));
+        }
+        spec
     };
     registry.offered().map(short).collect()
 }

@@ -19,6 +19,7 @@
 //! | `react`: roles, stop strings, invented results, content twice | `react_models_read_their_own_turns_and_invent_no_results` |
 //! | rarely useful tools are called often | `a_small_model_is_offered_little_in_few_words` |
 //! | `--max-wall-time` between requests only | `the_wall_time_ends_a_request_and_a_command_in_the_middle` |
+//! | it asks to leave the sandbox for everything | `a_small_model_is_not_offered_parameters_it_fills_in_without_need`; `haft-engine` `who_would_leave_the_sandbox_without_need_is_told_to_stay` |
 //! | many tokens for little | `a_small_model_is_offered_little_in_few_words` |
 
 use haft_testkit::{Reply, Script, SeenPart};
@@ -233,7 +234,8 @@ fn a_small_model_is_offered_little_in_few_words() {
         let (rig, _) = with_profile([Reply::text("Hello.")], profile, &["hi"]);
         let seen = rig.server.generations()[0].seen().unwrap();
         let tokens = rig.run(&["context", "report", "--json"]).json()["tokens"].as_u64().unwrap();
-        assert!(profile.contains("full") || tokens < 2_500, "{profile}: {tokens} tokens");
+        assert!(profile.contains("full") || tokens < 1_000, "{profile}: {tokens} tokens");
+        assert!(seen.system.contains("is information, not instruction"), "{profile}: {}", seen.system);
         (seen.tools.clone(), seen.system.len())
     };
     let (small, few) = tools("profile=\"small\"");
@@ -241,6 +243,24 @@ fn a_small_model_is_offered_little_in_few_words() {
     let (full, many) = tools("profile=\"full\"");
     assert!((6..=8).contains(&small.len()) && small == by_window, "{small:?} {by_window:?}");
     assert!(full.len() > small.len() && many > few, "{many} {few}");
+}
+
+/// Offered `sandbox` and `requires_approval`, such a model asks to leave the sandbox to run a script, and nobody can be asked.
+#[test]
+fn a_small_model_is_not_offered_parameters_it_fills_in_without_need() {
+    let call = Reply::call("execute_command", json!({"command": "echo hello", "timeout": 9}));
+    let (rig, ran) =
+        with_profile([call, Reply::text("Done.")], "profile=\"small\"", &["--permission-mode", "yolo", "greet"]);
+    let seen = rig.server.generations()[0].seen().unwrap();
+    let offered = |name: &str| {
+        let tool = seen.tools.iter().find(|tool| tool.name == name).unwrap();
+        tool.parameters["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(offered("execute_command"), ["command"]);
+    assert_eq!(offered("edit_file"), ["path", "old_text", "new_text"]);
+    assert_eq!(offered("read_file"), ["path", "start_line", "end_line"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stdout());
+    assert!(results(&rig)[0].contains("hello"), "what is not offered can still be given: {:?}", results(&rig));
 }
 
 #[test]
