@@ -55,10 +55,8 @@ pub(crate) fn note_output(
         );
     }
     if haft_model::was_read_from_text(call) {
-        output
-            .envelope
-            .text
-            .push_str("\n[This call was read from the text of your reply. Make calls as tool calls, not as text.]");
+        // Only what is so: told to make calls otherwise, a small model apologises and does not read the result.
+        output.envelope.text.push_str("\n[Read from the text of your reply.]");
     }
     match &output.flow {
         TurnFlow::Continue => {}

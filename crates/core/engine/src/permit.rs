@@ -160,7 +160,11 @@ impl Permit {
                 };
                 self.ask(approver.as_ref(), tool, arguments, subject, verdict).await
             }
-            (Decision::Ask, None) => Err(nobody(call.tool, &verdict, mode)),
+            (Decision::Ask, None) => {
+                let inside = PermissionRequest { leaves_sandbox: false, ..call };
+                let runs_inside = opinion.weigh(self.verdict(&inside).0).decision == Decision::Allow;
+                Err(nobody(inside.tool, &verdict, mode, runs_inside))
+            }
         }
     }
 
@@ -283,9 +287,15 @@ fn denied(tool: &str, verdict: &Verdict) -> Denied {
     Denied { envelope: Envelope::failure("permission_denied", message), wants_person: true }
 }
 
-/// A person would have to say yes, and there is none.
-fn nobody(tool: &str, verdict: &Verdict, mode: PermissionMode) -> Denied {
+/// A person would have to say yes, and there is none. What runs inside the sandbox unasked is told so.
+fn nobody(tool: &str, verdict: &Verdict, mode: PermissionMode, runs_inside: bool) -> Denied {
     let reason = &verdict.reason;
+    if runs_inside {
+        let message = format!(
+            "`{tool}` needs the user's permission ({reason}), and nobody can be asked in this run. Inside the sandbox it needs none: send the same call without `sandbox`."
+        );
+        return Denied { envelope: Envelope::failure("permission_denied", message), wants_person: true };
+    }
     if !verdict.outside.is_empty() {
         let message = format!("{reason}, and nobody can be asked in this run; use a path inside it");
         return Denied { envelope: Envelope::failure("outside_workspace", message), wants_person: false };

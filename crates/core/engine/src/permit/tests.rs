@@ -103,6 +103,28 @@ fn line(command: &str) -> Value {
     json!({ "command": command, "requires_approval": false })
 }
 
+/// A small model wanted to leave the sandbox for everything, and on being refused sent the same again.
+#[tokio::test]
+async fn who_would_leave_the_sandbox_without_need_is_told_to_stay() {
+    let decide = async |confinement, rule: &str, more: Value| {
+        let mut arguments = json!({"command": "python3 secret.py"});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let permit = permit(&[rule], &[], None);
+        permit.permissions.lock().unwrap().confinement = confinement;
+        permit.decide(&execute(), &context(), &arguments, Opinion::None).await.map_err(|denied| denied.envelope.text)
+    };
+    let (outside, approval) = (json!({"sandbox": "outside"}), json!({"sandbox": "outside", "requires_approval": true}));
+    let (all, none) = ("execute_command", "execute_command(ls:*)");
+    let told = decide(Confinement::Sandbox, all, outside.clone()).await.unwrap_err();
+    assert!(told.contains("send the same call without `sandbox`") && !told.contains("yolo"), "{told}");
+    // What is asked anyway, or because the model wants a person to look at it, is no less refused inside.
+    for (rule, more) in [(none, outside.clone()), (all, approval)] {
+        let told = decide(Confinement::Sandbox, rule, more).await.unwrap_err();
+        assert!(!told.contains("without `sandbox`"), "{told}");
+    }
+    assert_eq!(decide(Confinement::None, all, outside).await, Ok(Granted::default()));
+}
+
 #[tokio::test]
 async fn where_nobody_can_be_asked_asking_means_no() {
     let permit = permit(&["execute_command(ls:*)"], &["execute_command(rm:*)"], None);

@@ -61,7 +61,7 @@ const NAME: &str = "apply_patch";
 
 static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Files) };
 
-const WORDS: EditTerms = EditTerms { old: "the patch", new: "What the chunk makes of it" };
+const WORDS: EditTerms = EditTerms { old: "the patch", new: "What the chunk makes of it", next: "" };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

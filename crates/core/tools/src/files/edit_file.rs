@@ -12,7 +12,8 @@ use crate::prelude::*;
 use crate::scope::FileScope;
 
 const NAME: &str = "edit_file";
-const WORDS: EditTerms = EditTerms { old: "`old_text`", new: "`new_text`" };
+const WORDS: EditTerms =
+    EditTerms { old: "`old_text`", new: "`new_text`", next: "\nSend the whole corrected file with `write_to_file`." };
 
 static MANUAL: Manual = Manual {
     aliases: &[Alias { name: "Edit", translate: classic }, Alias { name: "str_replace", translate: classic }],

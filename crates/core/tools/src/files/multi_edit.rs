@@ -18,7 +18,7 @@ use crate::prelude::*;
 use crate::scope::FileScope;
 
 const NAME: &str = "multi_edit";
-const WORDS: EditTerms = EditTerms { old: "`old_string`", new: "`new_string`" };
+const WORDS: EditTerms = EditTerms { old: "`old_string`", new: "`new_string`", next: "" };
 
 static MANUAL: Manual = Manual {
     aliases: &[Alias { name: "MultiEdit", translate: classic }],

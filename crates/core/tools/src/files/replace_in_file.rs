@@ -17,7 +17,7 @@ const NAME: &str = "replace_in_file";
 
 static MANUAL: Manual = Manual { set: Set::Text, ..Manual::of(Group::Files) };
 
-const WORDS: EditTerms = EditTerms { old: "SEARCH", new: "The REPLACE part" };
+const WORDS: EditTerms = EditTerms { old: "SEARCH", new: "The REPLACE part", next: "" };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -70,6 +70,10 @@ fn write(scope: &FileScope, parameters: &WriteToFileParameters) -> CallResult {
     let name = paths::shown(&scope.workspace, &path);
     let old = replaceable(scope, &path, &name)?;
     let bytes = parameters.content.as_bytes();
+    if old.as_ref().is_some_and(|old| old.bytes == bytes) {
+        let message = format!("nothing would change in `{name}`: it holds exactly this already");
+        return Err(ToolFailure::new("no_change", message));
+    }
     let (step, kind, change, verb) = match &old {
         None => (ChangeAction::Create { bytes }, ChangeKind::Added, "created", "Created"),
         Some(old) => (ChangeAction::Replace { old, bytes }, ChangeKind::Modified, "overwritten", "Overwrote"),

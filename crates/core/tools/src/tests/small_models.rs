@@ -82,6 +82,7 @@ async fn a_short_file_with_nothing_similar_is_shown() {
     let arguments = json!({"path": "letter.txt", "old_text": "def main():", "new_text": "x"});
     let message = bench().err(&edit_file::tool(), arguments.clone()).await.1;
     assert!(message.contains("The whole file is:\nDear reader,\n"), "{message}");
+    assert!(message.ends_with("The End\nSend the whole corrected file with `write_to_file`."), "{message}");
     let long = Bench::new();
     long.write("letter.txt", LETTER.repeat(9));
     assert!(long.err(&edit_file::tool(), arguments).await.1.contains("`read_file`"));

@@ -24,6 +24,8 @@ pub(crate) struct EditTerms {
     pub(crate) old: &'static str,
     /// What comes in its place, at the beginning of a sentence, such as `The REPLACE part`.
     pub(crate) new: &'static str,
+    /// What to send next where the whole file has been shown; a small model repeats the call otherwise.
+    pub(crate) next: &'static str,
 }
 
 /// The sentences after "not in the file".
@@ -41,7 +43,7 @@ pub(crate) fn hint(lines: &[TextLine<'_>], old: &[&str], new: &[&str], terms: Ed
         candidates.extend(alike(lines, old));
     }
     if candidates.is_empty() {
-        return hint + &nothing_similar(lines);
+        return hint + &nothing_similar(lines, terms.next);
     }
     hint.push_str(" Nearest places:");
     for candidate in candidates {
@@ -108,13 +110,13 @@ fn inside(lines: &[TextLine<'_>], search: &[&str], terms: EditTerms) -> Option<S
 }
 
 /// What is said where nothing comes close: a short file is shown whole.
-fn nothing_similar(lines: &[TextLine<'_>]) -> String {
+fn nothing_similar(lines: &[TextLine<'_>], next: &str) -> String {
     const WHOLE: usize = 12;
     if lines.is_empty() || lines.len() > WHOLE {
         return " Nothing similar was found: read the file with `read_file` and copy the lines from there.".to_owned();
     }
     let all: Vec<_> = lines.iter().map(|line| shown(line.text)).collect();
-    format!(" Nothing similar was found. The whole file is:\n{}", all.join("\n"))
+    format!(" Nothing similar was found. The whole file is:\n{}{next}", all.join("\n"))
 }
 
 /// A line as it is shown in a sentence.

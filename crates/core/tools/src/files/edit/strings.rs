@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    const WORDS: EditTerms = EditTerms { old: "`old`", new: "`new`" };
+    const WORDS: EditTerms = EditTerms { old: "`old`", new: "`new`", next: "" };
 
     fn only(text: &str, old: &str, new: &str) -> String {
         replace(text, (old, new), Occurrences::Only, WORDS).unwrap().0

@@ -58,6 +58,18 @@ async fn a_read_file_is_overwritten_as_often_as_wanted() {
     assert_eq!(bench.files(), ["a"]);
 }
 
+/// A small model wrote the file as it was, three times, and then said that the function it should add was there.
+#[tokio::test]
+async fn what_a_file_holds_already_is_no_change() {
+    let bench = Bench::new();
+    bench.write("a.py", "x = 1\n");
+    bench.ok(&read_file::tool(), json!({"path": "a.py"})).await;
+    let (code, message) = bench.err(&tool(), json!({"path": "a.py", "content": "x = 1\n"})).await;
+    assert_eq!(code, "no_change");
+    assert_eq!(message, "nothing would change in `a.py`: it holds exactly this already");
+    bench.ok(&tool(), json!({"path": "a.py", "content": "x = 2\n"})).await;
+}
+
 #[tokio::test]
 async fn a_file_changed_since_it_was_read_is_refused_with_what_changed() {
     let bench = Bench::new();
