@@ -40,9 +40,10 @@ def haft(run, binary, settings):
     return {"answer": result.get("text") or "", "ending": ending, "claims": ended["code"] == 0, "marked": marked}
 
 
-def bare(run):
+def bare(run, setting):
     """The loop everybody writes first; see bare.py."""
-    ended = start(run, [sys.executable, str(pathlib.Path(__file__).with_name("bare.py")), run.url, str(TURNS), run.task.prompt], {})
+    command = [sys.executable, str(pathlib.Path(__file__).with_name("bare.py")), run.url, str(TURNS), run.task.prompt]
+    ended = start(run, command + ([setting] if setting else []), {})
     return {"answer": ended["stdout"], "ending": f"exit {ended['code']}", "claims": ended["code"] == 0, "marked": False}
 
 
@@ -102,10 +103,10 @@ def named(name, haft_binary):
     if agent == "haft":
         return lambda run: haft(run, haft_binary, setting.split(":") if setting else [])
     if agent == "bare":
-        return bare
+        return lambda run: bare(run, setting)
     binary = shutil.which(agent)
     if agent not in ("codex", "goose"):
-        sys.exit(f"real-model: there is no agent `{name}`; choose from haft, haft:small, haft:xml, haft:xml:small, haft:react, bare, codex and goose")
+        sys.exit(f"real-model: there is no agent `{name}`; choose from haft, haft:small, haft:xml, haft:xml:small, haft:react, bare, bare:text, codex and goose")
     if binary is None:
         return None
     if agent == "codex":

@@ -1,10 +1,14 @@
 """A bare agent loop, the baseline: four tools, native calls, until the model answers with text.
 
-    bare.py BASE_URL TURNS PROMPT
+    bare.py BASE_URL TURNS PROMPT [text]
+
+With `text` it also takes one JSON object in a code fence for a call: without that, a model that writes its calls so ends at the
+first request, having done nothing, and what it took says nothing about agents that do the work.
 """
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import urllib.request
@@ -45,13 +49,25 @@ OFFERED = [
 ]
 
 
+def written(text):
+    """The call a text is, as the API would give it."""
+    try:
+        call = json.loads(re.fullmatch(r"\s*(?:```\w*\n)?(.*?)(?:\n```)?\s*", text, re.S)[1])
+        return [{"id": "text", "type": "function", "function": {"name": call["name"], "arguments": json.dumps(call["arguments"])}}]
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
 def main():
-    url, turns, prompt = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    url, turns, prompt, reads_text = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4:] == ["text"]
     messages = [{"role": "system", "content": "You work on the files in the current folder with the tools."}, {"role": "user", "content": prompt}]
     for _ in range(turns):
         body = json.dumps({"model": "model", "messages": messages, "tools": OFFERED, "max_tokens": 2048}).encode()
         request = urllib.request.Request(url + "/chat/completions", body, {"content-type": "application/json"})
         message = json.load(urllib.request.urlopen(request, timeout=120))["choices"][0]["message"]
+        calls = reads_text and not message.get("tool_calls") and written(message.get("content") or "")
+        if calls:
+            message = {"role": "assistant", "content": None, "tool_calls": calls}
         messages.append(message)
         if not message.get("tool_calls"):
             print(message.get("content") or "")

@@ -19,6 +19,14 @@ FOLDER = re.compile(r"/[^ `\"\\]*/real-model-[a-z0-9_]+")
 FENCED_CALL = re.compile(r"<tool_call>|```(?:json|tool_call)?\s*\{[^`]*\"(?:name|tool|function)\"", re.S)
 
 
+# How results of haft, the bare loop, codex and goose begin when a call failed.
+FAILED = re.compile(
+    r"^\W*error|\"status\": ?\"error\"|<error|^(?:process )?exit(?:ed with)? (?:code|status):? [1-9]|^`[^`]+` (?:does not exist|did not run|needs the user's permission"
+    r"|is not permitted)|^There is no tool|nothing was changed|nothing would change",
+    re.I,
+)
+
+
 class Gateway:
     def __init__(self, upstream, replies=None):
         self.upstream = urllib.parse.urlsplit(upstream or "")
@@ -195,5 +203,5 @@ def repeats(exchanges):
                 same += called == last
             last, failed = called, False
         if message.get("role") == "tool":
-            failed = bool(re.search(r"^\W*error|\"status\": ?\"error\"|<error|exit (?:code|status):? [1-9]", str(message.get("content")), re.I))
+            failed = bool(FAILED.search(str(message.get("content"))[:400]))
     return after, same
