@@ -94,18 +94,16 @@ pub struct Declared {
     pub listed: Option<(String, Price)>,
 }
 
-/// All declared providers and models.
+/// All providers and models: those somebody declared, which go before those that are built in.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
     providers: BTreeMap<String, ProviderConfig>,
     models: BTreeMap<String, ModelConfig>,
-    /// The models somebody declared, which go before those that are built in.
-    declared: BTreeSet<String>,
     /// Short names, and what they stand for.
     aliases: BTreeMap<String, String>,
     /// What a dollar is in other currencies.
     rates: BTreeMap<String, f64>,
-    /// Where a model that is not listed finds what holds for all of its provider.
+    /// Where what is not declared is looked up.
     built_in: Option<&'static BuiltIn>,
 }
 
@@ -119,17 +117,19 @@ impl Catalogue {
         providers: BTreeMap<String, ProviderConfig>,
         models: BTreeMap<String, ModelConfig>,
     ) -> Result<Self, CatalogueError> {
-        let declared = models.keys().cloned().collect();
-        let catalogue = Self { providers, models, declared, ..Self::default() };
-        for (name, provider) in &catalogue.providers {
+        Self { providers, models, ..Self::default() }.checked()
+    }
+
+    fn checked(self) -> Result<Self, CatalogueError> {
+        for (name, provider) in &self.providers {
             check_extra(name, &provider.extra_body)?;
         }
-        for (name, model) in &catalogue.models {
-            catalogue.split(name)?;
+        for (name, model) in &self.models {
+            self.split(name)?;
             check_extra(name, &model.extra_body)?;
             check_model(name, model)?;
         }
-        Ok(catalogue)
+        Ok(self)
     }
 
     /// The same, with everything that is built in beside it. What is declared under a built-in name is taken as it is: whoever
@@ -138,19 +138,7 @@ impl Catalogue {
         providers: BTreeMap<String, ProviderConfig>,
         models: BTreeMap<String, ModelConfig>,
     ) -> Result<Self, CatalogueError> {
-        let built_in = BuiltIn::get();
-        // Each file is read by a test, so that nothing is left out here that could be read.
-        let provider = |name: &str| ProviderConfig::deserialize(built_in.provider(name)?.clone()).ok();
-        let model = |name: &str| ModelConfig::deserialize(built_in.model(name)?).ok();
-        let names = built_in.providers().map(str::to_owned);
-        let mut all_providers: BTreeMap<_, _> =
-            names.filter_map(|name| Some((name.clone(), provider(&name)?))).collect();
-        let mut all_models: BTreeMap<_, _> =
-            built_in.models().filter_map(|name| Some((name.clone(), model(&name)?))).collect();
-        all_providers.extend(providers);
-        let declared = models.keys().cloned().collect();
-        all_models.extend(models);
-        Ok(Self { built_in: Some(built_in), declared, ..Self::new(all_providers, all_models)? })
+        Self { providers, models, built_in: Some(BuiltIn::get()), ..Self::default() }.checked()
     }
 
     /// The same with these short names, which go before those that are built in, and with these rates of currencies: how much
@@ -163,7 +151,8 @@ impl Catalogue {
     /// The `provider/model` that a name stands for: itself, an alias, or a last part that only one model has.
     pub fn full_name(&self, name: &str) -> Result<String, CatalogueError> {
         let name = name.trim();
-        let built_in = || self.built_in.and_then(|built_in| built_in.alias(name));
+        // None of those that are built in has a slash.
+        let built_in = || self.built_in.filter(|_| !name.contains('/')).and_then(|built_in| built_in.alias(name));
         if let Some(meant) = self.aliases.get(name).cloned().or_else(built_in) {
             return self.by_last_part(meant.trim());
         }
@@ -173,11 +162,11 @@ impl Catalogue {
     fn by_last_part(&self, name: &str) -> Result<String, CatalogueError> {
         let Err(wrong) = self.split(name) else { return Ok(name.to_owned()) };
         let ends_so = |full: &&String| full.strip_suffix(name).is_some_and(|before| before.ends_with('/'));
-        let declared: Vec<_> = self.declared.iter().filter(ends_so).cloned().collect();
+        let declared: Vec<_> = self.models.keys().filter(ends_so).cloned().collect();
+        let names = self.names();
         // Of a model that is served on the mainland, too, the other one is meant.
-        let is_twin =
-            |full: &&String| full.contains("-cn/") && self.models.contains_key(&full.replacen("-cn/", "/", 1));
-        let built_in = || self.models.keys().filter(ends_so).filter(|name| !is_twin(name)).cloned().collect();
+        let is_twin = |full: &&String| full.contains("-cn/") && names.contains(&full.replacen("-cn/", "/", 1));
+        let built_in = || names.iter().filter(ends_so).filter(|name| !is_twin(name)).cloned().collect();
         let found = if declared.is_empty() { built_in() } else { declared };
         match <[String; 1]>::try_from(found) {
             Ok([one]) => Ok(one),
@@ -222,28 +211,39 @@ impl Catalogue {
         keys.and_then(|keys| ModelConfig::deserialize(keys).ok()).unwrap_or_default()
     }
 
-    /// The declared models, by name.
-    pub fn list(&self) -> impl Iterator<Item = ModelSpec> {
-        self.models.keys().filter_map(|name| self.resolve(name).ok()).map(|declared| declared.spec)
+    /// The names of all models.
+    fn names(&self) -> BTreeSet<String> {
+        self.models.keys().cloned().chain(self.built_in.into_iter().flat_map(BuiltIn::models)).collect()
     }
 
-    /// The declared providers, by name.
+    /// All models, by name.
+    pub fn list(&self) -> impl Iterator<Item = ModelSpec> {
+        self.names().into_iter().filter_map(|name| self.resolve(&name).ok()).map(|declared| declared.spec)
+    }
+
+    /// All providers, by name.
     pub fn providers(&self) -> impl Iterator<Item = (&str, &ProviderConfig)> {
-        self.providers.iter().map(|(name, provider)| (name.as_str(), provider))
+        let built_in = self.built_in.iter().flat_map(|built_in| built_in.providers());
+        let names: BTreeSet<_> = self.providers.keys().map(String::as_str).chain(built_in).collect();
+        names.into_iter().filter_map(|name| Some((name, self.provider(name)?)))
+    }
+
+    fn provider(&self, name: &str) -> Option<&ProviderConfig> {
+        self.providers.get(name).or_else(|| self.built_in?.provider_config(name))
     }
 
     fn split<'a>(&self, name: &'a str) -> Result<(&'a str, &ProviderConfig, &'a str), CatalogueError> {
         let Some((provider_name, model)) = name.split_once('/').filter(|(p, m)| !p.is_empty() && !m.is_empty()) else {
-            let example = self.models.keys().next().cloned().unwrap_or_else(|| "openai/gpt-5".to_owned());
+            let example = self.names().pop_first().unwrap_or_else(|| "openai/gpt-5".to_owned());
             return Err(CatalogueError::Form { name: name.to_owned(), example });
         };
-        match self.providers.get(provider_name) {
+        match self.provider(provider_name) {
             Some(provider) => Ok((provider_name, provider, model)),
             None => Err(CatalogueError::UnknownProvider {
                 name: name.to_owned(),
                 provider: provider_name.to_owned(),
-                known: self.providers.keys().cloned().collect(),
-                nearest: nearest(provider_name, self.providers.keys().map(String::as_str)),
+                known: self.providers().map(|(name, _)| name.to_owned()).collect(),
+                nearest: nearest(provider_name, self.providers().map(|(name, _)| name)),
             }),
         }
     }

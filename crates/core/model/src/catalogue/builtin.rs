@@ -4,23 +4,25 @@
 //! as values. Each entry says which public page its numbers come from, and as of when; a number that no page gives is absent.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use serde::Deserialize;
 use toml::{Table, Value};
 
-/// The provider's name and its file.
+use crate::config::ProviderConfig;
+
+/// Every provider's name and its file, in the order of the names.
 macro_rules! files {
     ($($name:literal),* $(,)?) => {
-        [$(($name, include_str!(concat!("builtin/", $name, ".toml")))),*]
+        [$(ProviderFile { name: $name, text: include_str!(concat!("builtin/", $name, ".toml")), read: OnceLock::new() }),*]
     };
 }
 
-const FILES: [(&str, &str); 25] = files![
+static FILES: BuiltIn = BuiltIn(files![
     "anthropic", "deepseek", "deepseek-cn", "doubao", "doubao-intl", "gemini", "glm", "glm-cn", "hunyuan",
     "hunyuan-intl", "kimi", "kimi-cn", "llamacpp", "lmstudio", "minimax", "minimax-cn", "mistral", "ollama", "openai",
     "openrouter", "qwen", "qwen-cn", "siliconflow", "siliconflow-cn", "vllm",
-];
+]);
 
 /// Where the numbers of an entry come from.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -34,14 +36,21 @@ pub struct Provenance {
 }
 
 /// The built-in providers and models.
-#[derive(Debug, Default)]
-pub struct BuiltIn {
-    providers: BTreeMap<String, Provider>,
+#[derive(Debug)]
+pub struct BuiltIn([ProviderFile; 25]);
+
+/// A file, read when its provider is first asked for: a run needs one of them, and to read all took a sixth of its start.
+#[derive(Debug)]
+struct ProviderFile {
+    name: &'static str,
+    text: &'static str,
+    read: OnceLock<Option<Provider>>,
 }
 
 #[derive(Debug)]
 struct Provider {
     settings: CatalogueEntry,
+    config: ProviderConfig,
     /// What holds for every model of it.
     defaults: Table,
     models: BTreeMap<String, CatalogueEntry>,
@@ -68,43 +77,53 @@ struct CatalogueFile {
 }
 
 impl BuiltIn {
-    /// The catalogue, read on first use.
+    /// The catalogue; what is asked for is read on first use.
     pub fn get() -> &'static Self {
-        static READ: LazyLock<BuiltIn> = LazyLock::new(|| {
-            // The files are part of the program, and a test reads each one: what cannot be read is not there.
-            let read = FILES.iter().filter_map(|(name, text)| Some(((*name).to_owned(), Provider::read(text).ok()?)));
-            BuiltIn { providers: read.collect() }
-        });
-        &READ
+        &FILES
     }
 
     /// The names of the providers, in order.
     pub fn providers(&self) -> impl Iterator<Item = &str> {
-        self.providers.keys().map(String::as_str)
+        self.0.iter().map(|file| file.name)
     }
 
-    /// The names of the models as `provider/model`, in order.
-    pub fn models(&self) -> impl Iterator<Item = String> {
-        self.providers
-            .iter()
-            .flat_map(|(name, provider)| provider.models.keys().map(move |model| format!("{name}/{model}")))
+    /// The names of the models as `provider/model`, by provider.
+    pub fn models(&'static self) -> impl Iterator<Item = String> {
+        let names = |(name, provider): (_, &'static Provider)| {
+            provider.models.keys().map(move |model| format!("{name}/{model}"))
+        };
+        self.all().flat_map(names)
+    }
+
+    fn all(&'static self) -> impl Iterator<Item = (&'static str, &'static Provider)> {
+        self.providers().filter_map(|name| Some((name, self.read(name)?)))
+    }
+
+    fn read(&self, name: &str) -> Option<&Provider> {
+        let file = self.0.iter().find(|file| file.name == name)?;
+        // The files are part of the program, and a test reads each one: what cannot be read is not there.
+        file.read.get_or_init(|| Provider::read(file.text).ok()).as_ref()
     }
 
     /// The model as `provider/model` that this short name stands for.
-    pub fn alias(&self, name: &str) -> Option<String> {
-        let of = |(provider, known): (&String, &Provider)| Some(format!("{provider}/{}", known.aliases.get(name)?));
-        self.providers.iter().find_map(of)
+    pub fn alias(&'static self, name: &str) -> Option<String> {
+        self.all().find_map(|(provider, known)| Some(format!("{provider}/{}", known.aliases.get(name)?)))
     }
 
     /// The keys of `[providers.NAME]`.
     pub fn provider(&self, name: &str) -> Option<&Table> {
-        self.providers.get(name).map(|provider| &provider.settings.keys)
+        self.read(name).map(|provider| &provider.settings.keys)
+    }
+
+    /// What `[providers.NAME]` says.
+    pub(super) fn provider_config(&self, name: &str) -> Option<&ProviderConfig> {
+        self.read(name).map(|provider| &provider.config)
     }
 
     /// The keys of `[models."PROVIDER/MODEL"]`; for a model that is not listed, what holds for all of its provider.
     pub fn model(&self, name: &str) -> Option<Table> {
         let (provider, model) = name.split_once('/')?;
-        let provider = self.providers.get(provider)?;
+        let provider = self.read(provider)?;
         let mut keys = provider.defaults.clone();
         if let Some(entry) = provider.models.get(model) {
             merge(&mut keys, entry.keys.clone());
@@ -115,8 +134,8 @@ impl BuiltIn {
     /// Where the numbers of a provider or of a `provider/model` come from.
     pub fn provenance(&self, name: &str) -> Option<&Provenance> {
         match name.split_once('/') {
-            None => self.providers.get(name).map(|provider| &provider.settings.provenance),
-            Some((provider, model)) => self.providers.get(provider)?.models.get(model).map(|entry| &entry.provenance),
+            None => self.read(name).map(|provider| &provider.settings.provenance),
+            Some((provider, model)) => self.read(provider)?.models.get(model).map(|entry| &entry.provenance),
         }
     }
 
@@ -142,8 +161,10 @@ impl Provider {
     fn read(text: &str) -> Result<Self, toml::de::Error> {
         let file: CatalogueFile = toml::from_str(text)?;
         let models = file.models.into_iter().map(|(name, keys)| Ok((name, CatalogueEntry::new(keys)?)));
+        let settings = CatalogueEntry::new(file.provider)?;
         Ok(Self {
-            settings: CatalogueEntry::new(file.provider)?,
+            config: ProviderConfig::deserialize(settings.keys.clone())?,
+            settings,
             defaults: file.defaults,
             models: models.collect::<Result<_, toml::de::Error>>()?,
             aliases: file.aliases,
@@ -179,14 +200,12 @@ fn merge(below: &mut Table, above: Table) {
 mod tests {
     use super::*;
     use crate::catalogue::Catalogue;
-    use crate::config::{ModelConfig, ProviderConfig};
+    use crate::config::ModelConfig;
 
     #[test]
     fn every_file_reads_as_providers_and_models() {
-        for (name, text) in FILES {
+        for ProviderFile { name, text, .. } in &FILES.0 {
             let provider = Provider::read(text).unwrap_or_else(|error| panic!("{name}: {error}"));
-            ProviderConfig::deserialize(provider.settings.keys.clone())
-                .unwrap_or_else(|error| panic!("{name}: {error}"));
             ModelConfig::deserialize(provider.defaults.clone()).unwrap_or_else(|error| panic!("{name}: {error}"));
             for model in provider.models.keys() {
                 let full = format!("{name}/{model}");
@@ -194,9 +213,13 @@ mod tests {
                 ModelConfig::deserialize(keys).unwrap_or_else(|error| panic!("{full}: {error}"));
             }
         }
-        assert_eq!(BuiltIn::get().providers().count(), FILES.len());
+        assert!(FILES.providers().is_sorted());
+        assert!(
+            FILES.all().all(|(_, provider)| provider.aliases.keys().all(|alias| !alias.contains('/'))),
+            "not looked up"
+        );
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/catalogue/builtin");
-        assert_eq!(std::fs::read_dir(folder).unwrap().count(), FILES.len(), "a file is not embedded");
+        assert_eq!(std::fs::read_dir(folder).unwrap().count(), FILES.0.len(), "a file is not embedded");
     }
 
     #[test]
