@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use haft_project::KnowledgeKind;
 
 use crate::commands;
@@ -115,9 +115,12 @@ impl Cli {
 
     /// Parses the arguments of this process.
     pub(crate) fn from_process() -> Result<Self, clap::Error> {
+        let mut args: Vec<_> = std::env::args_os().collect();
+        if let Some(run) = Self::plain_run(&args) {
+            return Ok(run);
+        }
         // Without a terminal there is nobody to talk to.
         let mut definition = usage::translatable(Self::definition()).arg_required_else_help(!at_a_terminal());
-        let mut args: Vec<_> = std::env::args_os().collect();
         let claude = match claude::lower(&args, &definition) {
             None => None,
             Some(CommandLine::Refused(why)) => return Err(definition.error(ErrorKind::UnknownArgument, why)),
@@ -131,6 +134,23 @@ impl Cli {
         }
         let cli = Self::parse_with(&mut definition, args)?;
         Ok(cli.with_claude(claude.unwrap_or_default()))
+    }
+
+    /// A `haft run` with nothing wrong about it, found without defining the other commands, which was a fifth of all that is done
+    /// before the first request. Help, and what is wrong, needs them all.
+    fn plain_run(args: &[OsString]) -> Option<Self> {
+        let own = args.get(1..).filter(|own| own.first().is_some_and(|command| command == "run"))?;
+        if own.iter().any(|arg| arg.as_encoded_bytes().starts_with(b"--compat")) {
+            return None;
+        }
+        let matches = RunArgs::augment_args(clap::Command::new("run")).try_get_matches_from(own).ok()?;
+        let run = RunArgs::from_arg_matches(&matches).ok()?;
+        Some(Self {
+            print: false,
+            plain: false,
+            run: RunArgs::default(),
+            command: Some(CliCommand::Run(Box::new(run))),
+        })
     }
 
     /// The same with what a command line of Claude Code said beside arguments.
@@ -465,6 +485,39 @@ mod tests {
             assert!(help.contains(option), "{option}: {help}");
         }
         assert!(!help.contains("--max-turns"));
+    }
+
+    #[test]
+    fn a_run_means_the_same_without_the_other_commands() {
+        let parsed = |args: &[&str]| {
+            let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+            let whole = Cli::parse_with(&mut Cli::definition(), args.clone());
+            (
+                Cli::plain_run(&args).map(|cli| format!("{:?}", cli.command)),
+                whole.map(|cli| format!("{:?}", cli.command)),
+            )
+        };
+        for args in [
+            &["haft", "run"][..],
+            &["haft", "run", "fix it"],
+            &["haft", "run", "-c", "--max-turns", "3", "and now"],
+            &["haft", "run", "--output-format", "stream-json", "--permission-mode", "yolo", "--set", "a=b", "x"],
+            &["/usr/bin/haft", "run", "-m", "a/b", "--", "--help"],
+        ] {
+            let (quick, whole) = parsed(args);
+            assert_eq!(quick, Some(whole.unwrap()), "{args:?}");
+        }
+        for args in [
+            &["haft", "run", "--no-such"][..],
+            &["haft", "run", "--help"],
+            &["haft", "exec", "x"],
+            &["haft", "models"],
+            &["haft"],
+            &["haft", "run it"],
+            &["claude", "run", "--compat", "claude", "x"],
+        ] {
+            assert_eq!(parsed(args).0, None, "{args:?}");
+        }
     }
 
     #[test]
