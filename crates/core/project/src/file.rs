@@ -3,9 +3,10 @@
 
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{Mode, OFlags};
 
 use crate::knowledge::KnowledgePaths;
 use crate::problem::FileProblem;
@@ -77,10 +78,7 @@ fn try_read(knowledge: &KnowledgePaths, path: &Path, within: ReadBounds) -> Resu
             let Ok(inside) = real.strip_prefix(&root) else {
                 return Err(format!("it leads out of the project (to {}) and is left out", real.display()));
             };
-            // No part of it is a link any more, and none that is put there now is followed.
-            let root = rustix::fs::open(&root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-            let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-            root.and_then(|root| rustix::fs::openat2(root, inside, flags, Mode::empty(), beneath))
+            open_beneath(&root, inside, flags)
         }
     };
     let file = File::from(file.map_err(|error| unreadable(error.into()))?);
@@ -94,6 +92,16 @@ fn try_read(knowledge: &KnowledgePaths, path: &Path, within: ReadBounds) -> Resu
         return Err(format!("it is larger than {} KB and is left out", LARGEST / 1024));
     }
     Ok((real, bytes))
+}
+
+/// Opens a file below a folder. No part of its path is a link any more, and none that is put there now is followed.
+fn open_beneath(root: &Path, inside: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut at = rustix::fs::open(root, folder, Mode::empty())?;
+    for name in inside.parent().into_iter().flatten() {
+        at = rustix::fs::openat(at, name, folder, Mode::empty())?;
+    }
+    rustix::fs::openat(at, inside.file_name().unwrap_or_default(), flags, Mode::empty())
 }
 
 fn real_root(knowledge: &KnowledgePaths) -> PathBuf {

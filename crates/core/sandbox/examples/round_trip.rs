@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft_sandbox::{
-    Capture, CommandSpec, ConfinementMethod, ConfinementSpec, Network, PidNamespace, Reaper, SandboxError,
-    SandboxPolicy, Supervisor, helper_entry, secret_places,
+    Capture, CommandSpec, ConfinementMethod, ConfinementSpec, Network, PidNamespace, SandboxError, SandboxPolicy,
+    Supervisor, helper_entry, secret_places,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -39,15 +39,15 @@ fn measure() -> Result<String, Box<dyn std::error::Error>> {
     let helper = std::env::current_exe()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut report = format!("{RUNS} runs of `sh -c true`, mean and slowest\n");
-    for namespace in [PidNamespace::Privileged, PidNamespace::Unprivileged, PidNamespace::Never] {
+    for namespace in [PidNamespace::Privileged, PidNamespace::Never] {
         let supervisor = Supervisor::new(&helper).with_namespace(namespace);
-        let (mean, slowest, reaper) = runtime.block_on(time(&supervisor, None))?;
-        writeln!(report, "{namespace:?}: {mean:?}, {slowest:?} ({reaper:?})")?;
+        let (mean, slowest) = runtime.block_on(time(&supervisor, None))?;
+        writeln!(report, "{namespace:?}: {mean:?}, {slowest:?}")?;
     }
     let folder = tempfile::tempdir()?;
     for method in [ConfinementMethod::Namespace, ConfinementMethod::Landlock] {
         let confined = Arc::new(ConfinementSpec { method, policy: policy(folder.path())? });
-        let (mean, slowest, _) = runtime.block_on(time(&Supervisor::new(&helper), Some(confined)))?;
+        let (mean, slowest) = runtime.block_on(time(&Supervisor::new(&helper), Some(confined)))?;
         writeln!(report, "confined, {method:?}: {mean:?}, {slowest:?}")?;
     }
     let started = Instant::now();
@@ -80,15 +80,13 @@ fn policy(folder: &Path) -> std::io::Result<SandboxPolicy> {
 async fn time(
     supervisor: &Supervisor,
     confined: Option<Arc<ConfinementSpec>>,
-) -> Result<(Duration, Duration, Reaper), SandboxError> {
+) -> Result<(Duration, Duration), SandboxError> {
     let mut slowest = Duration::ZERO;
-    let mut reaper = Reaper::Subreaper;
     let started = Instant::now();
     for _ in 0..RUNS {
         let command = CommandSpec::shell("true", "/").confined(confined.clone());
         let finished = supervisor.run(&command, &Capture::default(), &CancellationToken::new()).await?;
         slowest = slowest.max(finished.duration);
-        reaper = finished.reaper;
     }
-    Ok((started.elapsed() / RUNS, slowest, reaper))
+    Ok((started.elapsed() / RUNS, slowest))
 }

@@ -94,8 +94,6 @@ pub struct FinishedCommand {
     pub stderr: CapturedOutput,
     /// From the call to the last descendant's end.
     pub duration: Duration,
-    /// What kept its descendants together.
-    pub reaper: Reaper,
     /// Whether all its descendants are gone.
     pub aftermath: Aftermath,
 }
@@ -109,24 +107,12 @@ pub enum Aftermath {
     StillDying,
 }
 
-/// What keeps the descendants of a command together so that they can all be ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reaper {
-    /// The kernel: they live in a pid namespace that ends with its first process.
-    PidNamespace,
-    /// The supervisor: orphans become its children and are searched for in `/proc`.
-    Subreaper,
-}
-
 /// Whether a command gets a pid namespace (and its own `/proc`) of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PidNamespace {
     /// Where that is allowed without a user namespace, which is to say as root.
     #[default]
     Privileged,
-    /// Also through a user namespace. In there files of other users seem to belong to nobody, which `ssh` and `sudo`
-    /// refuse to work with: meant for commands that are confined anyway.
-    Unprivileged,
     /// Never.
     Never,
 }

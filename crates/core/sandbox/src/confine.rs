@@ -6,35 +6,32 @@
 //! project cannot be told from others. Both add what every confined command gets: no new privileges, no capabilities that
 //! reach beyond files, and a filter that refuses the system calls by which processes leave such places.
 //!
-//! Everything happens in the helper, between haft and the command. Invariant: a command that was to be confined either runs
+//! Only Linux has either. Everything happens in the helper, between haft and the command. Invariant: a command that was to be confined either runs
 //! confined, by exactly the way asked for, or does not run.
 
-mod covers;
-mod filter;
-mod known_folders;
-mod locked;
-mod mounts;
-mod names;
+#[cfg(target_os = "linux")]
+mod linux;
 mod policy;
-mod restrict;
-mod sockets;
 mod step;
-#[expect(unsafe_code, reason = "system calls that neither the standard library nor rustix offers")]
-mod sys;
 
-pub(crate) use covers::PlacedCovers;
-pub use covers::remove_left_covers;
-pub(crate) use locked::{lock_in, lock_pipes};
-pub(crate) use mounts::{HostState, PROXY_SOCKET, build};
+#[cfg(target_os = "linux")]
+pub use linux::remove_left_covers;
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{
+    HostState, PROXY_SOCKET, PlacedCovers, Restrictions, bound_sockets, build, lock_in, lock_pipes, loopback_up,
+};
 pub use policy::{Network, SandboxPolicy, secret_places};
 pub(crate) use policy::{PROXY_PORT, environment};
-pub(crate) use restrict::Restrictions;
-pub(crate) use sockets::bound_sockets;
 pub use step::ConfinementStep;
 pub(crate) use step::{AtStep, ConfinementFailure};
-pub(crate) use sys::loopback_up;
 
 use serde::Serialize;
+
+/// No covers are made here, so none are left.
+#[cfg(not(target_os = "linux"))]
+pub fn remove_left_covers(_notes: &std::path::Path) -> std::io::Result<()> {
+    Ok(())
+}
 
 /// How a command is held in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

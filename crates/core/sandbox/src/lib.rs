@@ -6,8 +6,8 @@
 //! [`ConfinementSpec`] sees and reaches only what its [`SandboxPolicy`] names.
 //!
 //! This crate decides nothing: it asks nobody for permission, reads no environment of its own and writes no file but the
-//! spill file it is told to. It is the only crate with `unsafe` code, and that is in `helper::sys`, `confine::sys`, one line in
-//! `terminal` and, for test programs only, in `test_helper`.
+//! spill file it is told to. It is the only crate with `unsafe` code, and that is in `helper::sys`,
+//! `helper::namespaces`, `confine::linux::sys`, one line in `terminal` and, for test programs only, in `test_helper`.
 //!
 //! Read first: [`Supervisor::run`], [`CommandSpec`] (what goes in), [`FinishedCommand`] and [`CapturedOutput`] (what comes out);
 //! [`Background`] and [`TerminalSession`] for what is not waited for. The other side of the conversation is
@@ -40,6 +40,8 @@
 //! }
 //! ```
 
+#![cfg_attr(not(target_os = "linux"), expect(dead_code, unused_imports, reason = "there is no confinement"))]
+
 mod background;
 mod capture;
 mod command;
@@ -53,6 +55,7 @@ mod heaps;
 mod helper;
 mod live;
 mod network;
+#[cfg(target_os = "linux")]
 mod proc;
 mod sandbox;
 mod session;
@@ -65,7 +68,7 @@ mod wire;
 
 pub use background::{Background, Ending};
 pub use capture::{Capture, CapturedOutput, SpillFrom, SpillProblem};
-pub use command::{Aftermath, CommandExit, CommandSpec, FinishedCommand, PidNamespace, Reaper, Stdin};
+pub use command::{Aftermath, CommandExit, CommandSpec, FinishedCommand, PidNamespace, Stdin};
 pub use commits::commit_environment;
 pub use config::{SandboxConfig, SandboxMode};
 pub use confine::{

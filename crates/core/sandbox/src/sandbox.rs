@@ -29,6 +29,9 @@ pub struct Sandbox {
 impl Sandbox {
     /// Finds the best sandbox that can be had here, by trying: a process that does nothing is confined.
     pub async fn set_up(supervisor: &Supervisor, policy: SandboxPolicy, mode: SandboxMode) -> Self {
+        if cfg!(not(target_os = "linux")) {
+            return Self::off("haft has no sandbox for this system, only for Linux");
+        }
         let methods: &[ConfinementMethod] = match mode {
             SandboxMode::Auto => &[ConfinementMethod::Namespace, ConfinementMethod::Landlock],
             SandboxMode::Namespace => &[ConfinementMethod::Namespace],

@@ -15,7 +15,6 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Pid;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, empty};
 use tokio::net::UnixStream;
@@ -27,10 +26,10 @@ use tokio_util::sync::CancellationToken;
 use crate::capture::OutputRecorder;
 use crate::live::OutputStream;
 use crate::terminal::{self, TerminalReader};
-use crate::wire::{ALL_GONE, CommandOutcome, Console, HelperReport, HelperRequest, IDLE};
+use crate::wire::{ALL_GONE, CommandOutcome, Console, HelperRequest, IDLE};
 use crate::{
     Aftermath, Background, Capture, CapturedOutput, CommandExit, CommandSpec, FinishedCommand, HELPER_ARG, LiveCommand,
-    PidNamespace, Reaper, SandboxError, TerminalSession, TerminalSize,
+    PidNamespace, SandboxError, TerminalSession, TerminalSize,
 };
 
 /// How long the helper may take to end everything before haft goes on without it.
@@ -171,8 +170,8 @@ impl Supervisor {
             OutputRecorder::new(capture, second, live).drain(stderr, &stop),
         );
 
-        let (report, aftermath) = said.ok_or_else(lost)?;
-        let exit = match report.outcome {
+        let (outcome, aftermath) = said.ok_or_else(lost)?;
+        let exit = match outcome {
             CommandOutcome::Code(code) => CommandExit::Code(code),
             CommandOutcome::Signal(signal) => CommandExit::Signal(signal),
             CommandOutcome::TimedOut => CommandExit::TimedOut,
@@ -192,7 +191,7 @@ impl Supervisor {
             }
             CommandOutcome::NoNamespace | CommandOutcome::Lost => return Err(lost()),
         };
-        Ok(FinishedCommand { exit, stdout, stderr, duration: started.elapsed(), reaper: report.reaper, aftermath })
+        Ok(FinishedCommand { exit, stdout, stderr, duration: started.elapsed(), aftermath })
     }
 
     fn start_helper(&self, wires: Wires) -> Result<Helper, SandboxError> {
@@ -201,10 +200,10 @@ impl Supervisor {
                 Wires::Ready(helper) => return Ok(*helper),
                 Wires::Apart => (None, [Stdio::piped(), Stdio::piped()]),
                 Wires::Joined => {
-                    let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
+                    let (ours, theirs) = io::pipe()?;
                     // Only our end: the command's would else be told "try again" where it expects to wait.
                     rustix::io::ioctl_fionbio(&ours, true)?;
-                    (Some(Box::new(pipe::Receiver::from_owned_fd(ours)?)), twice(theirs)?)
+                    (Some(Box::new(pipe::Receiver::from_owned_fd(ours.into())?)), twice(theirs.into())?)
                 }
                 Wires::Terminal(screen, theirs) => (Some(Box::new(screen)), twice(theirs)?),
                 Wires::Socket(theirs) => (Some(Box::new(empty())), [theirs.into(), Stdio::piped()]),
@@ -300,10 +299,10 @@ async fn converse(
     request: &[u8],
     helper: &mut Child,
     cancel: &CancellationToken,
-) -> Option<(HelperReport, Aftermath)> {
+) -> Option<(CommandOutcome, Aftermath)> {
     let (mut hear, mut say) = control.into_split();
     let asked = say.write_all(request).await;
-    let mut report = [0; HelperReport::LENGTH];
+    let mut report = [0; CommandOutcome::LENGTH];
     let heard = {
         let mut answer = pin!(hear.read_exact(&mut report));
         tokio::select! {
@@ -325,7 +324,7 @@ async fn converse(
         Ok(Ok(ALL_GONE)) => Aftermath::AllGone,
         Ok(_) | Err(_) => Aftermath::StillDying,
     };
-    Some((HelperReport::decode(report)?, aftermath))
+    Some((CommandOutcome::decode(report)?, aftermath))
 }
 
 fn never_started() -> FinishedCommand {
@@ -334,7 +333,6 @@ fn never_started() -> FinishedCommand {
         stdout: CapturedOutput::default(),
         stderr: CapturedOutput::default(),
         duration: Duration::ZERO,
-        reaper: Reaper::Subreaper,
         aftermath: Aftermath::AllGone,
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rustix::fs::{Dev, fstat};
-use rustix::io::{Errno, ioctl_fionbio};
-use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::io::{Errno, FdFlags, ioctl_fionbio};
+use rustix::pty::{OpenptFlags, grantpt, openpt, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, ReadBuf};
@@ -40,12 +40,19 @@ pub(crate) struct Master {
 
 /// Opens a pseudo-terminal: our side, and the side for the command.
 pub(crate) fn open(size: TerminalSize) -> io::Result<(Arc<Master>, OwnedFd)> {
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
     let master = openpt(flags)?;
+    rustix::io::fcntl_setfd(&master, FdFlags::CLOEXEC)?;
     grantpt(&master)?;
     unlockpt(&master)?;
     // Not by its name: `/dev/pts` may be another one, or not there.
-    let other = ioctl_tiocgptpeer(&master, flags)?;
+    #[cfg(target_os = "linux")]
+    let other = rustix::pty::ioctl_tiocgptpeer(&master, flags | OpenptFlags::CLOEXEC)?;
+    #[cfg(not(target_os = "linux"))]
+    let other = {
+        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
+        rustix::fs::open(rustix::pty::ptsname(&master, Vec::new())?, flags, rustix::fs::Mode::empty())?
+    };
     tcsetwinsize(&other, Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 })?;
     ioctl_fionbio(&master, true)?;
     let device = fstat(&other)?.st_rdev;

@@ -4,15 +4,16 @@
 //! single keys waits for a key. What a process may not show, such as one of another user, is told by the terminal: it asks
 //! for a password when it does not echo.
 
-use std::fs;
+#[cfg(target_os = "linux")]
+mod linux;
+
 use std::os::fd::BorrowedFd;
-use std::os::unix::fs::MetadataExt;
 
-use rustix::fs::{Dev, major, minor};
+use rustix::fs::Dev;
 use rustix::process::Pid;
-use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp};
 
-use crate::proc;
+#[cfg(target_os = "linux")]
+pub(crate) use linux::find;
 
 /// What a process waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,150 +52,8 @@ pub(crate) struct OwnTerminal<'a> {
     pub(crate) device: Dev,
 }
 
-/// The first process below `root` that waits.
-pub(crate) fn find(root: Pid, terminals: Terminals<'_>) -> Option<InputWait> {
-    proc::descendants(root).into_iter().find_map(|pid| of_process(pid, terminals))
-}
-
-fn of_process(pid: Pid, terminals: Terminals<'_>) -> Option<InputWait> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    let threads = threads.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
-    let waiting = |thread: Pid| {
-        let what = match call_of(pid, thread) {
-            ThreadCall::Read(descriptor) => is_terminal(pid, descriptor, terminals).then(|| terminals.line())?,
-            ThreadCall::Poll => terminals.takes_keys(pid).then_some(AwaitedInput::Key)?,
-            ThreadCall::Unknown => terminals.asks_for_password(pid).then_some(AwaitedInput::Hidden)?,
-            ThreadCall::Other => return None,
-        };
-        Some(InputWait { what, thread, switches: switches(pid, thread)? })
-    };
-    threads.into_iter().find_map(waiting)
-}
-
-impl Terminals<'_> {
-    fn modes(self) -> Option<LocalModes> {
-        match self {
-            Self::Any => None,
-            Self::One(own) => tcgetattr(own.master).ok().map(|settings| settings.local_modes),
-        }
-    }
-
-    /// What a read from the terminal waits for.
-    fn line(self) -> AwaitedInput {
-        match self.modes() {
-            Some(modes) if !modes.contains(LocalModes::ICANON) => AwaitedInput::Key,
-            Some(modes) if !modes.contains(LocalModes::ECHO) => AwaitedInput::Hidden,
-            Some(_) | None => AwaitedInput::Line,
-        }
-    }
-
-    /// Whether the process reads keys from the terminal, which it would do once the poll says that there are some.
-    fn takes_keys(self, pid: Pid) -> bool {
-        self.modes().is_some_and(|modes| !modes.contains(LocalModes::ICANON))
-            && is_terminal(pid, 0, self)
-            && self.is_in_front(pid)
-    }
-
-    fn asks_for_password(self, pid: Pid) -> bool {
-        let hides = |modes: LocalModes| modes.contains(LocalModes::ICANON) && !modes.contains(LocalModes::ECHO);
-        self.modes().is_some_and(hides) && self.is_in_front(pid) && sleeps(pid)
-    }
-
-    /// Whether the process is one of those the terminal's keys go to.
-    fn is_in_front(self, pid: Pid) -> bool {
-        match self {
-            Self::Any => false,
-            Self::One(own) => {
-                let group = |stat: Vec<u8>| proc::field(&stat, 2)?.parse().ok().and_then(Pid::from_raw);
-                let its = fs::read(format!("/proc/{pid}/stat")).ok().and_then(group);
-                its.is_some() && tcgetpgrp(own.master).ok() == its
-            }
-        }
-    }
-}
-
-/// What a thread is doing in the kernel.
-#[derive(Debug, PartialEq, Eq)]
-enum ThreadCall {
-    Read(u64),
-    Poll,
-    Other,
-    /// It does not say.
-    Unknown,
-}
-
-fn call_of(pid: Pid, thread: Pid) -> ThreadCall {
-    fs::read_to_string(format!("/proc/{pid}/task/{thread}/syscall"))
-        .map_or(ThreadCall::Unknown, |line| parse_call(&line))
-}
-
-/// Reads `number argument argument …`; a thread that runs has no number.
-fn parse_call(line: &str) -> ThreadCall {
-    let mut words = line.split_ascii_whitespace();
-    let Some(number) = words.next().and_then(|word| word.parse::<libc::c_long>().ok()) else {
-        return ThreadCall::Other;
-    };
-    let first = words.next().and_then(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok());
-    match first {
-        Some(descriptor) if READS.contains(&number) => ThreadCall::Read(descriptor),
-        Some(_) if POLLS.contains(&number) => ThreadCall::Poll,
-        Some(_) | None => ThreadCall::Other,
-    }
-}
-
-const READS: &[libc::c_long] = &[libc::SYS_read, libc::SYS_readv];
-
-#[cfg(target_arch = "x86_64")]
-const POLLS: &[libc::c_long] = &[
-    libc::SYS_ppoll,
-    libc::SYS_pselect6,
-    libc::SYS_epoll_pwait,
-    libc::SYS_epoll_pwait2,
-    libc::SYS_poll,
-    libc::SYS_select,
-    libc::SYS_epoll_wait,
-];
-#[cfg(not(target_arch = "x86_64"))]
-const POLLS: &[libc::c_long] = &[libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait, libc::SYS_epoll_pwait2];
-
-/// Whether the descriptor is one of the terminals, or the process's own under the name `/dev/tty`.
-fn is_terminal(pid: Pid, descriptor: u64, terminals: Terminals<'_>) -> bool {
-    let Ok(file) = fs::metadata(format!("/proc/{pid}/fd/{descriptor}")) else { return false };
-    let device = file.rdev();
-    // From the kernel's list of devices.
-    let is_controlling = (major(device), minor(device)) == (5, 0);
-    is_controlling
-        || match terminals {
-            Terminals::Any => (136..=143).contains(&major(device)),
-            Terminals::One(own) => device == own.device,
-        }
-}
-
-fn sleeps(pid: Pid) -> bool {
-    fs::read(format!("/proc/{pid}/stat")).is_ok_and(|stat| proc::field(&stat, 0) == Some("S"))
-}
-
-fn switches(pid: Pid, thread: Pid) -> Option<u64> {
-    let status = fs::read(format!("/proc/{pid}/task/{thread}/status")).ok()?;
-    let status = String::from_utf8_lossy(&status);
-    let counts = status.lines().filter_map(|line| line.split_once("ctxt_switches:")?.1.trim().parse::<u64>().ok());
-    Some(counts.sum())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_thread_says_what_it_does() {
-        let read = libc::SYS_read;
-        assert_eq!(parse_call(&format!("{read} 0x3 0x7f0c 0x20000 0x0 0x0 0x0 0x7ffd 0x7f0c\n")), ThreadCall::Read(3));
-        assert_eq!(
-            parse_call(&format!("{} 0x7f 0x1 0x0 0x0 0x0 0x0 0x7ffd 0x7f0c", libc::SYS_ppoll)),
-            ThreadCall::Poll
-        );
-        assert_eq!(parse_call("running\n"), ThreadCall::Other);
-        assert_eq!(parse_call("-1 0x7ffd 0x7f0c\n"), ThreadCall::Other);
-        assert_eq!(parse_call(""), ThreadCall::Other);
-    }
+/// Only Linux shows what another process waits for.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn find(_root: Pid, _terminals: Terminals<'_>) -> Option<InputWait> {
+    None
 }

@@ -1,7 +1,7 @@
 //! What haft and its helper say to each other over their socket.
 //!
 //! haft sends one [`HelperRequest`] and from then on nothing: the end of its side means "stop", whether it was closed or haft
-//! died. The helper sends one [`HelperReport`], and [`ALL_GONE`] once nothing is left of the command, in whose project everything is
+//! died. The helper sends one [`CommandOutcome`], and [`ALL_GONE`] once nothing is left of the command, in whose project everything is
 //! then as it was. Both come from the same executable, so there is no version.
 //!
 //! A request is its length and fields separated by NUL, which no argument, path or environment entry can contain.
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::confine::{self, ConfinementFailure, ConfinementMethod, ConfinementSpec, SandboxPolicy};
-use crate::{CommandSpec, PidNamespace, Reaper, SandboxError, Stdin};
+use crate::{CommandSpec, PidNamespace, SandboxError, Stdin};
 
 /// Longer ones are refused on both sides; the kernel's own limit for arguments and environment is lower.
 const MAX_REQUEST: usize = 16 << 20;
@@ -101,7 +101,6 @@ impl HelperRequest {
         field(self.timeout.map(|timeout| timeout.as_millis().to_string()).unwrap_or_default().as_bytes());
         field(match self.namespace {
             PidNamespace::Privileged => b"privileged",
-            PidNamespace::Unprivileged => b"unprivileged",
             PidNamespace::Never => b"never",
         });
         field(match self.console {
@@ -158,7 +157,6 @@ impl HelperRequest {
         };
         let namespace = match fields.next()? {
             b"privileged" => PidNamespace::Privileged,
-            b"unprivileged" => PidNamespace::Unprivileged,
             b"never" => PidNamespace::Never,
             _ => return None,
         };
@@ -223,56 +221,39 @@ pub(crate) enum CommandOutcome {
     Lost,
 }
 
-/// What became of a command, and what kept its descendants together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HelperReport {
-    pub(crate) outcome: CommandOutcome,
-    pub(crate) reaper: Reaper,
-}
-
-impl HelperReport {
-    pub(crate) const LENGTH: usize = 6;
+impl CommandOutcome {
+    pub(crate) const LENGTH: usize = 5;
 
     pub(crate) fn encode(self) -> [u8; Self::LENGTH] {
-        let (tag, value) = match self.outcome {
-            CommandOutcome::Code(code) => (b'c', code),
-            CommandOutcome::Signal(signal) => (b's', signal),
-            CommandOutcome::TimedOut => (b't', 0),
-            CommandOutcome::Cancelled => (b'x', 0),
-            CommandOutcome::NoFolder(error) => (b'f', error),
-            CommandOutcome::NoProgram(error) => (b'p', error),
-            CommandOutcome::NoNamespace => (b'n', 0),
-            CommandOutcome::NotConfined(failed) => (b'u', failed.code()),
-            CommandOutcome::Lost => (b'l', 0),
-        };
-        let reaper = match self.reaper {
-            Reaper::PidNamespace => b'n',
-            Reaper::Subreaper => b's',
+        let (tag, value) = match self {
+            Self::Code(code) => (b'c', code),
+            Self::Signal(signal) => (b's', signal),
+            Self::TimedOut => (b't', 0),
+            Self::Cancelled => (b'x', 0),
+            Self::NoFolder(error) => (b'f', error),
+            Self::NoProgram(error) => (b'p', error),
+            Self::NoNamespace => (b'n', 0),
+            Self::NotConfined(failed) => (b'u', failed.code()),
+            Self::Lost => (b'l', 0),
         };
         let [a, b, c, d] = value.to_le_bytes();
-        [tag, reaper, a, b, c, d]
+        [tag, a, b, c, d]
     }
 
-    pub(crate) fn decode([tag, reaper, a, b, c, d]: [u8; Self::LENGTH]) -> Option<Self> {
+    pub(crate) fn decode([tag, a, b, c, d]: [u8; Self::LENGTH]) -> Option<Self> {
         let value = i32::from_le_bytes([a, b, c, d]);
-        let outcome = match tag {
-            b'c' => CommandOutcome::Code(value),
-            b's' => CommandOutcome::Signal(value),
-            b't' => CommandOutcome::TimedOut,
-            b'x' => CommandOutcome::Cancelled,
-            b'f' => CommandOutcome::NoFolder(value),
-            b'p' => CommandOutcome::NoProgram(value),
-            b'n' => CommandOutcome::NoNamespace,
-            b'u' => CommandOutcome::NotConfined(ConfinementFailure::from_code(value)?),
-            b'l' => CommandOutcome::Lost,
+        Some(match tag {
+            b'c' => Self::Code(value),
+            b's' => Self::Signal(value),
+            b't' => Self::TimedOut,
+            b'x' => Self::Cancelled,
+            b'f' => Self::NoFolder(value),
+            b'p' => Self::NoProgram(value),
+            b'n' => Self::NoNamespace,
+            b'u' => Self::NotConfined(ConfinementFailure::from_code(value)?),
+            b'l' => Self::Lost,
             _ => return None,
-        };
-        let reaper = match reaper {
-            b'n' => Reaper::PidNamespace,
-            b's' => Reaper::Subreaper,
-            _ => return None,
-        };
-        Some(Self { outcome, reaper })
+        })
     }
 }
 

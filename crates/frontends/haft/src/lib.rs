@@ -28,6 +28,7 @@ pub fn run() -> ExitCode {
         return code;
     }
     // It is the program that tries to leave the sandbox, when that is to be tested.
+    #[cfg(target_os = "linux")]
     if let Some(code) = haft_probe::probe_entry(std::env::args_os()) {
         return code;
     }

@@ -4,29 +4,29 @@
 //! them with it.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpListener;
-use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Stdio, exit};
+use std::process::exit;
 
-use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::process::{
-    DumpableBehavior, Gid, Pid, Signal, Uid, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper,
+    DumpableBehavior, Gid, Pid, Signal, Uid, WaitOptions, getpid, kill_process, set_child_subreaper,
     set_dumpable_behavior, setsid, wait,
 };
+use rustix::thread::UnshareFlags;
 
-use super::sys::{self, Namespaces, NetworkSpace, Side, Users};
-use super::{for_reading, is_ready, poll_until, tree};
+use super::guard::CONFINED;
+use super::namespaces::{self, Side};
+use super::{command, for_reading, is_ready, poll_until, tree};
 use crate::HELPER_ARG;
 use crate::confine::{
     self, AtStep, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, HostState, Network,
     Restrictions,
 };
 use crate::network;
-use crate::wire::{CommandOutcome, Console, HelperReport, HelperRequest};
+use crate::wire::{CommandOutcome, HelperRequest};
 
 /// The user and group this process has outside any namespace.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ pub(super) struct Ids {
 pub(super) fn main(
     mut link: UnixStream,
     request: &HelperRequest,
-    namespaces: Namespaces,
+    namespaces: UnshareFlags,
     ids: Ids,
     around: &HostState,
 ) -> ! {
@@ -54,7 +54,8 @@ pub(super) fn main(
         Err(Unsettled::NotConfined(failed)) => CommandOutcome::NotConfined(failed),
         Err(Unsettled::Other) => CommandOutcome::NoNamespace,
     };
-    report(&mut link, outcome, namespaces);
+    // A guard that does not listen any more is dead, and that is noticed by its silence.
+    let _ = link.write_all(&outcome.encode());
     exit(0)
 }
 
@@ -86,30 +87,23 @@ impl From<io::Error> for Unsettled {
     }
 }
 
-fn report(link: &mut UnixStream, outcome: CommandOutcome, namespaces: Namespaces) {
-    // A guard that does not listen any more is dead, and that is noticed by its silence.
-    let _ = link.write_all(&HelperReport { outcome, reaper: namespaces.reaper() }.encode());
-}
-
 /// Makes this process the one that orphans come to, and the place one that the command can be in.
-fn settle(request: &HelperRequest, namespaces: Namespaces, ids: Ids, around: &HostState) -> Result<Settled, Unsettled> {
-    match namespaces {
-        Namespaces::None => set_child_subreaper(Some(getpid())).map_err(io::Error::from)?,
-        Namespaces::Pid => mount_own_proc()?,
-        Namespaces::PidAndUser => {
-            map_ids(ids)?;
-            mount_own_proc()?;
-        }
-        Namespaces::Confined { users, network } => {
-            match users {
-                Users::Same => {}
-                Users::Own => map_ids(ids).at(ConfinementStep::Users)?,
-            }
-            match network {
-                NetworkSpace::Same => {}
-                NetworkSpace::Own => confine::loopback_up().at(ConfinementStep::Network)?,
-            }
-        }
+fn settle(
+    request: &HelperRequest,
+    namespaces: UnshareFlags,
+    ids: Ids,
+    around: &HostState,
+) -> Result<Settled, Unsettled> {
+    if namespaces.is_empty() {
+        set_child_subreaper(Some(getpid())).map_err(io::Error::from)?;
+    } else if !namespaces.contains(CONFINED) {
+        mount_own_proc()?;
+    }
+    if namespaces.contains(UnshareFlags::NEWUSER) {
+        map_ids(ids).at(ConfinementStep::Users)?;
+    }
+    if namespaces.contains(UnshareFlags::NEWNET) {
+        confine::loopback_up().at(ConfinementStep::Network)?;
     }
     let (restrictions, forwarder) = match &request.confined {
         None => (None, None),
@@ -129,7 +123,7 @@ fn settle(request: &HelperRequest, namespaces: Namespaces, ids: Ids, around: &Ho
         }
     };
     setsid().map_err(io::Error::from)?;
-    Ok(Settled { children: sys::child_signals()?, restrictions, forwarder })
+    Ok(Settled { children: namespaces::child_signals()?, restrictions, forwarder })
 }
 
 /// Starts what leads from the loopback to the proxy, confined like the command itself, where there is a proxy.
@@ -141,7 +135,7 @@ fn start_forwarder(confined: &ConfinementSpec, restrictions: &Restrictions) -> i
         }
     }
     let listener = TcpListener::bind(("127.0.0.1", confine::PROXY_PORT))?;
-    match sys::fork(Namespaces::None)? {
+    match namespaces::fork(UnshareFlags::empty())? {
         Side::Parent(pid) => Ok(Some(pid)),
         Side::Child => match restrictions.put_on() {
             Ok(()) => network::forward(listener, Path::new(confine::PROXY_SOCKET)),
@@ -167,53 +161,28 @@ fn mount_own_proc() -> io::Result<()> {
 }
 
 fn start(request: &HelperRequest, restrictions: Option<Restrictions>) -> Result<Pid, CommandOutcome> {
-    let number = |error: &io::Error| error.raw_os_error().unwrap_or(libc::EINVAL);
-    let no_program = |error: io::Error| CommandOutcome::NoProgram(number(&error));
-    // Changing into it here tells a missing folder from a missing program.
-    std::env::set_current_dir(&request.cwd).map_err(|error| CommandOutcome::NoFolder(number(&error)))?;
-    let Some((program, arguments)) = request.argv.split_first() else {
-        return Err(CommandOutcome::NoProgram(libc::EINVAL));
-    };
-    if program == HELPER_ARG {
-        return start_nothing(restrictions.as_ref()).map_err(no_program);
+    if request.argv.first().is_some_and(|program| program == HELPER_ARG) {
+        // Whatever the system's number: the attempt failed.
+        return start_nothing(restrictions.as_ref()).or(Err(CommandOutcome::NoProgram(libc::EAGAIN)));
     }
-    let mut command = std::process::Command::new(program);
-    let stdin = match (request.console, &request.input) {
-        (Console::None, None) => Stdio::null(),
-        (Console::None, Some(text)) => in_memory(text).map_err(no_program)?,
-        (Console::Terminal | Console::Socket, _) => {
-            io::stdout().as_fd().try_clone_to_owned().map_err(no_program)?.into()
-        }
-    };
-    command.args(arguments).env_clear().stdin(stdin);
-    command.envs(request.env.iter().map(|(name, value)| (name, value)));
-    let child = sys::in_own_session(&mut command, request.console, restrictions).spawn().map_err(no_program)?;
-    i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(CommandOutcome::Lost)
-}
-
-/// A file that holds the text, is nowhere on disk, and is read from its beginning. Nobody has to feed it.
-fn in_memory(text: &str) -> io::Result<Stdio> {
-    let mut file = File::from(memfd_create("haft-input", MemfdFlags::CLOEXEC)?);
-    file.write_all(text.as_bytes())?;
-    file.rewind()?;
-    Ok(file.into())
+    command::start(request, move || restrictions.as_ref().map_or(Ok(()), Restrictions::put_on))
 }
 
 /// A process in place of the command that only puts on what confines it: to find out whether that can be done.
 fn start_nothing(restrictions: Option<&Restrictions>) -> io::Result<Pid> {
-    match sys::fork(Namespaces::None)? {
+    match namespaces::fork(UnshareFlags::empty())? {
         Side::Parent(pid) => Ok(pid),
         Side::Child => exit(i32::from(restrictions.is_some_and(|restrictions| restrictions.put_on().is_err()))),
     }
 }
 
 /// Waits for the command and then for all its orphans; ends all of them when the guard is gone.
-fn keep(command: Pid, forwarder: Option<Pid>, link: &mut UnixStream, mut children: File, namespaces: Namespaces) {
+fn keep(command: Pid, forwarder: Option<Pid>, link: &mut UnixStream, mut children: File, namespaces: UnshareFlags) {
     let mut reported = false;
     loop {
         match reap(command) {
             Reaped::Command(outcome) => {
-                report(link, outcome, namespaces);
+                let _ = link.write_all(&outcome.encode());
                 reported = true;
                 // It would never end by itself.
                 if let Some(forwarder) = forwarder {
@@ -228,12 +197,9 @@ fn keep(command: Pid, forwarder: Option<Pid>, link: &mut UnixStream, mut childre
         let polled = poll_until(&mut fds, None);
         // The guard sends nothing: there is something to read only when it is gone.
         if polled.is_err() || is_ready(&fds[0]) {
-            match namespaces {
-                // The kernel ends the namespace with its first process.
-                Namespaces::Pid | Namespaces::PidAndUser | Namespaces::Confined { .. } => {}
-                Namespaces::None => {
-                    tree::end_all(getpid());
-                }
+            // The kernel ends a namespace with its first process.
+            if namespaces.is_empty() {
+                tree::end_all(getpid());
             }
             return;
         }
@@ -252,18 +218,10 @@ enum Reaped {
 fn reap(command: Pid) -> Reaped {
     loop {
         match wait(WaitOptions::NOHANG) {
-            Ok(Some((pid, status))) if pid == command => return Reaped::Command(outcome(status)),
+            Ok(Some((pid, status))) if pid == command => return Reaped::Command(command::outcome(status)),
             Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
             Ok(None) => return Reaped::AllAlive,
             Err(_) => return Reaped::NobodyLeft,
         }
-    }
-}
-
-fn outcome(status: WaitStatus) -> CommandOutcome {
-    match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => CommandOutcome::Code(code),
-        (None, Some(signal)) => CommandOutcome::Signal(signal),
-        (None, None) => CommandOutcome::Lost,
     }
 }

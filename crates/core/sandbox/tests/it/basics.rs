@@ -1,6 +1,6 @@
 //! Exits, errors and what a command finds around it.
 
-use haft_sandbox::{Aftermath, Capture, CommandExit, CommandSpec, Reaper, SandboxError, Supervisor};
+use haft_sandbox::{Aftermath, Capture, CommandExit, CommandSpec, SandboxError, Supervisor};
 use haft_text::CutLimits;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -35,8 +35,9 @@ fn exit_codes_and_signals_are_told() {
 
 #[test]
 fn never_means_no_namespace() {
-    let finished = run(haft_sandbox::PidNamespace::Never, &shell("true", "/".as_ref()), &Capture::default()).unwrap();
-    assert_eq!(finished.reaper, Reaper::Subreaper);
+    let command = shell("[ $PPID = 1 ]", "/".as_ref());
+    let finished = run(haft_sandbox::PidNamespace::Never, &command, &Capture::default()).unwrap();
+    assert_eq!(finished.exit, CommandExit::Code(1), "in one the keeper is the first process");
 }
 
 #[test]

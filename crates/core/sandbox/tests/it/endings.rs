@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_sandbox::{Aftermath, Capture, CommandExit, CommandSpec, PidNamespace, Reaper, SandboxError, Supervisor};
+use haft_sandbox::{Aftermath, Capture, CommandExit, CommandSpec, PidNamespace, SandboxError, Supervisor};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -143,9 +143,8 @@ fn killing_the_guard_helps_nobody() {
 fn in_a_namespace_the_keeper_cannot_be_killed() {
     let folder = TempDir::new().unwrap();
     // Told apart first: without a namespace this would be about the wrong process.
-    if run(PidNamespace::Privileged, &shell("true", folder.path()), &Capture::default()).unwrap().reaper
-        == Reaper::PidNamespace
-    {
+    let first = shell("[ $PPID = 1 ]", folder.path());
+    if run(PidNamespace::Privileged, &first, &Capture::default()).unwrap().exit == CommandExit::Code(0) {
         let command = with_daemons("kill -9 $PPID; exit 5", &folder);
         let finished = run(PidNamespace::Privileged, &command, &Capture::default()).unwrap();
         assert_eq!(finished.exit, CommandExit::Code(5));
@@ -159,7 +158,7 @@ fn nobody_waits_for_the_helper_itself() {
     let folder = TempDir::new().unwrap();
     // It says what a helper says, and lives until haft closes its side. Another process writes it: a program that one of ours, or
     // a child of ours that is just being started, has open for writing could not be started.
-    let says = r"printf 'cn\0\0\0\0g' >&0; exec cat >/dev/null 2>&1";
+    let says = r"printf 'c\0\0\0\0g' >&0; exec cat >/dev/null 2>&1";
     let written = format!("cat > helper <<'END'\n#!/bin/sh\n{says}\nEND\nchmod 700 helper");
     assert_eq!(run(WAYS[0], &shell(&written, folder.path()), &Capture::default()).unwrap().exit, CommandExit::Code(0));
     let helper = Supervisor::new(folder.path().join("helper"));

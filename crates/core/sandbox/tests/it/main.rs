@@ -8,6 +8,7 @@ mod connected;
 mod endings;
 mod network;
 mod output;
+mod portable;
 mod processes;
 mod ready;
 mod stand_in;

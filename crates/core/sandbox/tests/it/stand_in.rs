@@ -35,7 +35,6 @@ fn stand_in() {
     };
     let way = match way.as_str() {
         "privileged" => PidNamespace::Privileged,
-        "unprivileged" => PidNamespace::Unprivileged,
         "never" => PidNamespace::Never,
         other => panic!("{other} is no way"),
     };
@@ -149,7 +148,7 @@ fn without_privilege_nothing_is_left_either() {
     fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = shared.path().join("stand-in");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    let ways = ["privileged", "unprivileged", "never"].map(|way| (way, "plain"));
+    let ways = ["privileged", "never"].map(|way| (way, "plain"));
     for (way, kind) in ways.into_iter().chain([("never", "background"), ("never", "terminal")]) {
         let folder = TempDir::new().unwrap();
         let nobody = |mut process: Process| {

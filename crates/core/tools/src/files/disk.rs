@@ -69,9 +69,8 @@ pub(crate) fn open(path: &Path, name: &str) -> Result<(File, Metadata), DiskErro
         _ => DiskError::Io { doing: "open", name: name.to_owned(), source },
     };
     // Looked at before it is opened: opening a device can have effects of its own.
-    let place = File::from(reach(path, OFlags::PATH).map_err(fail)?);
-    check_kind(&place.metadata().map_err(fail)?, name)?;
-    // A pipe put there in between must not block.
+    check_kind(&path.symlink_metadata().map_err(fail)?, name)?;
+    // A pipe put there in between must not block, and no link put there now is followed.
     let file = File::from(reach(path, OFlags::RDONLY | OFlags::NONBLOCK).map_err(fail)?);
     let metadata = file.metadata().map_err(fail)?;
     check_kind(&metadata, name)?;

@@ -5,6 +5,7 @@ sandbox-hidden = 隐藏：{ $paths }
 sandbox-network-none = 网络：无
 sandbox-network-hosts = 网络：`[sandbox] network` 中的主机，经由代理服务器
 sandbox-network-all = 网络：不受限制
+sandbox-only-linux = 没有可测试的沙箱：haft 只在 Linux 上有沙箱
 sandbox-test-ended = 测试以 { $exit } 结束：{ $said }
 sandbox-test-in-tmp = `{ $folder }` 在 /tmp 中，而沙箱内的 /tmp 是另一个；请把 HAFT_HOME 或 HOME 设为其他位置的目录
 sandbox-test-unavailable = { $layer }：不可用：{ $why }

@@ -1,5 +1,6 @@
 //! `haft sandbox`: what holds commands in.
 
+#[cfg(target_os = "linux")]
 mod test;
 
 use std::path::PathBuf;
@@ -28,7 +29,10 @@ pub(crate) enum SandboxCommand {
 pub(crate) fn run(command: &SandboxCommand) -> anyhow::Result<ProcessExit> {
     match command {
         SandboxCommand::Status(args) => status(args).map(|()| ProcessExit::Completed),
+        #[cfg(target_os = "linux")]
         SandboxCommand::Test(args) => test::run(args),
+        #[cfg(not(target_os = "linux"))]
+        SandboxCommand::Test(_) => anyhow::bail!(text!("sandbox-only-linux")),
     }
 }
 

@@ -6,14 +6,14 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, ResolveFlags, chmod, linkat, mkdirat, openat, openat2, readlinkat,
-    renameat, renameat_with, symlinkat, unlinkat,
+    AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, linkat, mkdirat, openat, readlinkat, renameat, renameat_with,
+    symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -22,8 +22,12 @@ use super::journal::random_name;
 /// Where two files change places by link and rename, the one that has to wait stands under this name for a moment.
 const SPARE: &str = ".old";
 
-/// Only to be a starting point: this needs no permission to list the folder.
-const AS_PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+/// Only to be a starting point: on Linux this needs no permission to list the folder.
+const AS_PLACE: OFlags = PLACE.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+#[cfg(target_os = "linux")]
+const PLACE: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const PLACE: OFlags = OFlags::RDONLY;
 
 /// An open folder. Whatever haft writes into a project is written through one.
 pub struct OpenFolder {
@@ -84,6 +88,17 @@ impl OpenFolder {
     }
 
     /// What stands under a name, a link as itself; nothing is opened.
+    #[cfg(not(target_os = "linux"))]
+    pub fn look(&self, name: &OsStr) -> io::Result<Metadata> {
+        let held = rustix::fs::statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let found = self.path.join(name).symlink_metadata()?;
+        // The path may lead to another folder by now.
+        let is_same = (found.dev(), found.ino()) == (held.st_dev as u64, held.st_ino);
+        if is_same { Ok(found) } else { Err(Errno::LOOP.into()) }
+    }
+
+    /// What stands under a name, a link as itself; nothing is opened.
+    #[cfg(target_os = "linux")]
     pub fn look(&self, name: &OsStr) -> io::Result<Metadata> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         File::from(openat(&self.descriptor, name, flags, Mode::empty())?).metadata()
@@ -98,7 +113,7 @@ impl OpenFolder {
     /// Makes a file under a name that must be free. The umask applies.
     pub fn create(&self, name: &OsStr, mode: u32) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(openat(&self.descriptor, name, flags, Mode::from_raw_mode(mode))?.into())
+        Ok(openat(&self.descriptor, name, flags, as_mode(mode))?.into())
     }
 
     /// Removes a file or a link.
@@ -118,17 +133,24 @@ impl OpenFolder {
 
     /// Makes a folder inside this one.
     pub fn make_folder(&self, name: &OsStr, mode: u32) -> io::Result<()> {
-        Ok(mkdirat(&self.descriptor, name, Mode::from_raw_mode(mode))?)
+        Ok(mkdirat(&self.descriptor, name, as_mode(mode))?)
     }
 
     /// Sets the mode of a file or folder, which need not be readable.
+    #[cfg(not(target_os = "linux"))]
+    pub fn set_mode(&self, name: &OsStr, mode: u32) -> io::Result<()> {
+        Ok(rustix::fs::chmodat(&self.descriptor, name, as_mode(mode), AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+
+    /// Sets the mode of a file or folder, which need not be readable.
+    #[cfg(target_os = "linux")]
     pub fn set_mode(&self, name: &OsStr, mode: u32) -> io::Result<()> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let held = File::from(openat(&self.descriptor, name, flags, Mode::empty())?);
         if held.metadata()?.is_symlink() {
             return Err(Errno::LOOP.into());
         }
-        Ok(chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), Mode::from_raw_mode(mode))?)
+        Ok(rustix::fs::chmod(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held)), as_mode(mode))?)
     }
 
     /// A name in it that nobody can foresee; all that begin alike are removed by [`OpenFolder::remove_left`].
@@ -248,18 +270,26 @@ fn spare_name(temporary: &OsStr) -> OsString {
     name
 }
 
+/// Its type is not the same everywhere.
+fn as_mode(mode: u32) -> Mode {
+    Mode::from_bits_truncate(mode as _)
+}
+
 /// Opens what stands at an absolute path, following no link.
 pub(crate) fn reach(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    // A link in the place of a folder is then reported as a link, not as something that is no folder.
-    let follow = if flags.contains(OFlags::DIRECTORY) { OFlags::empty() } else { OFlags::NOFOLLOW };
-    let flags = flags | OFlags::CLOEXEC;
-    // With neither links nor `..` on the way there is nothing left that RESOLVE_BENEATH could forbid.
-    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    match openat2(CWD, path, flags | follow, Mode::empty(), resolve) {
-        // Before Linux 5.6 there is no openat2, and some containers forbid it.
-        Err(Errno::NOSYS | Errno::PERM) => step_by_step(path, flags),
-        result => Ok(result?),
+    #[cfg(target_os = "linux")]
+    {
+        // A link in the place of a folder is then reported as a link, not as something that is no folder.
+        let follow = if flags.contains(OFlags::DIRECTORY) { OFlags::empty() } else { OFlags::NOFOLLOW };
+        // With neither links nor `..` on the way there is nothing left that RESOLVE_BENEATH could forbid.
+        let resolve = rustix::fs::ResolveFlags::NO_SYMLINKS | rustix::fs::ResolveFlags::NO_MAGICLINKS;
+        match rustix::fs::openat2(CWD, path, flags | follow | OFlags::CLOEXEC, Mode::empty(), resolve) {
+            // Before Linux 5.6 there is no openat2, and some containers forbid it.
+            Err(Errno::NOSYS | Errno::PERM) => {}
+            result => return Ok(result?),
+        }
     }
+    step_by_step(path, flags | OFlags::CLOEXEC)
 }
 
 fn step_by_step(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, Signal};
 
 use super::jobs;
 use crate::commands::jobs::KillArgs;
@@ -27,14 +27,21 @@ pub(super) fn kill(args: &KillArgs) -> anyhow::Result<()> {
 /// Ends a job; says whether it ran.
 fn end(job: &BackgroundJob) -> anyhow::Result<bool> {
     let Some(process) = job.process().and_then(Pid::from_raw) else { return Ok(false) };
-    let Ok(process) = pidfd_open(process, PidfdFlags::empty()) else { return Ok(false) };
+    #[cfg(target_os = "linux")]
+    let Ok(process) = rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()) else {
+        return Ok(false);
+    };
     // Only after the process is held: while the lock is taken, the one that took it cannot have been replaced by another.
     if !job.is_running() {
         return Ok(false);
     }
     for signal in [Signal::TERM, Signal::KILL] {
         // One that is gone already is what is wanted.
-        let _ = pidfd_send_signal(&process, signal);
+        #[cfg(target_os = "linux")]
+        let _ = rustix::process::pidfd_send_signal(&process, signal);
+        // Nothing holds a process here; that its lock was taken a moment ago has to do.
+        #[cfg(not(target_os = "linux"))]
+        let _ = rustix::process::kill_process(process, signal);
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
             if !job.is_running() {

@@ -1,7 +1,7 @@
 //! The system calls of confinement that need `unsafe`, each behind a safe function.
 
 use std::io;
-use std::mem::{size_of, zeroed};
+use std::mem::{size_of_val, zeroed};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 /// What a mount may have taken away from it.
@@ -18,22 +18,14 @@ pub(super) enum Depth {
     All,
 }
 
-/// The kernel's `struct mount_attr`.
-#[repr(C)]
-struct MountAttributes {
-    set: u64,
-    clear: u64,
-    propagation: u64,
-    user_namespace: u64,
-}
-
 /// Takes rights away from a mount, given by a descriptor of it.
 pub(super) fn restrict_mount(mount: impl AsFd, set: u64, depth: Depth) -> io::Result<()> {
     let recursive = match depth {
         Depth::One => 0,
         Depth::All => libc::AT_RECURSIVE,
     };
-    let attributes = MountAttributes { set, clear: 0, propagation: 0, user_namespace: 0 };
+    // The kernel's `struct mount_attr`: what is set, and three of which nothing is asked.
+    let attributes = [set, 0, 0, 0];
     // SAFETY: the path is a terminated empty string, the structure lives across the call and its size is its own.
     let failed = unsafe {
         libc::syscall(
@@ -42,7 +34,7 @@ pub(super) fn restrict_mount(mount: impl AsFd, set: u64, depth: Depth) -> io::Re
             c"".as_ptr(),
             libc::AT_EMPTY_PATH | recursive,
             &raw const attributes,
-            size_of::<MountAttributes>(),
+            size_of_val(&attributes),
         )
     };
     if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

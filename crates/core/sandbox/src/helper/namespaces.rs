@@ -1,0 +1,57 @@
+//! A fork into namespaces of its own, and word of children that have ended. The helper has one thread when either is used.
+
+use std::fs::File;
+use std::io;
+use std::mem::{MaybeUninit, size_of_val};
+use std::os::fd::FromRawFd;
+
+use rustix::process::Pid;
+use rustix::thread::UnshareFlags;
+
+/// Which of the two processes this is after a fork.
+pub(super) enum Side {
+    Parent(Pid),
+    Child,
+}
+
+/// Forks, the child with these namespaces of its own.
+pub(super) fn fork(namespaces: UnshareFlags) -> io::Result<Side> {
+    // SAFETY: there is one thread, so the child finds no lock held and no state half-changed.
+    let plain = || i64::from(unsafe { libc::fork() });
+    let pid = if namespaces.is_empty() { plain() } else { clone(namespaces) };
+    match pid {
+        0 => Ok(Side::Child),
+        1.. => i32::try_from(pid)
+            .ok()
+            .and_then(Pid::from_raw)
+            .map(Side::Parent)
+            .ok_or_else(|| io::ErrorKind::InvalidData.into()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// A fork into new namespaces. `unshare` instead would change this process too, which then could not fork again without
+/// them when they prove useless.
+fn clone(namespaces: UnshareFlags) -> libc::c_long {
+    // The first version of the kernel's `struct clone_args`: flags first, the signal at its end fifth.
+    let arguments: [u64; 8] = [namespaces.bits().into(), 0, 0, 0, libc::SIGCHLD as u64, 0, 0, 0];
+    // SAFETY: like `fork`: no memory is shared, no stack is given, there is one thread. The structure lives across the
+    // call and its size is its own.
+    unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of_val(&arguments)) }
+}
+
+/// A descriptor that can be read when a child has ended. The signal must be blocked.
+pub(super) fn child_signals() -> io::Result<File> {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: `sigemptyset` initialises the set.
+    let fd = unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
+        libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}

@@ -1,0 +1,96 @@
+//! The guard of systems other than Linux.
+//!
+//! The command has a session of its own; at its end everything is ended that is in this session or below it. Nothing adopts
+//! orphans here: a process that has left its session and whose parents are gone is not found. Should the guard itself be
+//! killed, nobody ends the command. Nothing is confined: a command that was to be is not run.
+
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+use super::{GRACE, command, let_go_of_output, sys, wait_for_outcome};
+use crate::confine::{ConfinementFailure, ConfinementStep};
+use crate::wire::{self, CommandOutcome, HelperRequest};
+
+/// How long killed processes may take to be gone.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Runs the command to its end and the end of what is left of its session.
+pub(super) fn guard(mut control: UnixStream, request: &HelperRequest) -> io::Result<()> {
+    const NONE: ConfinementFailure = ConfinementFailure { step: ConfinementStep::Namespaces, errno: libc::ENOTSUP };
+    let deadline = request.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let unconfined = request.confined.as_ref().map_or(Ok(()), |_| Err(CommandOutcome::NotConfined(NONE)));
+    let started = unconfined.and_then(|()| command::start(request, || Ok(())));
+    let outcome = match started {
+        Ok(leader) => wait_for_outcome(&mut control, &mut word_of_end(leader)?, deadline),
+        Err(outcome) => outcome,
+    };
+    // haft may be dead; its death is then the reason to go on, not to stop.
+    let _ = control.write_all(&outcome.encode());
+    let all_gone = started.map_or(true, end);
+    let_go_of_output();
+    if all_gone {
+        let _ = control.write_all(&[wire::ALL_GONE]);
+    }
+    Ok(())
+}
+
+/// A socket that says what became of the command, so that one wait is enough for all that may happen.
+fn word_of_end(command: Pid) -> io::Result<UnixStream> {
+    let (ours, mut theirs) = UnixStream::pair()?;
+    thread::spawn(move || {
+        let ended = retry_on_intr(|| waitpid(Some(command), WaitOptions::empty()));
+        ended.ok().flatten().map(|(_, status)| theirs.write_all(&command::outcome(status).encode()))
+    });
+    Ok(ours)
+}
+
+/// Ends everything in the session of this process, and says whether all of it is gone.
+fn end(leader: Pid) -> bool {
+    for pid in in_session(leader) {
+        let _ = kill_process(pid, Signal::TERM);
+        let _ = kill_process(pid, Signal::CONT);
+    }
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        let left = in_session(leader);
+        if left.is_empty() {
+            return true;
+        }
+        if begun.elapsed() > GRACE {
+            for pid in left {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+/// All processes of the session of this one, and those below them.
+fn in_session(leader: Pid) -> Vec<Pid> {
+    // There is no `/proc`, and no safe library for the calls behind it.
+    let listed = Command::new("/bin/ps").args(["-axo", "pid=,ppid=,stat="]).output();
+    let listed = listed.map(|listed| String::from_utf8_lossy(&listed.stdout).into_owned()).unwrap_or_default();
+    let process = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let mut id = || Pid::from_raw(words.next()?.parse().ok()?);
+        let (pid, parent) = (id()?, id()?);
+        (!words.next()?.starts_with('Z')).then_some((pid, parent))
+    };
+    let processes: Vec<_> = listed.lines().filter_map(process).collect();
+    let of_session = processes.iter().map(|(pid, _)| *pid).filter(|pid| sys::session_of(*pid) == leader.as_raw_pid());
+    let mut found: Vec<_> = of_session.collect();
+    let mut at = 0;
+    while let Some(above) = found.get(at).copied() {
+        let below = processes.iter().filter(|(pid, parent)| *parent == above && !found.contains(pid));
+        found.extend(below.map(|(pid, _)| *pid).collect::<Vec<_>>());
+        at += 1;
+    }
+    found
+}
