@@ -147,15 +147,15 @@ pub use error::{ContextError, IntegrityError};
 pub use memo::Memo;
 pub use policy::{Compress, CompressLimits, MessageIds, Policy, PolicyError, ShareOf, View};
 pub use reduce::compaction::{
-    ArchiveWish, CompactionPlan, Due, SummaryWish, compaction_due, first_kept, is_too_early, plan_compaction,
-    summary_message, summary_request,
+    ArchiveWish, CompactionPlan, Due, SummaryRefusal, SummaryWish, compaction_due, first_kept, is_too_early,
+    plan_compaction, summary_message, summary_request,
 };
 pub use reduce::compress::{TOOL, compress};
 pub use reduce::edits::{ContextEdit, EditError, EditReach, EditState, EditTargets, Edited, Edits, check_edit, choose};
 pub use reduce::ladder::LadderStep;
 pub use reduce::marks::{Marks, message_lines};
 pub use reduce::safe_zone::{SafeZone, SafeZoneError};
-pub use reduce::summary_check::{LedgerItem, LedgerKind, OpenWork, SummaryRefusal, accept, fallback, ledger, missing};
+pub use reduce::summary_check::{LedgerItem, LedgerKind, OpenWork, accept, fallback, ledger, missing};
 pub use reduce::superseded::{CHANGED, CallSubject};
 pub use reduce::when_free::PrefixEdit;
 pub use snapshot::{ExecutionState, PlanStep, Snapshot, is_cold};

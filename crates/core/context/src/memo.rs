@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use haft_types::{ContentHash, Entry, Hasher, Message, MessageId, Origin, Role, Timestamp, TokenCounter};
 
-use crate::reduce::compress::Compression;
+use crate::policy::Compression;
 
 /// What was made of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! The `[context]` section of the configuration.
 
-use haft_types::{ContentHash, ModelSpec, PromptLanguage};
+use haft_types::{ContentHash, ModelSpec, PromptLanguage, ToolProtocol};
 use serde::{Deserialize, Serialize};
 
 use crate::build::placement::Placement;
@@ -167,6 +167,14 @@ pub enum Compress {
     WhenFree,
     /// Never.
     Never,
+}
+
+/// How results are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Compression {
+    pub(crate) limits: CompressLimits,
+    /// Text protocols that take a result as JSON get all of it as one line.
+    pub(crate) protocol: ToolProtocol,
 }
 
 /// How much of each kind of result is kept, in lines or entries.

@@ -12,6 +12,7 @@
 pub(crate) mod compaction;
 pub(crate) mod compress;
 pub(crate) mod edits;
+pub(crate) mod failing_lines;
 pub(crate) mod ladder;
 pub(crate) mod language;
 pub(crate) mod marks;

@@ -11,8 +11,8 @@ use crate::build::system::SystemInput;
 use crate::cache::prefix::Sent;
 use crate::carried::{Carried, Cleared};
 use crate::memo::{EntryMaker, Memo};
+use crate::policy::Compression;
 use crate::policy::Policy;
-use crate::reduce::compress::Compression;
 use crate::reduce::edits::EditState;
 use crate::reduce::marks::Marks;
 

@@ -25,7 +25,7 @@ pub use command::{CommandHook, HookHost};
 pub use guard::{StartGuard, StartRefusal, StartRequest};
 pub use moment::{Moment, ToolName, ToolResponse};
 
-use crate::session::Notice;
+use crate::error::Notice;
 
 /// What happens, and where.
 pub struct Occasion<'a> {

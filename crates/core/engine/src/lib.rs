@@ -17,7 +17,7 @@ mod callbacks;
 mod calls;
 mod documents;
 mod driver;
-
+mod error;
 mod external;
 pub mod hub;
 mod meter;
@@ -43,15 +43,16 @@ pub use callbacks::{
     Callback, CommandHook, HookHost, Moment, Occasion, Reaction, StartGuard, StartRefusal, StartRequest, ToolName,
     ToolResponse, hook_reaction, on,
 };
+pub use error::{EditContextError, EngineError, Notice};
 pub use external::{Asking, HelpCell, ToolHelp};
 pub use names::MAIN;
 pub use permit::DecisionState;
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};
 pub use session::{
-    CacheState, Compacted, ContextLine, Delegation, EditContextError, EditNews, EngineError, KnowledgeSettings,
-    Leftovers, ModeSwitch, ModelOpener, ModelServices, Notice, OpenError, ProjectRules, PromptSettings, RangeSummary,
-    Roles, RunReport, SafetySettings, Services, Session, SessionConfig, SessionFolders, Standby, SwitchError,
-    TaskSettings, ToolSettings, Which, all_tools, mention_kind, prefix_cache_of, sent_of, wanted_tools,
+    CacheState, Compacted, ContextLine, Delegation, EditNews, KnowledgeSettings, Leftovers, ModeSwitch, ModelOpener,
+    ModelServices, OpenError, ProjectRules, PromptSettings, RangeSummary, Roles, RunReport, SafetySettings, Services,
+    Session, SessionConfig, SessionFolders, Standby, SwitchError, TaskSettings, ToolSettings, Which, all_tools,
+    mention_kind, prefix_cache_of, sent_of, wanted_tools,
 };
 pub use subagents::SharedBudget;
 pub use turn_io::EventSink;

@@ -14,11 +14,12 @@ mod compact;
 mod config;
 mod cut;
 mod declared;
-
 mod edit;
 mod hooked;
+mod model_opener;
 mod models;
 mod modes;
+mod offered_tools;
 mod open;
 mod progress;
 mod prompt_context;
@@ -37,10 +38,11 @@ use std::sync::Arc;
 
 use haft_context::ContextError;
 use haft_model::Client;
-use haft_store::{Conversation, StoreError};
+use haft_store::Conversation;
 use haft_tool::{ChangeWatch, StartedAgent};
 use haft_types::{Entry, Image, ModelSpec};
 
+use crate::error::{EditContextError, EngineError, Notice};
 use crate::hub::Mailbox;
 use crate::meter::Meter;
 use crate::permit::Permit;
@@ -48,7 +50,6 @@ use crate::stored_state::ImageDescriptions;
 use crate::subagents::{Rank, Relayed, SubagentRoster};
 
 use hooked::Hooked;
-
 use prompt_context::PromptContext;
 use sent_state::SentState;
 use transcript::Transcript;
@@ -56,25 +57,18 @@ use transcript::Transcript;
 pub(crate) use advertised::AdvertisedTools;
 pub use compact::Compacted;
 pub use config::{
-    Delegation, KnowledgeSettings, ModelServices, Notice, ProjectRules, PromptSettings, Roles, SafetySettings,
+    Delegation, KnowledgeSettings, Leftovers, ModelServices, ProjectRules, PromptSettings, Roles, SafetySettings,
     Services, SessionConfig, SessionFolders, TaskSettings, ToolSettings,
 };
-pub use edit::{CacheState, ContextLine, EditContextError, EditNews, RangeSummary};
-pub use models::{ModelOpener, Standby, SwitchError};
+pub use edit::{CacheState, ContextLine, EditNews, RangeSummary};
+pub use model_opener::{ModelOpener, Standby};
+pub use models::SwitchError;
 pub use modes::ModeSwitch;
+pub use offered_tools::{all_tools, wanted_tools};
 pub(crate) use open::title_of;
-pub use open::{OpenError, Which, all_tools, wanted_tools};
+pub use open::{OpenError, Which};
 pub use quoted::{prefix_cache_of, sent_of};
 pub use run::{RunReport, mention_kind};
-pub use tasks::Leftovers;
-
-/// Something went wrong that is not the model's or a tool's doing.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// The conversation could not be read or written.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
 
 /// An open conversation.
 pub struct Session {
@@ -92,15 +86,7 @@ pub struct Session {
     hooked: Hooked,
     recorded: Arc<dyn ChangeWatch>,
     resumed: bool,
-    /// Whether it was started by another session.
-    rank: Rank,
-    /// The agents it can start, and where their events arrive.
-    roster: Option<Arc<SubagentRoster>>,
-    relayed: Relayed,
-    /// Those it started in the background that run no more, and of which the model has not read.
-    left_agents: Vec<StartedAgent>,
-    /// Where messages of other agents arrive; none where nothing is run.
-    mailbox: Option<Mailbox>,
+    agents: AgentLinks,
     /// The number of the last event.
     seq: u64,
     /// Images that go with the user's next input.
@@ -109,6 +95,19 @@ pub struct Session {
     summariser: Option<Box<Client>>,
     /// What pictures show, as it is stored.
     image_descriptions: ImageDescriptions,
+}
+
+/// A session among other agents.
+struct AgentLinks {
+    /// Whether it was started by another session.
+    rank: Rank,
+    /// The agents it can start, and where their events arrive.
+    roster: Option<Arc<SubagentRoster>>,
+    relayed: Relayed,
+    /// Those it started in the background that run no more, and of which the model has not read.
+    left: Vec<StartedAgent>,
+    /// Where messages of other agents arrive; none where nothing is run.
+    mailbox: Option<Mailbox>,
 }
 
 impl Session {

@@ -16,8 +16,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::error::Notice;
 use crate::secrets;
-use crate::session::Notice;
 
 /// A document that is kept under one key.
 pub(crate) trait StateDocument: Serialize + DeserializeOwned {

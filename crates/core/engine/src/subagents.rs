@@ -32,9 +32,8 @@ use crate::session::KnowledgeSettings;
 
 use background::BackgroundAgents;
 use child::ChildStart;
-pub(crate) use child::Rank;
 pub(crate) use evidence::evidence;
-pub(crate) use parent::{ParentLink, ParentSession};
+pub(crate) use parent::{ParentLink, ParentSession, Rank};
 pub(crate) use relay::Relayed;
 pub use shared_budget::SharedBudget;
 pub(crate) use shared_budget::{RequestQuote, Reservation};

@@ -9,8 +9,8 @@ use haft_types::{CallPhase, ContentHash, ConversationId, Envelope, Event, EventB
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::error::Notice;
 use crate::secrets::mask_text;
-use crate::session::Notice;
 use crate::strict_json;
 
 /// Takes the events of a run, in order. It must not block for long: the turn waits for it.

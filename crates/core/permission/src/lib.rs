@@ -14,6 +14,7 @@
 mod builtin;
 mod config;
 mod decide;
+mod domain;
 mod effects;
 mod examples;
 mod files;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use super::hosts::DomainPattern;
+use super::domain::DomainPattern;
 use super::pattern::{CommandPattern, PathPattern};
 
 /// The tool that runs command lines.

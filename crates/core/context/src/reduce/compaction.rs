@@ -26,7 +26,6 @@ use crate::error::ContextError;
 use crate::memo::EntryMaker;
 use crate::policy::{Compress, Policy, ShareOf};
 use crate::reduce::language::user_language;
-use crate::reduce::summary_check::SummaryRefusal;
 use crate::scale::Scale;
 
 /// How urgent compaction is.
@@ -197,6 +196,34 @@ fn plan_at(line: &Timeline, cut: usize, users: Option<usize>) -> Option<Compacti
         from,
         to,
     })
+}
+
+/// Why a summary is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SummaryRefusal {
+    /// It says nothing.
+    #[error("the summary is empty")]
+    Empty,
+    /// It is not smaller than what it stands for.
+    #[error("the summary takes {tokens} tokens, and must take less than {limit}")]
+    TooLarge {
+        /// Its tokens, with what had to be added.
+        tokens: u64,
+        /// What it must stay below.
+        limit: u64,
+    },
+    /// It holds what a summary never does: calls, other speakers, orders to forget, tags of the engine's own.
+    #[error("the summary holds `{0}`, which a summary never does")]
+    Hostile(&'static str),
+    /// It ends in the middle.
+    #[error("the summary was cut")]
+    Cut,
+    /// The model would not write one.
+    #[error("the model declined to write a summary")]
+    Declined,
+    /// It is written in a script that neither the form nor the user uses.
+    #[error("the summary is written in another language than the session")]
+    OtherLanguage,
 }
 
 /// What a summary is asked for with besides the messages.

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::build::rounds::{COMPRESSED, MASKED, Timeline, TimelineItem};
 use crate::memo::{EntryMaker, MessageForm};
-use crate::policy::CompressLimits;
+use crate::policy::{CompressLimits, Compression};
 use rules::{Kept, keep};
 
 /// Under which name a result's metadata holds the tool's own name: the model may have called it by another one.
@@ -25,14 +25,6 @@ pub const TOOL: &str = "tool";
 /// The tool's own name.
 pub(crate) fn tool_name<'a>(message: &'a Message, result: &'a ToolResult) -> &'a str {
     message.metadata.get(TOOL).and_then(Value::as_str).unwrap_or(&result.name)
-}
-
-/// How results are compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Compression {
-    pub(crate) limits: CompressLimits,
-    /// Text protocols that take a result as JSON get all of it as one line.
-    pub(crate) protocol: ToolProtocol,
 }
 
 /// Replaces every result of a round before this one by its compressed form, where that is worth it.

@@ -20,7 +20,7 @@ use crate::carried::Cleared;
 use crate::memo::{EntryMaker, MessageForm};
 use crate::policy::Policy;
 use crate::reduce::compress::status_name;
-use crate::reduce::summary_check::failing_lines;
+use crate::reduce::failing_lines::failing_lines;
 use crate::reduce::superseded::superseded;
 
 /// The share of the safe zone that clearing must save while the request still fits: one in so many.

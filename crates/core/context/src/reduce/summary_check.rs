@@ -15,45 +15,16 @@ mod receipts;
 
 use haft_types::TokenCounter;
 
-use crate::reduce::compaction::CompactionPlan;
+use crate::reduce::compaction::{CompactionPlan, SummaryRefusal};
 use check::{check, unwrapped};
 use receipts::{ArchiveIndex, ReceiptDetail};
 
-pub(crate) use ledger::failing_lines;
 pub use ledger::{LedgerItem, LedgerKind, OpenWork, ledger, missing};
 
 /// Archives below this many tokens may be summarised in as many: headings alone take a hundred.
 const FLOOR: u64 = 1_000;
 /// The share of the archive that may be spent on saying what each message is about.
 const SUBJECTS: u64 = 25;
-
-/// Why a summary is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SummaryRefusal {
-    /// It says nothing.
-    #[error("the summary is empty")]
-    Empty,
-    /// It is not smaller than what it stands for.
-    #[error("the summary takes {tokens} tokens, and must take less than {limit}")]
-    TooLarge {
-        /// Its tokens, with what had to be added.
-        tokens: u64,
-        /// What it must stay below.
-        limit: u64,
-    },
-    /// It holds what a summary never does: calls, other speakers, orders to forget, tags of the engine's own.
-    #[error("the summary holds `{0}`, which a summary never does")]
-    Hostile(&'static str),
-    /// It ends in the middle.
-    #[error("the summary was cut")]
-    Cut,
-    /// The model would not write one.
-    #[error("the model declined to write a summary")]
-    Declined,
-    /// It is written in a script that neither the form nor the user uses.
-    #[error("the summary is written in another language than the session")]
-    OtherLanguage,
-}
 
 /// The text that stands for the archive: the summary, what it leaves out, and receipts.
 pub fn accept(

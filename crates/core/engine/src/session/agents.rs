@@ -24,7 +24,7 @@ impl Session {
 
     /// Gives those it can start what they have from it.
     pub(super) fn settle_roster(&self, events: UnboundedSender<Event>) {
-        let Some(roster) = &self.roster else { return };
+        let Some(roster) = &self.agents.roster else { return };
         let services = &self.services;
         roster.settle(ParentSession {
             config: self.config.clone(),
@@ -52,7 +52,7 @@ impl Session {
 
     /// Says what the session is at, before its calls run.
     pub(super) fn note_for_agents(&self, replies: u32) {
-        let Some(roster) = &self.roster else { return };
+        let Some(roster) = &self.agents.roster else { return };
         roster.note(ParentProgress {
             reply: self.transcript.last_reply(),
             model: self.config.model.full_name(),
@@ -63,13 +63,13 @@ impl Session {
 
     /// Adds what sub-agents used to what the run has used. Their money is in the budget already.
     pub(super) fn take_relayed_usage(&mut self) {
-        let (usage, costs) = self.relayed.take_used();
+        let (usage, costs) = self.agents.relayed.take_used();
         self.meter.add_relayed(usage, costs);
     }
 
     /// Takes in what other agents and the user have written since the last request.
     pub(super) async fn take_agent_messages(&mut self, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
-        let messages = self.mailbox.as_ref().map(Mailbox::take).unwrap_or_default();
+        let messages = self.agents.mailbox.as_ref().map(Mailbox::take).unwrap_or_default();
         for message in messages {
             if message.from == USER {
                 let input = self.treated(&message.text);
@@ -93,7 +93,7 @@ impl Session {
 
     /// Throws away the user's input that no request has held, for a front end that still has it. Messages of other agents stay.
     pub async fn drop_unread(&mut self) {
-        let messages = self.mailbox.as_ref().map(Mailbox::take).unwrap_or_default();
+        let messages = self.agents.mailbox.as_ref().map(Mailbox::take).unwrap_or_default();
         for message in messages.into_iter().filter(|message| message.from != USER) {
             // It was in the box a moment ago: there is room for it.
             drop(self.services.delegation.hub.send(message).await);
@@ -103,8 +103,8 @@ impl Session {
     /// Whether messages have come that no request held. A sub-agent without any takes none from now on: it is done, and whoever
     /// writes to it learns that.
     pub(super) fn has_unread(&self) -> bool {
-        let Some(mailbox) = &self.mailbox else { return false };
-        match self.rank {
+        let Some(mailbox) = &self.agents.mailbox else { return false };
+        match self.agents.rank {
             Rank::Main => mailbox.has_messages(),
             Rank::Sub => !mailbox.close_if_empty(),
         }
@@ -112,7 +112,7 @@ impl Session {
 
     /// Takes no more messages, and gives those that were never read.
     pub(crate) fn close_mailbox(&self) -> Vec<AgentMessage> {
-        self.mailbox.as_ref().map(Mailbox::close).unwrap_or_default()
+        self.agents.mailbox.as_ref().map(Mailbox::close).unwrap_or_default()
     }
 
     /// What an interrupted call of `run_named_subagents` came to, from the conversations of its sub-agents. None for other calls.

@@ -22,15 +22,15 @@ const ENDED: &str = "ended_agents";
 impl Session {
     /// Tells the model which agents have ended, as one message of the conversation.
     pub(super) async fn announce_agents(&mut self, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
-        for event in self.relayed.rest() {
+        for event in self.agents.relayed.rest() {
             io.relay(event);
         }
         self.take_relayed_usage();
         let mut ended = Vec::new();
-        if let Some(roster) = &self.roster {
+        if let Some(roster) = &self.agents.roster {
             ended = roster.background.lock().await.take_ended();
         }
-        let left = std::mem::take(&mut self.left_agents);
+        let left = std::mem::take(&mut self.agents.left);
         if ended.is_empty() && left.is_empty() {
             return Ok(());
         }
@@ -63,7 +63,7 @@ impl Session {
 
     /// Waits until one of them has ended that the model has not read of; `false` where there is none.
     pub(super) async fn wait_for_agent(&mut self, io: &mut TurnIo<'_>) -> bool {
-        let Some(roster) = self.roster.clone() else { return false };
+        let Some(roster) = self.agents.roster.clone() else { return false };
         let mut background = roster.background.lock().await;
         let cancel = io.cancel;
         let waited = async {
@@ -73,18 +73,18 @@ impl Session {
                 ended = background.wait() => ended,
             }
         };
-        let ended = ProgressRelay::new().until(waited, &mut self.relayed, io).await;
+        let ended = ProgressRelay::new().until(waited, &mut self.agents.relayed, io).await;
         self.take_relayed_usage();
         ended
     }
 
     /// The turn is over: ends those that still work.
     pub(super) async fn leave_agents(&mut self, io: &mut TurnIo<'_>) {
-        let Some(roster) = self.roster.clone() else { return };
+        let Some(roster) = self.agents.roster.clone() else { return };
         let mut background = roster.background.lock().await;
-        let left = ProgressRelay::new().until(background.stop(), &mut self.relayed, io).await;
+        let left = ProgressRelay::new().until(background.stop(), &mut self.agents.relayed, io).await;
         self.take_relayed_usage();
-        self.left_agents.extend(left);
+        self.agents.left.extend(left);
     }
 }
 

@@ -34,7 +34,7 @@ impl Session {
 
     /// What would be sent of these messages under these edits.
     pub(super) fn assembly_of(&self, history: &[Arc<Entry>], edits: &EditState) -> Result<Assembly, ContextError> {
-        let owner = match self.rank {
+        let owner = match self.agents.rank {
             Rank::Main => ListOwner::Reader,
             Rank::Sub => ListOwner::MainAgent,
         };

@@ -209,7 +209,7 @@ impl Session {
     /// What must survive, with what stands beside the messages: open items of the list, and whatever runs.
     pub(super) fn ledger_of(&self, plan: &CompactionPlan) -> Vec<LedgerItem> {
         let masked = |text: String| self.config.safety.masker.mask(&text).into_owned();
-        let items = match self.rank {
+        let items = match self.agents.rank {
             Rank::Main => self.prompt.todo().items(),
             // The list is the main agent's.
             Rank::Sub => Vec::new(),

@@ -16,11 +16,11 @@ use haft_tool::{ChangeRecords, Plugin, Tool, Workspace};
 use haft_tools::{ProjectCopies, Running};
 use haft_types::{Clock, IdSource, ModelSpec, TokenCounter};
 
-use super::models::{ModelOpener, Standby};
-use super::tasks::Leftovers;
+use super::model_opener::{ModelOpener, Standby};
 use crate::answer::AnswerSchema;
 use crate::approval::Approver;
 use crate::callbacks::Callback;
+use crate::error::Notice;
 use crate::external::ToolHelp;
 use crate::hub::Hub;
 use crate::permit::DecisionState;
@@ -207,13 +207,11 @@ pub struct TaskSettings {
     pub leftovers: Leftovers,
 }
 
-/// Something that happened before the session was opened; reported as an `error` event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
-    /// A stable name for programs.
-    pub code: &'static str,
-    /// The sentence for people.
-    pub message: String,
-    /// Whether something failed, so that it is told as an error.
-    pub failed: bool,
+/// What becomes of sessions and background tasks when a turn is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leftovers {
+    /// They are ended: nobody will be there to look after them.
+    End,
+    /// They go on while the conversation is open.
+    Keep,
 }

@@ -8,35 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{
-    Assembly, CompactionPlan, ContextEdit, ContextError, EditError, EditReach, EditTargets, Edited, Edits, PrefixCache,
-    Quote, SummaryWish, accept, check_edit, choose, fallback, pieces,
+    Assembly, CompactionPlan, ContextEdit, EditError, EditReach, EditTargets, Edited, Edits, PrefixCache, Quote,
+    SummaryWish, accept, check_edit, choose, fallback, pieces,
 };
 use haft_store::StoreError;
 use haft_types::{Entry, Layer, Message, MessageId, Role, ShortId, Timestamp, Usage};
 use tokio_util::sync::CancellationToken;
 
-use super::Session;
+use super::{EditContextError, Session};
 use crate::turn_io::EventSink;
-
-/// A context could not be edited.
-#[derive(Debug, thiserror::Error)]
-pub enum EditContextError {
-    /// The edit makes no sense here.
-    #[error(transparent)]
-    Edit(#[from] EditError),
-    /// No request can be made of the conversation.
-    #[error(transparent)]
-    Context(#[from] ContextError),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Edits were stored by another version.
-    #[error("the stored edits of this conversation cannot be understood: {0}")]
-    Unreadable(String),
-    /// What a summary must keep takes as much room as what it would stand for.
-    #[error("what must be kept of these messages takes as much room as they do; give a summary with `--text`")]
-    NotWorthIt,
-}
 
 /// What the cache does with a message in the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

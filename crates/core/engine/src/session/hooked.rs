@@ -264,7 +264,7 @@ impl Session {
     /// What callbacks have to say before the first event: whether the turn may begin with this input.
     pub(super) async fn greet(&self, input: Option<&str>, cancel: &CancellationToken) -> Result<(), Reason> {
         // A sub-agent's task is not the user's word, and its conversation not theirs.
-        if self.rank == Rank::Sub {
+        if self.agents.rank == Rank::Sub {
             return Ok(());
         }
         if !self.hooked.with(|open| std::mem::replace(&mut open.greeted, true)) {

@@ -38,7 +38,7 @@ impl Session {
     pub(super) async fn tell_mode(&mut self) -> Result<(), EngineError> {
         let planning = self.mode() == PermissionMode::Plan;
         // Sub-agents live for one task; a call that is refused says why.
-        if planning == self.prompt.plan_mode_told() || self.rank == Rank::Sub {
+        if planning == self.prompt.plan_mode_told() || self.agents.rank == Rank::Sub {
             return Ok(());
         }
         let text = if planning { prompt!("../../prompts/plan_on") } else { prompt!("../../prompts/plan_over") };

@@ -19,9 +19,10 @@ use tokio_util::sync::CancellationToken;
 use super::active::Active;
 use super::advertised::AdvertisedTools;
 use super::hooked::Hooked;
+use super::offered_tools::{all_tools, skills_now};
 use super::redescribed::in_language;
 use super::transcript::Transcript;
-use super::{EngineError, SessionConfig, open};
+use super::{EngineError, SessionConfig};
 use crate::documents::StandingDocuments;
 use crate::external::{ExternalShelf, Late};
 use crate::names;
@@ -90,10 +91,8 @@ impl PromptContext {
             config.prompt.rules,
         );
         let external = registry.get(names::EXECUTE).map(|_| {
-            let built_in = open::all_tools(running, config.policy.prompt_language)
-                .iter()
-                .map(|tool| tool.spec().name.clone())
-                .collect();
+            let built_in =
+                all_tools(running, config.policy.prompt_language).iter().map(|tool| tool.spec().name.clone()).collect();
             ExternalShelf::new(config.knowledge.ground.clone(), config.knowledge.tool_help.clone(), built_in)
         });
         hooked.before_documents().await;
@@ -220,7 +219,7 @@ impl PromptContext {
             return Ok(());
         }
         let before: Vec<_> = self.registry.cases().cloned().collect();
-        match open::skills_now(config, &self.running) {
+        match skills_now(config, &self.running) {
             Some((tool, listed)) => {
                 self.registry.register(in_language(tool, config.policy.prompt_language));
                 self.registry.set_case(listed);

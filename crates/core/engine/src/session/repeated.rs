@@ -13,7 +13,7 @@ impl Session {
     /// Puts a reference in the place of a read the window already has, and notes what that saves.
     pub(super) fn refer_to_earlier(&mut self, tool: &str, envelope: &mut Envelope) {
         let is_read = self.prompt.registry().resolve(tool).is_some_and(|found| found.tool.spec().name == names::READ);
-        if self.rank != Rank::Sub || !is_read || envelope.status != ToolStatus::Success {
+        if self.agents.rank != Rank::Sub || !is_read || envelope.status != ToolStatus::Success {
             return;
         }
         let number = |key: &str| envelope.data.get(key).and_then(Value::as_u64);

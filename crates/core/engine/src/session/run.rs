@@ -180,7 +180,7 @@ impl Session {
             Some(Unfinished::Goal)
         } else if self.config.model.tool_protocol.is_text() && completes {
             Some(Unfinished::NoCompletion)
-        } else if self.rank == Rank::Sub || !self.transcript.round_used(names::TODO_WRITE) {
+        } else if self.agents.rank == Rank::Sub || !self.transcript.round_used(names::TODO_WRITE) {
             // The list is the main agent's, and a round that did not touch it is about something else.
             None
         } else {
@@ -190,7 +190,7 @@ impl Session {
 
     async fn report(&mut self, mut end: End, turn: &Turn, never_valid: bool, io: &mut TurnIo<'_>) -> RunReport {
         self.leave_agents(io).await;
-        if end.outcome == Outcome::Waiting && self.rank == Rank::Main {
+        if end.outcome == Outcome::Waiting && self.agents.rank == Rank::Main {
             let moment = Moment::Notification { notification_type: "idle_prompt", message: end.reason.message.clone() };
             self.call_back(moment, io).await;
         }

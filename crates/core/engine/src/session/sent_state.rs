@@ -16,9 +16,8 @@ use haft_types::{
     ContentHash, Entry, Message, MessageId, ModelSpec, Role, SentSegment, Timestamp, TokenCounter, ToolSet,
 };
 
-use super::edit::EditContextError;
 use super::transcript::Transcript;
-use super::{EngineError, SessionConfig};
+use super::{EditContextError, EngineError, SessionConfig};
 use crate::stored_state::{self, FailedSummaries, SentEdits, SentPolicy, StoredState, SummaryStandIn};
 
 /// Summaries in a row that may fail or be refused before none is asked for any more.

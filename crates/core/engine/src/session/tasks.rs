@@ -11,7 +11,7 @@ use haft_tools::{Running, TaskReport, announcement};
 use haft_types::{Entry, EventBody, Message, Metadata, Origin, Role, TaskPhase};
 use serde_json::Value;
 
-use super::{EngineError, Session};
+use super::{EngineError, Leftovers, Session};
 use crate::stored_state::{EndedTasks, StoredState};
 use crate::turn_io::TurnIo;
 
@@ -19,15 +19,6 @@ use crate::turn_io::TurnIo;
 const MOST: usize = 64;
 /// Under which key of its metadata an announcement names its tasks.
 const ANNOUNCED: &str = "background_tasks";
-
-/// What becomes of sessions and background tasks when a turn is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leftovers {
-    /// They are ended: nobody will be there to look after them.
-    End,
-    /// They go on while the conversation is open.
-    Keep,
-}
 
 impl Session {
     /// Tells the model which tasks have ended, as one message of the conversation.

@@ -236,7 +236,7 @@ impl TurnHost for SessionTurn<'_> {
         }
         let session = &*self.session;
         let (stop_hook_active, last_assistant_message) = (objections > 0, end.text.clone());
-        let moment = match session.rank {
+        let moment = match session.agents.rank {
             Rank::Main => Moment::Stop { stop_hook_active, last_assistant_message },
             Rank::Sub => {
                 let agent_type = session.config.agent.clone();

@@ -23,9 +23,10 @@ use super::evidence::evidence;
 use super::parent::{ParentLink, ParentSession, child_namespace};
 use super::relay::{Relay, in_time};
 
+use crate::error::Notice;
 use crate::hub::{AgentMessage, Mailbox};
 use crate::session::{
-    Delegation, Leftovers, ModelServices, Notice, OpenError, ProjectRules, PromptSettings, Roles, Services, Session,
+    Delegation, Leftovers, ModelServices, OpenError, ProjectRules, PromptSettings, Roles, Services, Session,
     SessionConfig, TaskSettings, ToolSettings, title_of,
 };
 use crate::stored_state::ChildConversation;
@@ -33,15 +34,6 @@ use crate::turn::TurnLimits;
 
 /// How a sub-agent finishes.
 const COMPLETION: Prompt = prompt!("../../prompts/subagent_completion");
-
-/// Whose session it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rank {
-    /// The one the user talks to.
-    Main,
-    /// One that another started.
-    Sub,
-}
 
 /// What is to be started.
 pub(super) struct ChildStart {

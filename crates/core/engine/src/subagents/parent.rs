@@ -14,6 +14,15 @@ use crate::permit::Permit;
 use crate::ports::{Children, Reads, SharedKnowledge, StoredTodo};
 use crate::session::{ModelOpener, SessionConfig};
 
+/// Whose session it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rank {
+    /// The one the user talks to.
+    Main,
+    /// One that another started.
+    Sub,
+}
+
 /// What a session gives to each of its sub-agents.
 pub(crate) struct ParentSession {
     pub(crate) config: SessionConfig,

@@ -114,6 +114,15 @@ fn the_binary_is_found_one_s_way_in() {
 }
 
 #[test]
+fn a_session_is_few_parts() {
+    let text = fs::read_to_string(root().join("crates/core/engine/src/session.rs")).unwrap();
+    let (_, rest) = text.split_once("pub struct Session {\n").unwrap();
+    let (fields, _) = rest.split_once("\n}").unwrap();
+    let is_field = |line: &&str| !line.trim_start().starts_with("//") && line.contains(": ");
+    at_most("fields of a session", fields.lines().filter(is_field).count(), SESSION_FIELDS);
+}
+
+#[test]
 fn few_packages_are_built() {
     let packages = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO"));
@@ -144,4 +153,5 @@ const LARGEST_FILE: usize = 700;
 const DOUBLE_NAMES: usize = 10;
 const OLD_MODULES: usize = 0;
 const BINARY_ENTRIES: usize = 14;
+const SESSION_FIELDS: usize = 16;
 const CORE_PACKAGES: usize = 290;

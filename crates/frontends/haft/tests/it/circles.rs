@@ -1,7 +1,7 @@
 //! Files that need each other: a reader of one must read them all, so a circle of imports stays small.
 //!
-//! An edge is a `use` of a module of the same crate. What a module takes from the modules inside it is no edge: that is what they
-//! are for.
+//! An edge leads from a file to the one that defines what it names, however many modules hand the name on. What a module takes
+//! from the modules inside it is no edge: that is what they are for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,18 +12,22 @@ const LARGEST: usize = 4;
 
 type ModulePath = Vec<String>;
 
-/// The paths a `use` names, its braces resolved.
-fn expand(before: &[String], tree: &str, found: &mut Vec<ModulePath>) {
-    let names =
-        |text: &str| text.split("::").map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+fn names(text: &str) -> ModulePath {
+    text.split("::").map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// What a `use` brings in, its braces resolved.
+fn expand(before: &[String], tree: &str, found: &mut Vec<(String, ModulePath)>) {
     let Some((head, inside)) = tree.split_once('{') else {
-        let plain: ModulePath = names(tree.split(" as ").next().unwrap_or_default());
-        found.push(before.iter().cloned().chain(plain).collect());
+        let (path, alias) = tree.split_once(" as ").unwrap_or((tree, ""));
+        let mut path: ModulePath = before.iter().cloned().chain(names(path)).collect();
+        path.pop_if(|last| last == "self");
+        let name = names(alias).pop().or_else(|| path.last().cloned());
+        found.push((name.unwrap_or_default(), path));
         return;
     };
     let inside = inside.rsplit_once('}').map_or(inside, |(inside, _)| inside);
-    let head: ModulePath = names(head);
-    let before: ModulePath = before.iter().cloned().chain(head).collect();
+    let before: ModulePath = before.iter().cloned().chain(names(head)).collect();
     let (mut depth, mut start) = (0, 0);
     for (at, one) in inside.char_indices() {
         match one {
@@ -41,29 +45,79 @@ fn expand(before: &[String], tree: &str, found: &mut Vec<ModulePath>) {
     }
 }
 
-/// The modules of the same crate that a file uses.
-fn used(module: &ModulePath, text: &str, modules: &BTreeSet<ModulePath>) -> BTreeSet<ModulePath> {
-    let mut paths = Vec::new();
-    for statement in text.split("use ").skip(1) {
-        let tree = statement.split(';').next().unwrap_or_default();
-        if ["crate::", "super::", "self::"].iter().any(|start| tree.starts_with(start)) {
-            expand(&[], tree, &mut paths);
+/// A name as a file has it, and the path it stands for.
+struct Import {
+    name: String,
+    path: ModulePath,
+    /// Whether it is there for others.
+    is_public: bool,
+}
+
+/// What a file names of its own crate: what its `use`s bring in, and paths written out in the code.
+#[derive(Default)]
+struct Named {
+    imports: Vec<Import>,
+    written_out: Vec<ModulePath>,
+}
+
+/// From the root of the crate; none for a path into another crate.
+fn whole(module: &ModulePath, path: &[String], modules: &BTreeSet<ModulePath>) -> Option<ModulePath> {
+    let up = path.iter().take_while(|name| *name == "super").count();
+    let inside = |rest: &[String]| module.iter().chain(rest).cloned().collect::<ModulePath>();
+    match path.first()?.as_str() {
+        "crate" => Some(path[1..].to_vec()),
+        "self" => Some(inside(&path[1..])),
+        "super" => Some(module[..module.len().saturating_sub(up)].iter().chain(&path[up..]).cloned().collect()),
+        _ => modules.contains(&inside(&path[..1])).then(|| inside(path)),
+    }
+}
+
+/// What the `use` at the end of a piece of code says, and whether it is public.
+fn import(statement: &str) -> Option<(&str, bool)> {
+    let at = statement.rfind("use ")?;
+    let before = statement[..at].rsplit('\n').next().unwrap_or_default().trim();
+    (before.is_empty() || before.starts_with("pub")).then(|| (&statement[at + 4..], !before.is_empty()))
+}
+
+fn named(module: &ModulePath, text: &str, modules: &BTreeSet<ModulePath>) -> Named {
+    let mut named = Named::default();
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+    for statement in code.split(';') {
+        if let Some((tree, is_public)) = import(statement) {
+            let mut found = Vec::new();
+            expand(&[], tree, &mut found);
+            let own = found.into_iter().filter_map(|(name, path)| Some((name, whole(module, &path, modules)?)));
+            named.imports.extend(own.map(|(name, path)| Import { name, path, is_public }));
+        } else {
+            let starts = statement.match_indices("crate::").chain(statement.match_indices("super::"));
+            let end = |c: char| !(c.is_alphanumeric() || c == '_' || c == ':');
+            let paths = starts.map(|(at, _)| names(statement[at..].split(end).next().unwrap_or_default()));
+            named.written_out.extend(paths.filter_map(|path| whole(module, &path, modules)));
         }
     }
-    let whole = |path: ModulePath| -> ModulePath {
-        let up = path.iter().take_while(|name| *name == "super").count();
-        match path.first().map(String::as_str) {
-            Some("crate") => path[1..].to_vec(),
-            Some("self") => module.iter().chain(&path[1..]).cloned().collect(),
-            _ => module[..module.len().saturating_sub(up)].iter().chain(&path[up..]).cloned().collect(),
+    named
+}
+
+/// The file that defines what a path leads to.
+fn file_of(path: &[String], files: &BTreeMap<ModulePath, Named>, depth: u32) -> Option<ModulePath> {
+    let length = (0..=path.len()).rev().find(|length| files.contains_key(&path[..*length]))?;
+    let (module, rest) = path.split_at(length);
+    let imported = rest.first().and_then(|name| files[module].imports.iter().find(|import| import.name == *name));
+    match imported {
+        Some(import) if depth < 8 => {
+            let path: ModulePath = import.path.iter().chain(&rest[1..]).cloned().collect();
+            file_of(&path, files, depth + 1)
         }
-    };
-    let file_of = |path: ModulePath| {
-        let lengths = (1..=path.len()).rev();
-        lengths.map(|length| path[..length].to_vec()).find(|start| modules.contains(start))
-    };
-    let files = paths.into_iter().map(whole).filter_map(file_of);
-    files.filter(|file| file != module && !file.starts_with(module)).collect()
+        Some(_) | None => Some(module.to_vec()),
+    }
+}
+
+/// The modules of the same crate that a file needs.
+fn used(module: &ModulePath, files: &BTreeMap<ModulePath, Named>) -> BTreeSet<ModulePath> {
+    let Named { imports, written_out } = &files[module];
+    let own = imports.iter().filter(|import| !import.is_public).map(|import| &import.path);
+    let needed = own.chain(written_out).filter_map(|path| file_of(path, files, 0));
+    needed.filter(|file| !file.starts_with(module)).collect()
 }
 
 /// What can be reached from a module.
@@ -93,8 +147,9 @@ fn circles_of_imports_are_small() {
     }
     for (name, files) in crates {
         let modules: BTreeSet<_> = files.keys().cloned().collect();
-        let edges: BTreeMap<_, _> =
-            files.iter().map(|(module, text)| (module.clone(), used(module, text, &modules))).collect();
+        let files: BTreeMap<_, _> =
+            files.iter().map(|(module, text)| (module.clone(), named(module, text, &modules))).collect();
+        let edges: BTreeMap<_, _> = modules.iter().map(|module| (module.clone(), used(module, &files))).collect();
         let all: BTreeMap<_, _> = modules.iter().map(|module| (module, reached(module, &edges))).collect();
         for (module, reach) in &all {
             let circle: Vec<_> = reach.iter().filter(|other| all[*other].contains(*module)).collect();
@@ -107,6 +162,24 @@ fn circles_of_imports_are_small() {
 fn a_use_is_read_with_its_braces() {
     let mut found = Vec::new();
     expand(&[], "crate::a::{self, b::{C, D as E}, f}", &mut found);
-    let found: Vec<_> = found.iter().map(|path| path.join("::")).collect();
-    assert_eq!(found, ["crate::a::self", "crate::a::b::C", "crate::a::b::D", "crate::a::f"]);
+    let found: Vec<_> = found.iter().map(|(name, path)| format!("{name} = {}", path.join("::"))).collect();
+    assert_eq!(found, ["a = crate::a", "C = crate::a::b::C", "E = crate::a::b::D", "f = crate::a::f"]);
+}
+
+#[test]
+fn a_name_is_followed_to_the_file_that_defines_it() {
+    let files = [
+        ("", "pub use a::A;"),
+        ("a", "pub use b::A;\nuse crate::c;"),
+        ("a/b", "struct A;"),
+        ("c", "fn c(a: crate::A) {}"),
+    ];
+    let files: BTreeMap<ModulePath, &str> =
+        files.iter().map(|(file, text)| (names(&file.replace('/', "::")), *text)).collect();
+    let modules: BTreeSet<_> = files.keys().cloned().collect();
+    let files: BTreeMap<_, _> =
+        files.iter().map(|(module, text)| (module.clone(), named(module, text, &modules))).collect();
+    assert_eq!(used(&names("c"), &files), BTreeSet::from([names("a::b")]));
+    assert_eq!(used(&names("a"), &files), BTreeSet::from([names("c")]));
+    assert_eq!(used(&ModulePath::new(), &files), BTreeSet::new());
 }

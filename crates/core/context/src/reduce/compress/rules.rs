@@ -7,7 +7,7 @@ use haft_types::Envelope;
 use serde_json::{Map, Value};
 
 use crate::policy::CompressLimits;
-use crate::reduce::summary_check::failing_lines;
+use crate::reduce::failing_lines::failing_lines;
 
 /// Characters of a text without line structure that are kept, half head and half tail.
 pub(super) const OTHER_CHARS: usize = 4_000;

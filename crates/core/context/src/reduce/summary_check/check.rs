@@ -6,8 +6,7 @@
 
 use haft_types::Role;
 
-use super::SummaryRefusal;
-use crate::reduce::compaction::CompactionPlan;
+use crate::reduce::compaction::{CompactionPlan, SummaryRefusal};
 use crate::reduce::language::{ScriptCounts, WritingScript};
 
 /// Marks that only programs write.

@@ -5,14 +5,11 @@ use std::collections::{BTreeSet, HashMap};
 use haft_types::{Message, Role, ShortId, ToolStatus};
 
 use crate::reduce::compaction::CompactionPlan;
+use crate::reduce::failing_lines::{bounded, cut, failing_lines};
 use crate::reduce::superseded::CallSubject;
 
 /// Characters of a sentence of the user's that are kept.
 const LONGEST_SENTENCE: usize = 1_000;
-/// Characters of anything else that are kept.
-const LONGEST: usize = 300;
-/// Lines of a failing command that are kept.
-const FAILED_LINES: usize = 10;
 
 /// Why something must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,12 +134,6 @@ fn files_and_failures(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
     items.extend(failing.into_iter().flat_map(|(_, items)| items));
 }
 
-/// The lines that name a failing test, on one line each and not too long. Whatever is done to output, they stay.
-pub(crate) fn failing_lines(output: &str) -> impl Iterator<Item = String> {
-    let fails = |line: &&str| line.ends_with("FAILED") || line.starts_with("FAILED ") || line.starts_with("--- FAIL");
-    output.lines().map(str::trim).filter(fails).take(FAILED_LINES).map(bounded)
-}
-
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let ends = |letter: char| matches!(letter, '\n' | '!' | '?' | '。' | '！' | '？' | ';' | '；');
     // A full stop ends a sentence only before a space: names of files hold some.
@@ -157,13 +148,4 @@ fn is_instruction(sentence: &str) -> bool {
     words.any(|word| WORDS.contains(&word))
         || lower.contains("do not ")
         || CHINESE.iter().any(|word| sentence.contains(word))
-}
-
-/// On one line, and not too long.
-pub(super) fn bounded(text: &str) -> String {
-    cut(text, LONGEST)
-}
-
-fn cut(text: &str, longest: usize) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(longest).collect()
 }

@@ -13,8 +13,8 @@ use std::fmt::Write as _;
 
 use haft_types::{Message, Role, ShortId, ToolCall};
 
-use super::ledger::bounded;
 use crate::reduce::compaction::CompactionPlan;
+use crate::reduce::failing_lines::bounded;
 use crate::reduce::superseded::CallSubject;
 
 /// Characters of a message that are compared with a line.

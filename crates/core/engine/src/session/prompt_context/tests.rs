@@ -74,7 +74,7 @@ async fn open(config: &SessionConfig, transcript: &Transcript, store: &Arc<dyn h
     let (counter, clock): (Arc<dyn TokenCounter>, Arc<dyn Clock>) = (Arc::new(O200k), Arc::new(FakeClock::default()));
     let mut state = StoredState::read(store.as_ref(), transcript.id()).await.unwrap();
     let services = KnowledgeServices { store, counter: &counter, clock: &clock };
-    let mut registry = open::all_tools(&running, config.policy.prompt_language);
+    let mut registry = all_tools(&running, config.policy.prompt_language);
     registry.select(&config.tools.offered, &config.tools.profiles).unwrap();
     translate(&mut registry, config);
     let offered = OfferedContext {
@@ -252,7 +252,7 @@ async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
     let supervisor = Arc::new(Supervisor::new(std::env::current_exe().unwrap()));
     let running = Arc::new(Running::new(supervisor, haft_tools::LimitsConfig::default()));
     let every: Vec<String> =
-        open::all_tools(&running, PromptLanguage::English).iter().map(|tool| tool.spec().name.clone()).collect();
+        all_tools(&running, PromptLanguage::English).iter().map(|tool| tool.spec().name.clone()).collect();
     for (protocol, language) in every_form() {
         for (is_sub, headless, small) in [
             (false, false, false),
@@ -298,7 +298,7 @@ async fn every_profile_names_only_what_it_offers_and_no_path_of_a_project() {
     let supervisor = Arc::new(Supervisor::new(std::env::current_exe().unwrap()));
     let running = Arc::new(Running::new(supervisor, haft_tools::LimitsConfig::default()));
     let every: Vec<String> =
-        open::all_tools(&running, PromptLanguage::English).iter().map(|tool| tool.spec().name.clone()).collect();
+        all_tools(&running, PromptLanguage::English).iter().map(|tool| tool.spec().name.clone()).collect();
     for (protocol, language) in every_form() {
         for profile in haft_tool::PROFILES {
             let mut config = config(folder.path());
