@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use crossterm::event::KeyEvent;
 use haft_agent::{Approval, ApprovalReply};
-use haft_types::{Event, Filled, Form, PermissionMode, SandboxLayer, ToolStatus};
+use haft_types::{Filled, Form, PermissionMode, ToolStatus};
 use serde_json::Value;
 
 use crate::approval::{ApprovalDialog, ApprovalStage};
@@ -29,7 +29,7 @@ use crate::editor::Editor;
 use crate::form::FormDialog;
 use crate::image_paste::{ImageSource, PastedImage};
 use crate::line::{StyledLine, TextStyle};
-use crate::link::{ContextParts, EarlierMessage, Operation};
+use crate::link::{EarlierMessage, Operation, UiMessage};
 use crate::markdown;
 use crate::picker::{Picker, PickerAction, PickerList};
 use crate::status::StatusLine;
@@ -87,8 +87,8 @@ pub enum AppInput {
         /// Rows.
         rows: usize,
     },
-    /// An event of the engine.
-    Event(Box<Event>),
+    /// The session has something to show.
+    Message(UiMessage),
     /// A call waits for an answer.
     Ask(Box<Approval>),
     /// The question is not to be answered any more.
@@ -97,50 +97,20 @@ pub enum AppInput {
     Armed,
     /// A server wants a form filled in.
     Form(Box<Form>),
-    /// The first queued input has become part of the turn.
-    Joined,
-    /// The turn is over.
-    Idle,
-    /// Something is to be chosen.
-    Pick(PickerList),
     /// A row of a list was chosen elsewhere.
     Chosen(PickerAction),
-    /// Another model is asked from now on.
-    Model(String),
-    /// Something to print.
-    Told(String),
-    /// A command runs in the user's shell.
-    Running {
-        /// Its number.
-        id: u64,
-        /// Its command line.
-        line: String,
-    },
-    /// It has ended; this is to be printed.
-    Ran {
-        /// Its number.
-        id: u64,
-        /// What it said.
-        text: String,
-    },
-    /// What the next request would hold; none where no conversation is open.
-    Context(Option<Box<ContextParts>>),
-    /// What confines commands.
-    Sandbox(SandboxLayer),
-    /// The files that can be named.
-    Files(Vec<String>),
-    /// What was said last in the conversation that is resumed.
-    Earlier(Vec<EarlierMessage>),
-    /// Another conversation is open.
-    Opened(String),
-    /// What was typed has become this in the user's editor.
-    Edited(String),
     /// The call that is asked about is to run with these arguments.
     CallEdited(Value),
     /// It is to run as it is.
     CallUnchanged,
     /// Its arguments are to be edited as they are: there is no file to edit.
     NoFile,
+}
+
+impl From<UiMessage> for AppInput {
+    fn from(message: UiMessage) -> Self {
+        Self::Message(message)
+    }
 }
 
 /// Something the interface wants done.
@@ -156,11 +126,11 @@ pub enum Effect {
     Fill(Filled),
     /// [`AppInput::Armed`] is wanted in a moment, counted from now.
     Arm,
-    /// This is to be chosen from; [`AppInput::Pick`] is what shows it.
+    /// This is to be chosen from; [`UiMessage::Pick`] is what shows it.
     Offer(PickerList),
     /// This was typed and sent: it is kept for the next session.
     Keep(String),
-    /// The user's editor is opened on this text; [`AppInput::Edited`] is what comes of it.
+    /// The user's editor is opened on this text; [`UiMessage::Typed`] is what comes of it.
     Edit(String),
     /// The file that this call would leave behind is opened in the user's editor; [`AppInput::CallEdited`] is what comes of it.
     EditFile(Box<Approval>),
@@ -352,9 +322,9 @@ impl App {
     }
 
     /// Takes an input in; gives what is to be done, in order.
-    pub fn update(&mut self, input: AppInput) -> Vec<Effect> {
+    pub fn update(&mut self, input: impl Into<AppInput>) -> Vec<Effect> {
         let mut effects = Vec::new();
-        match input {
+        match input.into() {
             AppInput::Key(key) => self.key(key, &mut effects),
             AppInput::Paste(text) => self.paste(&text, &mut effects),
             AppInput::Image(image) => {
@@ -363,7 +333,7 @@ impl App {
             }
             AppInput::NoImage(text) => self.editor.paste(&text),
             AppInput::Size { columns, rows } => (self.columns, self.rows) = room(columns, rows),
-            AppInput::Event(event) => self.event(&event),
+            AppInput::Message(message) => self.message(message, &mut effects),
             AppInput::Ask(approval) => self.ask(*approval, &mut effects),
             AppInput::Withdrawn => self.end_question(),
             AppInput::Armed => {
@@ -378,35 +348,7 @@ impl App {
                 }
             }
             AppInput::Form(form) => self.show_form(*form, &mut effects),
-            AppInput::Joined => self.joined(),
-            AppInput::Idle => self.idle(&mut effects),
-            // Whoever has begun a turn in the meantime wants that.
-            AppInput::Pick(_) if self.busy => {}
-            AppInput::Pick(list) => {
-                self.picker = Some(Picker::new(list));
-                self.rearm(&mut effects);
-            }
             AppInput::Chosen(action) => self.chosen(action, &mut effects),
-            AppInput::Model(name) => self.status.model = name,
-            AppInput::Told(text) => self.told(&text),
-            AppInput::Running { id, line } => self.activity.shell_started(id, line),
-            AppInput::Ran { id, text } => {
-                self.activity.shell_ended(id);
-                self.told(&text);
-                if self.held.is_empty() {
-                    self.activity.forget_ended();
-                }
-            }
-            AppInput::Context(parts) => self.context(parts.as_deref()),
-            AppInput::Sandbox(layer) => self.status.sandbox = Some(layer),
-            AppInput::Files(files) => {
-                self.files = files;
-                self.offer();
-            }
-            AppInput::Edited(text) => {
-                self.menu = None;
-                self.editor.set(text.trim_end_matches('\n'));
-            }
             AppInput::CallEdited(arguments) => self.answer(ApprovalReply::Changed { arguments }, &mut effects),
             AppInput::CallUnchanged => self.answer(ApprovalReply::Once, &mut effects),
             AppInput::NoFile => {
@@ -414,7 +356,44 @@ impl App {
                     self.begin_typing(ApprovalStage::Change, &text);
                 }
             }
-            AppInput::Earlier(messages) => {
+        }
+        self.status.editing = self.editor.vim_mode();
+        self.collect(&mut effects);
+        effects
+    }
+
+    fn message(&mut self, message: UiMessage, effects: &mut Vec<Effect>) {
+        match message {
+            UiMessage::Event(event) => self.event(&event),
+            UiMessage::Joined => self.joined(),
+            UiMessage::Idle => self.idle(effects),
+            // Whoever has begun a turn in the meantime wants that.
+            UiMessage::Pick(_) if self.busy => {}
+            UiMessage::Pick(list) => {
+                self.picker = Some(Picker::new(list));
+                self.rearm(effects);
+            }
+            UiMessage::Model { name } => self.status.model = name,
+            UiMessage::Told { text } => self.told(&text),
+            UiMessage::Running { id, line } => self.activity.shell_started(id, line),
+            UiMessage::Ran { id, text } => {
+                self.activity.shell_ended(id);
+                self.told(&text);
+                if self.held.is_empty() {
+                    self.activity.forget_ended();
+                }
+            }
+            UiMessage::Context(parts) => self.context(parts.as_deref()),
+            UiMessage::Sandbox(layer) => self.status.sandbox = Some(layer),
+            UiMessage::Files(files) => {
+                self.files = files;
+                self.offer();
+            }
+            UiMessage::Typed { text } => {
+                self.menu = None;
+                self.editor.set(text.trim_end_matches('\n'));
+            }
+            UiMessage::Earlier(messages) => {
                 for message in messages {
                     match message {
                         EarlierMessage::User(text) => self.print_apart(view::said(&text, self.columns)),
@@ -426,7 +405,7 @@ impl App {
                     }
                 }
             }
-            AppInput::Opened(text) => {
+            UiMessage::Opened { text } => {
                 self.last_break = None;
                 self.results = ResultList::default();
                 self.panes = Panes::default();
@@ -434,9 +413,6 @@ impl App {
                 self.print(vec![StyledLine::of(text, TextStyle::Dim).cut(self.columns)]);
             }
         }
-        self.status.editing = self.editor.vim_mode();
-        self.collect(&mut effects);
-        effects
     }
 
     /// It is this long since the interface began.

@@ -11,25 +11,11 @@ use tokio::sync::oneshot;
 
 use crate::picker::PickerList;
 
-/// A message from the session to the interface.
+/// What the interface is told of a session.
 #[derive(Debug)]
 pub enum UiMessage {
     /// Something happened.
     Event(Box<Event>),
-    /// A call waits for an answer. When the receiver is gone, nobody waits any more.
-    Ask {
-        /// What is asked.
-        approval: Box<Approval>,
-        /// Where the answer goes.
-        answer: oneshot::Sender<ApprovalReply>,
-    },
-    /// A server wants a form filled in. When the receiver is gone, nobody waits any more.
-    Form {
-        /// What is wanted.
-        form: Box<Form>,
-        /// Where the answers go.
-        answer: oneshot::Sender<Filled>,
-    },
     /// The first queued input has become part of the turn.
     Joined,
     /// The turn is over; the next input starts another.
@@ -77,6 +63,22 @@ pub enum UiMessage {
     Opened {
         /// What to say of it.
         text: String,
+    },
+}
+
+/// What arrives at the interface.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    Message(UiMessage),
+    /// A call waits for an answer. When the receiver is gone, nobody waits any more.
+    Ask {
+        approval: Box<Approval>,
+        answer: oneshot::Sender<ApprovalReply>,
+    },
+    /// A server wants a form filled in. When the receiver is gone, nobody waits any more.
+    Form {
+        form: Box<Form>,
+        answer: oneshot::Sender<Filled>,
     },
 }
 
@@ -261,13 +263,13 @@ pub enum RewindTarget {
 /// The end the session holds.
 #[derive(Clone, Debug)]
 pub struct UiHandle {
-    messages: UnboundedSender<UiMessage>,
+    messages: UnboundedSender<Incoming>,
 }
 
 /// The end the terminal holds.
 #[derive(Debug)]
 pub struct TerminalSide {
-    pub(crate) messages: UnboundedReceiver<UiMessage>,
+    pub(crate) messages: UnboundedReceiver<Incoming>,
     pub(crate) operations: UnboundedSender<Operation>,
 }
 
@@ -281,7 +283,11 @@ pub fn link() -> (UiHandle, UnboundedReceiver<Operation>, TerminalSide) {
 impl UiHandle {
     /// Sends a message to the interface; ignored when it is gone.
     pub fn tell(&self, message: UiMessage) {
-        drop(self.messages.send(message));
+        self.send(Incoming::Message(message));
+    }
+
+    fn send(&self, incoming: Incoming) {
+        drop(self.messages.send(incoming));
     }
 
     /// Asks at the terminal; rules are kept by `remember`.
@@ -312,14 +318,14 @@ struct UiApprover {
 impl Approver for UiApprover {
     async fn ask(&self, approval: &Approval) -> ApprovalReply {
         let (answer, answered) = oneshot::channel();
-        self.ui.tell(UiMessage::Ask { approval: Box::new(approval.clone()), answer });
+        self.ui.send(Incoming::Ask { approval: Box::new(approval.clone()), answer });
         // A terminal that went away cannot say yes.
         answered.await.unwrap_or(ApprovalReply::No { reason: String::new() })
     }
 
     async fn fill(&self, form: &Form) -> Filled {
         let (answer, answered) = oneshot::channel();
-        self.ui.tell(UiMessage::Form { form: Box::new(form.clone()), answer });
+        self.ui.send(Incoming::Form { form: Box::new(form.clone()), answer });
         answered.await.unwrap_or(Filled::Cancelled)
     }
 

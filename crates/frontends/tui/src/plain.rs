@@ -22,7 +22,7 @@ use crate::ask::fitted;
 use crate::call::about;
 use crate::config::Editing;
 use crate::form::{FormDialog, FormProgress};
-use crate::link::{EarlierMessage, Operation, SideAction, TerminalSide, UiMessage};
+use crate::link::{EarlierMessage, Incoming, Operation, SideAction, TerminalSide, UiMessage};
 use crate::picker::{PickerAction, PickerList};
 use crate::run::{Ended, HostActions, TuiError};
 
@@ -99,8 +99,8 @@ impl PlainDriver {
                     self.asking = None;
                     self.say(text!("plain-withdrawn"))?;
                 }
-                message = self.side.messages.recv() => match message {
-                    Some(message) => self.message(message)?,
+                incoming = self.side.messages.recv() => match incoming {
+                    Some(incoming) => self.incoming(incoming)?,
                     None => self.ended = Some(Ended::Left),
                 },
             }
@@ -132,14 +132,10 @@ impl PlainDriver {
         self.prompt()
     }
 
-    fn message(&mut self, message: UiMessage) -> io::Result<()> {
-        match message {
-            UiMessage::Event(event) => {
-                let what = told(&event);
-                self.take(AppInput::Event(event))?;
-                what.iter().try_for_each(|line| self.say(line))
-            }
-            UiMessage::Ask { approval, answer } => {
+    fn incoming(&mut self, incoming: Incoming) -> io::Result<()> {
+        match incoming {
+            Incoming::Message(message) => self.message(message),
+            Incoming::Ask { approval, answer } => {
                 let mut asking = ApprovalDialog::new(*approval, self.app.mode());
                 // What was said before it belongs before it.
                 let effects = self.app.flush();
@@ -151,34 +147,7 @@ impl PlainDriver {
                 self.asking = Some((asking, answer, Instant::now()));
                 self.ask(text!("plain-answer"))
             }
-            UiMessage::Idle => {
-                self.busy = false;
-                (self.asking, self.filling) = (None, None);
-                self.take(AppInput::Idle)?;
-                self.prompt()
-            }
-            UiMessage::Told { text } => {
-                self.take(AppInput::Told(text))?;
-                self.prompt()
-            }
-            UiMessage::Running { id, line } => self.take(AppInput::Running { id, line }),
-            UiMessage::Ran { id, text } => {
-                self.take(AppInput::Ran { id, text })?;
-                self.prompt()
-            }
-            UiMessage::Earlier(messages) => messages.into_iter().try_for_each(|message| match message {
-                EarlierMessage::User(text) => {
-                    self.say(&text::clean(&format!("{} {}", text!("plain-prompt"), text.replace('\n', " "))))
-                }
-                silent @ (EarlierMessage::Model(_) | EarlierMessage::Result { .. }) => {
-                    self.take(AppInput::Earlier(vec![silent]))
-                }
-            }),
-            UiMessage::Opened { text } => {
-                self.take(AppInput::Opened(text))?;
-                self.prompt()
-            }
-            UiMessage::Form { form, answer } => {
+            Incoming::Form { form, answer } => {
                 let filling = FormDialog::new(*form);
                 let effects = self.app.flush();
                 self.carry_out(effects)?;
@@ -187,18 +156,46 @@ impl PlainDriver {
                 }
                 self.fill(filling, answer)
             }
-            UiMessage::Joined => self.take(AppInput::Joined),
+        }
+    }
+
+    fn message(&mut self, message: UiMessage) -> io::Result<()> {
+        match message {
+            UiMessage::Event(event) => {
+                let what = told(&event);
+                self.take(UiMessage::Event(event))?;
+                what.iter().try_for_each(|line| self.say(line))
+            }
+            UiMessage::Idle => {
+                self.busy = false;
+                (self.asking, self.filling) = (None, None);
+                self.take(UiMessage::Idle)?;
+                self.prompt()
+            }
+            UiMessage::Earlier(messages) => messages.into_iter().try_for_each(|message| match message {
+                EarlierMessage::User(text) => {
+                    self.say(&text::clean(&format!("{} {}", text!("plain-prompt"), text.replace('\n', " "))))
+                }
+                silent @ (EarlierMessage::Model(_) | EarlierMessage::Result { .. }) => {
+                    self.take(UiMessage::Earlier(vec![silent]))
+                }
+            }),
             UiMessage::Pick(list) => self.offer(list),
             UiMessage::Typed { text } => {
                 self.say(&text::clean(&text!("plain-typed", text = text.replace('\n', " "))))?;
                 self.prompt()
             }
-            UiMessage::Model { name } => self.take(AppInput::Model(name)),
-            UiMessage::Context(parts) => {
-                self.take(AppInput::Context(parts))?;
+            message @ (UiMessage::Told { .. }
+            | UiMessage::Ran { .. }
+            | UiMessage::Opened { .. }
+            | UiMessage::Context(_)) => {
+                self.take(message)?;
                 self.prompt()
             }
-            UiMessage::Sandbox(layer) => self.take(AppInput::Sandbox(layer)),
+            message @ (UiMessage::Joined
+            | UiMessage::Running { .. }
+            | UiMessage::Model { .. }
+            | UiMessage::Sandbox(_)) => self.take(message),
             // Nothing is completed here.
             UiMessage::Files(_) => Ok(()),
         }
@@ -369,7 +366,7 @@ impl PlainDriver {
         })
     }
 
-    fn take(&mut self, input: AppInput) -> io::Result<()> {
+    fn take(&mut self, input: impl Into<AppInput>) -> io::Result<()> {
         let effects = self.app.update(input);
         self.carry_out(effects)
     }

@@ -18,7 +18,7 @@ use crate::READING;
 use crate::app::{App, AppInput, Effect, Setup};
 use crate::image_paste::{ImageSource, PastedImage};
 use crate::line::StyledLine;
-use crate::link::{Operation, TerminalSide, UiMessage};
+use crate::link::{Incoming, Operation, TerminalSide, UiMessage};
 use crate::proposed::{LostNames, ProposedFiles};
 use crate::screen::{Palette, TerminalScreen};
 use crate::terminal::{self, RawTerminal};
@@ -239,7 +239,7 @@ impl ScreenDriver {
     }
 
     /// Takes in one message and those that have come with it.
-    fn messages(&mut self, first: Option<UiMessage>) -> io::Result<()> {
+    fn messages(&mut self, first: Option<Incoming>) -> io::Result<()> {
         let Some(first) = first else {
             // The session is gone: there is nothing left to show.
             self.ended = Some(Ended::Left);
@@ -253,35 +253,21 @@ impl ScreenDriver {
         Ok(())
     }
 
-    fn message(&mut self, message: UiMessage) -> io::Result<()> {
-        let input = match message {
-            UiMessage::Event(event) => AppInput::Event(event),
-            UiMessage::Ask { approval, answer } => {
+    fn message(&mut self, incoming: Incoming) -> io::Result<()> {
+        match incoming {
+            Incoming::Message(message) => self.take(message),
+            Incoming::Ask { approval, answer } => {
                 self.waiting = Some(PendingReply::Question(answer));
-                AppInput::Ask(approval)
+                self.take(AppInput::Ask(approval))
             }
-            UiMessage::Form { form, answer } => {
+            Incoming::Form { form, answer } => {
                 self.waiting = Some(PendingReply::Form(answer));
-                AppInput::Form(form)
+                self.take(AppInput::Form(form))
             }
-            UiMessage::Joined => AppInput::Joined,
-            UiMessage::Pick(list) => AppInput::Pick(list),
-            UiMessage::Typed { text } => AppInput::Edited(text),
-            UiMessage::Model { name } => AppInput::Model(name),
-            UiMessage::Idle => AppInput::Idle,
-            UiMessage::Told { text } => AppInput::Told(text),
-            UiMessage::Running { id, line } => AppInput::Running { id, line },
-            UiMessage::Ran { id, text } => AppInput::Ran { id, text },
-            UiMessage::Context(parts) => AppInput::Context(parts),
-            UiMessage::Sandbox(layer) => AppInput::Sandbox(layer),
-            UiMessage::Files(files) => AppInput::Files(files),
-            UiMessage::Earlier(messages) => AppInput::Earlier(messages),
-            UiMessage::Opened { text } => AppInput::Opened(text),
-        };
-        self.take(input)
+        }
     }
 
-    fn take(&mut self, input: AppInput) -> io::Result<()> {
+    fn take(&mut self, input: impl Into<AppInput>) -> io::Result<()> {
         self.app.set_time(self.began.elapsed());
         let effects = self.app.update(input);
         self.dirty = true;
@@ -325,18 +311,18 @@ impl ScreenDriver {
                         drop(waiting.send(filled));
                     }
                 }
-                Effect::Offer(list) => self.take(AppInput::Pick(list))?,
+                Effect::Offer(list) => self.take(UiMessage::Pick(list))?,
                 Effect::Arm => self.armed_at = Some(Instant::now() + READING),
                 Effect::Keep(text) => (self.host.keep)(&text),
                 Effect::Edit(text) => match self.open_editor(&text, PROMPT_ENDING)? {
-                    Ok(text) => self.take(AppInput::Edited(text))?,
-                    Err(why) => self.take(AppInput::Told(why))?,
+                    Ok(text) => self.take(UiMessage::Typed { text })?,
+                    Err(why) => self.take(UiMessage::Told { text: why })?,
                 },
                 Effect::EditFile(approval) => self.edit_file(&approval)?,
                 Effect::FindImage { source, text } => match (self.host.image)(&source) {
                     Ok(Some(image)) => self.take(AppInput::Image(image))?,
                     Ok(None) => self.take(AppInput::NoImage(text))?,
-                    Err(why) => self.take(AppInput::Told(why))?,
+                    Err(why) => self.take(UiMessage::Told { text: why })?,
                 },
                 Effect::Redraw => self.screen.forget()?,
                 Effect::Suspend => self.suspend()?,
@@ -389,9 +375,9 @@ impl ScreenDriver {
             Ok(text) => match files.arguments(approval, &text) {
                 Ok(Some(arguments)) => self.take(AppInput::CallEdited(arguments)),
                 Ok(None) => self.take(AppInput::CallUnchanged),
-                Err(LostNames) => self.take(AppInput::Told(text!("app-lost-names").to_owned())),
+                Err(LostNames) => self.take(UiMessage::Told { text: text!("app-lost-names").to_owned() }),
             },
-            Err(why) => self.take(AppInput::Told(why)),
+            Err(why) => self.take(UiMessage::Told { text: why }),
         }
     }
 

@@ -2,8 +2,8 @@ mod choosing;
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use haft_types::{
-    BudgetLayer, CallPhase, ConversationId, Cost, EventBody, Layer, Outcome, SandboxLayer, SandboxStatus, ToolStatus,
-    TurnResult, Usage,
+    BudgetLayer, CallPhase, ConversationId, Cost, Event, EventBody, Layer, Outcome, SandboxLayer, SandboxStatus,
+    ToolStatus, TurnResult, Usage,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -43,7 +43,7 @@ impl TestTerminal {
         }
     }
 
-    fn put(&mut self, input: AppInput) {
+    fn put(&mut self, input: impl Into<AppInput>) {
         let effects = self.app.update(input);
         self.note(effects);
     }
@@ -54,7 +54,7 @@ impl TestTerminal {
 
     fn tell_as(&mut self, agent: &str, body: EventBody) {
         let conversation_id = ConversationId::new("c");
-        self.put(AppInput::Event(Box::new(Event { body, conversation_id, seq: 1, agent: agent.into() })));
+        self.put(UiMessage::Event(Box::new(Event { body, conversation_id, seq: 1, agent: agent.into() })));
     }
 
     fn press(&mut self, code: KeyCode, modifiers: KeyModifiers) {
@@ -256,7 +256,7 @@ fn esc_interrupts_and_gives_back_what_waited() {
     terminal.key(KeyCode::Esc);
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Interrupt)]);
     terminal.tell(over(Outcome::Aborted, "cancelled"));
-    terminal.put(AppInput::Idle);
+    terminal.put(UiMessage::Idle);
     assert!(terminal.live().contains("> second") && terminal.wanted().is_empty());
     assert!(terminal.all().contains("Interrupted. Tell haft what to do instead."));
     terminal.key(KeyCode::Esc);
@@ -270,7 +270,7 @@ fn what_was_typed_during_a_turn_begins_the_next() {
     terminal.say("second");
     terminal.wanted();
     terminal.tell(over(Outcome::Completed, ""));
-    terminal.put(AppInput::Idle);
+    terminal.put(UiMessage::Idle);
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Submit("second".into()))]);
 }
 
@@ -304,7 +304,7 @@ fn commands_are_completed_and_run() {
         [Effect::Do(Operation::Submit("/review".into()))],
         "the user's own is expanded elsewhere"
     );
-    terminal.put(AppInput::Idle);
+    terminal.put(UiMessage::Idle);
     terminal.say("/diff");
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Diff)]);
     terminal.say("!ls -l");
@@ -346,7 +346,7 @@ fn files_are_offered_and_named() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.write("look at @");
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Side(SideAction::Files))]);
-    terminal.put(AppInput::Files(vec!["src/lib.rs".into(), "src/my file.rs".into(), "README.md".into()]));
+    terminal.put(UiMessage::Files(vec!["src/lib.rs".into(), "src/my file.rs".into(), "README.md".into()]));
     terminal.write("my");
     terminal.key(KeyCode::Tab);
     assert!(terminal.live().contains("> look at @\"src/my file.rs\" \n"), "{}", terminal.live());
@@ -378,7 +378,7 @@ fn history_is_searched() {
     let mut terminal = TestTerminal::new(80, 24);
     for query in ["run the tests", "write the docs", "run the linter"] {
         terminal.say(query);
-        terminal.put(AppInput::Idle);
+        terminal.put(UiMessage::Idle);
     }
     terminal.control('r');
     terminal.write("run");
@@ -397,7 +397,7 @@ fn a_question_of_the_model_is_answered_by_number() {
         options: vec!["the red".into(), "the blue".into()],
     });
     terminal.tell(over(Outcome::Waiting, "a question"));
-    terminal.put(AppInput::Idle);
+    terminal.put(UiMessage::Idle);
     terminal.wanted();
     assert!(terminal.all().contains(" 2 the blue"));
     terminal.say("2");
@@ -479,7 +479,7 @@ proptest! {
         check(&terminal)?;
         let row = || PickerRow { text: said.clone(), about: said.clone(), then: PickerAction::Leave };
         let rows = vec![row(), row(), row()];
-        terminal.put(AppInput::Pick(PickerList { title: said.clone(), notes: vec![said.clone()], rows, ..PickerList::default() }));
+        terminal.put(UiMessage::Pick(PickerList { title: said.clone(), notes: vec![said.clone()], rows, ..PickerList::default() }));
         check(&terminal)?;
         let form = Form { from: said.clone(), message: said.clone(), fields: Vec::new() };
         terminal.put(AppInput::Form(Box::new(form)));
@@ -492,11 +492,11 @@ proptest! {
         terminal.tell(EventBody::Question { question: said.clone(), options: vec![said.clone()] });
         terminal.tell(EventBody::Error { code: String::new(), message: said.clone() });
         terminal.tell(over(Outcome::Failed, &said));
-        terminal.put(AppInput::Idle);
+        terminal.put(UiMessage::Idle);
         terminal.put(AppInput::Paste(said.clone()));
-        terminal.put(AppInput::Files(vec![said.clone()]));
-        terminal.put(AppInput::Told(said.clone()));
-        terminal.put(AppInput::Opened(said));
+        terminal.put(UiMessage::Files(vec![said.clone()]));
+        terminal.put(UiMessage::Told { text: said.clone() });
+        terminal.put(UiMessage::Opened { text: said });
         terminal.control('o');
         check(&terminal)?;
     }

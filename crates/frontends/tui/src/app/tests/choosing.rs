@@ -19,13 +19,13 @@ fn list(title: &str, rows: &[(&str, Operation)]) -> PickerList {
 fn a_list_takes_the_keys_until_something_is_chosen() {
     let mut terminal = TestTerminal::new(60, 20);
     terminal.write("a draft");
-    terminal.put(AppInput::Pick(list("Which?", &[("one", Operation::Undo), ("two", Operation::Redo)])));
+    terminal.put(UiMessage::Pick(list("Which?", &[("one", Operation::Undo), ("two", Operation::Redo)])));
     assert!(terminal.live().contains("▸ one") && !terminal.live().contains("a draft"), "{}", terminal.live());
     terminal.write("tw");
     terminal.key(KeyCode::Enter);
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Redo)]);
     assert!(terminal.live().contains("> a draft"), "what was typed is still there: {}", terminal.live());
-    terminal.put(AppInput::Pick(list("Which?", &[("one", Operation::Undo)])));
+    terminal.put(UiMessage::Pick(list("Which?", &[("one", Operation::Undo)])));
     terminal.key(KeyCode::Esc);
     assert!(terminal.wanted().is_empty() && terminal.live().contains("> a draft"));
 }
@@ -33,12 +33,12 @@ fn a_list_takes_the_keys_until_something_is_chosen() {
 #[test]
 fn no_list_opens_over_a_turn_nor_stays_over_a_question() {
     let mut terminal = TestTerminal::new(60, 20);
-    terminal.put(AppInput::Pick(list("Which?", &[("one", Operation::Undo)])));
+    terminal.put(UiMessage::Pick(list("Which?", &[("one", Operation::Undo)])));
     terminal.put(approval("cargo test"));
     assert!(terminal.live().contains("Allow this?") && !terminal.live().contains("Which?"), "{}", terminal.live());
     let mut terminal = TestTerminal::new(60, 20);
     terminal.say("go");
-    terminal.put(AppInput::Pick(list("Which?", &[("one", Operation::Undo)])));
+    terminal.put(UiMessage::Pick(list("Which?", &[("one", Operation::Undo)])));
     assert!(!terminal.live().contains("Which?"));
 }
 
@@ -55,10 +55,10 @@ fn esc_twice_goes_back_only_when_nothing_is_typed_or_runs() {
     terminal.key(KeyCode::Esc);
     assert!(terminal.wanted().is_empty(), "a key between them, and something typed");
     let taken = Operation::Rewind { message: "m".into(), take_back: RewindTarget::Conversation };
-    terminal.put(AppInput::Pick(list("Back?", &[("one", taken.clone())])));
+    terminal.put(UiMessage::Pick(list("Back?", &[("one", taken.clone())])));
     terminal.key(KeyCode::Enter);
     assert_eq!(terminal.wanted(), [Effect::Do(taken)]);
-    terminal.put(AppInput::Edited("what I had said".into()));
+    terminal.put(UiMessage::Typed { text: "what I had said".into() });
     assert!(terminal.live().contains("> what I had said"));
 }
 
@@ -113,12 +113,12 @@ fn words_join_the_turn_in_order_and_commands_wait() {
     terminal.say("third");
     let joined = |text: &str| Effect::Do(Operation::Join(text.into()));
     assert_eq!(terminal.wanted(), [joined("second"), joined("third")]);
-    terminal.put(AppInput::Joined);
+    terminal.put(UiMessage::Joined);
     assert!(terminal.all().contains("\n> second\n") && !terminal.live().contains("next: second"), "{}", terminal.all());
-    terminal.put(AppInput::Joined);
+    terminal.put(UiMessage::Joined);
     assert!(terminal.all().contains("\n> third\n") && terminal.live().contains("next: /review it"));
-    terminal.put(AppInput::Joined);
-    terminal.put(AppInput::Idle);
+    terminal.put(UiMessage::Joined);
+    terminal.put(UiMessage::Idle);
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Submit("/review it".into()))]);
 }
 
@@ -129,8 +129,8 @@ fn words_that_joined_after_all_do_not_come_back() {
     terminal.say("second");
     terminal.say("third");
     terminal.key(KeyCode::Esc);
-    terminal.put(AppInput::Joined);
-    terminal.put(AppInput::Idle);
+    terminal.put(UiMessage::Joined);
+    terminal.put(UiMessage::Idle);
     assert!(terminal.all().contains("\n> second\n") && terminal.live().contains("> third"), "{}", terminal.all());
     assert!(!terminal.live().contains("second"), "{}", terminal.live());
 }
@@ -143,7 +143,7 @@ fn what_is_archived_can_be_interrupted() {
     assert!(terminal.live().contains("Esc interrupts"));
     terminal.key(KeyCode::Esc);
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Interrupt)]);
-    terminal.put(AppInput::Idle);
+    terminal.put(UiMessage::Idle);
     terminal.say("/model other");
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Offer(ListRequest::Models("other".into())))]);
 }
