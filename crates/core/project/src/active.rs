@@ -33,7 +33,7 @@ pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<
     let mut found = Vec::new();
     if knowledge.trusted {
         for top in [FOLDER, compat::ACTIVE_CONTEXT] {
-            read(knowledge, (top, Path::new("")), 0, &mut found, problems);
+            read(knowledge, top, Path::new(""), 0, &mut found, problems);
         }
         found.sort_by(|a, b| a.folder.cmp(&b.folder));
     }
@@ -42,7 +42,8 @@ pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<
 
 fn read(
     knowledge: &KnowledgePaths,
-    (top, folder): (&str, &Path),
+    top: &str,
+    folder: &Path,
     depth: usize,
     found: &mut Vec<Description>,
     problems: &mut Vec<FileProblem>,
@@ -60,7 +61,7 @@ fn read(
     if depth < DEEPEST {
         let is_folder = |name: &String| place.join(name).symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
         for name in names.iter().filter(|name| is_folder(name)) {
-            read(knowledge, (top, &folder.join(name)), depth + 1, found, problems);
+            read(knowledge, top, &folder.join(name), depth + 1, found, problems);
         }
     }
 }

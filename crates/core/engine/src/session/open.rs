@@ -133,7 +133,8 @@ impl Session {
     pub(crate) async fn open_sub(
         mut config: SessionConfig,
         services: Services,
-        (conversation, resumed): (Conversation, bool),
+        conversation: Conversation,
+        resumed: bool,
         parent: ParentLink,
     ) -> Result<Self, OpenError> {
         let registry = offered_to_sub(&mut config, &services, parent.waiting.as_deref())?;
@@ -192,9 +193,11 @@ impl Session {
             (Arc::new(todo), permit, recorded(), services.delegation.budget.clone(), mailbox)
         };
         registry.set_guard(Arc::clone(&permit) as _);
-        let offered = OfferedContext { registry, unkept_descriptions, skills, todo, starter_reads, knowledge };
-        let (history, tools) = (transcript.history(), (&services.running, &services.counter));
-        let prompt = PromptContext::open(offered, &config, tools, history, &hooked, &mut state).await?;
+        let (running, counter) = (Arc::clone(&services.running), Arc::clone(&services.counter));
+        let offered =
+            OfferedContext { registry, unkept_descriptions, skills, todo, starter_reads, knowledge, running, counter };
+        let history = transcript.history();
+        let prompt = PromptContext::open(offered, &config, history, &hooked, &mut state).await?;
         let (store, counter) = (services.store.as_ref(), services.counter.as_ref());
         let last = if resumed { last_sent(store, &transcript, &config, counter, &mut state).await? } else { None };
         let sent = SentState::restore(last, history, counter, &mut state);

@@ -67,6 +67,8 @@ pub(super) struct OfferedContext {
     /// The files that the agent which started this one has read.
     pub(super) starter_reads: Option<Arc<Reads>>,
     pub(super) knowledge: Knowledge,
+    pub(super) running: Arc<Running>,
+    pub(super) counter: Arc<dyn TokenCounter>,
 }
 
 impl PromptContext {
@@ -74,13 +76,12 @@ impl PromptContext {
     pub(super) async fn open(
         offered: OfferedContext,
         config: &SessionConfig,
-        (running, counter): (&Arc<Running>, &Arc<dyn TokenCounter>),
         history: &[Arc<Entry>],
         hooked: &Hooked,
         state: &mut StoredState,
     ) -> Result<Self, ContextError> {
-        let OfferedContext { registry, unkept_descriptions, skills, todo, starter_reads, knowledge } = offered;
-        let counter = Arc::clone(counter);
+        let OfferedContext { registry, unkept_descriptions, skills, todo, starter_reads, knowledge, running, counter } =
+            offered;
         let advertised = AdvertisedTools::of(&config.model, config.policy.prompt_language, &registry, counter.as_ref());
         let (reads, mut mentions) = (Reads::from_history(history), Mentions::default());
         mentions.look(history, &config.knowledge.ground);
@@ -91,8 +92,10 @@ impl PromptContext {
             config.prompt.rules,
         );
         let external = registry.get(names::EXECUTE).map(|_| {
-            let built_in =
-                all_tools(running, config.policy.prompt_language).iter().map(|tool| tool.spec().name.clone()).collect();
+            let built_in = all_tools(&running, config.policy.prompt_language)
+                .iter()
+                .map(|tool| tool.spec().name.clone())
+                .collect();
             ExternalShelf::new(config.knowledge.ground.clone(), config.knowledge.tool_help.clone(), built_in)
         });
         hooked.before_documents().await;
@@ -119,7 +122,7 @@ impl PromptContext {
             last_write: last_write(history),
             plan_mode_told: state.take().map_or(planning, |PlanModeNotice(told)| told),
             counter,
-            running: Arc::clone(running),
+            running,
         })
     }
 

@@ -234,7 +234,7 @@ async fn open(
         mailbox: mailbox.unwrap_or_else(|| parent.hub.register(&running_as, &agent.role)),
         waiting,
     };
-    let opened = if let Some(stored) = earlier {
+    let (conversation, resumed) = if let Some(stored) = earlier {
         (stored, true)
     } else {
         let child = ChildConversation {
@@ -246,7 +246,7 @@ async fn open(
         (planned(parent, &agent.name, &assignment.task, conversation, &call_id), false)
     };
     let failed = |error: OpenError| ChildRefusal::new("open", &error);
-    let session = Box::pin(Session::open_sub(config, services, opened, link)).await.map_err(failed)?;
+    let session = Box::pin(Session::open_sub(config, services, conversation, resumed, link)).await.map_err(failed)?;
     Ok((session, worktree))
 }
 

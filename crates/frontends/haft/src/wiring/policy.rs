@@ -92,7 +92,7 @@ impl ProjectPolicy {
             };
             for (key, value) in keys {
                 let line = file.line(section, Some(key));
-                if !self.take_key(root, file, (section, key, value), line) {
+                if !self.take_key(root, file, section, key, value, line) {
                     left.push((format!("{section}.{key}"), line));
                 }
             }
@@ -116,7 +116,9 @@ impl ProjectPolicy {
         &mut self,
         root: &Path,
         file: &PolicyFile<'_>,
-        (section, key, value): (&str, &str, &Value),
+        section: &str,
+        key: &str,
+        value: &Value,
         line: Option<usize>,
     ) -> bool {
         if !TIGHTENING.contains(&(section, key)) {

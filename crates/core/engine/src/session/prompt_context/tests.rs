@@ -84,9 +84,11 @@ async fn open(config: &SessionConfig, transcript: &Transcript, store: &Arc<dyn h
         todo: Arc::new(StoredTodo::restored(Arc::clone(store), transcript.id().clone(), &mut state)),
         starter_reads: None,
         knowledge: Knowledge::open(services, config, transcript.id(), None, &mut state).await.unwrap(),
+        running,
+        counter,
     };
     let hooked = Hooked::silent(config);
-    PromptContext::open(offered, config, (&running, &counter), transcript.history(), &hooked, &mut state).await.unwrap()
+    PromptContext::open(offered, config, transcript.history(), &hooked, &mut state).await.unwrap()
 }
 
 #[tokio::test]
