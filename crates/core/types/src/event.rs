@@ -361,6 +361,16 @@ pub struct TurnResult {
     pub nothing_changed: bool,
 }
 
+impl TurnResult {
+    /// The code of a run whose store failed.
+    pub const STORE_FAILED: &str = "store";
+
+    /// Whether the store failed: another try may do better.
+    pub fn is_of_store(&self) -> bool {
+        self.code == Self::STORE_FAILED
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 fn is_false(flag: &bool) -> bool {
     !flag

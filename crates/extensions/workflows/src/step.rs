@@ -47,7 +47,7 @@ pub(crate) async fn run(shared: Rc<SharedRun>, start: StepStart) -> RunReport {
         Err(error) => {
             let of_store =
                 matches!(&error, StepError::Setup(SetupError::Store(_) | SetupError::Open(OpenError::Store(_))));
-            let code = if of_store { "store" } else { "not_begun" };
+            let code = if of_store { TurnResult::STORE_FAILED } else { "not_begun" };
             RunReport { result: failed(code, &with_causes(&error)), never_valid: false }
         }
     }

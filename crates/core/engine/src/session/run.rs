@@ -46,7 +46,7 @@ impl Session {
         }
         let ended = self.run_turn(input, &mut turn, &mut io).await;
         let (end, never_valid) = ended.unwrap_or_else(|EngineError::Store(error)| {
-            let reason = Reason { code: "store".into(), message: error.to_string() };
+            let reason = Reason { code: TurnResult::STORE_FAILED.into(), message: error.to_string() };
             (End::new(Outcome::Failed, reason), false)
         });
         self.describe_changes(end.outcome, &mut io).await;

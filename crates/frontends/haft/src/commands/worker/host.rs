@@ -198,7 +198,7 @@ fn exhausted(args: &RunArgs) -> Option<Value> {
 
 /// How the run ended. Where the store failed, the conversation goes on from what it holds.
 fn end_of(report: &RunReport) -> RunEnd {
-    if report.result.code == "store" {
+    if report.result.is_of_store() {
         return RunEnd::Trouble(report.result.message.clone());
     }
     RunEnd::Result(json!(report.result))

@@ -10,7 +10,7 @@ use haft_agent::config::Config;
 use haft_agent::{RandomIds, WallClock};
 use haft_engine::turn::TurnLimits;
 use haft_postgres::{KeptFile, KeptKind, TASK_RECORD};
-use haft_types::PermissionMode;
+use haft_types::{PermissionMode, TurnResult};
 use haft_worker::{RunEnd, TaskRun};
 use haft_workflows::{HeldRun, Workflow, WorkflowReport, WorkflowRun, WorkflowRuns};
 use serde_json::json;
@@ -67,7 +67,7 @@ impl RunningHost {
         let WorkflowReport { mut result, record, completed, .. } = report;
         // What the queue keeps is read on other machines, too.
         result.message = haft_messages::in_english(|| report::message(&workflow, &record, completed));
-        if record.steps.values().filter_map(|step| step.result.as_ref()).any(|result| result.code == "store") {
+        if record.steps.values().filter_map(|step| step.result.as_ref()).any(TurnResult::is_of_store) {
             return Ok(RunEnd::Trouble(result.message));
         }
         Ok(RunEnd::Result(report::with_steps(json!(result), &workflow, &record)))
