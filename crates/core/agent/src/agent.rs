@@ -193,7 +193,7 @@ impl Agent {
         };
         let sandbox = Sandbox::off("nothing is run");
         let (mut session, services) = wiring::prepare(&agent, plan, store, sandbox, declared, key)?;
-        session.knowledge.ground.trusted |= look == Look::AsTrusted;
+        session.knowledge.paths.trusted |= look == Look::AsTrusted;
         Ok(Box::pin(Session::look(session, services, conversation, messages)).await?)
     }
 

@@ -59,7 +59,7 @@ pub struct ExtensionContext<'a> {
     /// The project.
     pub project: &'a Project,
     /// Whether the project's own files may be obeyed.
-    pub standing: &'a TrustState,
+    pub trust_state: &'a TrustState,
     /// What the project held when it was trusted, and what was given to its servers.
     pub record: &'a TrustRecord,
     /// How much may happen without asking, and whose turn it is to ask.

@@ -9,9 +9,9 @@ use haft_project::hooks::{self, Hook, HooksConfig};
 use crate::places::Places;
 
 /// The hooks that are to be called, and what is wrong with others.
-pub(crate) fn found(places: &Places, config: &HooksConfig, ground: &KnowledgePaths) -> (Vec<Hook>, Vec<Notice>) {
+pub(crate) fn found(places: &Places, config: &HooksConfig, paths: &KnowledgePaths) -> (Vec<Hook>, Vec<Notice>) {
     let mut problems = Vec::new();
-    let found = hooks::load(ground, config, &places.config_file(), &mut problems);
+    let found = hooks::load(paths, config, &places.config_file(), &mut problems);
     let notice =
         |problem: haft_project::FileProblem| Notice { code: "hooks", message: problem.to_string(), failed: true };
     (found, problems.into_iter().map(notice).collect())

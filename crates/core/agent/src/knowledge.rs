@@ -11,20 +11,20 @@ use crate::project::Project;
 
 /// Where knowledge of the project is looked for, and how the project stands.
 pub fn knowledge(places: &Places, project: &Project) -> Result<(KnowledgePaths, TrustState), SetupError> {
-    let standing = TrustList::at(places.trust_file()).state(&project.root).map_err(SetupError::Trust)?;
-    let ground = KnowledgePaths {
+    let trust_state = TrustList::at(places.trust_file()).state(&project.root).map_err(SetupError::Trust)?;
+    let paths = KnowledgePaths {
         root: project.root.clone(),
         cwd: project.cwd.clone(),
-        trusted: standing.is_trusted(),
+        trusted: trust_state.is_trusted(),
         user: places.config.clone(),
         home: places.environment.absolute_home(),
     };
-    Ok((ground, standing))
+    Ok((paths, trust_state))
 }
 
 /// One line where the project's own files are not obeyed.
-pub(crate) fn untrusted(standing: &TrustState, root: &Path) -> Option<Notice> {
-    let why = match standing {
+pub(crate) fn untrusted(trust_state: &TrustState, root: &Path) -> Option<Notice> {
+    let why = match trust_state {
         TrustState::Trusted => return None,
         TrustState::Untrusted => "is not trusted".to_owned(),
         TrustState::Changed { files } => format!("is no longer trusted, because {} changed", files.join(", ")),

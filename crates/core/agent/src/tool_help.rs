@@ -58,16 +58,16 @@ impl HelpCell for SandboxCell {
     async fn confined(&self) -> Option<Arc<ConfinementSpec>> {
         // Where there is no sandbox to be had, what the files say has to do.
         let set_up = async || {
-            let (ground, _) = knowledge(&self.places, &self.project).ok()?;
-            let folders = ground.folders(KnowledgeKind::Tools).into_iter().map(|folder| folder.path);
-            let seen = std::iter::once(ground.root.clone()).chain(folders);
+            let (paths, _) = knowledge(&self.places, &self.project).ok()?;
+            let folders = paths.folders(KnowledgeKind::Tools).into_iter().map(|folder| folder.path);
+            let seen = std::iter::once(paths.root.clone()).chain(folders);
             sandbox::for_help(&self.places, &self.config, seen).await.ok()
         };
         self.sandbox.get_or_init(set_up).await.as_ref()?.confined()
     }
 
     fn is_trusted(&self) -> bool {
-        let standing = TrustList::at(self.places.trust_file()).state(&self.project.root);
-        standing.is_ok_and(|standing| standing.is_trusted())
+        let trust_state = TrustList::at(self.places.trust_file()).state(&self.project.root);
+        trust_state.is_ok_and(|trust_state| trust_state.is_trusted())
     }
 }

@@ -48,14 +48,14 @@ pub(crate) fn prepare(
     let host = &places.environment;
     let model = declared.spec.clone();
     let own = key.as_ref().map(|key| key.expose().to_owned());
-    let (mut ground, mut standing) = knowledge(places, &plan.project)?;
+    let (mut paths, mut trust_state) = knowledge(places, &plan.project)?;
     if plan.ignores_project {
-        (ground.trusted, standing) = (false, TrustState::Untrusted);
+        (paths.trusted, trust_state) = (false, TrustState::Untrusted);
     }
     let supervisor = Arc::new(host.supervisor());
     let child_environment = Arc::new(host.child_environment());
     let counter: Arc<dyn TokenCounter> = Arc::new(O200k);
-    let (found, problems) = hooks::found(places, &config.hooks, &ground);
+    let (found, problems) = hooks::found(places, &config.hooks, &paths);
     let record = TrustList::at(places.trust_file()).record(&plan.project.root).map_err(SetupError::Trust)?;
     let shared = Arc::new(DecisionState::new(plan.mode));
     let guard = Arc::new(StartGuard::new(plan.approver.clone(), Arc::clone(&shared), record.runs.clone()));
@@ -65,7 +65,7 @@ pub(crate) fn prepare(
             places,
             config: &config,
             project: &plan.project,
-            standing: &standing,
+            trust_state: &trust_state,
             record: &record,
             shared: &shared,
             guard: &guard,
@@ -82,7 +82,7 @@ pub(crate) fn prepare(
         tell(&masker);
     }
     let mut permissions = permissions(host, &config.permissions, plan.mode, sandbox::confinement(&sandbox))?;
-    if !standing.is_trusted() {
+    if !trust_state.is_trusted() {
         permissions.rules = mem::take(&mut permissions.rules).for_untrusted();
     }
     let permissions = with_rules(permissions, given.rules);
@@ -119,9 +119,9 @@ pub(crate) fn prepare(
         ids: Arc::clone(&agent.ids),
     };
     let callbacks = hooks::callbacks(found, hook_host);
-    let untrusted = knowledge::untrusted(&standing, &plan.project.root).filter(|_| !plan.ignores_project);
+    let untrusted = knowledge::untrusted(&trust_state, &plan.project.root).filter(|_| !plan.ignores_project);
     let focus_files = if plan.focus_files.is_empty() {
-        haft_project::memory::load(&ground, &mut Vec::new()).focus_files
+        haft_project::memory::load(&paths, &mut Vec::new()).focus_files
     } else {
         plan.focus_files
     };
@@ -147,7 +147,7 @@ pub(crate) fn prepare(
             worktrees: places.worktrees(),
         },
         knowledge: KnowledgeSettings {
-            ground,
+            paths,
             libraries: Libraries::at(places.libraries()),
             tool_help: ToolHelp::new(HelpCache::at(places.tool_help()), None),
             notes: namespace,

@@ -28,7 +28,7 @@ const FURTHER: &str = "Further rules";
 
 /// The project's documents as they were last seen.
 pub(crate) struct StandingDocuments {
-    ground: KnowledgePaths,
+    paths: KnowledgePaths,
     libraries: Libraries,
     masker: Masker,
     rules: ProjectRules,
@@ -48,9 +48,9 @@ pub(crate) struct StandingDocuments {
 
 impl StandingDocuments {
     /// The documents that are looked for there.
-    pub(crate) fn new(ground: KnowledgePaths, libraries: Libraries, masker: Masker, rules: ProjectRules) -> Self {
+    pub(crate) fn new(paths: KnowledgePaths, libraries: Libraries, masker: Masker, rules: ProjectRules) -> Self {
         Self {
-            ground,
+            paths,
             libraries,
             masker,
             rules,
@@ -119,38 +119,38 @@ impl StandingDocuments {
     }
 
     fn read(&mut self) {
-        let ground = &self.ground;
+        let paths = &self.paths;
         let mut problems = Vec::new();
-        let folders = instructions::folders(ground, self.touched.iter().map(PathBuf::as_path));
+        let folders = instructions::folders(paths, self.touched.iter().map(PathBuf::as_path));
         // Stamps come before what they stand for: what changes in between is read again.
         let mut watched: Vec<PathBuf> =
-            ground.folders(KnowledgeKind::Rules).into_iter().map(|folder| folder.path).collect();
-        watched.extend(instructions::files(ground, &folders));
+            paths.folders(KnowledgeKind::Rules).into_iter().map(|folder| folder.path).collect();
+        watched.extend(instructions::files(paths, &folders));
         watched.push(self.libraries.list());
-        if ground.trusted {
-            watched.push(ground.root.clone());
+        if paths.trusted {
+            watched.push(paths.root.clone());
         }
         self.watched = Stamps::of(watched);
 
-        let instructions = instructions::load(ground, &folders, &mut problems);
+        let instructions = instructions::load(paths, &folders, &mut problems);
         let rules = match self.rules {
-            ProjectRules::Told => rules::load(ground, &mut problems),
+            ProjectRules::Told => rules::load(paths, &mut problems),
             ProjectRules::LeftOut => Vec::new(),
         };
-        let law = ground.trusted.then(|| instructions::code_law(ground, &mut problems)).flatten();
-        let libraries = self.libraries.documents(ground, &mut problems);
+        let law = paths.trusted.then(|| instructions::code_law(paths, &mut problems)).flatten();
+        let libraries = self.libraries.documents(paths, &mut problems);
         let standing = instructions.iter().chain(&law).map(|one| &one.path);
         let found = standing.chain(rules.iter().map(|rule| &rule.path)).chain(libraries.iter().map(|one| &one.path));
         self.watched.add(found.cloned());
 
-        let at_root = ground.root.join("AGENTS.md");
+        let at_root = paths.root.join("AGENTS.md");
         let masked = |text: &str| self.masker.mask(text).into_owned();
         self.agents_md = instructions.iter().find(|one| one.path == at_root).map(|one| masked(&one.text));
         let document = |kind, heading, text: &str| Document { kind, heading, text: masked(text), need: Need::Always };
         // The project goes before the user.
         let (of_project, of_user): (Vec<_>, Vec<_>) =
-            instructions.iter().partition(|one| one.path.starts_with(&ground.root));
-        let standing = |one: &&Instructions| document(DocumentKind::Rules, ground.shown(&one.path), &one.text);
+            instructions.iter().partition(|one| one.path.starts_with(&paths.root));
+        let standing = |one: &&Instructions| document(DocumentKind::Rules, paths.shown(&one.path), &one.text);
         let of_libraries = libraries.iter().map(|one| Document {
             need: Need::IfRoom,
             ..document(DocumentKind::LibraryDocs, one.heading.clone(), &one.text)
@@ -161,10 +161,10 @@ impl StandingDocuments {
         });
         let mut documents: Vec<_> = of_libraries.chain(of_tools).chain(of_project.iter().map(standing)).collect();
         let sent = rules.iter().filter_map(|rule| Some((rule, self.text_of(rule)?)));
-        documents.extend(sent.map(|(rule, text)| document(DocumentKind::Rules, ground.shown(&rule.path), &text)));
+        documents.extend(sent.map(|(rule, text)| document(DocumentKind::Rules, paths.shown(&rule.path), &text)));
         documents.extend(of_user.iter().map(standing));
-        documents.extend(further(ground, &rules).map(|text| document(DocumentKind::Rules, FURTHER.to_owned(), &text)));
-        documents.extend(law.iter().map(|one| document(DocumentKind::CodeLaw, ground.shown(&one.path), &one.text)));
+        documents.extend(further(paths, &rules).map(|text| document(DocumentKind::Rules, FURTHER.to_owned(), &text)));
+        documents.extend(law.iter().map(|one| document(DocumentKind::CodeLaw, paths.shown(&one.path), &one.text)));
         self.documents = documents;
         self.problems.extend(problems);
     }
@@ -175,8 +175,7 @@ impl StandingDocuments {
             Applies::Always => Some(rule.text.clone()),
             Applies::Index => Some(format!("{}\n\n{READ_THE_INDEX}", rule.text)),
             Applies::To(globs) => {
-                let inside =
-                    |path: &PathBuf| path.strip_prefix(&self.ground.root).is_ok_and(|path| globs.matches(path));
+                let inside = |path: &PathBuf| path.strip_prefix(&self.paths.root).is_ok_and(|path| globs.matches(path));
                 self.touched.iter().any(inside).then(|| rule.text.clone())
             }
             Applies::OnDemand => None,
@@ -185,13 +184,13 @@ impl StandingDocuments {
 }
 
 /// The rules that only their files hold, unless an index lists them.
-fn further(ground: &KnowledgePaths, rules: &[RuleFile]) -> Option<String> {
+fn further(paths: &KnowledgePaths, rules: &[RuleFile]) -> Option<String> {
     if rules.iter().any(|rule| matches!(rule.applies, Applies::Index)) {
         return None;
     }
     let line = |rule: &RuleFile| match rule.description.as_str() {
-        "" => format!("- `{}`", ground.shown(&rule.path)),
-        description => format!("- `{}`: {description}", ground.shown(&rule.path)),
+        "" => format!("- `{}`", paths.shown(&rule.path)),
+        description => format!("- `{}`: {description}", paths.shown(&rule.path)),
     };
     let lines: Vec<_> = rules.iter().filter(|rule| matches!(rule.applies, Applies::OnDemand)).map(line).collect();
     (!lines.is_empty()).then(|| format!("{READ_THE_INDEX}\n\n{}", lines.join("\n")))

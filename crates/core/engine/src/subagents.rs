@@ -43,7 +43,7 @@ type PreparedAgents = (Arc<ParentSession>, Vec<ChildStart>);
 
 /// The agents a session can start.
 pub(crate) struct SubagentRoster {
-    ground: KnowledgePaths,
+    paths: KnowledgePaths,
     /// Those that come from no file.
     given: Vec<AgentDefinition>,
     masker: Masker,
@@ -70,15 +70,15 @@ pub(crate) struct ParentProgress {
 impl SubagentRoster {
     /// Looks for agents; none when there are none.
     pub(crate) fn look(knowledge: &KnowledgeSettings, masker: &Masker) -> Option<Arc<Self>> {
-        let KnowledgeSettings { ground, agents: given, .. } = knowledge;
+        let KnowledgeSettings { paths, agents: given, .. } = knowledge;
         // What is wrong with one is shown by `haft agents list`.
-        let found = agents::load_after(given, ground, &mut Vec::new());
+        let found = agents::load_after(given, paths, &mut Vec::new());
         if found.items.is_empty() {
             return None;
         }
-        let (ground, given, masker) = (ground.clone(), given.clone(), masker.clone());
+        let (paths, given, masker) = (paths.clone(), given.clone(), masker.clone());
         Some(Arc::new(Self {
-            ground,
+            paths,
             given,
             masker,
             found,
@@ -106,7 +106,7 @@ impl SubagentRoster {
 
     /// The agent as its file says now.
     fn find(&self, name: &str) -> Option<AgentDefinition> {
-        agents::load_after(&self.given, &self.ground, &mut Vec::new()).get(name).cloned()
+        agents::load_after(&self.given, &self.paths, &mut Vec::new()).get(name).cloned()
     }
 
     /// Everything a call starts; none where no turn runs. With more than one at a time, all are there before the first one speaks.

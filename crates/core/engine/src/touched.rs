@@ -22,14 +22,14 @@ pub(crate) struct Mentions {
 
 impl Mentions {
     /// Looks through the messages that are new.
-    pub(crate) fn look(&mut self, history: &[Arc<Entry>], ground: &KnowledgePaths) {
+    pub(crate) fn look(&mut self, history: &[Arc<Entry>], knowledge: &KnowledgePaths) {
         // After a compaction there are fewer, and what was mentioned stays mentioned.
         let new = history.get(self.seen..).unwrap_or(history);
         self.seen = history.len();
         for message in new.iter().map(|entry| &entry.message) {
             let by_user = matches!(message.origin(), Origin::User | Origin::Joined);
             if message.role == Role::User && by_user {
-                self.paths.extend(paths_in(&message.joined_text(), ground));
+                self.paths.extend(paths_in(&message.joined_text(), knowledge));
             }
         }
     }
@@ -54,13 +54,13 @@ impl Touched<'_> {
 }
 
 /// The words that look like a path, as paths of the project.
-fn paths_in(text: &str, ground: &KnowledgePaths) -> Vec<PathBuf> {
+fn paths_in(text: &str, knowledge: &KnowledgePaths) -> Vec<PathBuf> {
     let punctuation = |c: char| "\"'`()[]{}<>,;:!?@".contains(c);
     let words = text.split_whitespace().map(|word| word.trim_matches(punctuation).trim_end_matches('.'));
     let mut found = Vec::new();
     for word in words.filter(|word| word.len() <= LONGEST && word.contains(['.', '/'])) {
-        for folder in [&ground.root, &ground.cwd] {
-            found.extend(clean(&folder.join(word)).filter(|path| path.starts_with(&ground.root)));
+        for folder in [&knowledge.root, &knowledge.cwd] {
+            found.extend(clean(&folder.join(word)).filter(|path| path.starts_with(&knowledge.root)));
         }
     }
     found
@@ -89,10 +89,10 @@ mod tests {
 
     #[test]
     fn words_that_look_like_paths_are_mentions() {
-        let ground =
+        let knowledge =
             KnowledgePaths { root: "/p".into(), cwd: "/p/sub".into(), trusted: true, user: "/u".into(), home: None };
         let mut found =
-            paths_in("Fix @src/a.rs, (b.py) and ../up.md. Not this; /etc/passwd ../../x.rs e.g. done.", &ground);
+            paths_in("Fix @src/a.rs, (b.py) and ../up.md. Not this; /etc/passwd ../../x.rs e.g. done.", &knowledge);
         found.sort();
         found.dedup();
         let shown: Vec<_> = found.iter().map(|path| path.to_str().unwrap()).collect();

@@ -72,7 +72,7 @@ pub fn secret_values<Text: Into<OsString>>(all: impl IntoIterator<Item = (Text, 
 }
 
 fn looks_secret(value: &str) -> bool {
-    let random = value.len() >= 16 || value.bytes().any(|letter| letter.is_ascii_digit());
+    let random = value.len() >= 16 || value.bytes().any(|c| c.is_ascii_digit());
     value.len() >= 8 && random && !value.starts_with('/') && !value.contains(char::is_whitespace)
 }
 

@@ -37,7 +37,7 @@ use crate::servers::Confines;
 pub(crate) use auth::{Authorization, TokenStore};
 pub use handler::Elicitor;
 use handler::Handler;
-pub(crate) use handler::Heard;
+pub(crate) use handler::ServerNotifications;
 
 /// So many redirects of a server are followed.
 const REDIRECTS: usize = 5;
@@ -51,7 +51,7 @@ const GOODBYE: Duration = Duration::from_millis(500);
 /// A server that runs and is spoken with.
 pub(crate) struct Connection {
     service: RunningService<RoleClient, Handler>,
-    heard: Arc<Heard>,
+    notifications: Arc<ServerNotifications>,
     /// The process, where it is one of ours.
     process: Option<Background>,
     /// Whether that process runs outside of a sandbox.
@@ -73,8 +73,8 @@ pub(crate) struct Launch<'a> {
 impl Connection {
     /// Starts or reaches a server and agrees on a protocol. Whoever waits must set the limit.
     pub(crate) async fn open(server: &ServerDefinition, launch: &Launch<'_>) -> Result<Self, McpError> {
-        let heard = Arc::new(Heard::default());
-        let handler = Handler::new(&server.name, Arc::clone(&heard), launch.elicitor.clone());
+        let notifications = Arc::new(ServerNotifications::default());
+        let handler = Handler::new(&server.name, Arc::clone(&notifications), launch.elicitor.clone());
         let (service, process) = match &server.reach {
             ServerEndpoint::Command { .. } => {
                 let (process, socket) = start(server, launch)?;
@@ -98,7 +98,7 @@ impl Connection {
             ServerEndpoint::Http { .. } => (reach(server, launch, handler).await?, None),
         };
         let unconfined = process.is_some() && launch.confined.is_none();
-        let connection = Self { service, heard, process, unconfined, server: server.name.clone() };
+        let connection = Self { service, notifications, process, unconfined, server: server.name.clone() };
         connection.listen();
         Ok(connection)
     }
@@ -110,7 +110,7 @@ impl Connection {
         if info.protocol_version.has_initialize() || !changes {
             return;
         }
-        let (peer, heard) = (self.service.peer().clone(), Arc::clone(&self.heard));
+        let (peer, notifications) = (self.service.peer().clone(), Arc::clone(&self.notifications));
         tokio::spawn(async move {
             let Ok(mut subscription) = peer.listen(SubscriptionFilter::builder().tools_list_changed().build()).await
             else {
@@ -118,7 +118,7 @@ impl Connection {
             };
             while let Ok(Some(notification)) = subscription.next().await {
                 if matches!(notification, ServerNotification::ToolListChangedNotification(_)) {
-                    heard.list_changed();
+                    notifications.list_changed();
                 }
             }
         });
@@ -137,8 +137,8 @@ impl Connection {
     }
 
     /// What it has said on its own.
-    pub(crate) fn heard(&self) -> &Arc<Heard> {
-        &self.heard
+    pub(crate) fn notifications(&self) -> &Arc<ServerNotifications> {
+        &self.notifications
     }
 
     /// Asks for everything it offers. Resources and prompts that cannot be listed are none.

@@ -151,7 +151,7 @@ impl Servers {
     pub async fn listing(&self, name: &str, cancel: &CancellationToken) -> Result<Arc<ServerListing>, McpError> {
         let slot = self.slot(name)?;
         let connection = self.connection(slot, cancel).await?;
-        if connection.heard().take_stale() || slot.known().is_none() {
+        if connection.notifications().take_stale() || slot.known().is_none() {
             self.refresh(slot, &connection).await?;
         }
         Ok(slot.known().unwrap_or_default())
@@ -206,7 +206,7 @@ impl Servers {
         let has =
             |listing: Arc<ServerListing>| tool == READ_RESOURCE || listing.tools.iter().any(|known| known.name == tool);
         // The word that a list has changed may come after the answer it came with: before a tool is unknown, its server is asked.
-        if connection.heard().take_stale() || !slot.known().is_none_or(has) {
+        if connection.notifications().take_stale() || !slot.known().is_none_or(has) {
             self.refresh(slot, &connection).await?;
         }
         if let Some(listing) = slot.known()
@@ -219,7 +219,7 @@ impl Servers {
                 (_, _) => Err(slot.unknown_tool(tool, &listing, scope)),
             };
         }
-        let _shown = connection.heard().show_to(progress);
+        let _shown = connection.notifications().show_to(progress);
         let called = connection.call(tool, arguments);
         self.wait(slot, &connection, called, cancel).await
     }
@@ -281,7 +281,7 @@ impl Servers {
         cancel: &CancellationToken,
     ) -> Result<T, McpError> {
         let mut answer = std::pin::pin!(answer);
-        let mut signs = connection.heard().signs();
+        let mut signs = connection.notifications().signs();
         let silent = || McpError::Silent { server: slot.server.name.clone(), seconds: slot.server.timeout.as_secs() };
         loop {
             tokio::select! {
@@ -299,7 +299,7 @@ impl Servers {
                     };
                 }
                 () = cancel.cancelled() => {
-                    connection.heard().give_up();
+                    connection.notifications().give_up();
                     return Err(McpError::Cancelled);
                 }
                 changed = signs.changed() => {
@@ -308,7 +308,7 @@ impl Servers {
                     }
                 }
                 () = tokio::time::sleep(slot.server.timeout) => {
-                    if !connection.heard().is_asking() {
+                    if !connection.notifications().is_asking() {
                         return Err(silent());
                     }
                 }

@@ -35,7 +35,7 @@ impl WorkCopy {
         let (conversation, running, environment) =
             (name.clone(), Arc::clone(&services.running), Arc::clone(&config.tools.child_environment));
         let (workspace, folder) = (project.clone(), config.folders.worktrees.clone());
-        let (trusted, now) = (config.knowledge.ground.trusted, services.clock.now().into());
+        let (trusted, now) = (config.knowledge.paths.trusted, services.clock.now().into());
         let made = spawn_blocking(move || {
             copies.open(&CopyRequest {
                 conversation: &conversation,

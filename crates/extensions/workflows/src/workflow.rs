@@ -100,8 +100,8 @@ pub(crate) struct StepEntry {
 }
 
 /// Reads the workflows; a file that cannot be used is named, with everything that is wrong with it, and skipped.
-pub fn load(ground: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> NamedItems<Workflow> {
-    haft_project::load_files(ground, KnowledgeKind::Workflows, &["yaml", "yml"], problems, workflow)
+pub fn load(paths: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> NamedItems<Workflow> {
+    haft_project::load_files(paths, KnowledgeKind::Workflows, &["yaml", "yml"], problems, workflow)
 }
 
 fn workflow(path: &Path, level: Level, text: String) -> Result<Workflow, Vec<FileProblem>> {

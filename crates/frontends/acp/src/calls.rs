@@ -197,7 +197,7 @@ pub(crate) fn said(tool: &str, text: &str) -> ToolCallContent {
     if kind_of(tool) != ToolKind::Execute {
         return text.to_owned().into();
     }
-    let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}\n{text}\n{fence}").into()
 }

@@ -231,7 +231,7 @@ pub enum Focus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextEditRequest {
     /// What is done.
-    pub deed: ContextEditAction,
+    pub action: ContextEditAction,
     /// To which message, by its id; empty where it is to none.
     pub message: String,
 }

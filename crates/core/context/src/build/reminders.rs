@@ -278,7 +278,7 @@ fn one_line(text: &str) -> String {
 
 /// A fence longer than any run of backticks inside.
 fn fence_for(content: &str) -> String {
-    let longest = content.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
+    let longest = content.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     "`".repeat(longest.max(2) + 1)
 }
 

@@ -149,13 +149,13 @@ fn has_large_argument(call: &ToolCall, policy: &Policy) -> bool {
         return false;
     }
     let (mut inside, mut length) = (false, 0);
-    let mut letters = call.arguments.chars();
-    while let Some(letter) = letters.next() {
-        match (inside, letter) {
+    let mut chars = call.arguments.chars();
+    while let Some(c) = chars.next() {
+        match (inside, c) {
             (true, '\\') => {
                 // `\u` is followed by four digits.
-                if letters.next() == Some('u') {
-                    letters.by_ref().take(4).for_each(drop);
+                if chars.next() == Some('u') {
+                    chars.by_ref().take(4).for_each(drop);
                 }
                 length += 1;
             }

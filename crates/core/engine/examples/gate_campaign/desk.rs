@@ -97,7 +97,7 @@ impl Desk {
                 worktrees: at("worktrees"),
             },
             knowledge: KnowledgeSettings {
-                ground: KnowledgePaths { root, cwd, trusted: false, user: at("user"), home: None },
+                paths: KnowledgePaths { root, cwd, trusted: false, user: at("user"), home: None },
                 libraries: Libraries::at(at("libraries")),
                 tool_help: ToolHelp::new(HelpCache::at(at("help")), None),
                 notes: "p".into(),

@@ -39,9 +39,9 @@ async fn called(callbacks: Vec<Arc<dyn Callback>>, moment: &Moment) -> (Reaction
 /// The hooks of this configuration, as the user's own.
 fn commands(config: &str) -> Vec<Arc<dyn Callback>> {
     let config: HooksConfig = toml::from_str(config).unwrap();
-    let ground =
+    let paths =
         KnowledgePaths { root: "/".into(), cwd: "/".into(), trusted: false, user: "/nowhere".into(), home: None };
-    let found = hooks::load(&ground, &config, "/u/config.toml".as_ref(), &mut Vec::new());
+    let found = hooks::load(&paths, &config, "/u/config.toml".as_ref(), &mut Vec::new());
     let supervisor = Arc::new(Supervisor::for_tests().unwrap());
     let environment = Arc::new(vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
     let guard = Arc::new(StartGuard::new(None, Arc::default(), BTreeMap::new()));

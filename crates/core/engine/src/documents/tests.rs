@@ -29,13 +29,13 @@ impl Place {
         let (root, user) = (root.join("project"), root.join("user"));
         fs::create_dir(&root).unwrap();
         let libraries = Libraries::at(user.join("libraries"));
-        let ground = KnowledgePaths { cwd: root.clone(), user, root, trusted, home: None };
-        let documents = StandingDocuments::new(ground, libraries, Masker::default(), ProjectRules::Told);
+        let paths = KnowledgePaths { cwd: root.clone(), user, root, trusted, home: None };
+        let documents = StandingDocuments::new(paths, libraries, Masker::default(), ProjectRules::Told);
         Self { _folder: folder, documents, reads: Reads::default(), mentions: Mentions::default() }
     }
 
     fn write(&self, name: &str, text: &str) {
-        let path = self.documents.ground.root.join(name);
+        let path = self.documents.paths.root.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
@@ -46,7 +46,7 @@ impl Place {
 
     fn touch(&self, name: &str) {
         let state = FileState { size: 0, mtime_ns: 0, hash: ContentHash::of(b"") };
-        self.reads.saw(&self.documents.ground.root.join(name), state);
+        self.reads.saw(&self.documents.paths.root.join(name), state);
     }
 
     fn headings(&self) -> Vec<String> {
@@ -69,7 +69,7 @@ fn files_are_found_changed_and_gone() {
     place.write("CODE_LAW.md", "UPPER");
     assert!(place.look());
     assert_eq!(place.headings(), ["AGENTS.md", "CODE_LAW.md"]);
-    fs::remove_file(place.documents.ground.root.join("AGENTS.md")).unwrap();
+    fs::remove_file(place.documents.paths.root.join("AGENTS.md")).unwrap();
     assert!(place.look());
     assert_eq!(place.headings(), ["CODE_LAW.md"]);
 }
@@ -80,7 +80,7 @@ fn touching_a_file_without_changing_it_is_no_change() {
     place.write("AGENTS.md", "same");
     place.look();
     let later = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
-    let path = place.documents.ground.root.join("AGENTS.md");
+    let path = place.documents.paths.root.join("AGENTS.md");
     fs::File::options().write(true).open(path).unwrap().set_modified(later).unwrap();
     assert!(!place.look());
 }
@@ -89,7 +89,7 @@ fn touching_a_file_without_changing_it_is_no_change() {
 fn a_copy_or_link_is_sent_once() {
     let mut place = Place::new(true);
     place.write("AGENTS.md", "same");
-    std::os::unix::fs::symlink("AGENTS.md", place.documents.ground.root.join("CLAUDE.md")).unwrap();
+    std::os::unix::fs::symlink("AGENTS.md", place.documents.paths.root.join("CLAUDE.md")).unwrap();
     place.look();
     assert_eq!(place.headings(), ["AGENTS.md"]);
 }
@@ -121,7 +121,7 @@ fn rules_come_when_they_apply_and_go_with_their_file() {
     place.touch("src/a.py");
     assert!(place.look());
     assert_eq!(place.headings(), [".haft/rules/always.md", ".haft/rules/python.md", "Further rules"]);
-    fs::remove_file(place.documents.ground.root.join(".haft/rules/always.md")).unwrap();
+    fs::remove_file(place.documents.paths.root.join(".haft/rules/always.md")).unwrap();
     place.write(".haft/rules/index.md", "See rare.md.");
     assert!(place.look());
     assert_eq!(place.headings(), [".haft/rules/index.md", ".haft/rules/python.md"]);
@@ -149,7 +149,7 @@ fn only_the_users_own_files_speak_where_the_project_is_not_obeyed() {
     place.write("../user/AGENTS.md", "mine");
     place.write("../user/rules/b.md", "---\nalwaysApply: true\n---\nmine");
     assert!(place.look());
-    let user = place.documents.ground.user.display().to_string();
+    let user = place.documents.paths.user.display().to_string();
     assert_eq!(place.headings(), [format!("{user}/rules/b.md"), format!("{user}/AGENTS.md")]);
 }
 
@@ -160,7 +160,7 @@ fn documentation_of_libraries_comes_first_and_is_read_again_when_it_changes() {
     place.write("../user/libraries/repository/github.com/a/flask/one.md", "One.");
     place.look();
     assert_eq!(place.headings(), ["AGENTS.md"]);
-    let root = place.documents.ground.root.clone();
+    let root = place.documents.paths.root.clone();
     place.documents.libraries.add(&root, "github.com/a/flask").unwrap();
     assert!(place.look());
     assert_eq!(place.headings(), ["a/flask/one.md", "AGENTS.md"]);

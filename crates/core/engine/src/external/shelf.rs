@@ -24,7 +24,7 @@ pub(crate) enum Late {
 
 /// The tools as they were last seen.
 pub(crate) struct ExternalShelf {
-    ground: KnowledgePaths,
+    paths: KnowledgePaths,
     help: ToolHelp,
     /// The names of tools that are built in.
     built_in: Vec<String>,
@@ -39,9 +39,9 @@ pub(crate) struct ExternalShelf {
 
 impl ExternalShelf {
     /// Finds the tools, and what is known of them without running any.
-    pub(crate) fn new(ground: KnowledgePaths, help: ToolHelp, built_in: Vec<String>) -> Self {
+    pub(crate) fn new(paths: KnowledgePaths, help: ToolHelp, built_in: Vec<String>) -> Self {
         let mut shelf = Self {
-            ground,
+            paths,
             help,
             built_in,
             stamps: Stamps::default(),
@@ -69,10 +69,10 @@ impl ExternalShelf {
         if self.stamps.same() {
             return;
         }
-        let folders = self.ground.folders(KnowledgeKind::Tools).into_iter().map(|folder| folder.path);
+        let folders = self.paths.folders(KnowledgeKind::Tools).into_iter().map(|folder| folder.path);
         self.stamps = Stamps::of(folders);
         let found =
-            external::load(&self.ground, &|name| self.built_in.iter().any(|one| one == name), &mut self.problems);
+            external::load(&self.paths, &|name| self.built_in.iter().any(|one| one == name), &mut self.problems);
         self.tools = found.items;
         self.stamps.add(self.tools.iter().map(|tool| tool.path.clone()));
         self.write();
@@ -105,6 +105,6 @@ impl ExternalShelf {
             Some(_) | None => self.help.known(tool),
         };
         let tools: Vec<_> = self.tools.iter().map(|tool| (tool.clone(), help(tool))).collect();
-        self.document = external::document(&self.ground, &tools);
+        self.document = external::document(&self.paths, &tools);
     }
 }

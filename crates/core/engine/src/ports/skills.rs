@@ -12,17 +12,17 @@ const MOST_FILES: usize = 100;
 
 /// The skills as they were found; their text is read when they are used. Their descriptions are looked at before every request.
 pub(crate) struct FoundSkills {
-    ground: KnowledgePaths,
+    paths: KnowledgePaths,
     masker: Masker,
     found: NamedItems<Skill>,
 }
 
 impl FoundSkills {
     /// Looks for skills; none when there are none.
-    pub(crate) fn look(ground: &KnowledgePaths, masker: &Masker) -> Option<Self> {
+    pub(crate) fn look(paths: &KnowledgePaths, masker: &Masker) -> Option<Self> {
         // What is wrong with one is reported by `SkillWatch`.
-        let found = skills::load(ground, &mut Vec::new());
-        (!found.items.is_empty()).then(|| Self { ground: ground.clone(), masker: masker.clone(), found })
+        let found = skills::load(paths, &mut Vec::new());
+        (!found.items.is_empty()).then(|| Self { paths: paths.clone(), masker: masker.clone(), found })
     }
 
     /// What the model reads in advance: names and descriptions.
@@ -46,14 +46,14 @@ pub(crate) struct SkillWatch {
 
 impl SkillWatch {
     /// Looks at them.
-    pub(crate) fn of(ground: &KnowledgePaths) -> Self {
-        let tops: Vec<_> = ground.folders(KnowledgeKind::Skills).into_iter().map(|folder| folder.path).collect();
+    pub(crate) fn of(paths: &KnowledgePaths) -> Self {
+        let tops: Vec<_> = paths.folders(KnowledgeKind::Skills).into_iter().map(|folder| folder.path).collect();
         let below = tops.iter().filter_map(|top| std::fs::read_dir(top).ok()).flatten().flatten();
         let folders: Vec<_> = below.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
         let files = folders.iter().map(|folder| folder.join("SKILL.md"));
         let stamps = Stamps::of(tops.iter().cloned().chain(folders.iter().cloned()).chain(files));
         let mut problems = Vec::new();
-        skills::load(ground, &mut problems);
+        skills::load(paths, &mut problems);
         Self { stamps, problems }
     }
 
@@ -63,11 +63,11 @@ impl SkillWatch {
     }
 
     /// Whether one of them was added, changed or removed since.
-    pub(crate) fn changed(&mut self, ground: &KnowledgePaths) -> bool {
+    pub(crate) fn changed(&mut self, paths: &KnowledgePaths) -> bool {
         if self.stamps.same() {
             return false;
         }
-        *self = Self::of(ground);
+        *self = Self::of(paths);
         true
     }
 }
@@ -78,7 +78,7 @@ impl SkillShelf for FoundSkills {
     }
 
     fn open(&self, name: &str) -> Option<OpenedSkill> {
-        let now = skills::load(&self.ground, &mut Vec::new());
+        let now = skills::load(&self.paths, &mut Vec::new());
         let skill = now.get(name)?;
         Some(OpenedSkill {
             text: self.masker.mask(&skill.text).into_owned(),

@@ -82,7 +82,7 @@ impl Active {
 
 /// The descriptions as they are on disk.
 fn current(config: &SessionConfig) -> Option<String> {
-    let found = active::load(&config.knowledge.ground, &mut Vec::new());
+    let found = active::load(&config.knowledge.paths, &mut Vec::new());
     active::text(&found).map(|text| config.safety.masker.mask(&text).into_owned())
 }
 
@@ -104,11 +104,11 @@ impl Session {
             // Nobody wants to wait or to pay for more.
             Outcome::Aborted | Outcome::Exhausted | Outcome::Failed => false,
         };
-        let may_write = self.config.knowledge.ground.trusted && self.mode() != PermissionMode::Plan;
+        let may_write = self.config.knowledge.paths.trusted && self.mode() != PermissionMode::Plan;
         if !self.config.policy.active || !wanted || !may_write {
             return;
         }
-        changed.retain(|folder, _| self.config.knowledge.ground.root.join(folder).is_dir());
+        changed.retain(|folder, _| self.config.knowledge.paths.root.join(folder).is_dir());
         let until = Instant::now() + Duration::from_secs(self.config.policy.summary_timeout.into());
         for (folder, files) in changed.into_iter().take(MOST_FOLDERS) {
             let left = until.saturating_duration_since(Instant::now());
@@ -129,17 +129,17 @@ impl Session {
     ) -> Result<(), String> {
         let masker = self.config.safety.masker.clone();
         let masked = |text: &str| masker.mask(text).into_owned();
-        let ground = self.config.knowledge.ground.clone();
-        let before = active::load(&ground, &mut Vec::new()).into_iter().find(|one| one.folder == folder);
+        let paths = self.config.knowledge.paths.clone();
+        let before = active::load(&paths, &mut Vec::new()).into_iter().find(|one| one.folder == folder);
         let before = before.map(|one| masked(&one.text));
-        let names = names_in(&ground.root.join(folder));
+        let names = names_in(&paths.root.join(folder));
         let shown: Vec<_> = files
             .iter()
             .take(MOST_FILES)
             .map(|(path, kind)| ChangedFile {
                 path: path.display().to_string(),
                 change: word(*kind),
-                text: masked(&beginning(&ground.root.join(path))),
+                text: masked(&beginning(&paths.root.join(path))),
             })
             .collect();
         let newest = |role| self.transcript.newest_text(role, MOST_CHARACTERS);
@@ -158,7 +158,7 @@ impl Session {
         let made = self.ask_summariser(&request, limit, io).await?;
         io.emit(made.usage_event());
         let text = made.written().map_err(|why| why.to_string())?;
-        active::write(&ground, folder, &masked(&text)).map_err(|error| error.to_string())
+        active::write(&paths, folder, &masked(&text)).map_err(|error| error.to_string())
     }
 }
 

@@ -153,7 +153,7 @@ pub struct SessionFolders {
 #[derive(Clone)]
 pub struct KnowledgeSettings {
     /// Where knowledge of the project is looked for, and whether its own files are obeyed.
-    pub ground: KnowledgePaths,
+    pub paths: KnowledgePaths,
     /// Documentation of libraries the project uses.
     pub libraries: Libraries,
     /// How external tools are used.

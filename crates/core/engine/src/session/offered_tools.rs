@@ -49,7 +49,7 @@ fn every_tool(config: &SessionConfig, services: &Services, peers: Peers<'_>) -> 
     if services.approver.is_none() && matches!(peers, Peers::SubagentRoster(_)) {
         registry.set_unusable(names::ASK);
     }
-    if let Some(skills) = FoundSkills::look(&config.knowledge.ground, &config.safety.masker) {
+    if let Some(skills) = FoundSkills::look(&config.knowledge.paths, &config.safety.masker) {
         registry.set_case(skills.listed());
         registry.register(Arc::new(use_skill(Arc::new(skills))));
     }
@@ -100,7 +100,7 @@ pub(super) fn offered(
     peers: Peers<'_>,
 ) -> Result<Registry, UnknownChoice> {
     let mut registry = every_tool(config, services, peers);
-    let mut wanted = wanted_tools(&config.tools.offered, &config.knowledge.ground);
+    let mut wanted = wanted_tools(&config.tools.offered, &config.knowledge.paths);
     let unchosen = config.tools.offered.is_empty();
     if unchosen && config.model.profile == ModelProfile::Small {
         wanted = vec![SMALL.to_owned()];
@@ -125,7 +125,7 @@ pub(super) fn offered(
 
 /// The skills there are now: the tool to read them with and what is said of them, if the choice of tools has it.
 pub(super) fn skills_now(config: &SessionConfig, running: &Arc<Running>) -> Option<(Arc<dyn Tool>, CaseDocument)> {
-    let skills = FoundSkills::look(&config.knowledge.ground, &config.safety.masker)?;
+    let skills = FoundSkills::look(&config.knowledge.paths, &config.safety.masker)?;
     let listed = skills.listed();
     let tool: Arc<dyn Tool> = Arc::new(use_skill(Arc::new(skills)));
     let mut registry = all_tools(running, config.policy.prompt_language);
@@ -137,14 +137,14 @@ pub(super) fn skills_now(config: &SessionConfig, running: &Arc<Running>) -> Opti
         restrict(&mut chosen, config);
         is_known && chosen.get(names::USE_SKILL).is_some()
     };
-    wanted_tools(&config.tools.offered, &config.knowledge.ground).iter().any(has_it).then_some((tool, listed))
+    wanted_tools(&config.tools.offered, &config.knowledge.paths).iter().any(has_it).then_some((tool, listed))
 }
 
 /// What the choice of tools means in a project: where modules are described, the default set has the tools about them.
-pub fn wanted_tools(chosen: &[String], ground: &KnowledgePaths) -> Vec<String> {
+pub fn wanted_tools(chosen: &[String], paths: &KnowledgePaths) -> Vec<String> {
     let default = DEFAULT.to_owned();
     let mut wanted = if chosen.is_empty() { vec![default.clone()] } else { chosen.to_vec() };
-    if wanted.contains(&default) && modules::any(ground) {
+    if wanted.contains(&default) && modules::any(paths) {
         wanted.extend(names::OF_MODULES.map(str::to_owned));
     }
     wanted

@@ -162,7 +162,7 @@ impl Session {
         } else {
             StoredState::default()
         };
-        let skills = SkillWatch::of(&config.knowledge.ground);
+        let skills = SkillWatch::of(&config.knowledge.paths);
         let unkept_descriptions = restore_descriptions(&mut registry, &mut state);
         translate(&mut registry, &config);
         let (rank, on_creation) = match &parent {

@@ -84,9 +84,9 @@ impl PromptContext {
             offered;
         let advertised = AdvertisedTools::of(&config.model, config.policy.prompt_language, &registry, counter.as_ref());
         let (reads, mut mentions) = (Reads::from_history(history), Mentions::default());
-        mentions.look(history, &config.knowledge.ground);
+        mentions.look(history, &config.knowledge.paths);
         let mut documents = StandingDocuments::new(
-            config.knowledge.ground.clone(),
+            config.knowledge.paths.clone(),
             config.knowledge.libraries.clone(),
             config.safety.masker.clone(),
             config.prompt.rules,
@@ -96,7 +96,7 @@ impl PromptContext {
                 .iter()
                 .map(|tool| tool.spec().name.clone())
                 .collect();
-            ExternalShelf::new(config.knowledge.ground.clone(), config.knowledge.tool_help.clone(), built_in)
+            ExternalShelf::new(config.knowledge.paths.clone(), config.knowledge.tool_help.clone(), built_in)
         });
         hooked.before_documents().await;
         documents.look(Touched { reads: &reads, mentions: &mentions }, external.as_ref(), counter.as_ref());
@@ -188,7 +188,7 @@ impl PromptContext {
 
     /// Whether the project's documents would be read anew now.
     pub(super) fn is_stale(&mut self, config: &SessionConfig, history: &[Arc<Entry>]) -> bool {
-        self.mentions.look(history, &config.knowledge.ground);
+        self.mentions.look(history, &config.knowledge.paths);
         let touched = Touched { reads: &self.reads, mentions: &self.mentions };
         self.documents.is_stale(touched, self.external.as_ref())
     }
@@ -204,7 +204,7 @@ impl PromptContext {
         if cold && self.active.refresh(config) {
             self.render(config)?;
         }
-        self.mentions.look(history, &config.knowledge.ground);
+        self.mentions.look(history, &config.knowledge.paths);
         let touched = Touched { reads: &self.reads, mentions: &self.mentions };
         if let Some(external) = &mut self.external {
             external.look();
@@ -218,7 +218,7 @@ impl PromptContext {
 
     /// Looks whether skills were added, changed or removed, and lists them as they are now.
     fn refresh_skills(&mut self, config: &SessionConfig) -> Result<(), ContextError> {
-        if !self.skills.changed(&config.knowledge.ground) {
+        if !self.skills.changed(&config.knowledge.paths) {
             return Ok(());
         }
         let before: Vec<_> = self.registry.cases().cloned().collect();

@@ -194,7 +194,7 @@ async fn open(
     start: ChildStart,
 ) -> Result<(Session, Option<Box<dyn ProjectCopy>>), ChildRefusal> {
     let ChildStart { agent, assignment, running_as, mailbox, conversation, call_id, waiting, model, turns, .. } = start;
-    let file = parent.config.knowledge.ground.shown(&agent.path);
+    let file = parent.config.knowledge.paths.shown(&agent.path);
     check_subagent_role(&agent.name, Some(&agent.role), &file).map_err(|error| ChildRefusal::new("no_role", &error))?;
     let (client, notice) = client_of(parent, &agent, model)?;
     if client.spec().price.is_none() && parent.config.task.limits.needs_price() {
@@ -288,7 +288,7 @@ async fn copy(parent: &Arc<ParentSession>, conversation: &ConversationId) -> Res
         copies.open(&CopyRequest {
             conversation: &conversation,
             workspace: &config.folders.workspace,
-            trusted: config.knowledge.ground.trusted,
+            trusted: config.knowledge.paths.trusted,
             folder: &config.folders.worktrees,
             environment: &config.tools.child_environment,
             running: &running,

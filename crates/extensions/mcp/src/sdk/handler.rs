@@ -26,7 +26,7 @@ pub trait Elicitor: Send + Sync {
 
 /// What was heard of a server outside its answers.
 #[derive(Default)]
-pub(crate) struct Heard {
+pub(crate) struct ServerNotifications {
     /// Whether its lists have changed since they were last asked for.
     stale: AtomicBool,
     /// Counts what shows that it is at work.
@@ -39,7 +39,7 @@ pub(crate) struct Heard {
     next: AtomicU64,
 }
 
-impl Heard {
+impl ServerNotifications {
     pub(crate) fn list_changed(&self) {
         self.stale.store(true, Ordering::Release);
     }
@@ -58,7 +58,7 @@ impl Heard {
     pub(crate) fn show_to(self: &Arc<Self>, progress: Arc<dyn CallProgress>) -> ProgressGuard {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push((number, progress));
-        ProgressGuard { heard: Arc::clone(self), number }
+        ProgressGuard { notifications: Arc::clone(self), number }
     }
 
     /// Whether it waits for a person, who may take longer than it may itself.
@@ -87,19 +87,19 @@ impl Heard {
 
 /// Progress is shown while this lives.
 pub(crate) struct ProgressGuard {
-    heard: Arc<Heard>,
+    notifications: Arc<ServerNotifications>,
     number: u64,
 }
 
 impl Drop for ProgressGuard {
     fn drop(&mut self) {
-        let mut listeners = self.heard.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self.notifications.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|(number, _)| *number != self.number);
     }
 }
 
 /// A person is being asked while this lives.
-struct AskingGuard(Arc<Heard>);
+struct AskingGuard(Arc<ServerNotifications>);
 
 impl Drop for AskingGuard {
     fn drop(&mut self) {
@@ -112,13 +112,17 @@ impl Drop for AskingGuard {
 /// Our side of a connection.
 pub(super) struct Handler {
     server: String,
-    heard: Arc<Heard>,
+    notifications: Arc<ServerNotifications>,
     elicitor: Option<Arc<dyn Elicitor>>,
 }
 
 impl Handler {
-    pub(super) fn new(server: &str, heard: Arc<Heard>, elicitor: Option<Arc<dyn Elicitor>>) -> Self {
-        Self { server: server.to_owned(), heard, elicitor }
+    pub(super) fn new(
+        server: &str,
+        notifications: Arc<ServerNotifications>,
+        elicitor: Option<Arc<dyn Elicitor>>,
+    ) -> Self {
+        Self { server: server.to_owned(), notifications, elicitor }
     }
 }
 
@@ -148,10 +152,10 @@ impl ClientHandler for Handler {
         };
         let filled = match &self.elicitor {
             Some(elicitor) => {
-                let _asking = self.heard.ask();
+                let _asking = self.notifications.ask();
                 tokio::select! {
                     filled = elicitor.fill(form) => filled,
-                    () = self.heard.given_up.notified() => Filled::Cancelled,
+                    () = self.notifications.given_up.notified() => Filled::Cancelled,
                     () = context.ct.cancelled() => Filled::Cancelled,
                 }
             }
@@ -175,18 +179,18 @@ impl ClientHandler for Handler {
             Some(message) => format!("{}: {} ({share})", self.server, haft_text::sanitise(&message)),
             None => format!("{}: {share}", self.server),
         };
-        self.heard.progress(&text);
+        self.notifications.progress(&text);
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.heard.list_changed();
+        self.notifications.list_changed();
     }
 
     async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.heard.list_changed();
+        self.notifications.list_changed();
     }
 
     async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.heard.list_changed();
+        self.notifications.list_changed();
     }
 }

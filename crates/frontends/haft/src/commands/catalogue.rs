@@ -71,8 +71,8 @@ pub(crate) enum CatalogueCommand {
 pub(super) struct CatalogueContext {
     places: Places,
     project: Project,
-    pub(super) ground: KnowledgePaths,
-    standing: TrustState,
+    pub(super) paths: KnowledgePaths,
+    trust_state: TrustState,
     /// How external tools are used.
     pub(super) help: ToolHelp,
     /// The names of tools that are built in.
@@ -84,11 +84,11 @@ impl CatalogueContext {
     pub(super) fn find(common: &Common) -> anyhow::Result<Self> {
         let (places, loaded) = super::configuration(common)?;
         let project = wiring::project(None)?;
-        let (ground, standing) = knowledge(&places, &project)?;
+        let (paths, trust_state) = knowledge(&places, &project)?;
         let asking = tool_help(&places, &loaded.config, &project);
         let help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
         let built_in = super::tools::registry().iter().map(|tool| tool.spec().name.clone()).collect();
-        Ok(Self { places, project, ground, standing, help, built_in, config: loaded.config })
+        Ok(Self { places, project, paths, trust_state, help, built_in, config: loaded.config })
     }
 
     pub(super) fn is_built_in(&self, name: &str) -> bool {
@@ -133,13 +133,13 @@ pub(crate) fn run(kind: KnowledgeKind, command: Option<CatalogueCommand>) -> any
 /// The names of a kind, each with its description.
 pub(super) fn names(kind: KnowledgeKind) -> Vec<(String, String)> {
     let Ok(place) = CatalogueContext::find(&Common::default()) else { return Vec::new() };
-    let found = items::of(kind, &place.ground, &place);
+    let found = items::of(kind, &place.paths, &place);
     found.list.iter().map(|item| (item.name.clone(), item.about.clone())).collect()
 }
 
 /// What is wrong with files, and why those of the project are missing.
 pub(super) fn warn(place: &CatalogueContext, problems: &[FileProblem]) {
-    if !place.standing.is_trusted() {
+    if !place.trust_state.is_trusted() {
         output::tell(&text!("catalogue-untrusted", project = place.project.root.display()));
     }
     for problem in problems {
@@ -148,7 +148,7 @@ pub(super) fn warn(place: &CatalogueContext, problems: &[FileProblem]) {
 }
 
 fn list(kind: KnowledgeKind, verbose: bool, json: bool, place: &CatalogueContext) -> anyhow::Result<()> {
-    let found = items::of(kind, &place.ground, place);
+    let found = items::of(kind, &place.paths, place);
     let prompts = place.prompts(kind)?;
     warn(place, &found.problems);
     if json {
@@ -173,7 +173,7 @@ fn list(kind: KnowledgeKind, verbose: bool, json: bool, place: &CatalogueContext
         let mut table = TextTable::new(&headings);
         for item in &found.list {
             let model = of_agents.then(|| item.model());
-            let from = [output::localised(item.level.name()), place.ground.shown(&item.path)];
+            let from = [output::localised(item.level.name()), place.paths.shown(&item.path)];
             table.row([item.name.clone(), item.about.clone()].into_iter().chain(model).chain(from).collect());
         }
         for prompt in &prompts {
@@ -201,16 +201,16 @@ pub(super) fn details(kind: KnowledgeKind, shadowed: &[Shadowed], place: &Catalo
     let mut text = String::new();
     for one in shadowed {
         let by = match &one.by {
-            ShadowedBy::File(path) => place.ground.shown(path),
+            ShadowedBy::File(path) => place.paths.shown(path),
             ShadowedBy::BuiltIn => text!("catalogue-built-in").to_owned(),
         };
         // Writing to a String cannot fail.
         let _ =
-            writeln!(text, "{}", text!("catalogue-unused", path = place.ground.shown(&one.path), name = one.name, by));
+            writeln!(text, "{}", text!("catalogue-unused", path = place.paths.shown(&one.path), name = one.name, by));
     }
     text.extend([text!("catalogue-folders"), "\n"]);
-    for folder in place.ground.folders(kind) {
-        let path = place.ground.shown(&folder.path);
+    for folder in place.paths.folders(kind) {
+        let path = place.paths.shown(&folder.path);
         let path = if folder.path.is_dir() { path } else { text!("catalogue-folder-missing", path) };
         let _ = writeln!(text, "  {path}");
     }
@@ -241,7 +241,7 @@ pub(super) fn show(kind: KnowledgeKind, name: &str, json: bool, place: &Catalogu
         let text = format!("{name} {}\n{}\n\n{}\n", prompt.argument_hint, prompt.description, prompt.about);
         return if json { output::print_json(&value) } else { output::print(&text) };
     }
-    let found = items::of(kind, &place.ground, place);
+    let found = items::of(kind, &place.paths, place);
     let item = found.get(kind, name)?;
     if json {
         let mut value = item.json();
@@ -252,7 +252,7 @@ pub(super) fn show(kind: KnowledgeKind, name: &str, json: bool, place: &Catalogu
         "{} ({}, {})\n{}\n\n{}\n",
         item.name,
         output::localised(item.level.name()),
-        place.ground.shown(&item.path),
+        place.paths.shown(&item.path),
         item.about,
         item.text
     ))

@@ -32,17 +32,17 @@ pub(crate) fn run(command: Option<HooksCommand>) -> anyhow::Result<ProcessExit> 
 
 fn list(args: &JsonArgs) -> anyhow::Result<()> {
     let (places, loaded) = super::configuration(&args.common)?;
-    let (mut ground, standing) = knowledge(&places, &wiring::project(None)?)?;
+    let (mut paths, trust_state) = knowledge(&places, &wiring::project(None)?)?;
     // They are shown whether or not they would run: that is what is asked.
-    ground.trusted = true;
+    paths.trusted = true;
     let mut problems = Vec::new();
-    let found = hooks::load(&ground, &loaded.config.hooks, &places.config_file(), &mut problems);
+    let found = hooks::load(&paths, &loaded.config.hooks, &places.config_file(), &mut problems);
     for problem in &problems {
         output::tell(&format!("haft: {problem}"));
     }
     let runs = |hook: &Hook| match hook.level {
         Level::User | Level::Repository => true,
-        Level::Project => standing.is_trusted(),
+        Level::Project => trust_state.is_trusted(),
     };
     if args.json {
         let rows: Vec<_> = found.iter().map(|hook| as_json(hook, runs(hook))).collect();
@@ -67,7 +67,7 @@ fn list(args: &JsonArgs) -> anyhow::Result<()> {
             hook.command.replace('\n', " "),
             hook.timeout.as_secs().to_string(),
             output::localised(if hook.sandboxed { "yes" } else { "no" }),
-            ground.shown(&hook.path),
+            paths.shown(&hook.path),
             if runs(hook) { output::localised("yes") } else { text!("hooks-untrusted").to_owned() },
         ]);
     }

@@ -44,10 +44,10 @@ pub(crate) struct GuidePrompt {
 }
 
 /// What stands behind `/init` in a prompt that calls it.
-pub(crate) fn called<'a>(prompt: &'a str, ground: &KnowledgePaths) -> Option<&'a str> {
+pub(crate) fn called<'a>(prompt: &'a str, paths: &KnowledgePaths) -> Option<&'a str> {
     let called = prompt.trim().strip_prefix('/')?;
     let (name, wishes) = called.split_once(char::is_whitespace).unwrap_or((called, ""));
-    let own = || commands::load(ground, &mut Vec::new()).get(NAME).is_none();
+    let own = || commands::load(paths, &mut Vec::new()).get(NAME).is_none();
     (name == NAME && own()).then_some(wishes.trim())
 }
 

@@ -72,7 +72,7 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
     let plan = lower(&without_choice(args), &config, Some(""))?;
     let images = images::read(args)?;
     trusting::settle(&places, &plan.project, &mut std::io::stdin().lock())?;
-    let (ground, _) = knowledge(&places, &plan.project)?;
+    let (paths, _) = knowledge(&places, &plan.project)?;
     let masker = Masker::knowing(wiring::environment().secret_values());
     let history = History::at(places.history(&plan.project.namespace()), masker, tui.history);
     let sources = PromptSources::open(&places, &config, &plan.project)?;
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
         model: plan.model,
         history: history.load(),
         editing: tui.editing,
-        commands: own_commands(&ground, &sources),
+        commands: own_commands(&paths, &sources),
         resources: sources.resources(),
         first: args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
         greeting: String::new(),
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
         places,
         config,
         project,
-        ground,
+        paths,
         sources,
         ui,
         side_actions,
@@ -170,9 +170,9 @@ fn without_choice(args: &RunArgs) -> RunArgs {
 }
 
 /// The user's own commands, and the prompts of servers as far as they are known; nothing is started.
-fn own_commands(ground: &KnowledgePaths, sources: &PromptSources) -> Vec<(String, String)> {
+fn own_commands(paths: &KnowledgePaths, sources: &PromptSources) -> Vec<(String, String)> {
     // Problems with a file are reported when it is called, and by `haft commands list`.
-    let found = commands::load(ground, &mut Vec::new());
+    let found = commands::load(paths, &mut Vec::new());
     let own = found.items.iter().map(|command| (command.name.clone(), command.description.clone()));
     let init = (init::NAME.to_owned(), text!("init-help").to_owned());
     let init = Some(init).filter(|_| found.get(init::NAME).is_none());
@@ -215,7 +215,7 @@ struct TuiSession<'a> {
     places: Places,
     config: Config,
     project: Project,
-    ground: KnowledgePaths,
+    paths: KnowledgePaths,
     /// For what the user mentions; the session has servers of its own.
     sources: PromptSources,
     ui: UiHandle,

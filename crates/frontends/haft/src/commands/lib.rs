@@ -123,13 +123,13 @@ fn add(name: &str, common: &Common) -> anyhow::Result<()> {
 fn list(args: &JsonArgs) -> anyhow::Result<()> {
     let (libraries, project) = place(&args.common)?;
     let (places, _) = super::configuration(&args.common)?;
-    let (ground, _) = knowledge(&places, &project)?;
+    let (paths, _) = knowledge(&places, &project)?;
     let added = libraries.added(&project.root).map_err(|error| told(&error))?;
     let mut problems = Vec::new();
     let counted: Vec<_> = added
         .iter()
         .map(|library| {
-            let documents = libraries.documents_of(library, &ground, &mut problems);
+            let documents = libraries.documents_of(library, &paths, &mut problems);
             let tokens: u32 = documents.iter().map(|document| O200k.text(&document.text)).sum();
             (library, documents.len(), tokens)
         })
@@ -155,9 +155,9 @@ fn list(args: &JsonArgs) -> anyhow::Result<()> {
 fn docs(name: &str, common: &Common) -> anyhow::Result<()> {
     let (libraries, project) = place(common)?;
     let (places, _) = super::configuration(common)?;
-    let (ground, _) = knowledge(&places, &project)?;
+    let (paths, _) = knowledge(&places, &project)?;
     let library = libraries.find(name).map_err(|error| told(&error))?;
-    let documents = libraries.documents_of(&library, &ground, &mut Vec::new());
+    let documents = libraries.documents_of(&library, &paths, &mut Vec::new());
     if documents.is_empty() {
         return Err(usage_error(text!("lib-no-documents", library)));
     }

@@ -66,8 +66,8 @@ pub(crate) fn run(args: ReviewArgs) -> anyhow::Result<ProcessExit> {
     let (places, loaded) = super::configuration(&args.common)?;
     let project = wiring::project(None)?;
     // git runs what a repository configures, so it is not run in one that nobody trusts.
-    let (_, standing) = knowledge(&places, &project)?;
-    if !standing.is_trusted() {
+    let (_, trust_state) = knowledge(&places, &project)?;
+    if !trust_state.is_trusted() {
         let root = project.root.display();
         return Err(usage_error(text!("review-untrusted", root)));
     }

@@ -156,11 +156,11 @@ fn introduction(args: &RunArgs, session: &Session, mode: PermissionMode) -> Intr
         let project = wiring::project(args.cwd.as_deref()).ok()?;
         Some(knowledge(&wiring::places().ok()?, &project).ok()?.0)
     };
-    let Some(mut ground) = found() else { return told };
-    ground.trusted &= !args.claude.ignores_project();
-    let agents = agents::load_after(&args.claude.agents().unwrap_or_default(), &ground, &mut Vec::new());
-    let commands = haft_project::commands::load(&ground, &mut Vec::new());
-    let skills = haft_project::skills::load(&ground, &mut Vec::new());
+    let Some(mut paths) = found() else { return told };
+    paths.trusted &= !args.claude.ignores_project();
+    let agents = agents::load_after(&args.claude.agents().unwrap_or_default(), &paths, &mut Vec::new());
+    let commands = haft_project::commands::load(&paths, &mut Vec::new());
+    let skills = haft_project::skills::load(&paths, &mut Vec::new());
     Introduction {
         agents: agents.items.into_iter().map(|agent| agent.name).collect(),
         commands: commands.items.into_iter().map(|command| command.name).collect(),
@@ -296,10 +296,10 @@ fn task(args: &RunArgs, places: &Places, config: &Config, piped: Option<&str>) -
     if let Some(called) = prompt.take_if(|prompt| prompt.starts_with('/')) {
         let project = wiring::project(args.cwd.as_deref())?;
         let sources = PromptSources::open(places, config, &project)?;
-        let ground = knowledge(places, &project)?.0;
+        let paths = knowledge(places, &project)?.0;
         prompt = Some(if sources.are_called(&called) {
             asked(&sources, sources.expand(&called))?
-        } else if let Some(wishes) = init::called(&called, &ground) {
+        } else if let Some(wishes) = init::called(&called, &paths) {
             let guide = init::prompt(config, args.model.as_deref(), &project, wishes);
             output::tell(&format!("haft: {}", guide.quote));
             guide.text
@@ -314,7 +314,7 @@ fn task(args: &RunArgs, places: &Places, config: &Config, piped: Option<&str>) -
                 ui: None,
                 cancel: CancellationToken::new(),
             };
-            wiring::runtime()?.block_on(inline.fill(slash::expand(called, &ground)?))?
+            wiring::runtime()?.block_on(inline.fill(slash::expand(called, &paths)?))?
         });
     }
     if let Some(mentioning) = prompt.take_if(|prompt| prompt.contains('@')) {

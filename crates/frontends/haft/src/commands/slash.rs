@@ -11,8 +11,8 @@ use crate::output;
 
 /// The prompt with a command in front put in its place, in pieces: it may have command lines to run. What only looks like a
 /// command, as a path does, stays as it is.
-pub(crate) fn expand(prompt: String, ground: &KnowledgePaths) -> anyhow::Result<Vec<PromptPiece>> {
-    let (pieces, problems) = expand_and_tell(prompt, ground)?;
+pub(crate) fn expand(prompt: String, paths: &KnowledgePaths) -> anyhow::Result<Vec<PromptPiece>> {
+    let (pieces, problems) = expand_and_tell(prompt, paths)?;
     for problem in problems {
         output::tell(&haft_text::sanitise(&format!("haft: {problem}")));
     }
@@ -22,7 +22,7 @@ pub(crate) fn expand(prompt: String, ground: &KnowledgePaths) -> anyhow::Result<
 /// The same, with what is wrong with the command's file, for callers that report it themselves.
 pub(crate) fn expand_and_tell(
     prompt: String,
-    ground: &KnowledgePaths,
+    paths: &KnowledgePaths,
 ) -> anyhow::Result<(Vec<PromptPiece>, Vec<String>)> {
     let untouched = |prompt| Ok((vec![PromptPiece::Text(prompt)], Vec::new()));
     let Some(called) = prompt.strip_prefix('/') else { return untouched(prompt) };
@@ -31,7 +31,7 @@ pub(crate) fn expand_and_tell(
         return untouched(prompt);
     }
     let mut problems = Vec::new();
-    let found = commands::load(ground, &mut problems);
+    let found = commands::load(paths, &mut problems);
     if let Some(command) = found.get(name) {
         let problems = problems.iter().filter(|problem| problem.path == command.path);
         return Ok((command.pieces(arguments), problems.map(ToString::to_string).collect()));
@@ -44,7 +44,7 @@ pub(crate) fn expand_and_tell(
     }
     let names: Vec<_> = found.items.iter().map(|command| format!("/{}", command.name)).collect();
     let there = match names.as_slice() {
-        [] if ground.trusted => text!("slash-none").to_owned(),
+        [] if paths.trusted => text!("slash-none").to_owned(),
         [] => text!("slash-untrusted").to_owned(),
         names => text!("slash-there-are", names = output::listed(names)),
     };

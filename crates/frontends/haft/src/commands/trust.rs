@@ -66,10 +66,10 @@ fn described(name: &str, grant: &ServerGrant) -> String {
     text!("trust-server", name, network = or_none(grant.network.clone()), folders = or_none(folders))
 }
 
-fn show(places: &Places, project: &Project, standing: &TrustState, json: bool) -> anyhow::Result<()> {
+fn show(places: &Places, project: &Project, trust_state: &TrustState, json: bool) -> anyhow::Result<()> {
     let found = TrustFootprint::of(places, project);
     if json {
-        let (word, changed) = told(standing);
+        let (word, changed) = told(trust_state);
         let mut shown = json!({
             "path": project.root, "standing": word, "changed": changed, "would_run": found.runs(), "would_obey": found.obeyed,
         });
@@ -85,11 +85,11 @@ fn show(places: &Places, project: &Project, standing: &TrustState, json: bool) -
         }
         return output::print_json(&shown);
     }
-    output::print(&found.described(project, standing))
+    output::print(&found.described(project, trust_state))
 }
 
-fn told(standing: &TrustState) -> (&'static str, &[String]) {
-    match standing {
+fn told(trust_state: &TrustState) -> (&'static str, &[String]) {
+    match trust_state {
         TrustState::Trusted => ("trusted", &[]),
         TrustState::Untrusted => ("untrusted", &[]),
         TrustState::Changed { files } => ("changed", files),
@@ -182,8 +182,8 @@ impl TrustFootprint {
     }
 
     /// It as text, not yet safe for a terminal.
-    pub(super) fn described(&self, project: &Project, standing: &TrustState) -> String {
-        let (word, changed) = told(standing);
+    pub(super) fn described(&self, project: &Project, trust_state: &TrustState) -> String {
+        let (word, changed) = told(trust_state);
         let state = output::localised(word);
         let mut text = format!("{}\n", text!("trust-state", folder = project.root.display(), state));
         for (heading, names) in [

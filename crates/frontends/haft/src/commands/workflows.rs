@@ -166,35 +166,35 @@ pub(crate) fn known(
     name: &str,
     model: Option<&str>,
 ) -> anyhow::Result<(Workflow, NamedItems<AgentDefinition>)> {
-    let (ground, standing) = knowledge(places, project)?;
-    let untrusted = (!standing.is_trusted()).then(|| text!("workflows-untrusted", project = project.root.display()));
-    let (workflow, agents) = find(&ground, name, untrusted.as_deref().unwrap_or_default())?;
+    let (paths, trust_state) = knowledge(places, project)?;
+    let untrusted = (!trust_state.is_trusted()).then(|| text!("workflows-untrusted", project = project.root.display()));
+    let (workflow, agents) = find(&paths, name, untrusted.as_deref().unwrap_or_default())?;
     check_models(&workflow, &agents, model, config)?;
     Ok((workflow, agents))
 }
 
 /// The workflow, with everything that could stop it found before it begins.
 fn find(
-    ground: &KnowledgePaths,
+    paths: &KnowledgePaths,
     name: &str,
     untrusted: &str,
 ) -> anyhow::Result<(Workflow, NamedItems<AgentDefinition>)> {
     let mut problems = Vec::new();
-    let found = haft_workflows::load(ground, &mut problems);
+    let found = haft_workflows::load(paths, &mut problems);
     let Some(workflow) = found.get(name) else {
         let own = problems.iter().filter(|problem| problem.path.file_stem().is_some_and(|stem| stem == name));
         let own: Vec<&FileProblem> = own.collect();
         if !own.is_empty() {
-            return Err(refused(ground, name, &own));
+            return Err(refused(paths, name, &own));
         }
         let names: Vec<_> = found.items.iter().map(|workflow| workflow.name.as_str()).collect();
         let there = if names.is_empty() { output::localised("none") } else { output::listed(&names) };
         return Err(usage_error(text!("workflows-unknown", name, there, untrusted)));
     };
-    let agents = agents::load(ground, &mut Vec::new());
+    let agents = agents::load(paths, &mut Vec::new());
     let wrong = workflow.wrong_agents(&agents);
     if !wrong.is_empty() {
-        return Err(refused(ground, name, &wrong.iter().collect::<Vec<_>>()));
+        return Err(refused(paths, name, &wrong.iter().collect::<Vec<_>>()));
     }
     Ok((workflow.clone(), agents))
 }
@@ -218,10 +218,10 @@ fn check_models(
 }
 
 /// Every problem has a line of its own; the last one is the failure.
-fn refused(ground: &KnowledgePaths, name: &str, problems: &[&FileProblem]) -> anyhow::Error {
+fn refused(paths: &KnowledgePaths, name: &str, problems: &[&FileProblem]) -> anyhow::Error {
     for problem in problems {
         let line = problem.line.map_or_else(String::new, |line| format!(", line {line}"));
-        let problem = format!("{}{line}: {}", ground.shown(&problem.path), problem.what);
+        let problem = format!("{}{line}: {}", paths.shown(&problem.path), problem.what);
         output::tell(&format!("haft: {}", output::localised(problem)));
     }
     usage_error(text!("workflows-bad", name))

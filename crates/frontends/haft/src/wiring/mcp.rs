@@ -105,8 +105,8 @@ impl Extension for McpExtension {
     }
 
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
-        let ExtensionContext { places, config, project, standing, supervisor, child_environment, .. } = *context;
-        let mut gathered = gathered(places, config, &project.root, standing);
+        let ExtensionContext { places, config, project, trust_state, supervisor, child_environment, .. } = *context;
+        let mut gathered = gathered(places, config, &project.root, trust_state);
         self.given.join(&mut gathered, &project.root, &|name| places.environment.variable(name));
         let (secrets, rules) = (secrets(&gathered.servers), rules(&gathered.servers));
         let told = Arc::new(StartNotices::default());
@@ -115,7 +115,7 @@ impl Extension for McpExtension {
             config: config.sandbox.clone(),
             project: project.root.clone(),
             record: context.record.clone(),
-            trusted: standing.is_trusted(),
+            trusted: trust_state.is_trusted(),
             shared: Arc::clone(context.shared),
             guard: Some(Arc::clone(context.guard)),
             notices: Arc::clone(&told),
@@ -155,9 +155,9 @@ impl Mcp {
 
     /// Those of this project and the user, for a command of the user's own, and the names of those that are switched off.
     pub(crate) fn open(places: &Places, config: &Config, project: &Project) -> anyhow::Result<(Self, Vec<String>)> {
-        let (_, standing) = knowledge(places, project)?;
+        let (_, trust_state) = knowledge(places, project)?;
         let record = TrustList::at(places.trust_file()).record(&project.root)?;
-        let gathered = gathered(places, config, &project.root, &standing);
+        let gathered = gathered(places, config, &project.root, &trust_state);
         let supervisor = Arc::new(places.environment.supervisor());
         let environment = Arc::new(places.environment.child_environment());
         let disabled = gathered.disabled.clone();
@@ -166,7 +166,7 @@ impl Mcp {
             config: config.sandbox.clone(),
             project: project.root.clone(),
             record,
-            trusted: standing.is_trusted(),
+            trusted: trust_state.is_trusted(),
             shared: Arc::new(DecisionState::new(PermissionMode::Ask)),
             guard: None,
             notices: Arc::default(),
@@ -221,9 +221,9 @@ impl PromptSource for Mcp {
 }
 
 /// What is declared: the user's servers, and the project's if it is trusted.
-pub(crate) fn gathered(places: &Places, config: &Config, root: &Path, standing: &TrustState) -> Gathered {
+pub(crate) fn gathered(places: &Places, config: &Config, root: &Path, trust_state: &TrustState) -> Gathered {
     let path = root.join(PROJECT_FILE);
-    let text = match standing {
+    let text = match trust_state {
         TrustState::Trusted => read(&path),
         TrustState::Untrusted | TrustState::Changed { .. } | TrustState::Outdated { .. } => Ok(None),
     };

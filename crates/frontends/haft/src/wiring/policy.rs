@@ -268,7 +268,7 @@ impl Extension for PolicyExtension {
     }
 
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
-        if !context.standing.is_trusted() {
+        if !context.trust_state.is_trusted() {
             return Contribution::default();
         }
         let policy = ProjectPolicy::of(&context.project.root);

@@ -56,7 +56,7 @@ pub(super) fn check(summary: &str, plan: &CompactionPlan) -> Result<(), SummaryR
         return Err(SummaryRefusal::Empty);
     }
     // Letters that cannot be seen would hide a mark from this, and not from a model.
-    let visible: String = summary.chars().filter(|letter| !is_invisible(*letter)).collect();
+    let visible: String = summary.chars().filter(|c| !is_invisible(*c)).collect();
     let lower = visible.to_lowercase();
     if let Some(mark) = MARKS.into_iter().find(|mark| lower.contains(mark)) {
         return Err(SummaryRefusal::Hostile(mark));
@@ -99,9 +99,9 @@ fn is_other_language(summary: &str, said: &str) -> bool {
 /// Whether the line orders to forget what was said.
 fn takes_back(line: &str, order: &str) -> bool {
     let Some(rest) = line.strip_prefix(order).filter(|rest| rest.starts_with(' ')) else { return false };
-    rest.split(|letter: char| !letter.is_alphanumeric()).take(8).any(|word| TAKEN_BACK.contains(&word))
+    rest.split(|c: char| !c.is_alphanumeric()).take(8).any(|word| TAKEN_BACK.contains(&word))
 }
 
-fn is_invisible(letter: char) -> bool {
-    matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }

@@ -135,7 +135,7 @@ fn files_and_failures(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
 }
 
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    let ends = |letter: char| matches!(letter, '\n' | '!' | '?' | '。' | '！' | '？' | ';' | '；');
+    let ends = |c: char| matches!(c, '\n' | '!' | '?' | '。' | '！' | '？' | ';' | '；');
     // A full stop ends a sentence only before a space: names of files hold some.
     text.split(ends).flat_map(|part| part.split(". ")).map(|part| part.trim().trim_end_matches('.'))
 }

@@ -81,7 +81,7 @@ impl<'a> ArchiveIndex<'a> {
 
     fn sign_line(&self, line: &str) -> String {
         let (plain, ids) = self.take_ids(line);
-        let says = plain.trim_matches(|letter: char| !letter.is_alphanumeric());
+        let says = plain.trim_matches(|c: char| !c.is_alphanumeric());
         let empty = says.is_empty() || says.eq_ignore_ascii_case("none") || plain.trim_start().starts_with('#');
         if empty || plain.trim() == self.span {
             return plain;
@@ -224,7 +224,7 @@ fn said(message: &Message) -> String {
 /// The words of a text that are worth comparing.
 fn words(text: &str) -> BTreeSet<String> {
     const SHORTEST: usize = 4;
-    let inside = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '/' | '.');
+    let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');
     let words = text.split(|c: char| !inside(c)).map(|word| word.trim_matches(['.', '-', '/']));
     words.filter(|word| word.chars().count() >= SHORTEST).map(str::to_lowercase).collect()
 }

@@ -53,7 +53,7 @@ fn config(folder: &Path) -> SessionConfig {
             worktrees: at("worktrees"),
         },
         knowledge: KnowledgeSettings {
-            ground: KnowledgePaths { root, cwd, trusted: false, user: at("user"), home: None },
+            paths: KnowledgePaths { root, cwd, trusted: false, user: at("user"), home: None },
             libraries: Libraries::at(at("libraries")),
             tool_help: ToolHelp::new(HelpCache::at(at("help")), None),
             notes: "p".into(),
@@ -80,7 +80,7 @@ async fn open(config: &SessionConfig, transcript: &Transcript, store: &Arc<dyn h
     let offered = OfferedContext {
         registry,
         unkept_descriptions: None,
-        skills: SkillWatch::of(&config.knowledge.ground),
+        skills: SkillWatch::of(&config.knowledge.paths),
         todo: Arc::new(StoredTodo::restored(Arc::clone(store), transcript.id().clone(), &mut state)),
         starter_reads: None,
         knowledge: Knowledge::open(services, config, transcript.id(), None, &mut state).await.unwrap(),
@@ -178,7 +178,7 @@ async fn agents_md_is_in_the_documents_and_in_the_role_reminder_only() {
     let (folder, store, transcript) = transcript().await;
     std::fs::write(folder.path().join("AGENTS.md"), "Use tabs.").unwrap();
     let mut config = config(folder.path());
-    config.knowledge.ground.trusted = true;
+    config.knowledge.paths.trusted = true;
     config.prompt.environment.os = "linux (Debian)".into();
     let prompt = open(&config, &transcript, &store).await;
     let system = prompt.system().message.joined_text();

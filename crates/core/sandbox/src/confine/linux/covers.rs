@@ -24,7 +24,7 @@ use super::known_folders::KnownFolders;
 use super::names::{self, CoverKind, MissingEntry, ProtectedEntry};
 use super::{AtStep, ConfinementFailure, ConfinementStep, SandboxPolicy};
 
-/// Ends the name of a file of notes; beside it lies the gate, without the ending.
+/// Ends the name of a file of notes; beside it lies the lock, without the ending.
 const NOTES: &str = "covers";
 /// Ends the name of the file with what is known of the folders below.
 const FOLDERS: &str = "folders";
@@ -74,7 +74,7 @@ impl FolderCovers {
     fn place(folder_of_notes: &Path, folder: &Path, home: Option<&Path>) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder_of_notes)?;
         let notes = CoverNotes::of(folder_of_notes, folder);
-        let gate = notes.gate()?;
+        let held = notes.lock()?;
         let mut list = notes.list()?;
         // Nobody else holds them: what stands there was left by someone who was killed.
         if list.try_lock().is_ok() {
@@ -100,15 +100,16 @@ impl FolderCovers {
         if covered != noted {
             write(&mut list, &covered)?;
         }
-        let mut known = KnownFolders::read(notes.gate.with_extension(FOLDERS), names::looked_for(), &list.metadata()?);
+        let mut known =
+            KnownFolders::read(notes.lock_file.with_extension(FOLDERS), names::looked_for(), &list.metadata()?);
         let found = names::found(folder, &mut known)?;
         known.write();
-        drop(gate);
+        drop(held);
         Ok(Self { notes, list, covered, found })
     }
 
     fn give_back(&mut self) -> io::Result<()> {
-        let _gate = self.notes.gate()?;
+        let _held = self.notes.lock()?;
         self.list.unlock()?;
         // Where others still need them, they will remove them.
         if self.list.try_lock().is_ok() {
@@ -129,7 +130,7 @@ impl Drop for FolderCovers {
 /// The two files about one folder.
 #[derive(Debug)]
 struct CoverNotes {
-    gate: PathBuf,
+    lock_file: PathBuf,
     list: PathBuf,
 }
 
@@ -141,15 +142,15 @@ impl CoverNotes {
             .as_bytes()
             .iter()
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
-        let gate = notes.join(format!("{hash:016x}"));
-        Self { list: gate.with_extension(NOTES), gate }
+        let lock_file = notes.join(format!("{hash:016x}"));
+        Self { list: lock_file.with_extension(NOTES), lock_file }
     }
 
     /// Waits for its turn: whoever holds it may change covers and notes.
-    fn gate(&self) -> io::Result<File> {
-        let gate = open(&self.gate)?;
-        gate.lock()?;
-        Ok(gate)
+    fn lock(&self) -> io::Result<File> {
+        let file = open(&self.lock_file)?;
+        file.lock()?;
+        Ok(file)
     }
 
     fn list(&self) -> io::Result<File> {
@@ -231,8 +232,8 @@ pub fn remove_left_covers(notes: &Path) -> io::Result<()> {
         if list.extension() != Some(OsStr::new(NOTES)) {
             continue;
         }
-        let notes = CoverNotes { gate: list.with_extension(""), list };
-        let _gate = notes.gate()?;
+        let notes = CoverNotes { lock_file: list.with_extension(""), list };
+        let _held = notes.lock()?;
         let mut list = notes.list()?;
         if list.try_lock().is_ok() {
             drop(remove_all(&mut list)?);

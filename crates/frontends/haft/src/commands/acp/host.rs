@@ -61,10 +61,10 @@ impl DrivenHost {
     async fn filled(&self, prompt: WrittenPrompt<'_>) -> anyhow::Result<String> {
         let (config, project) = (self.config(), wiring::project(Some(prompt.cwd))?);
         let sources = PromptSources::open(&self.places, &config, &project)?;
-        let (ground, _) = knowledge(&self.places, &project)?;
+        let (paths, _) = knowledge(&self.places, &project)?;
         let text = if sources.are_called(&prompt.text) {
             sources.expand(&prompt.text).await?
-        } else if let Some(wishes) = init::called(&prompt.text, &ground) {
+        } else if let Some(wishes) = init::called(&prompt.text, &paths) {
             init::prompt(&config, self.model.as_deref(), &project, wishes).text
         } else {
             let inline = InlineCommands {
@@ -76,7 +76,7 @@ impl DrivenHost {
                 ui: None,
                 cancel: prompt.cancel,
             };
-            inline.fill(slash::expand_and_tell(prompt.text, &ground)?.0).await?
+            inline.fill(slash::expand_and_tell(prompt.text, &paths)?.0).await?
         };
         let text = sources.attach(text).await;
         sources.close().await;
@@ -174,9 +174,9 @@ impl Host for DrivenHost {
 
     fn commands(&self, cwd: &Path) -> Vec<OfferedCommand> {
         let Ok(project) = project_of(cwd) else { return Vec::new() };
-        let Ok((ground, _)) = knowledge(&self.places, &project) else { return Vec::new() };
+        let Ok((paths, _)) = knowledge(&self.places, &project) else { return Vec::new() };
         // Problems with a file are reported when it is called, and by `haft commands list`.
-        let own = haft_project::commands::load(&ground, &mut Vec::new());
+        let own = haft_project::commands::load(&paths, &mut Vec::new());
         let of_servers = PromptSources::open(&self.places, &self.config(), &project)
             .map(|sources| sources.prompts())
             .unwrap_or_default();

@@ -38,9 +38,9 @@ pub(super) fn add(
     let described = whole.map(|folder| folder.join("SKILL.md"));
     let content = content(kind, described.as_deref().or(file))?;
     let further = whole.map(files_of).transpose()?.unwrap_or_default();
-    let folder = if user { place.ground.users(kind) } else { place.ground.own(kind) };
+    let folder = if user { place.paths.users(kind) } else { place.paths.own(kind) };
     let path = file_of(kind, &folder, name);
-    let was_trusted = place.standing.is_trusted();
+    let was_trusted = place.trust_state.is_trusted();
     let existed = folder.is_dir();
     let failed = |error: std::io::Error| usage_error(text!("catalogue-cannot-write", path = path.display(), error));
     fs::create_dir_all(path.parent().unwrap_or(&folder)).map_err(failed)?;
@@ -55,7 +55,7 @@ pub(super) fn add(
     }
 
     // What cannot be used is not left lying about.
-    let checked = items::of(kind, &KnowledgePaths { trusted: true, ..place.ground.clone() }, place);
+    let checked = items::of(kind, &KnowledgePaths { trusted: true, ..place.paths.clone() }, place);
     if let Some(what) = unusable(&checked, &path) {
         if let (false, Some(target)) = (further.is_empty(), path.parent()) {
             // It was made above; what cannot be removed stays, and is reported.
@@ -68,12 +68,12 @@ pub(super) fn add(
     if !user && was_trusted {
         trust_again(place)?;
     }
-    output::say(&text!("catalogue-added", file = haft_text::sanitise(&place.ground.shown(&path))))?;
+    output::say(&text!("catalogue-added", file = haft_text::sanitise(&place.paths.shown(&path))))?;
     if !user && !was_trusted {
         output::tell(text!("catalogue-added-untrusted"));
     }
     if let Some(Shadowed { by: ShadowedBy::File(first), .. }) = checked.shadowed.iter().find(|one| one.path == path) {
-        output::tell(&text!("catalogue-shadowed", shown = place.ground.shown(first)));
+        output::tell(&text!("catalogue-shadowed", shown = place.paths.shown(first)));
     }
     Ok(())
 }
@@ -125,17 +125,17 @@ fn unusable(checked: &CatalogueListing, path: &Path) -> Option<String> {
 }
 
 pub(super) fn remove(kind: KnowledgeKind, name: &str, place: &CatalogueContext) -> anyhow::Result<()> {
-    let found = items::of(kind, &place.ground, place);
+    let found = items::of(kind, &place.paths, place);
     let item = found.get(kind, name)?;
-    let own = [place.ground.own(kind), place.ground.users(kind)];
-    let shown = place.ground.shown(&item.path);
+    let own = [place.paths.own(kind), place.paths.users(kind)];
+    let shown = place.paths.shown(&item.path);
     if !own.iter().any(|folder| item.path.starts_with(folder)) {
         return Err(usage_error(text!("catalogue-foreign", name, shown)));
     }
     if kind == KnowledgeKind::Skills {
         let folder = item.path.parent().unwrap_or(&item.path);
         if fs::read_dir(folder)?.count() > 1 {
-            let folder = place.ground.shown(folder);
+            let folder = place.paths.shown(folder);
             return Err(usage_error(text!("catalogue-folder", name, folder)));
         }
     }
@@ -144,7 +144,7 @@ pub(super) fn remove(kind: KnowledgeKind, name: &str, place: &CatalogueContext) 
         // Empty by now.
         let _ = fs::remove_dir(item.path.parent().unwrap_or(&item.path));
     }
-    if item.path.starts_with(&place.ground.root) && place.standing.is_trusted() {
+    if item.path.starts_with(&place.paths.root) && place.trust_state.is_trusted() {
         trust_again(place)?;
     }
     output::say(&text!("catalogue-removed", file = haft_text::sanitise(&shown)))

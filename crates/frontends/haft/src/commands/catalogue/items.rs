@@ -53,11 +53,11 @@ impl CatalogueItem {
     }
 }
 
-pub(super) fn of(kind: KnowledgeKind, ground: &KnowledgePaths, place: &CatalogueContext) -> CatalogueListing {
+pub(super) fn of(kind: KnowledgeKind, paths: &KnowledgePaths, place: &CatalogueContext) -> CatalogueListing {
     let mut problems = Vec::new();
     let (items, shadowed) = match kind {
-        KnowledgeKind::Rules => (rules(ground, &mut problems), Vec::new()),
-        KnowledgeKind::Agents => named(agents::load(ground, &mut problems), |agent| {
+        KnowledgeKind::Rules => (rules(paths, &mut problems), Vec::new()),
+        KnowledgeKind::Agents => named(agents::load(paths, &mut problems), |agent| {
             let tools = match &agent.tools {
                 AgentTools::All => json!("*"),
                 AgentTools::Only(names) => json!(names),
@@ -71,10 +71,10 @@ pub(super) fn of(kind: KnowledgeKind, ground: &KnowledgePaths, place: &Catalogue
             });
             (agent.description.clone(), agent.role.clone(), more)
         }),
-        KnowledgeKind::Skills => named(skills::load(ground, &mut problems), |skill| {
+        KnowledgeKind::Skills => named(skills::load(paths, &mut problems), |skill| {
             (skill.description.clone(), skill.text.clone(), json!({"description": skill.description}))
         }),
-        KnowledgeKind::Commands => named(commands::load(ground, &mut problems), |command| {
+        KnowledgeKind::Commands => named(commands::load(paths, &mut problems), |command| {
             let more = json!({"description": command.description, "argument_hint": command.argument_hint});
             (command.description.clone(), command.text.clone(), more)
         }),
@@ -82,13 +82,13 @@ pub(super) fn of(kind: KnowledgeKind, ground: &KnowledgePaths, place: &Catalogue
         #[cfg(not(feature = "workflows"))]
         KnowledgeKind::Workflows => (Vec::new(), Vec::new()),
         #[cfg(feature = "workflows")]
-        KnowledgeKind::Workflows => named(haft_workflows::load(ground, &mut problems), |workflow| {
+        KnowledgeKind::Workflows => named(haft_workflows::load(paths, &mut problems), |workflow| {
             let step = |step: &haft_workflows::WorkflowStep| json!({"name": step.name, "agent": step.agent, "model": step.model, "needs": step.needs});
             let steps: Vec<_> = workflow.steps.iter().map(step).collect();
             let more = json!({"description": workflow.description, "inputs": workflow.inputs, "steps": steps});
             (workflow.description.clone(), workflow.text.trim_end().to_owned(), more)
         }),
-        KnowledgeKind::Tools => named(external::load(ground, &|name| place.is_built_in(name), &mut problems), |tool| {
+        KnowledgeKind::Tools => named(external::load(paths, &|name| place.is_built_in(name), &mut problems), |tool| {
             let help = place.help.known(tool);
             let text = help.text().unwrap_or_default().to_owned();
             let by = match help {
@@ -121,7 +121,7 @@ fn named<T: Named>(
     (found.items.iter().map(item).collect(), found.shadowed)
 }
 
-fn rules(ground: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<CatalogueItem> {
+fn rules(paths: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<CatalogueItem> {
     let item = |rule: rules::RuleFile| {
         let (sent, globs) = match &rule.applies {
             Applies::Always => ("in every request".to_owned(), Vec::new()),
@@ -135,7 +135,7 @@ fn rules(ground: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<Catalo
         let more = json!({"description": rule.description, "sent": sent, "globs": globs});
         CatalogueItem { name: rule.name, about, level: rule.level, path: rule.path, text: rule.text, more }
     };
-    rules::load(ground, problems).into_iter().map(item).collect()
+    rules::load(paths, problems).into_iter().map(item).collect()
 }
 
 /// When a rule is sent, for people; JSON has the same in words that never change.

@@ -27,7 +27,7 @@ impl TuiSession<'_> {
     pub(super) async fn context_question(&mut self, edit: ContextEditRequest) -> anyhow::Result<Option<PickerList>> {
         let Some(session) = &mut self.session else { return Ok(None) };
         let news = session.quote_edit(&kept(session, &edit)?).await?;
-        let (title, text) = match edit.deed {
+        let (title, text) = match edit.action {
             ContextEditAction::Drop => (text!("edits-drop-question"), text!("edits-drop")),
             ContextEditAction::Pin => (text!("edits-pin-question"), text!("edits-pin")),
             ContextEditAction::Mask => (text!("edits-mask-question"), text!("edits-mask")),
@@ -70,34 +70,34 @@ fn row(line: &ContextLine) -> PickerRow {
         .edited
         .map_or_else(String::new, |edited| text!("edits-edited", how = crate::output::localised(edited.name())));
     let about = format!("{}{cache}{edited}", text!("edits-tokens", tokens = haft_text::grouped(line.tokens)));
-    let deed = |text: &str, about: &str, deed| PickerRow {
+    let action = |text: &str, about: &str, action| PickerRow {
         text: text.to_owned(),
         about: about.to_owned(),
-        then: asked(deed, line.id.to_string()),
+        then: asked(action, line.id.to_string()),
     };
     let removal = line
         .removal
         .as_ref()
         .map_or_else(String::new, |quote| text!("edits-price", quote = crate::output::localised(quote)));
     let rows = vec![
-        deed(text!("edits-drop"), &removal, ContextEditAction::Drop),
-        deed(text!("edits-mask"), text!("edits-mask-note"), ContextEditAction::Mask),
-        deed(text!("edits-pin"), text!("edits-pin-note"), ContextEditAction::Pin),
-        deed(text!("edits-restore"), text!("edits-restore-note"), ContextEditAction::Restore),
+        action(text!("edits-drop"), &removal, ContextEditAction::Drop),
+        action(text!("edits-mask"), text!("edits-mask-note"), ContextEditAction::Mask),
+        action(text!("edits-pin"), text!("edits-pin-note"), ContextEditAction::Pin),
+        action(text!("edits-restore"), text!("edits-restore-note"), ContextEditAction::Restore),
     ];
     let text = text!("edits-message", role = crate::output::localised(line.role), text = line.words);
     let list = PickerList { title: text.clone(), notes: vec![about.clone()], rows, ..PickerList::default() };
     PickerRow { text, about, then: PickerAction::Open(Box::new(list)) }
 }
 
-fn asked(deed: ContextEditAction, message: String) -> PickerAction {
-    PickerAction::Do(Operation::Offer(ListRequest::ContextEdit(ContextEditRequest { deed, message })))
+fn asked(action: ContextEditAction, message: String) -> PickerAction {
+    PickerAction::Do(Operation::Offer(ListRequest::ContextEdit(ContextEditRequest { action, message })))
 }
 
 /// The edit as the conversation keeps it.
 fn kept(session: &Session, edit: &ContextEditRequest) -> anyhow::Result<Kept> {
     let ids = |reach| session.choose_messages(std::slice::from_ref(&edit.message), reach).map(|chosen| chosen.ids);
-    Ok(match edit.deed {
+    Ok(match edit.action {
         ContextEditAction::Drop => Kept::Drop { ids: ids(EditReach::Block)?.into_iter().collect() },
         ContextEditAction::Pin => Kept::Pin { ids: ids(EditReach::Block)?.into_iter().collect() },
         ContextEditAction::Mask => Kept::Mask { ids: ids(EditReach::Message)?.into_iter().collect() },

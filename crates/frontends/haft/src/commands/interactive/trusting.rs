@@ -15,12 +15,12 @@ use crate::output;
 /// Asks whether the folder is to be trusted, if that would make a difference. Anything but a yes leaves it as it is.
 pub(super) fn settle(places: &Places, project: &Project, answers: &mut impl BufRead) -> anyhow::Result<()> {
     let list = TrustList::at(places.trust_file());
-    let standing = list.state(&project.root)?;
+    let trust_state = list.state(&project.root)?;
     let found = TrustFootprint::of(places, project);
-    if standing == TrustState::Trusted || found.is_nothing() {
+    if trust_state == TrustState::Trusted || found.is_nothing() {
         return Ok(());
     }
-    let text = found.described(project, &standing);
+    let text = found.described(project, &trust_state);
     output::print(&fitted(&reveal(&format!("{text}\n"))))?;
     typed_ahead::discard(std::io::stdin());
     output::print(&fitted(&reveal(&format!("{} ", text!("trust-question")))))?;

@@ -109,13 +109,13 @@ impl TuiSession<'_> {
         let interrupted = || usage_error(text!("interactive-interrupted"));
         let text = if self.sources.are_called(&text) {
             cancel.run_until_cancelled(self.sources.expand(&text)).await.ok_or_else(interrupted)??
-        } else if let Some(wishes) = init::called(&text, &self.ground) {
+        } else if let Some(wishes) = init::called(&text, &self.paths) {
             let model = self.chosen.model.as_deref().or(self.args.model.as_deref());
             let guide = init::prompt(&self.config, model, &self.project, wishes);
             self.tell(&guide.quote);
             guide.text
         } else {
-            let (pieces, problems) = slash::expand_and_tell(text, &self.ground)?;
+            let (pieces, problems) = slash::expand_and_tell(text, &self.paths)?;
             for text in problems {
                 self.ui.tell(UiMessage::Told { text });
             }

@@ -17,9 +17,9 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     let (places, loaded) = crate::commands::configuration(&args.common)?;
     let project = wiring::project(args.cwd.as_deref())?;
     #[cfg(feature = "mcp")]
-    let (_, standing) = haft_agent::knowledge(&places, &project)?;
+    let (_, trust_state) = haft_agent::knowledge(&places, &project)?;
     #[cfg(feature = "mcp")]
-    let servers = mcp::gathered(&places, &loaded.config, &project.root, &standing).servers;
+    let servers = mcp::gathered(&places, &loaded.config, &project.root, &trust_state).servers;
     let (config, of_sandbox) = (loaded.config.permissions, loaded.config.sandbox);
     let mode = args.permission_mode.unwrap_or(config.mode);
     let confinement = match mode {

@@ -41,7 +41,7 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
     let mut offered = registry.clone();
     let choice = &loaded.config.tools;
     let externals = Externals::find(args).await?;
-    let wanted = haft_engine::wanted_tools(&choice.offer, &externals.place.ground);
+    let wanted = haft_engine::wanted_tools(&choice.offer, &externals.place.paths);
     offered.select(&wanted, &choice.profiles).map_err(|error| usage_error(text!("tools-offer", error)))?;
     let rows: Vec<_> = registry.iter().map(|tool| row(tool.as_ref(), &offered)).collect();
     let deferred = offered.deferred().count();
@@ -102,7 +102,7 @@ impl Externals {
     async fn find(args: &ToolListArgs) -> anyhow::Result<Self> {
         let place = CatalogueContext::find(&args.common)?;
         let mut problems = Vec::new();
-        let found = external::load(&place.ground, &|name| place.is_built_in(name), &mut problems);
+        let found = external::load(&place.paths, &|name| place.is_built_in(name), &mut problems);
         catalogue::warn(&place, &problems);
         place.help.learn(&found.items, &CancellationToken::new()).await;
         let tokens = |tool: &ExternalTool| O200k.text(place.help.known(tool).text().unwrap_or_default());
@@ -112,7 +112,7 @@ impl Externals {
 
     fn rows(&self) -> impl Iterator<Item = Vec<String>> {
         self.tools.iter().map(|(tool, tokens)| {
-            let source = self.place.ground.shown(&tool.path);
+            let source = self.place.paths.shown(&tool.path);
             let own = ["external", access_name(Access::Execute), OFFERED].map(output::localised);
             let [group, access, offered] = own;
             vec![tool.name.clone(), group, access, source, tokens.to_string(), offered]

@@ -15,7 +15,7 @@ use crate::output;
 /// An external tool. Here somebody waits for its answer, so it is asked for it.
 async fn external(name: &str, args: &JsonArgs) -> anyhow::Result<()> {
     let place = CatalogueContext::find(&args.common)?;
-    let found = external::load(&place.ground, &|name| place.is_built_in(name), &mut Vec::new());
+    let found = external::load(&place.paths, &|name| place.is_built_in(name), &mut Vec::new());
     let tool = found.get(name);
     let tool = tool.ok_or_else(|| usage_error(text!("tools-unknown", name)))?;
     place.help.ask(tool, &CancellationToken::new()).await;
