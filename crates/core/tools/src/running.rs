@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_sandbox::{Sandbox, Supervisor};
-use haft_types::{Envelope, TaskPhase, ToolStatus};
+use haft_types::{Envelope, ToolStatus};
 
 use crate::limits::LimitsConfig;
 use crate::readers::Readers;
@@ -143,16 +143,14 @@ impl Running {
 
     /// What was started in this conversation, each by its class, id, command and state.
     pub fn states(&self) -> Vec<String> {
-        let phase = |phase: TaskPhase| match phase {
-            TaskPhase::Started => "running",
-            TaskPhase::Finished => "finished",
-            TaskPhase::Failed => "failed",
-            TaskPhase::Killed => "killed",
-            TaskPhase::Lost => "lost",
-        };
         let tasks = self.tasks.list().into_iter().map(|task| {
             let report = task.report();
-            format!("background task {} ({}): {}", report.id, phrases::title(&report.command), phase(report.phase))
+            format!(
+                "background task {} ({}): {}",
+                report.id,
+                phrases::title(&report.command),
+                phrases::state(report.phase)
+            )
         });
         let sessions = self.sessions.running().into_iter().map(|session| format!("session {session}: running"));
         tasks.chain(sessions).collect()

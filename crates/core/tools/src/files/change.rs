@@ -26,6 +26,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use haft_tool::FileState;
+use haft_types::Envelope;
 use serde_json::{Value, json};
 
 use crate::failure::{Coded, ToolFailure};
@@ -133,6 +134,15 @@ impl ChangeOutcome {
             Err(files) if files.is_empty() => Value::Null,
             Err(files) => json!({ "files": files }),
         }
+    }
+
+    /// The result of a call that made these changes, with what there is to note.
+    pub(crate) fn envelope(&self, mut text: String, mut data: Value, changes: &[PlannedChange<'_>]) -> Envelope {
+        if let Some(note) = self.note() {
+            text.extend(["\n", &note]);
+            data["note"] = note.into();
+        }
+        Envelope { context: self.context(changes), ..Envelope::success(text).with_data(data) }
     }
 
     /// All sentences, one a line.

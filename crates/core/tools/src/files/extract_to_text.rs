@@ -1,7 +1,5 @@
 //! `extract_to_text`: the text of a document as a file of its own.
 
-use std::fmt::Write as _;
-
 use haft_tool::{FileChange, FileUse};
 use haft_types::ChangeKind;
 
@@ -87,12 +85,7 @@ fn run(scope: &FileScope, parameters: &ExtractToTextParameters) -> CallResult {
         text.push_str(" The document holds more text than was taken out of it.");
         data["truncated"] = true.into();
     }
-    if let Some(note) = done.note() {
-        let _ = write!(text, "\n{note}");
-        data["note"] = note.into();
-    }
-    let mut envelope = Envelope::success(text).with_data(data);
-    envelope.context = done.context(&changes);
+    let envelope = done.envelope(text, data, &changes);
     Ok(ToolOutput { changes: vec![FileChange { path: target, kind }], ..envelope.into() })
 }
 

@@ -1,6 +1,5 @@
 //! `write_to_file`: creates a file or replaces one whole.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use haft_tool::FileChange;
@@ -82,17 +81,12 @@ fn write(scope: &FileScope, parameters: &WriteToFileParameters) -> CallResult {
     let done = change::apply(scope, &changes)?;
 
     let lines = parameters.content.lines().count();
-    let mut text = format!("{verb} `{name}`: {}, {}.", Count(lines, "line"), Count(bytes.len(), "byte"));
+    let text = format!("{verb} `{name}`: {}, {}.", Count(lines, "line"), Count(bytes.len(), "byte"));
     let mut data = json!({ "path": name, "change": change, "lines": lines, "bytes": bytes.len() });
     if old.is_none() && lines > 0 {
         data["diff"] = report::beginning(&parameters.content).into();
     }
-    if let Some(note) = done.note() {
-        let _ = write!(text, "\n{note}");
-        data["note"] = note.into();
-    }
-    let mut envelope = Envelope::success(text).with_data(data);
-    envelope.context = done.context(&changes);
+    let envelope = done.envelope(text, data, &changes);
     Ok(ToolOutput { changes: vec![FileChange { path, kind }], ..envelope.into() })
 }
 

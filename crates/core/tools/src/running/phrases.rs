@@ -5,10 +5,22 @@ use std::time::Duration;
 
 use haft_sandbox::{CapturedOutput, CommandExit};
 use haft_text::{Cut, CutLimits, sanitise_bytes};
+use haft_types::TaskPhase;
 use serde_json::Value;
 
 /// What of an output is kept as data; later rounds keep fewer lines still.
 pub(crate) const DATA: CutLimits = CutLimits { lines: 200, bytes: 8 * 1024 };
+
+/// How far a background task is, in one word.
+pub(crate) fn state(phase: TaskPhase) -> &'static str {
+    match phase {
+        TaskPhase::Started => "running",
+        TaskPhase::Finished => "finished",
+        TaskPhase::Failed => "failed",
+        TaskPhase::Killed => "killed",
+        TaskPhase::Lost => "lost",
+    }
+}
 
 /// How a command ended, as the rest of a sentence.
 pub(crate) fn ending(exit: CommandExit) -> String {

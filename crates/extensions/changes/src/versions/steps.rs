@@ -149,18 +149,10 @@ pub(super) fn save(
     before: &[(PathBuf, FileVersion)],
     contents: &[FileContent],
 ) -> Result<(), SqliteFailure> {
-    contents.iter().try_for_each(|content| content.insert(connection))?;
     let step = step_of(connection, conversation, call, now)?;
-    for (path, version) in before {
-        let columns = stored(connection, *version)?.columns();
-        connection
-            .prepare_cached(
-                "INSERT INTO changes (step, path, before_kind, before_mode, before_size, before_hash)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (step, path) DO NOTHING",
-            )?
-            .execute((step, path_bytes(path), columns.kind, columns.mode, columns.size, columns.hash))?;
-    }
-    Ok(())
+    let statement = "INSERT INTO changes (step, path, before_kind, before_mode, before_size, before_hash)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (step, path) DO NOTHING";
+    note_versions(connection, step, statement, before, contents)
 }
 
 /// Notes how a call left paths it saved; those it left as they were are forgotten.
@@ -172,18 +164,27 @@ pub(super) fn changed(
     after: &[(PathBuf, FileVersion)],
     contents: &[FileContent],
 ) -> Result<(), SqliteFailure> {
-    contents.iter().try_for_each(|content| content.insert(connection))?;
     let step = step_of(connection, conversation, call, now)?;
-    for (path, version) in after {
-        let columns = stored(connection, *version)?.columns();
-        connection
-            .prepare_cached(
-                "UPDATE changes SET after_kind = ?3, after_mode = ?4, after_size = ?5, after_hash = ?6
-                 WHERE step = ?1 AND path = ?2",
-            )?
-            .execute((step, path_bytes(path), columns.kind, columns.mode, columns.size, columns.hash))?;
-    }
+    let statement = "UPDATE changes SET after_kind = ?3, after_mode = ?4, after_size = ?5, after_hash = ?6
+                     WHERE step = ?1 AND path = ?2";
+    note_versions(connection, step, statement, after, contents)?;
     forget_unchanged(connection, step)
+}
+
+fn note_versions(
+    connection: &Connection,
+    step: i64,
+    statement: &str,
+    versions: &[(PathBuf, FileVersion)],
+    contents: &[FileContent],
+) -> Result<(), SqliteFailure> {
+    contents.iter().try_for_each(|content| content.insert(connection))?;
+    let mut statement = connection.prepare_cached(statement)?;
+    for (path, version) in versions {
+        let columns = stored(connection, *version)?.columns();
+        statement.execute((step, path_bytes(path), columns.kind, columns.mode, columns.size, columns.hash))?;
+    }
+    Ok(())
 }
 
 fn forget_unchanged(connection: &Connection, step: i64) -> Result<(), SqliteFailure> {

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use haft_types::{Envelope, TaskPhase};
+use haft_types::Envelope;
 use serde_json::{Value, json};
 
-use crate::running::phrases::{add_exit, add_section, add_stdout, last_lines, millis};
+use crate::running::phrases::{add_exit, add_section, add_stdout, last_lines, millis, state};
 use crate::running::{Task, TaskReport};
 
 pub(super) fn started(task: &Task) -> Envelope {
@@ -79,14 +79,4 @@ fn about(task: &Task, action: &str, report: &TaskReport) -> Value {
         data["output"] = file.display().to_string().into();
     }
     data
-}
-
-fn state(phase: TaskPhase) -> &'static str {
-    match phase {
-        TaskPhase::Started => "running",
-        TaskPhase::Finished => "finished",
-        TaskPhase::Failed => "failed",
-        TaskPhase::Killed => "killed",
-        TaskPhase::Lost => "lost",
-    }
 }
