@@ -2,9 +2,9 @@
 //!
 //! The binary is behind [`Host`]: it opens sessions and knows what can be chosen. [`serve`] speaks the protocol: what an editor
 //! sends is put in order by one dispatcher (`dispatch.rs`), which owns the sessions (`live.rs`); what happens in a session is worded as the protocol
-//! has it (`updates.rs`, `calls.rs`), and what a session asks goes to the editor (`approver.rs`, `editor.rs`, `terminal.rs`).
+//! has it (`updates.rs`, `calls.rs`), and what a session asks goes to the editor (`approval.rs`, `editor.rs`, `terminal.rs`).
 
-mod approver;
+mod approval;
 mod calls;
 mod diffs;
 mod dispatch;

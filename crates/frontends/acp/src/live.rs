@@ -17,7 +17,7 @@ use haft_types::{ConversationId, CostSum, Outcome, PermissionMode, TurnResult};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::approver::EditorApprover;
+use crate::approval::EditorApprover;
 use crate::editor::EditorFiles;
 use crate::host::{Host, HostError, OpenRequest, WrittenPrompt};
 use crate::options;

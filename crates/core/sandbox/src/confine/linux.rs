@@ -1,12 +1,12 @@
 //! Confinement on Linux.
 
 mod covers;
-mod filter;
 mod known_folders;
 mod locked;
 mod mounts;
 mod names;
 mod restrict;
+mod seccomp;
 mod sockets;
 #[expect(unsafe_code, reason = "system calls that neither the standard library nor rustix offers")]
 mod sys;

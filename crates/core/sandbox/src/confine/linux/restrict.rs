@@ -5,7 +5,7 @@ use std::io;
 use rustix::thread::set_no_new_privs;
 use seccompiler::BpfProgram;
 
-use super::filter::{self, Families};
+use super::seccomp::{self, Families};
 use super::sys;
 use super::{AtStep, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, Network};
 
@@ -22,7 +22,7 @@ impl Restrictions {
             (ConfinementMethod::Landlock, Network::All) => Families::Internet,
             (ConfinementMethod::Landlock, Network::None | Network::Through(_)) => Families::None,
         };
-        let filter = filter::program(families).at(ConfinementStep::Restrictions)?;
+        let filter = seccomp::program(families).at(ConfinementStep::Restrictions)?;
         Ok(Self { filter })
     }
 
