@@ -18,4 +18,4 @@ pub use crate::request_log::rows::{LastRequests, LoggedRow, OutlineReader, apply
 pub use crate::search::query::SearchItem;
 pub use crate::search::{INDEX_DELAY, name_snippet, parse_query, terms, terms_of_body};
 pub use crate::statistics::Counters;
-pub use crate::worker::{Explain, Idle, IdleWork, Worker};
+pub use crate::worker::{Explain, Idle, IdleWork, WorkerThread};

@@ -55,7 +55,7 @@ use crate::request_log::{LoggedRequest, RequestOutline, RequestSummary, SentRequ
 use crate::search::{INDEX_DELAY, SearchHit, SearchQuery, parse_query};
 use crate::statistics::{Counters, StoreStatistics, Totals};
 use crate::store::{Store, Swap};
-use crate::worker::{Explain, IdleWork, Worker};
+use crate::worker::{Explain, IdleWork, WorkerThread};
 
 /// What the writing thread owns.
 struct SqliteWriter {
@@ -68,9 +68,9 @@ struct SqliteWriter {
 pub struct SqliteStore {
     // Dropped in this order: the writer is the last to close the file and leaves it without a write-ahead log.
     keeper: Option<BackupThread>,
-    index: Worker<IndexThread, SqliteFailure>,
-    reader: Worker<Connection, SqliteFailure>,
-    writer: Worker<SqliteWriter, SqliteFailure>,
+    index: WorkerThread<IndexThread, SqliteFailure>,
+    reader: WorkerThread<Connection, SqliteFailure>,
+    writer: WorkerThread<SqliteWriter, SqliteFailure>,
     _use: DatabaseUse,
     locks: Arc<SqliteLocks>,
     cache: MessageCache,
@@ -99,9 +99,9 @@ impl SqliteStore {
         let explain: Explain<SqliteFailure> = Arc::new(move |failure| place.explain(failure));
         Ok(Self {
             keeper: None,
-            index: Worker::start_with("haft-store-index", Arc::clone(&explain), index, idle_work)?,
-            reader: Worker::start("haft-store-read", Arc::clone(&explain), reader)?,
-            writer: Worker::start("haft-store-write", explain, writer)?,
+            index: WorkerThread::start_with("haft-store-index", Arc::clone(&explain), index, idle_work)?,
+            reader: WorkerThread::start("haft-store-read", Arc::clone(&explain), reader)?,
+            writer: WorkerThread::start("haft-store-write", explain, writer)?,
             _use: shared_use,
             locks,
             cache: MessageCache::new(config),

@@ -17,7 +17,7 @@ type Job<S> = Box<dyn FnOnce(&mut S) + Send>;
 pub type Explain<F> = Arc<dyn Fn(F) -> StoreError + Send + Sync>;
 
 /// A thread with a state of its own, whose jobs fail with `F`.
-pub struct Worker<S, F> {
+pub struct WorkerThread<S, F> {
     explain: Explain<F>,
     // Taken on drop, which is what ends the thread.
     jobs: Option<mpsc::Sender<Job<S>>>,
@@ -42,7 +42,7 @@ pub enum Idle {
     Done,
 }
 
-impl<S: Send + 'static, F: 'static> Worker<S, F> {
+impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
     /// Starts the thread.
     pub fn start(name: &str, explain: Explain<F>, mut state: S) -> Result<Self, StoreError> {
         Self::run(name, explain, move |queue| queue.into_iter().for_each(|job| job(&mut state)))
@@ -121,7 +121,7 @@ fn do_idle_work<S>(queue: &Receiver<Job<S>>, state: &mut S, idle_work: &IdleWork
     }
 }
 
-impl<S, F> Drop for Worker<S, F> {
+impl<S, F> Drop for WorkerThread<S, F> {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {

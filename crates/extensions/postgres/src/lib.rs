@@ -29,8 +29,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_store::backend::{
-    Counters, Explain, INDEX_DELAY, Idle, IdleWork, LastRequests, MessageCache, MessageRow, MessageSource, Worker,
-    check_name, encode, namespace_name, parse_query,
+    Counters, Explain, INDEX_DELAY, Idle, IdleWork, LastRequests, MessageCache, MessageRow, MessageSource,
+    WorkerThread, check_name, encode, namespace_name, parse_query,
 };
 use haft_store::{
     Conversation, ConversationDocument, ConversationMatch, ConversationRow, ConversationScope, Fact, LoggedRequest,
@@ -60,9 +60,9 @@ struct PostgresWriter {
 
 /// Conversations on a PostgreSQL server. Dropping it waits for the writes already asked for.
 pub struct PostgresStore {
-    index: Worker<PostgresSession, PostgresFailure>,
-    reader: Worker<PostgresSession, PostgresFailure>,
-    writer: Worker<PostgresWriter, PostgresFailure>,
+    index: WorkerThread<PostgresSession, PostgresFailure>,
+    reader: WorkerThread<PostgresSession, PostgresFailure>,
+    writer: WorkerThread<PostgresWriter, PostgresFailure>,
     locks: Arc<PostgresLocks>,
     cache: MessageCache,
     counters: Counters,
@@ -133,19 +133,19 @@ impl PostgresStore {
         };
         let mut session = PostgresSession::new(&server)?;
         session.run(connect::migrate).map_err(|failure| explain(failure))?;
-        let keeper = Worker::start("haft-store-lock", Arc::clone(&explain), PostgresSession::new(&server)?)?;
+        let keeper = WorkerThread::start("haft-store-lock", Arc::clone(&explain), PostgresSession::new(&server)?)?;
         let locks = Arc::new(PostgresLocks::new(keeper, config.lock_timeout()));
         let writer = PostgresWriter { session, last_requests: LastRequests::default(), locks: Arc::clone(&locks) };
         let idle_work = IdleWork { after: INDEX_DELAY, work: index_a_little };
         Ok(Self {
-            index: Worker::start_with(
+            index: WorkerThread::start_with(
                 "haft-store-index",
                 Arc::clone(&explain),
                 PostgresSession::new(&server)?,
                 idle_work,
             )?,
-            reader: Worker::start("haft-store-read", Arc::clone(&explain), PostgresSession::new(&server)?)?,
-            writer: Worker::start("haft-store-write", explain, writer)?,
+            reader: WorkerThread::start("haft-store-read", Arc::clone(&explain), PostgresSession::new(&server)?)?,
+            writer: WorkerThread::start("haft-store-write", explain, writer)?,
             locks,
             cache: MessageCache::new(config),
             counters: Counters::default(),

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use haft_store::backend::{Worker, encode};
+use haft_store::backend::{WorkerThread, encode};
 use haft_store::{Holder, Locked, StoreError};
 use haft_types::{ConversationId, Timestamp};
 use sqlx::PgConnection;
@@ -25,7 +25,7 @@ pub(crate) const AT_ONCE: Duration = Duration::from_millis(250);
 
 /// The locks of one store.
 pub(crate) struct PostgresLocks {
-    keeper: Worker<PostgresSession, PostgresFailure>,
+    keeper: WorkerThread<PostgresSession, PostgresFailure>,
     timeout: Duration,
     /// The conversations this store has the right to write to until it is given back, with the term of each.
     held: Mutex<HashMap<ConversationId, i64>>,
@@ -59,7 +59,7 @@ impl Drop for KeptTerm {
 }
 
 impl PostgresLocks {
-    pub(crate) fn new(keeper: Worker<PostgresSession, PostgresFailure>, timeout: Duration) -> Self {
+    pub(crate) fn new(keeper: WorkerThread<PostgresSession, PostgresFailure>, timeout: Duration) -> Self {
         Self { keeper, timeout, held: Mutex::default() }
     }
 

@@ -60,7 +60,7 @@ pub(crate) struct ConversationPast {
 }
 
 /// A request in the light of the one before.
-pub(crate) struct Comparison {
+pub(crate) struct RequestComparison {
     pub(crate) broken: Option<RecordedBreak>,
     pub(crate) predicted: Usage,
     /// Tokens of segments that were never sent before.
@@ -75,7 +75,7 @@ impl ConversationPast {
     }
 
     /// Compares a request with this past, of which it then is the newest part. `at` is counted from any beginning.
-    pub(crate) fn take(&mut self, request: &Request, spec: &ModelSpec, at: Duration) -> Comparison {
+    pub(crate) fn take(&mut self, request: &Request, spec: &ModelSpec, at: Duration) -> RequestComparison {
         let model = spec.full_name();
         let broken = find_break(self, &model, &request.segments);
         if self.model != model {
@@ -88,7 +88,7 @@ impl ConversationPast {
         self.seen.extend(request.segments.iter().map(|segment| segment.entry.hash));
         self.model = model;
         self.segments.clone_from(&request.segments);
-        Comparison { broken, predicted, new_tokens, tokens: request.tokens() }
+        RequestComparison { broken, predicted, new_tokens, tokens: request.tokens() }
     }
 }
 
@@ -145,7 +145,7 @@ pub(crate) const SYSTEM: &str = "system";
 
 /// What a client that only appends would have paid for: everything sent before read from the cache, the rest fresh. Estimated
 /// shares are applied to what was counted.
-pub(crate) fn append_only(comparison: &Comparison, billed: Option<Usage>, spec: &ModelSpec) -> Usage {
+pub(crate) fn append_only(comparison: &RequestComparison, billed: Option<Usage>, spec: &ModelSpec) -> Usage {
     let billed = billed.filter(|usage| usage.all_input() > 0);
     let all = billed.map_or(comparison.tokens, |usage| usage.all_input());
     let share = comparison.new_tokens as f64 / comparison.tokens.max(1) as f64;

@@ -4,7 +4,7 @@
 //! Traffic comes first: bodies and replies pass as they arrive, byte for byte, and nothing that goes wrong with the record
 //! ever fails a request. This crate must not change what is sent, keep a key, or print; the front end words what it says.
 //!
-//! Read first: [`serve`] (traffic), [`Recorder`] (what is kept of it, in the [`Store`](haft_store::Store) and with the
+//! Read first: [`serve`] (traffic), [`TrafficRecorder`] (what is kept of it, in the [`Store`](haft_store::Store) and with the
 //! deltas of haft's own requests), [`RequestExplanation`] (what is said of a request), [`RecordedBody`] (a stored request as
 //! the bytes it was).
 
@@ -22,7 +22,8 @@ pub use explain::{RecordedBreak, RequestExplanation};
 pub use forward::{ProxyError, Upstreams, serve};
 pub use layout::BodyLayout;
 pub use record::{
-    NAMESPACE, ProxyEvent, RECORDED_BY, RecordedBody, RecordedExchange, Recorder, RecorderSetup, exchange_key, readable,
+    NAMESPACE, ProxyEvent, RECORDED_BY, RecordedBody, RecordedExchange, RecorderSetup, TrafficRecorder, exchange_key,
+    readable,
 };
 pub use route::UpstreamProxies;
 pub use tee::Traffic;

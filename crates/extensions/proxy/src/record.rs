@@ -24,13 +24,13 @@ use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::encodings::decoded;
-use crate::explain::{Comparison, RequestExplanation, append_only};
+use crate::explain::{RequestComparison, RequestExplanation, append_only};
 use crate::layout::{BodyLayout, SegmentKind, split};
 use crate::readable::model_in_path;
 use crate::reply::{self, RecordedReply};
 use crate::tee::{CapturedBody, SeenReply, SeenRequest, Traffic};
 use entries::EntryCache;
-use grouping::RecordedConversation;
+use grouping::ProxiedConversation;
 
 /// The namespace of recorded conversations.
 pub const NAMESPACE: &str = "proxy";
@@ -134,11 +134,11 @@ pub struct RecorderSetup {
 }
 
 /// Records traffic, one piece after another.
-pub struct Recorder {
+pub struct TrafficRecorder {
     setup: RecorderSetup,
     masker: Masker,
     entries: EntryCache,
-    conversations: Vec<RecordedConversation>,
+    conversations: Vec<ProxiedConversation>,
     open: HashMap<u64, OpenExchange>,
     waiting: VecDeque<WaitingTraffic>,
     began: Timestamp,
@@ -165,11 +165,11 @@ struct OpenExchange {
     number: u64,
     is_side: bool,
     spec: ModelSpec,
-    comparison: Comparison,
+    comparison: RequestComparison,
     round: u32,
 }
 
-impl Recorder {
+impl TrafficRecorder {
     /// A recorder that has seen nothing yet.
     pub fn new(setup: RecorderSetup) -> Self {
         let (masker, began) = (Masker::knowing(&setup.secrets), setup.clock.now());
@@ -252,7 +252,7 @@ impl Recorder {
             let Some(logged) = store.request(&row.id, last.number).await? else { continue };
             let messages = store.messages(&row.id).await?;
             let metadata = store.get(&row.id).await?.map(|one| one.metadata).unwrap_or_default();
-            self.conversations.extend(RecordedConversation::stored(row.id, &metadata, &logged, &messages));
+            self.conversations.extend(ProxiedConversation::stored(row.id, &metadata, &logged, &messages));
         }
         Ok(())
     }
@@ -309,7 +309,7 @@ impl Recorder {
         let name = entries::title(segments).unwrap_or_else(|| format!("{} request", seen.api));
         let new = NewConversation { metadata, ..NewConversation::new(id.clone(), NAMESPACE).named(name) };
         self.setup.store.create(new).await?;
-        self.conversations.push(RecordedConversation::new(id, seen.api, session.clone(), is_side, spec));
+        self.conversations.push(ProxiedConversation::new(id, seen.api, session.clone(), is_side, spec));
         Ok(self.conversations.len() - 1)
     }
 

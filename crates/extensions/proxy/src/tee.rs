@@ -13,7 +13,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 /// What is held in memory for the record at most; traffic beyond it passes unrecorded.
 const MOST_HELD: usize = 512 << 20;
 
-/// Something that passed, on its way to the [`Recorder`](crate::Recorder).
+/// Something that passed, on its way to the [`TrafficRecorder`](crate::TrafficRecorder).
 #[derive(Debug)]
 pub enum Traffic {
     /// A request of one of the four APIs has been sent in full.

@@ -109,7 +109,7 @@ impl SessionRequest {
 
 /// Whether a session that is opened again is shown from its beginning.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Replay {
+enum ReplayScope {
     All,
     Nothing,
 }
@@ -141,11 +141,11 @@ impl Dispatcher {
             ClientRequest::NewSessionRequest(request) => self.new_session(request, responder, editor),
             ClientRequest::LoadSessionRequest(request) => {
                 let wanted = SessionRequest::new(request.cwd, request.additional_directories, request.mcp_servers);
-                self.open(wanted, request.session_id, Replay::All, responder, editor);
+                self.open(wanted, request.session_id, ReplayScope::All, responder, editor);
             }
             ClientRequest::ResumeSessionRequest(request) => {
                 let wanted = SessionRequest::new(request.cwd, request.additional_directories, request.mcp_servers);
-                self.open(wanted, request.session_id, Replay::Nothing, responder, editor);
+                self.open(wanted, request.session_id, ReplayScope::Nothing, responder, editor);
             }
             ClientRequest::ListSessionsRequest(request) => {
                 let this = Rc::clone(self);
@@ -234,7 +234,7 @@ impl Dispatcher {
         self: &Rc<Self>,
         wanted: SessionRequest,
         id: SessionId,
-        replay: Replay,
+        replay: ReplayScope,
         responder: Responder,
         editor: ConnectionTo<Client>,
     ) {
@@ -257,14 +257,16 @@ impl Dispatcher {
                 Ok(session) => session,
                 Err(error) => return reply_error(responder, error),
             };
-            if replay == Replay::All {
+            if replay == ReplayScope::All {
                 session.replay();
             }
             let (modes, options) = (session.modes(), session.options());
             this.sessions.borrow_mut().insert(id.0.to_string(), Rc::clone(&session));
             match replay {
-                Replay::All => reply(responder, Ok(LoadSessionResponse::new().modes(modes).config_options(options))),
-                Replay::Nothing => {
+                ReplayScope::All => {
+                    reply(responder, Ok(LoadSessionResponse::new().modes(modes).config_options(options)));
+                }
+                ReplayScope::Nothing => {
                     reply(responder, Ok(ResumeSessionResponse::new().modes(modes).config_options(options)));
                 }
             }

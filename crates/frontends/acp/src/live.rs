@@ -21,7 +21,7 @@ use crate::approval::EditorApprover;
 use crate::editor::EditorFiles;
 use crate::host::{Host, HostError, OpenRequest, WrittenPrompt};
 use crate::options;
-use crate::prompt::Prompt;
+use crate::prompt::EditorPrompt;
 use crate::replay;
 use crate::updates::{SharedCalls, TurnUpdates, UpdateSender};
 
@@ -192,14 +192,14 @@ impl LiveSession {
         blocks: Vec<ContentBlock>,
         cancel: &CancellationToken,
     ) -> Result<PromptResponse, Error> {
-        let prompt = Prompt::of(blocks, &self.setup.cwd).map_err(invalid)?;
+        let prompt = EditorPrompt::of(blocks, &self.setup.cwd).map_err(invalid)?;
         let Some(_alone) = cancel.run_until_cancelled(self.turns.lock()).await else {
             return Ok(PromptResponse::new(StopReason::Cancelled));
         };
         self.turn(prompt, cancel).await
     }
 
-    async fn turn(&self, prompt: Prompt, cancel: &CancellationToken) -> Result<PromptResponse, Error> {
+    async fn turn(&self, prompt: EditorPrompt, cancel: &CancellationToken) -> Result<PromptResponse, Error> {
         let goes_on = prompt.is_empty() || prompt.text.trim().strip_prefix('/') == Some(CONTINUE);
         let known = self.state.borrow().session.is_some();
         if goes_on && !known {
@@ -225,7 +225,7 @@ impl LiveSession {
         &self,
         session: &mut Session,
         text: Option<String>,
-        prompt: Prompt,
+        prompt: EditorPrompt,
         cancel: &CancellationToken,
     ) -> Result<PromptResponse, Error> {
         let (model, cost) = {
@@ -248,7 +248,7 @@ impl LiveSession {
     }
 
     /// The text of a prompt with what it calls put in its place.
-    async fn in_full(&self, prompt: &Prompt, cancel: &CancellationToken) -> Result<String, HostError> {
+    async fn in_full(&self, prompt: &EditorPrompt, cancel: &CancellationToken) -> Result<String, HostError> {
         let written = WrittenPrompt {
             cwd: &self.setup.cwd,
             text: prompt.text.clone(),

@@ -7,14 +7,14 @@ use haft_types::Image;
 
 /// A prompt as the model is to read it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Prompt {
+pub(crate) struct EditorPrompt {
     /// The text, with what comes along behind it.
     pub(crate) text: String,
     /// The pictures.
     pub(crate) images: Vec<Image>,
 }
 
-impl Prompt {
+impl EditorPrompt {
     /// Reads the blocks of a prompt; the error says which one cannot be taken.
     pub(crate) fn of(blocks: Vec<ContentBlock>, cwd: &Path) -> Result<Self, String> {
         let (mut prompt, mut attached) = (Self::default(), String::new());
@@ -101,7 +101,7 @@ mod tests {
             ContentBlock::ResourceLink(ResourceLink::new("issue", "https://example.com/1")),
             ContentBlock::Image(ImageContent::new("AAAA", "image/png")),
         ];
-        let prompt = Prompt::of(blocks, Path::new("/work")).unwrap();
+        let prompt = EditorPrompt::of(blocks, Path::new("/work")).unwrap();
         let text = "Explain @\"my notes.md\" and @src/main.rs[issue](https://example.com/1)\n\n\
                     <file uri=\"file:///work/src/main.rs\">\nfn main() {}\n</file>";
         assert_eq!(prompt.text, text);
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn what_cannot_be_taken_is_named() {
         let audio = ContentBlock::Audio(AudioContent::new("AAAA", "audio/wav"));
-        let refused = Prompt::of(vec!["a".into(), audio], Path::new("/")).unwrap_err();
+        let refused = EditorPrompt::of(vec!["a".into(), audio], Path::new("/")).unwrap_err();
         assert_eq!(refused, "block 1 is audio, which haft does not take");
     }
 

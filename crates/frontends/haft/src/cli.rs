@@ -7,7 +7,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use haft_project::KnowledgeKind;
 
 use crate::commands;
-use crate::commands::claude::{self, ClaudeOptions, CommandLine};
+use crate::commands::claude::{self, ClaudeCommandLine, ClaudeOptions};
 use crate::commands::foreign_flags;
 use crate::commands::interactive::InterfaceStyle;
 use crate::commands::lone_word::{self, LoneWord};
@@ -123,8 +123,8 @@ impl Cli {
         let mut definition = usage::translatable(Self::definition()).arg_required_else_help(!at_a_terminal());
         let claude = match claude::lower(&args, &definition) {
             None => None,
-            Some(CommandLine::Refused(why)) => return Err(definition.error(ErrorKind::UnknownArgument, why)),
-            Some(CommandLine::Lowered { args: lowered, options }) => {
+            Some(ClaudeCommandLine::Refused(why)) => return Err(definition.error(ErrorKind::UnknownArgument, why)),
+            Some(ClaudeCommandLine::Lowered { args: lowered, options }) => {
                 args = lowered;
                 Some(*options)
             }

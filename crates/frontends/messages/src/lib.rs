@@ -43,14 +43,14 @@ pub struct MessageFile {
 #[derive(Debug)]
 struct TranslatedFile {
     source: &'static str,
-    messages: OnceLock<HashMap<&'static str, Message>>,
+    messages: OnceLock<HashMap<&'static str, ParsedMessage>>,
 }
 
 /// What is put in place of `$name` in a message.
 pub type MessageArgument<'a> = (&'static str, &'a dyn Display);
 
 #[derive(Debug)]
-struct Message {
+struct ParsedMessage {
     pattern: Pattern<&'static str>,
     /// The text without arguments.
     plain: String,
@@ -64,7 +64,7 @@ impl MessageFile {
         Self { name, english: TranslatedFile::new(english), chinese: TranslatedFile::new(chinese) }
     }
 
-    fn get(&self, language: Language, key: &str) -> Option<&Message> {
+    fn get(&self, language: Language, key: &str) -> Option<&ParsedMessage> {
         let translated = match language {
             Language::English => None,
             Language::Chinese => self.chinese.get(key),
@@ -78,7 +78,7 @@ impl TranslatedFile {
         Self { source, messages: OnceLock::new() }
     }
 
-    fn get(&self, key: &str) -> Option<&Message> {
+    fn get(&self, key: &str) -> Option<&ParsedMessage> {
         let parsed = || {
             // What is not a message is found by the tests of the crate the file belongs to.
             let file = parser::parse_runtime(self.source).unwrap_or_else(|(file, _)| file);
@@ -86,7 +86,8 @@ impl TranslatedFile {
                 Entry::Message(message) => Some((message.id.name, message.value?)),
                 _ => None,
             });
-            let message = |pattern| Message { plain: filled(&pattern, &[], &[]), numbers: numbers(&pattern), pattern };
+            let message =
+                |pattern| ParsedMessage { plain: filled(&pattern, &[], &[]), numbers: numbers(&pattern), pattern };
             messages.map(|(key, pattern)| (key, message(pattern))).collect()
         };
         self.messages.get_or_init(parsed).get(key)
@@ -104,7 +105,7 @@ pub fn filled_message(files: &'static [MessageFile], key: &'static str, argument
 }
 
 /// The message as it is spoken, and which of its arguments are numbers: English has plurals to tell them by.
-fn find(files: &'static [MessageFile], key: &str) -> Option<(&'static Message, &'static [&'static str])> {
+fn find(files: &'static [MessageFile], key: &str) -> Option<(&'static ParsedMessage, &'static [&'static str])> {
     let name = key.split('-').next()?;
     let file = files.iter().find(|file| file.name == name)?;
     Some((file.get(spoken(), key)?, file.english.get(key).map_or(&[], |message| &message.numbers)))

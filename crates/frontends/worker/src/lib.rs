@@ -14,6 +14,6 @@ mod workspace;
 
 pub use config::{LabelLimits, WorkerConfig};
 pub use metrics::serve_metrics;
-pub use slot::{Slot, StopReason, TaskRun};
+pub use slot::{Slot, TaskRun, TaskStop};
 pub use work::{RunEnd, TaskHost, Worker, WorkerOptions};
-pub use workspace::{Workspace, WorkspaceError, Workspaces};
+pub use workspace::{TaskWorkspace, WorkspaceError, Workspaces};

@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 /// Why a task is stopped before its end. A later reason does not replace an earlier one, but for the loss of the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StopReason {
+pub enum TaskStop {
     /// Somebody took it out of the queue.
     Cancelled,
     /// The worker ends: another one goes on.
@@ -32,7 +32,7 @@ pub struct Slot {
     pub lease: TaskLease,
     /// Ends the run.
     pub cancel: CancellationToken,
-    reason: Mutex<Option<StopReason>>,
+    reason: Mutex<Option<TaskStop>>,
     lines: Mutex<Vec<String>>,
 }
 
@@ -43,16 +43,16 @@ impl Slot {
     }
 
     /// Ends the run for this reason.
-    pub fn stop(&self, why: StopReason) {
+    pub fn stop(&self, why: TaskStop) {
         let mut reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
-        if reason.is_none() || why == StopReason::Lost {
+        if reason.is_none() || why == TaskStop::Lost {
             *reason = Some(why);
         }
         self.cancel.cancel();
     }
 
     /// Why it was stopped, if it was.
-    pub fn reason(&self) -> Option<StopReason> {
+    pub fn reason(&self) -> Option<TaskStop> {
         *self.reason.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -75,7 +75,7 @@ impl Slot {
         loop {
             match job() {
                 Err(error) if TaskTakenOver::is(&error) => {
-                    self.stop(StopReason::Lost);
+                    self.stop(TaskStop::Lost);
                     return Err(error);
                 }
                 Err(error) => {
@@ -128,11 +128,11 @@ mod tests {
     fn the_first_reason_stays_unless_the_task_is_lost() {
         let slot = Slot::new(TaskLease { task: 1, epoch: 1 });
         assert_eq!(slot.reason(), None);
-        slot.stop(StopReason::Cancelled);
-        slot.stop(StopReason::HandOver);
-        assert_eq!((slot.reason(), slot.cancel.is_cancelled()), (Some(StopReason::Cancelled), true));
-        slot.stop(StopReason::Lost);
-        assert_eq!(slot.reason(), Some(StopReason::Lost));
+        slot.stop(TaskStop::Cancelled);
+        slot.stop(TaskStop::HandOver);
+        assert_eq!((slot.reason(), slot.cancel.is_cancelled()), (Some(TaskStop::Cancelled), true));
+        slot.stop(TaskStop::Lost);
+        assert_eq!(slot.reason(), Some(TaskStop::Lost));
     }
 
     #[test]
@@ -152,6 +152,6 @@ mod tests {
             let source = Box::new(TaskTakenOver(slot.lease));
             Err::<(), _>(StoreError::Database { path: "the queue".into(), source })
         });
-        assert!(refused.is_err() && tries == 1 && slot.reason() == Some(StopReason::Lost));
+        assert!(refused.is_err() && tries == 1 && slot.reason() == Some(TaskStop::Lost));
     }
 }

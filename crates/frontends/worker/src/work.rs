@@ -12,8 +12,8 @@ use haft_store::StoreError;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::slot::{Slot, StopReason, TaskRun};
-use crate::workspace::{Workspace, WorkspaceError, Workspaces};
+use crate::slot::{Slot, TaskRun, TaskStop};
+use crate::workspace::{TaskWorkspace, WorkspaceError, Workspaces};
 
 /// How long a worker without a task waits before it looks again.
 const POLL: Duration = Duration::from_millis(250);
@@ -93,7 +93,7 @@ impl Busy {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn stop(&self, why: StopReason) {
+    fn stop(&self, why: TaskStop) {
         for slot in self.all().values() {
             slot.stop(why);
         }
@@ -143,7 +143,7 @@ impl Worker {
         let started = Instant::now();
         while !busy.all().is_empty() {
             if at_once.is_cancelled() || started.elapsed() >= self.options.drain {
-                busy.stop(StopReason::HandOver);
+                busy.stop(TaskStop::HandOver);
             }
             std::thread::sleep(PAUSE);
         }
@@ -159,8 +159,8 @@ impl Worker {
                     heard = Instant::now();
                     for slot in &slots {
                         match held.iter().find(|(lease, _)| *lease == slot.lease) {
-                            None => slot.stop(StopReason::Lost),
-                            Some((_, true)) => slot.stop(StopReason::Cancelled),
+                            None => slot.stop(TaskStop::Lost),
+                            Some((_, true)) => slot.stop(TaskStop::Cancelled),
                             Some((_, false)) => self.write_log(slot),
                         }
                     }
@@ -170,7 +170,7 @@ impl Worker {
                     if heard.elapsed() >= taker.lease {
                         // Others have its tasks by now, or will: what still runs here is of no use.
                         for slot in slots {
-                            slot.stop(StopReason::Lost);
+                            slot.stop(TaskStop::Lost);
                         }
                     }
                 }
@@ -204,8 +204,8 @@ impl Worker {
         };
         self.host.ended(task, slot, begun.elapsed(), &end);
         let settled = match (slot.reason(), end) {
-            (Some(StopReason::Lost), _) => Ok(()),
-            (Some(StopReason::HandOver), _) => self.release(slot, GivenBack::HandedOver),
+            (Some(TaskStop::Lost), _) => Ok(()),
+            (Some(TaskStop::HandOver), _) => self.release(slot, GivenBack::HandedOver),
             (None, RunEnd::Trouble(why)) => {
                 slot.log(json!({"type": "worker", "message": why}).to_string());
                 self.write_log(slot);
@@ -215,7 +215,7 @@ impl Worker {
                 )
             }
             (None, RunEnd::Refused(why)) => self.finish(slot, &failed("refused", &why)),
-            (Some(StopReason::Cancelled), end) => {
+            (Some(TaskStop::Cancelled), end) => {
                 let result = match end {
                     RunEnd::Result(result) => result,
                     RunEnd::Refused(why) | RunEnd::Trouble(why) => {
@@ -241,7 +241,7 @@ impl Worker {
     }
 
     /// A fresh clone with what earlier runs changed.
-    fn prepare(&self, task: &QueuedTask, slot: &Slot) -> Result<Workspace, RunEnd> {
+    fn prepare(&self, task: &QueuedTask, slot: &Slot) -> Result<TaskWorkspace, RunEnd> {
         let trouble = |error: StoreError| RunEnd::Trouble(error.to_string());
         let bundle = if task.has_bundle { self.queue.bundle(task.id).map_err(trouble)? } else { None };
         let workspace = self.workspaces.prepare(task, bundle.as_deref())?;
@@ -252,7 +252,7 @@ impl Worker {
     }
 
     /// The end of a task with what it changed, which is pushed where that was asked for.
-    fn ended(&self, workspace: Option<&Workspace>, push: Option<&str>, mut result: Value) -> TaskEnd {
+    fn ended(&self, workspace: Option<&TaskWorkspace>, push: Option<&str>, mut result: Value) -> TaskEnd {
         let (mut patch, mut branch) = (None, None);
         if let Some(workspace) = workspace {
             match self.workspaces.patch(workspace) {
@@ -283,7 +283,7 @@ impl Worker {
 fn settle(slot: &Slot, job: impl Fn() -> Result<(), StoreError>) -> Result<(), StoreError> {
     loop {
         match job() {
-            Err(error) if !TaskTakenOver::is(&error) && slot.reason() != Some(StopReason::Lost) => {
+            Err(error) if !TaskTakenOver::is(&error) && slot.reason() != Some(TaskStop::Lost) => {
                 tracing::warn!(task = slot.lease.task, %error, "the end of a task is noted later");
                 std::thread::sleep(POLL * 2);
             }

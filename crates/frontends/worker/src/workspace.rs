@@ -70,7 +70,7 @@ pub struct Workspaces {
 
 /// Where one task works.
 #[derive(Debug)]
-pub struct Workspace {
+pub struct TaskWorkspace {
     /// The clone.
     pub folder: PathBuf,
     /// The commit it began with.
@@ -83,7 +83,7 @@ pub struct Workspace {
 
 impl Workspaces {
     /// A fresh clone for a task; what a run before left here is gone.
-    pub fn prepare(&self, task: &QueuedTask, bundle: Option<&[u8]>) -> Result<Workspace, WorkspaceError> {
+    pub fn prepare(&self, task: &QueuedTask, bundle: Option<&[u8]>) -> Result<TaskWorkspace, WorkspaceError> {
         let above = self.folder.join("tasks").join(task.id.to_string());
         remove(&above)?;
         create(&above)?;
@@ -93,7 +93,7 @@ impl Workspaces {
         let mirror = match (&source, bundle) {
             (None, _) => {
                 self.run(&above, GitReach::Local, "git init", &["init", "--quiet", "--template=", text(&folder)])?;
-                return Ok(Workspace { folder, base: NOTHING.to_owned(), source, mirror: None });
+                return Ok(TaskWorkspace { folder, base: NOTHING.to_owned(), source, mirror: None });
             }
             (Some(_), Some(content)) => {
                 let at = above.join("repository.bundle");
@@ -111,7 +111,7 @@ impl Workspaces {
         self.run(&folder, GitReach::Local, &format!("git checkout {commit}"), &checkout)?;
         let head = folder.join(".git/HEAD");
         let base = fs::read_to_string(&head).map_err(|source| WorkspaceError::File { at: head, source })?;
-        Ok(Workspace { folder, base: base.trim().to_owned(), source, mirror: Some(mirror) })
+        Ok(TaskWorkspace { folder, base: base.trim().to_owned(), source, mirror: Some(mirror) })
     }
 
     /// The mirror of a repository, brought up to date. One process at a time does that.
@@ -156,7 +156,7 @@ impl Workspaces {
     }
 
     /// What the task changed, as a patch that `git apply` takes; empty where it changed nothing.
-    pub fn patch(&self, workspace: &Workspace) -> Result<Vec<u8>, WorkspaceError> {
+    pub fn patch(&self, workspace: &TaskWorkspace) -> Result<Vec<u8>, WorkspaceError> {
         let what = |source| WorkspaceError::Git { what: "the patch".to_owned(), source };
         let scratch = self.folder.join("views");
         let git = Git::open(self.git.clone(), &workspace.folder, &scratch).map_err(what)?;
@@ -169,7 +169,7 @@ impl Workspaces {
 
     /// Commits a patch on top of what the task began with, and pushes it to a branch of its repository. That is done in a clone the task
     /// never saw.
-    pub fn push(&self, workspace: &Workspace, patch: &[u8], branch: &str) -> Result<(), WorkspaceError> {
+    pub fn push(&self, workspace: &TaskWorkspace, patch: &[u8], branch: &str) -> Result<(), WorkspaceError> {
         let (Some(url), Some(mirror)) = (&workspace.source, &workspace.mirror) else { return Ok(()) };
         let above = workspace.folder.parent().unwrap_or(&workspace.folder);
         let (folder, change) = (above.join("push"), above.join("push/.git/change.patch"));
@@ -196,7 +196,7 @@ impl Workspaces {
     }
 
     /// Removes what a task had. What cannot be removed now is removed when the task is taken again.
-    pub fn remove(&self, workspace: &Workspace) {
+    pub fn remove(&self, workspace: &TaskWorkspace) {
         if let Some(Err(error)) = workspace.folder.parent().map(remove) {
             tracing::warn!(%error, "the workspace of a task is still there");
         }
@@ -209,7 +209,7 @@ impl Workspaces {
     }
 }
 
-impl Workspace {
+impl TaskWorkspace {
     /// Puts what earlier runs changed into the clone: first what is gone, from the inside out, then what is there.
     pub fn restore(&self, kept: &[KeptFile]) -> Result<(), WorkspaceError> {
         let failed = |file: &KeptFile, source| WorkspaceError::File { at: file.path.clone(), source };
@@ -302,8 +302,8 @@ mod tests {
         KeptFile { path: path.into(), kind, mode: 0o755, content: content.as_bytes().to_vec() }
     }
 
-    fn workspace(folder: &Path) -> Workspace {
-        Workspace { folder: folder.to_owned(), base: NOTHING.to_owned(), source: None, mirror: None }
+    fn workspace(folder: &Path) -> TaskWorkspace {
+        TaskWorkspace { folder: folder.to_owned(), base: NOTHING.to_owned(), source: None, mirror: None }
     }
 
     #[test]

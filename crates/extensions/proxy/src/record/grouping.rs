@@ -12,7 +12,7 @@ use super::entries::{dialogue, known_owner};
 use crate::explain::{ConversationPast, SYSTEM, TOOLS};
 
 /// A conversation that may go on.
-pub(super) struct RecordedConversation {
+pub(super) struct ProxiedConversation {
     pub(super) id: ConversationId,
     api: Api,
     session: Option<String>,
@@ -30,7 +30,7 @@ pub(super) struct RecordedConversation {
     pub(super) rounds: u32,
 }
 
-impl RecordedConversation {
+impl ProxiedConversation {
     pub(super) fn new(id: ConversationId, api: Api, session: Option<String>, is_side: bool, spec: &ModelSpec) -> Self {
         let (past, stored, calls) = (ConversationPast::new(spec), HashSet::new(), HashMap::new());
         Self { id, api, session, is_side, is_live: true, past, stored, calls, answered_at: None, rounds: 0 }
@@ -122,18 +122,18 @@ fn hashes<'a>(segments: &'a [Segment], wanted: impl Fn(&str) -> bool + 'a) -> Ve
 
 /// The conversation a request belongs to; a new one when there is none.
 pub(super) fn find(
-    conversations: &[RecordedConversation],
+    conversations: &[ProxiedConversation],
     api: Api,
     session: Option<&str>,
     segments: &[Segment],
 ) -> Option<usize> {
-    let likeness = |one: &RecordedConversation| (one.api == api).then(|| likeness(one, session, segments)).flatten();
+    let likeness = |one: &ProxiedConversation| (one.api == api).then(|| likeness(one, session, segments)).flatten();
     let scored = conversations.iter().enumerate().filter_map(|(index, one)| Some((likeness(one)?, index)));
     scored.max().map(|(_, index)| index)
 }
 
 /// How well a request fits a conversation: first what kind of fit it is, then how much they share.
-fn likeness(one: &RecordedConversation, session: Option<&str>, segments: &[Segment]) -> Option<(u8, usize)> {
+fn likeness(one: &ProxiedConversation, session: Option<&str>, segments: &[Segment]) -> Option<(u8, usize)> {
     let is_spoken = |owner: &str| owner != TOOLS && owner != SYSTEM;
     let (old, new) = (hashes(&one.past.segments, is_spoken), hashes(segments, is_spoken));
     let same_session = session.is_some() && session == one.session.as_deref();

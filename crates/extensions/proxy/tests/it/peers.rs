@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use haft_model::Catalogue;
-use haft_proxy::{ProxyEvent, Recorder, RecorderSetup, Upstreams, serve};
+use haft_proxy::{ProxyEvent, RecorderSetup, TrafficRecorder, Upstreams, serve};
 use haft_store::{SqliteStore, Store, StoreConfig};
 use haft_testkit::test::{FakeClock, SequentialIds};
 use tempfile::TempDir;
@@ -173,7 +173,7 @@ impl TestProxy {
         let events: Arc<Mutex<Vec<ProxyEvent>>> = Arc::default();
         let seen = Arc::clone(&events);
         let observe = move |event| seen.lock().unwrap().push(event);
-        let recorder = tokio::spawn(Recorder::new(setup).run(received, observe));
+        let recorder = tokio::spawn(TrafficRecorder::new(setup).run(received, observe));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let upstreams = Upstreams::new(Some(&format!("http://{}", upstream.address)), |_| None).unwrap();

@@ -258,7 +258,7 @@ impl TaskHandler {
             return Ok(WaitEnd::Return);
         }
         let deadline = Instant::now() + call.wait;
-        let (mut watch, mut progress) = (task.watch(), CallProgress::new(call.context));
+        let (mut watch, mut progress) = (task.watch(), ProgressReporter::new(call.context));
         loop {
             let (need, runs, activity) = {
                 let state = watch.borrow_and_update();
@@ -330,13 +330,13 @@ impl TaskHandler {
 }
 
 /// Tells whoever waits how a task comes along.
-struct CallProgress<'a> {
+struct ProgressReporter<'a> {
     context: &'a RequestContext<RoleServer>,
     steps: u32,
     last: String,
 }
 
-impl<'a> CallProgress<'a> {
+impl<'a> ProgressReporter<'a> {
     fn new(context: &'a RequestContext<RoleServer>) -> Self {
         Self { context, steps: 0, last: String::new() }
     }

@@ -7,9 +7,9 @@ mod arguments;
 mod options;
 mod tools;
 
-pub(crate) use arguments::{CommandLine, lower, version};
+pub(crate) use arguments::{ClaudeCommandLine, lower, version};
 pub(crate) use options::{ClaudeOptions, model_name};
-pub(crate) use tools::{NamedCall, ToolNaming};
+pub(crate) use tools::{ClaudeCall, ToolNaming};
 
 /// The version its SDKs are told. They refuse, or warn of, what is older than they need; nothing else depends on it.
 pub(crate) const VERSION: &str = "2.1.0";

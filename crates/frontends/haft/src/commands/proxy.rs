@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use haft_agent::{RandomIds, WallClock};
-use haft_proxy::{ProxyEvent, Recorder, RecorderSetup, RequestExplanation, UpstreamProxies, Upstreams, serve};
+use haft_proxy::{ProxyEvent, RecorderSetup, RequestExplanation, TrafficRecorder, UpstreamProxies, Upstreams, serve};
 use haft_text::grouped;
 use haft_types::{Api, Usage};
 use tokio::net::TcpListener;
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &ProxyArgs) -> anyhow::Result<ProcessExit> {
         }
         let (traffic, received) = mpsc::unbounded_channel();
         let said = lines.clone();
-        let recorder = tokio::spawn(Recorder::new(setup).run(received, move |event| said.take(&event)));
+        let recorder = tokio::spawn(TrafficRecorder::new(setup).run(received, move |event| said.take(&event)));
         let mut ended = Ok(ProcessExit::Completed);
         serve(listener, upstreams, traffic, async { ended = end(args, address).await }).await?;
         recorder.await?;

@@ -17,7 +17,7 @@ use haft_types::{
 };
 use serde_json::{Value, json};
 
-use crate::commands::claude::{NamedCall, ToolNaming};
+use crate::commands::claude::{ClaudeCall, ToolNaming};
 use partial::PartialReply;
 
 /// What the first message says of a session, in addition to its event.
@@ -157,7 +157,7 @@ impl ClaudeMessages {
             EventBody::ToolCall { id, name, phase: CallPhase::Finished, arguments, raw } => {
                 let unreadable = || json!({"raw": raw.clone().unwrap_or_default()});
                 let input = arguments.clone().unwrap_or_else(unreadable);
-                let NamedCall { name, input } = self.introduction.naming.call(name, &input, &self.cwd);
+                let ClaudeCall { name, input } = self.introduction.naming.call(name, &input, &self.cwd);
                 let call = ToolUse { id: id.clone(), name, input };
                 self.calls.insert(id.clone(), call.clone());
                 self.draft.push(ReplyBlock::Call(call));

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::dialect::{StreamInput, UserPrompt};
-use crate::commands::claude::NamedCall;
+use crate::commands::claude::ClaudeCall;
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -139,7 +139,7 @@ fn answer(ClaudeResponse { subtype, said: response, error, .. }: &ClaudeResponse
     }
 }
 
-pub(super) fn ask(id: &str, approval: &Approval, call: &NamedCall) -> Value {
+pub(super) fn ask(id: &str, approval: &Approval, call: &ClaudeCall) -> Value {
     let asked = json!({
         "subtype": "can_use_tool",
         "tool_name": call.name,

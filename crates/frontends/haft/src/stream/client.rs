@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::StreamControl;
-use crate::commands::claude::{NamedCall, ToolNaming};
+use crate::commands::claude::{ClaudeCall, ToolNaming};
 use crate::output::claude::mode_name;
 #[cfg(feature = "mcp")]
 pub(crate) use servers::ClientServers;
@@ -126,7 +126,7 @@ impl Callback for ClientHook {
 
 impl ClientHook {
     /// What the hook reads, and the call in it as it is shown.
-    fn input(&self, occasion: &Occasion<'_>) -> (Value, Option<NamedCall>) {
+    fn input(&self, occasion: &Occasion<'_>) -> (Value, Option<ClaudeCall>) {
         let mut input = json!({
             "session_id": occasion.conversation_id,
             "transcript_path": "",
@@ -146,7 +146,7 @@ impl ClientHook {
     }
 
     /// The reaction with the arguments of haft's tool.
-    fn meant(&self, mut reaction: Reaction, moment: &Moment, shown: Option<&NamedCall>) -> Reaction {
+    fn meant(&self, mut reaction: Reaction, moment: &Moment, shown: Option<&ClaudeCall>) -> Reaction {
         if let (Some(input), Some(shown), Some((tool, arguments))) = (&reaction.input, shown, called(moment)) {
             let meant = self.naming.arguments(tool, arguments, &shown.input, input);
             reaction.input = Some(meant);

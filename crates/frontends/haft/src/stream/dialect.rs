@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::claude;
 use super::lines::{ApprovalDecision, ControlLine, FormDecision, InputLine};
-use crate::commands::claude::NamedCall;
+use crate::commands::claude::ClaudeCall;
 
 /// In whose shape lines are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl Dialect {
     }
 
     /// The line that asks.
-    pub(super) fn ask(self, id: &str, approval: &Approval, call: &NamedCall) -> Value {
+    pub(super) fn ask(self, id: &str, approval: &Approval, call: &ClaudeCall) -> Value {
         match self {
             Self::Haft => to_value(&ControlLine::ApprovalRequest {
                 id: id.to_owned(),

@@ -150,7 +150,7 @@ const CORE_LINES: usize = 52_000;
 /// proxy, the web page, editors, workers on a queue.
 const ALL_LINES: usize = 110_000;
 const LARGEST_FILE: usize = 700;
-const DOUBLE_NAMES: usize = 10;
+const DOUBLE_NAMES: usize = 5;
 const OLD_MODULES: usize = 0;
 const BINARY_ENTRIES: usize = 14;
 const SESSION_FIELDS: usize = 16;

@@ -37,7 +37,7 @@ const REFUSED: [&str; 5] =
 
 /// A command line that was read as Claude Code's.
 #[derive(Debug, PartialEq)]
-pub(crate) enum CommandLine {
+pub(crate) enum ClaudeCommandLine {
     /// It cannot be obeyed, and why.
     Refused(String),
     /// haft's own arguments, and what there are none for.
@@ -61,7 +61,7 @@ fn is_claude(program: &OsStr) -> bool {
 }
 
 /// Reads the arguments of this process as Claude Code's, if they are meant so; `own` are the arguments of haft.
-pub(crate) fn lower(args: &[OsString], own: &clap::Command) -> Option<CommandLine> {
+pub(crate) fn lower(args: &[OsString], own: &clap::Command) -> Option<ClaudeCommandLine> {
     let (program, rest) = args.split_first()?;
     let as_claude = is_claude(program);
     let asked = rest.iter().any(|arg| arg == "--compat=claude")
@@ -95,9 +95,9 @@ struct Lowered {
 }
 
 impl Lowered {
-    fn finish(mut self, program: &OsStr, as_claude: bool) -> CommandLine {
+    fn finish(mut self, program: &OsStr, as_claude: bool) -> ClaudeCommandLine {
         if let Some(why) = self.refused {
-            return CommandLine::Refused(why);
+            return ClaudeCommandLine::Refused(why);
         }
         let mut args = vec![program.to_owned()];
         if self.headless || !as_claude {
@@ -111,7 +111,7 @@ impl Lowered {
             args.push("--".into());
             args.append(&mut self.prompt);
         }
-        CommandLine::Lowered { args, options: Box::new(self.options) }
+        ClaudeCommandLine::Lowered { args, options: Box::new(self.options) }
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) enum ToolNaming {
 
 /// A call by the names of whoever reads of it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct NamedCall {
+pub(crate) struct ClaudeCall {
     /// The tool.
     pub(crate) name: String,
     /// The arguments.
@@ -64,9 +64,9 @@ impl ToolNaming {
     }
 
     /// A call of a tool in this folder.
-    pub(crate) fn call(self, own: &str, arguments: &Value, cwd: &Path) -> NamedCall {
+    pub(crate) fn call(self, own: &str, arguments: &Value, cwd: &Path) -> ClaudeCall {
         let (Self::Claude, Value::Object(fields)) = (self, arguments) else {
-            return NamedCall { name: own.to_owned(), input: arguments.clone() };
+            return ClaudeCall { name: own.to_owned(), input: arguments.clone() };
         };
         if let Some(call) = of_server(own, fields) {
             return call;
@@ -84,7 +84,7 @@ impl ToolNaming {
             };
             input.insert(key.to_owned(), value);
         }
-        NamedCall { name: self.tool(own).to_owned(), input: input.into() }
+        ClaudeCall { name: self.tool(own).to_owned(), input: input.into() }
     }
 
     /// The arguments of haft's tool that somebody means who was shown `shown` for `arguments` and gives back `changed`. What they
@@ -121,7 +121,7 @@ impl ToolNaming {
     }
 }
 
-fn of_server(own: &str, fields: &Map<String, Value>) -> Option<NamedCall> {
+fn of_server(own: &str, fields: &Map<String, Value>) -> Option<ClaudeCall> {
     let text = |key: &str| fields.get(key).and_then(Value::as_str);
     let (server, tool) = (own == USE_MCP_TOOL).then(|| text("server_name").zip(text("tool_name"))).flatten()?;
     let input = match fields.get("arguments") {
@@ -129,7 +129,7 @@ fn of_server(own: &str, fields: &Map<String, Value>) -> Option<NamedCall> {
         Some(Value::Null) | None => Value::Object(Map::new()),
         Some(input) => input.clone(),
     };
-    Some(NamedCall { name: format!("mcp__{server}__{tool}"), input })
+    Some(ClaudeCall { name: format!("mcp__{server}__{tool}"), input })
 }
 
 fn renames(own: &str) -> &'static [(&'static str, &'static str)] {
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     fn shown(own: &str, arguments: &Value) -> (String, Value) {
-        let NamedCall { name, input } = ToolNaming::Claude.call(own, arguments, Path::new("/p/sub"));
+        let ClaudeCall { name, input } = ToolNaming::Claude.call(own, arguments, Path::new("/p/sub"));
         (name, input)
     }
 

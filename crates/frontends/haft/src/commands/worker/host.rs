@@ -15,7 +15,7 @@ use haft_store::StoreError;
 use haft_types::{Clock as _, ConversationId, PermissionMode};
 use haft_worker::{RunEnd, TaskHost, TaskRun, WorkerConfig};
 #[cfg(feature = "otel")]
-use haft_worker::{Slot, StopReason};
+use haft_worker::{Slot, TaskStop};
 use serde_json::{Value, json};
 
 use super::meter::TaskMeter;
@@ -63,8 +63,8 @@ impl TaskHost for RunningHost {
         use opentelemetry::{Array, KeyValue, StringValue};
         let none = Value::Null;
         let (outcome, error, cost) = match (slot.reason(), end) {
-            (Some(StopReason::Lost), _) => ("lost", Some("lost"), &none),
-            (Some(StopReason::HandOver), _) => ("handed_over", None, &none),
+            (Some(TaskStop::Lost), _) => ("lost", Some("lost"), &none),
+            (Some(TaskStop::HandOver), _) => ("handed_over", None, &none),
             (_, RunEnd::Refused(_)) => ("failed", Some("refused"), &none),
             (_, RunEnd::Trouble(_)) => ("given_back", Some("trouble"), &none),
             (_, RunEnd::Result(result)) => {

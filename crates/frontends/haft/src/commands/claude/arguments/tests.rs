@@ -1,7 +1,7 @@
 use super::*;
 use crate::cli::Cli;
 
-fn read(args: &[&str]) -> Option<CommandLine> {
+fn read(args: &[&str]) -> Option<ClaudeCommandLine> {
     let args: Vec<_> = args.iter().map(OsString::from).collect();
     lower(&args, &Cli::definition())
 }
@@ -9,7 +9,7 @@ fn read(args: &[&str]) -> Option<CommandLine> {
 /// haft's arguments without the program, and the rest.
 fn lowered(args: &[&str]) -> (Vec<String>, ClaudeOptions) {
     match read(args) {
-        Some(CommandLine::Lowered { args, options }) => {
+        Some(ClaudeCommandLine::Lowered { args, options }) => {
             (args[1..].iter().map(|arg| arg.to_str().unwrap().to_owned()).collect(), *options)
         }
         other => panic!("{args:?}: {other:?}"),
@@ -111,7 +111,7 @@ fn what_nobody_knows_is_left_out_and_takes_no_prompt_with_it() {
 fn what_would_send_another_conversation_is_refused() {
     for flag in ["--resume-session-at=x", "--resume-drops-turn=x", "--session-mirror"] {
         assert!(
-            matches!(read(&["claude", "-p", "x", flag]), Some(CommandLine::Refused(why)) if why.contains("--")),
+            matches!(read(&["claude", "-p", "x", flag]), Some(ClaudeCommandLine::Refused(why)) if why.contains("--")),
             "{flag}"
         );
     }
