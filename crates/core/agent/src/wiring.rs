@@ -46,7 +46,7 @@ pub(crate) fn prepare(
     let Agent { places, config, .. } = agent;
     let config = config.clone();
     let host = &places.environment;
-    let model = declared.spec.clone();
+    let (model, workspace) = (declared.spec.clone(), workspace(places, &plan));
     let own = key.as_ref().map(|key| key.expose().to_owned());
     let (mut paths, mut trust_state) = knowledge(places, &plan.project)?;
     if plan.ignores_project {
@@ -91,8 +91,6 @@ pub(crate) fn prepare(
         Some(RunStep { name, budget }) => (name, budget, format!("{namespace}{STEPS}")),
         None => (haft_engine::MAIN.to_owned(), SharedBudget::default(), namespace.clone()),
     };
-    let code_models = config.models_of(ModelRole::Code);
-    let fallbacks = code_models.iter().filter(|name| **name != plan.model);
     let hook_host = HookHost {
         supervisor: Arc::clone(&supervisor),
         environment: Arc::clone(&child_environment),
@@ -103,12 +101,7 @@ pub(crate) fn prepare(
         store,
         changes: Arc::clone(&agent.changes),
         copies: agent.copies.clone(),
-        models: ModelServices {
-            fallbacks: models::standby(host, &config, fallbacks)?,
-            summarisers: models::standby(host, &config, config.model_roles.own(ModelRole::Summary).iter())?,
-            opener: models::models(host, &config),
-            client: Client::new(declared, key, config.retry).map_err(SetupError::Client)?,
-        },
+        models: model_services(host, &config, &plan.model, declared, key)?,
         delegation: Delegation { hub: Arc::new(Hub::with_groups(config.groups)), budget },
         counter,
         running: Arc::new(
@@ -136,13 +129,7 @@ pub(crate) fn prepare(
             focus_files,
         },
         folders: SessionFolders {
-            workspace: Workspace {
-                root: plan.project.root,
-                extra: plan.added_folders,
-                cwd: plan.project.cwd,
-                spill: places.spill(),
-                journal: places.journal(),
-            },
+            workspace,
             private: vec![places.data.clone(), places.state.clone(), places.cache.clone()],
             worktrees: places.worktrees(),
         },
@@ -169,6 +156,34 @@ pub(crate) fn prepare(
         notices: untrusted.into_iter().chain(given.notices).chain(problems).collect(),
     };
     Ok((session, services))
+}
+
+/// Who is asked, and who in the place of the main model.
+fn model_services(
+    host: &HostEnvironment,
+    config: &Config,
+    main: &str,
+    declared: Declared,
+    key: Option<Secret>,
+) -> Result<ModelServices, SetupError> {
+    let code_models = config.models_of(ModelRole::Code);
+    Ok(ModelServices {
+        fallbacks: models::standby(host, config, code_models.iter().filter(|name| **name != main))?,
+        summarisers: models::standby(host, config, config.model_roles.own(ModelRole::Summary).iter())?,
+        opener: models::models(host, config),
+        client: Client::new(declared, key, config.retry.clone()).map_err(SetupError::Client)?,
+    })
+}
+
+/// Where the tools of a run work.
+fn workspace(places: &Places, plan: &RunPlan) -> Workspace {
+    Workspace {
+        root: plan.project.root.clone(),
+        extra: plan.added_folders.clone(),
+        cwd: plan.project.cwd.clone(),
+        spill: places.spill(),
+        journal: places.journal(),
+    }
 }
 
 /// What all extensions give together, in the order they were registered, and after them the agent's own.
@@ -233,15 +248,8 @@ pub(crate) fn with_denied_reads(
     plan: &RunPlan,
 ) -> Result<SandboxConfig, ConfigError> {
     let permissions = permissions(&places.environment, &config.permissions, plan.mode, Confinement::None)?;
-    let workspace = Workspace {
-        root: plan.project.root.clone(),
-        extra: plan.added_folders.clone(),
-        cwd: plan.project.cwd.clone(),
-        spill: places.spill(),
-        journal: places.journal(),
-    };
     let mut confined = config.sandbox.clone();
-    confined.hidden.extend(permissions.unreadable(&workspace));
+    confined.hidden.extend(permissions.unreadable(&workspace(places, plan)));
     Ok(confined)
 }
 
