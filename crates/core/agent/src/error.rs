@@ -172,7 +172,7 @@ pub enum SetupError {
     NoModel,
     /// What a trusted project forbids cannot be read, so nobody knows what it is.
     #[error(
-        "the project's own rules cannot be obeyed, so nothing is run: {0}; correct it, or take the trust in the folder back"
+        "the project's own rules cannot be applied, so nothing is run: {0}; correct it, or revoke the trust in the folder"
     )]
     Policy(String),
     /// The list of trusted folders cannot be read.

@@ -275,7 +275,7 @@ impl Session {
         if let Some(prompt) = input {
             let asked = self.hooked.call(Moment::UserPromptSubmit { prompt: prompt.to_owned() }, cancel).await;
             if let Some(why) = asked.block {
-                let message = format!("A hook did not let these words pass: {why}");
+                let message = format!("A hook blocked this prompt: {why}");
                 return Err(Reason { code: "hook_blocked".into(), message });
             }
         }

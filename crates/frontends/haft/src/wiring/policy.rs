@@ -99,14 +99,14 @@ impl ProjectPolicy {
         }
         match file.owner {
             PolicyDialect::Haft => self.warnings.extend(left.into_iter().map(|(key, line)| {
-                format!("{}: `{key}` is not obeyed: a project can only tighten what is allowed", file.place(line))
+                format!("{}: `{key}` is ignored: a project can only tighten what is allowed", file.place(line))
             })),
             // Most of it is for that program.
             PolicyDialect::Claude if left.is_empty() => {}
             PolicyDialect::Claude => {
                 let keys: Vec<_> =
                     left.iter().map(|(key, line)| format!("`{key}` (line {})", line.unwrap_or(1))).collect();
-                self.warnings.push(format!("{}: not obeyed: {}", file.name, keys.join(", ")));
+                self.warnings.push(format!("{}: ignored: {}", file.name, keys.join(", ")));
             }
         }
     }
