@@ -122,6 +122,19 @@ fn a_session_is_few_parts() {
     at_most("fields of a session", fields.lines().filter(is_field).count(), SESSION_FIELDS);
 }
 
+/// What is kept beside messages is a contract with older versions: its keys stand in `stored_state.rs` and nowhere else.
+#[test]
+fn keys_of_stored_state_are_named_in_one_file() {
+    for source in sources().iter().filter(|source| !source.path.ends_with("/engine/src/stored_state.rs")) {
+        for call in [".state(", ".states(", ".set_state(", "project_state("] {
+            for (at, _) in source.text.match_indices(call) {
+                let arguments = source.text[at + call.len()..].split(')').next().unwrap_or_default();
+                assert!(!arguments.contains('"'), "{}: `{call}{arguments})`", source.path);
+            }
+        }
+    }
+}
+
 #[test]
 fn few_packages_are_built() {
     let packages = |arguments: &[&str]| {
