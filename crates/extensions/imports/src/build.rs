@@ -78,6 +78,11 @@ impl ConversationBuilder {
         self.take(message);
     }
 
+    /// How many messages there are.
+    pub(crate) fn count(&self) -> usize {
+        self.messages.len()
+    }
+
     /// Whether a result of this call is there.
     pub(crate) fn is_answered(&self, call: &str) -> bool {
         let results = self.messages.iter().rev().flat_map(Message::tool_results);
@@ -181,12 +186,18 @@ fn title(messages: &[Message]) -> Option<String> {
         Part::Text { text, .. } => text.lines(),
         Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => "".lines(),
     });
-    let line = lines.map(str::trim).find(|line| !line.is_empty())?;
+    let line = lines.map(|line| without_tags(line).trim()).find(|line| !line.is_empty())?;
     let line: String = line.chars().filter(|c| !c.is_control()).collect();
     Some(match line.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", line[..end].trim_end()),
         None => line,
     })
+}
+
+/// A line without what cline puts around the user's words.
+fn without_tags(line: &str) -> &str {
+    let inner = |tag: &str| line.trim().strip_prefix(tag)?.split_once('>')?.1.split("</").next();
+    ["<task", "<user_input"].iter().find_map(|tag| inner(tag)).unwrap_or(line)
 }
 
 /// What is known of the reply of a model; none where nothing is.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::build::{ConversationBuilder, ConversationHeader, made_by};
+use crate::build::{ConversationBuilder, ConversationHeader, ReportedUsage, count, made_by};
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText};
 
 #[derive(Deserialize)]
@@ -175,5 +175,20 @@ pub(crate) fn image_of(url: &str) -> Part {
     match inline {
         Some((media_type, data)) => Part::Image(Image { media_type: media_type.to_owned(), data: data.to_owned() }),
         None => Part::text(format!("[picture at {url}]")),
+    }
+}
+
+/// Tokens as the API reports them, or as a program keeps them under shorter names. What was found in the cache or written to it
+/// is part of the prompt.
+pub(crate) fn used(usage: &Value) -> ReportedUsage {
+    let first = |places: &[&str]| places.iter().find_map(|place| usage.pointer(place)?.as_u64()).unwrap_or(0);
+    let cached = first(&["/prompt_tokens_details/cached_tokens", "/cache_read_input_tokens", "/cache_read_tokens"]);
+    let written = first(&["/cache_creation_input_tokens", "/cache_write_tokens"]);
+    ReportedUsage {
+        input: count(usage, "prompt_tokens").saturating_sub(cached + written),
+        cached,
+        written,
+        output: count(usage, "completion_tokens"),
+        reasoning: first(&["/completion_tokens_details/reasoning_tokens", "/reasoning_tokens"]),
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::build::{ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, made_by};
-use crate::{ImportError, ImportFormat, ImportedConversation, SourceText};
+use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, cline};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -308,8 +308,9 @@ fn take_user(builder: &mut ConversationBuilder, said: &SessionMessage<'_>) {
             _ => builder.skipped += 1,
         }
     }
-    // What cline adds to every message; where it stands alone, the user said nothing.
-    let added = matches!(words.first(), Some(Part::Text { text, .. }) if text.starts_with("<environment_details>"));
+    let added = matches!(words.first(), Some(Part::Text { text, .. }) if cline::is_added(text));
+    let answered = |part: &Part| matches!(part, Part::Text { text, .. } if cline::is_answer(text));
+    let added = added && !words.iter().any(answered);
     let mut message = builder.message(Role::User, words, said.line.timestamp);
     if said.line.is_meta || said.line.is_compact_summary || added {
         message = message.from(Origin::Engine);

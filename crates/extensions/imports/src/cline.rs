@@ -57,6 +57,18 @@ fn usage(message: &Value) -> Option<Value> {
     }))
 }
 
+/// Whether a text of the user's role is cline's own: what it adds to every message, or the result of a call that the model
+/// wrote as text (`[read_file for 'a.ts'] Result:`).
+pub(crate) fn is_added(text: &str) -> bool {
+    let result = || text.strip_prefix('[')?.lines().next()?.trim_end().strip_suffix("] Result:");
+    text.starts_with("<environment_details>") || result().is_some()
+}
+
+/// Whether the user said something in answer to a call.
+pub(crate) fn is_answer(text: &str) -> bool {
+    ["<feedback>", "<answer>", "<user_message>"].iter().any(|tag| text.contains(tag))
+}
+
 /// Whether a list of messages is one of cline's: tools are called in blocks, or messages have times in milliseconds.
 pub(crate) fn is_cline(messages: &[Value]) -> bool {
     let is_block = |block: &Value| {

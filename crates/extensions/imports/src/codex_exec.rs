@@ -29,7 +29,8 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
                     reply.llm_metadata = made_by(None, usage);
                 }
             }
-            Some("item.started" | "item.updated" | "turn.failed" | "error") => {}
+            Some("item.started" | "item.updated") => plan(&mut builder, event.get("item").unwrap_or(&Value::Null)),
+            Some("turn.failed" | "error") => {}
             _ => builder.skipped += 1,
         }
     }
@@ -39,12 +40,14 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
 fn item(builder: &mut ConversationBuilder, item: &Value) {
     let text = |key: &str| text_of(item, key).unwrap_or_default();
     let part = match text("type") {
-        "agent_message" => Part::text(text("text")),
+        "agent_message" | "plan" => Part::text(text("text")),
         "reasoning" => Part::Thinking(Thinking { text: text("text").to_owned(), ..Thinking::default() }),
         "command_execution" => {
             let code = item.get("exit_code").and_then(Value::as_i64);
-            let output = text("aggregated_output");
-            let done = if code.is_none_or(|code| code == 0) {
+            let refused = code.is_none() && matches!(text("status"), "failed" | "declined");
+            let output = Some(text("aggregated_output")).filter(|output| !refused || !output.is_empty());
+            let output = output.unwrap_or(text("status"));
+            let done = if code.map_or(!refused, |code| code == 0) {
                 Envelope::success(output)
             } else {
                 Envelope::failure("failed", output)
@@ -73,11 +76,37 @@ fn item(builder: &mut ConversationBuilder, item: &Value) {
             let said: Vec<&str> = pieces.filter_map(|piece| text_of(piece, "text")).collect();
             let name = format!("mcp__{}__{}", text("server"), text("tool"));
             let arguments = item.get("arguments").cloned().unwrap_or_else(|| json!({}));
-            return step(builder, item, &name, &arguments, Envelope::success(said.join("\n")));
+            let problem = item.get("error").and_then(|error| text_of(error, "message"));
+            let done = match problem.or((text("status") == "failed").then_some("failed")) {
+                Some(problem) => Envelope::failure("failed", problem),
+                None => Envelope::success(said.join("\n")),
+            };
+            return step(builder, item, &name, &arguments, done);
         }
+        // What was found is not in the stream.
+        "web_search" => {
+            return step(builder, item, "web_search", &json!({ "query": text("query") }), Envelope::success(""));
+        }
+        // It is completed with the turn; what it says was said when it began or was updated.
+        "todo_list" => return,
         _ => return builder.skipped += 1,
     };
     builder.reply(part);
+}
+
+/// The list of things to do, each time it is another one.
+fn plan(builder: &mut ConversationBuilder, item: &Value) {
+    if text_of(item, "type") != Some("todo_list") {
+        return;
+    }
+    let step_of = |item: &Value| {
+        let status = if item.get("completed") == Some(&true.into()) { "completed" } else { "pending" };
+        json!({ "step": item.get("text"), "status": status })
+    };
+    let steps = item.get("items").and_then(Value::as_array).into_iter().flatten();
+    let plan = json!({ "plan": steps.map(step_of).collect::<Vec<_>>() });
+    let id = format!("{}_{}", text_of(item, "id").unwrap_or_default(), builder.count());
+    step(builder, &json!({ "id": id }), "update_plan", &plan, Envelope::success(""));
 }
 
 /// A call and its result.

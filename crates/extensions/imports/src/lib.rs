@@ -58,9 +58,9 @@ pub enum ImportFormat {
     CodexExec,
     /// The session file of pi: JSON lines.
     Pi,
-    /// The trajectory of `OpenHands`: a list of events.
+    /// Conversations of `OpenHands`: a list of events, or the folder of its command line.
     Openhands,
-    /// The `.traj` file of SWE-agent: one JSON object.
+    /// The `.traj` file of SWE-agent, or the `.traj.json` of mini-swe-agent: one JSON object.
     SweAgent,
     /// Sessions of cline: Anthropic's messages, from its editor extension or its command line.
     Cline,
@@ -193,8 +193,7 @@ pub fn read_conversations(
 fn recognise(text: &str) -> Result<ImportFormat, ImportError> {
     if text.starts_with('[') {
         let list: Vec<Value> = serde_json::from_str(text)?;
-        let is_event = |value: &Value| value.get("action").or(value.get("observation")).is_some();
-        return Ok(if list.iter().any(is_event) {
+        return Ok(if list.iter().any(openhands::is_event) {
             ImportFormat::Openhands
         } else if cline::is_cline(&list) {
             ImportFormat::Cline
@@ -223,6 +222,10 @@ fn recognise_value(value: &Value) -> Option<ImportFormat> {
     }
     if is_text("working_dir") && (has("conversation") || has("description")) {
         return Some(ImportFormat::Goose);
+    }
+    let format = value.get("trajectory_format").and_then(Value::as_str);
+    if format.is_some_and(|format| format.starts_with("mini-swe-agent")) {
+        return Some(ImportFormat::SweAgent);
     }
     if let Some(messages) = value.get("messages").and_then(Value::as_array) {
         if has("info") && messages.iter().all(|message| message.get("parts").is_some()) {
@@ -256,12 +259,11 @@ fn recognise_value(value: &Value) -> Option<ImportFormat> {
         return Some(ImportFormat::Pi);
     }
     if let Some(history) = value.get("history").and_then(Value::as_array) {
-        let is_event = |value: &Value| value.get("action").or(value.get("observation")).is_some();
         let is_said = |value: &Value| value.get("role").is_some() && value.get("content").is_some();
         if history.iter().any(is_said) {
             return Some(ImportFormat::SweAgent);
         }
-        return history.iter().any(is_event).then_some(ImportFormat::Openhands);
+        return history.iter().any(openhands::is_event).then_some(ImportFormat::Openhands);
     }
     // Older files of codex hold bare items after a first line with the session's id.
     let payload = is_text("type") && has("payload");

@@ -1,81 +1,181 @@
-//! The trajectories of `OpenHands`: a list of events, each an action of somebody or an observation that an action caused.
+//! The conversations of `OpenHands`: events, each an action of somebody or an observation that an action caused.
+//!
+//! ```text
+//! [{"action": …}, {"observation": …}, …]                  a trajectory
+//! {"history": [[{"action": …}, {"observation": …}], …]}   pairs of them, as evaluations wrote them in 2024
+//! {"history": [{"kind": "ActionEvent", …}, …]}            since 1.0, read in `sdk.rs`
+//! ```
+//!
+//! Whoever writes such a file may leave out who spoke and what an observation answers. Then the place says it: the first message
+//! is the user's, and an observation answers the newest call that has no result yet.
 
-use haft_types::{Envelope, Origin, Part, Role, ToolCall};
-use serde_json::Value;
+mod sdk;
 
-use crate::build::{ConversationBuilder, ConversationHeader, text_of};
-use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, time};
+use haft_types::{Envelope, Metadata, Origin, Part, Role, Timestamp, ToolCall};
+use serde_json::{Value, json};
+
+use crate::build::{ConversationBuilder, ConversationHeader, made_by, text_of};
+use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat, time};
 
 pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let file: Value = serde_json::from_str(source.text)?;
-    let events = file.as_array().or_else(|| file.get("history")?.as_array());
-    let mut builder = ConversationBuilder::new(source.now);
-    for event in events.into_iter().flatten() {
-        take(&mut builder, event);
+    let events = file.as_array().or_else(|| file.get("history")?.as_array()).into_iter().flatten();
+    let mut reader = EventReader { builder: ConversationBuilder::new(source.now), open: Vec::new(), is_begun: false };
+    let mut sdk = sdk::SdkState::new(&file);
+    for event in events.flat_map(|one| one.as_array().map_or(std::slice::from_ref(one), Vec::as_slice)) {
+        match text_of(event, "kind") {
+            Some(kind) => sdk.take(&mut reader, event, kind),
+            None => reader.take(event),
+        }
     }
-    let id = file.get("instance_id").and_then(Value::as_str).map(str::to_owned);
-    builder.finish(ImportFormat::Openhands.name(), ConversationHeader { id, ..ConversationHeader::default() })
+    let id = ["instance_id", "id"].iter().find_map(|key| text_of(&file, key)).map(str::to_owned);
+    reader.builder.finish(ImportFormat::Openhands.name(), ConversationHeader { id, ..ConversationHeader::default() })
 }
 
-fn take(builder: &mut ConversationBuilder, event: &Value) {
-    let at = event.get("timestamp").and_then(time::read);
-    let said = |key: &str| event.pointer(&format!("/args/{key}")).and_then(Value::as_str).unwrap_or_default();
-    let message = match (text_of(event, "action"), text_of(event, "source")) {
-        (Some("message"), Some("user")) => builder.message(Role::User, vec![Part::text(said("content"))], at),
-        (Some("message"), _) => builder.message(Role::Assistant, vec![Part::text(said("content"))], at),
-        (Some("system"), _) => builder.instructions(vec![Part::text(said("content"))], at),
-        // What the program does with itself.
-        (Some("change_agent_state" | "recall" | "null" | "condensation"), _) => return,
-        (Some(action), _) => {
-            let thought = Some(said("thought")).filter(|text| !text.is_empty()).map(Part::text);
-            let parts = thought.into_iter().chain([Part::ToolCall(call(event, action))]).collect();
-            builder.message(Role::Assistant, parts, at)
+/// Whether a value is an event, or a pair of them.
+pub(crate) fn is_event(value: &Value) -> bool {
+    let first = value.as_array().and_then(|pair| pair.first()).unwrap_or(value);
+    let is_sdk = text_of(first, "kind").is_some() && text_of(first, "source").is_some();
+    is_sdk || first.get("action").or(first.get("observation")).is_some()
+}
+
+struct EventReader {
+    builder: ConversationBuilder,
+    /// The calls that have no result yet.
+    open: Vec<String>,
+    /// Whether anything but instructions was said.
+    is_begun: bool,
+}
+
+impl EventReader {
+    fn take(&mut self, event: &Value) {
+        let at = event.get("timestamp").and_then(time::read);
+        let said = |key: &str| event.pointer(&format!("/args/{key}")).and_then(Value::as_str);
+        let first = |keys: &[&str]| keys.iter().find_map(|key| said(key).filter(|text| !text.is_empty()));
+        let is_user = text_of(event, "source") == Some("user");
+        match text_of(event, "action") {
+            Some("message") => {
+                let text = first(&["content"]).or_else(|| text_of(event, "message")).unwrap_or_default();
+                let (role, origin) = self.speaker(event);
+                self.say(role, origin, vec![Part::text(text)], at);
+            }
+            Some("system") => self.instruct(vec![Part::text(said("content").unwrap_or_default())], at),
+            Some("condensation") => self.summarise(said("summary"), at),
+            // What the program does with itself.
+            Some("change_agent_state" | "recall" | "null" | "condensation_request") => {}
+            // Nothing answers it: what it says is the answer.
+            Some("finish" | "reject") => {
+                let text = first(&["final_thought", "thought"]).or_else(|| text_of(event, "message"));
+                self.say(Role::Assistant, None, text.map(Part::text).into_iter().collect(), at);
+            }
+            Some("run") if is_user => {
+                let text = format!("Ran `{}`", said("command").unwrap_or_default());
+                self.say(Role::User, Some(Origin::Engine), vec![Part::text(text)], at);
+            }
+            Some(action) => {
+                let call = self.call(event, action);
+                self.open.push(call.id.clone());
+                let thought = first(&["thought"]).map(Part::text);
+                let parts = thought.into_iter().chain([Part::ToolCall(call)]).collect();
+                let mut message = self.builder.message(Role::Assistant, parts, at);
+                if let Some(response) = event.pointer("/tool_call_metadata/model_response") {
+                    message.llm_metadata = made_by(text_of(response, "model"), response.get("usage").map(chat::used));
+                }
+                self.is_begun = true;
+                self.builder.push(message);
+            }
+            None => self.observe(event, at),
         }
-        (None, _) => match (text_of(event, "observation"), event.get("cause")) {
-            (Some("agent_state_changed" | "recall" | "null") | None, _) => return,
-            (Some(_), Some(_)) => {
-                let text = text_of(event, "content").unwrap_or_default();
-                let failed = text_of(event, "observation") == Some("error");
-                let envelope = if failed { Envelope::failure("failed", text) } else { Envelope::success(text) };
-                let id = call_id(event, event.get("cause"));
-                let content = vec![builder.result(&id, None, envelope)];
-                builder.message(Role::Tool, content, at)
+    }
+
+    /// Who said a message. The agent waits for an answer to what it says, and nobody else does.
+    fn speaker(&self, event: &Value) -> (Role, Option<Origin>) {
+        let waits = event.pointer("/args/wait_for_response").and_then(Value::as_bool);
+        match (text_of(event, "source"), waits) {
+            (Some("user"), _) | (None, Some(false)) => (Role::User, None),
+            (Some("environment"), _) => (Role::User, Some(Origin::Engine)),
+            (None, None) if !self.is_begun => (Role::User, None),
+            _ => (Role::Assistant, None),
+        }
+    }
+
+    fn observe(&mut self, event: &Value, at: Option<Timestamp>) {
+        let Some(kind) = text_of(event, "observation") else { return self.builder.skipped += 1 };
+        if matches!(kind, "agent_state_changed" | "recall" | "null") {
+            return;
+        }
+        let text = text_of(event, "content").unwrap_or_default();
+        let cause = event.get("cause").filter(|cause| !cause.is_null());
+        let call = call_id(event, cause).or_else(|| self.open.last().cloned());
+        match call.filter(|id| self.open.contains(id)) {
+            Some(id) => {
+                let failed = matches!(kind, "error" | "user_rejected") || event.get("success") == Some(&false.into());
+                let done = result(text, failed, event.get("extras"));
+                self.answer(&id, done, at);
             }
-            (Some(_), None) => {
-                let text = text_of(event, "content").unwrap_or_default();
-                builder.message(Role::User, vec![Part::text(text)], at).from(Origin::Engine)
-            }
-        },
-    };
-    builder.push(message);
+            None => self.say(Role::User, Some(Origin::Engine), vec![Part::text(text)], at),
+        }
+    }
+
+    fn say(&mut self, role: Role, origin: Option<Origin>, parts: Vec<Part>, at: Option<Timestamp>) {
+        let message = self.builder.message(role, parts, at);
+        self.is_begun = true;
+        self.builder.push(origin.into_iter().fold(message, haft_types::Message::from));
+    }
+
+    fn instruct(&mut self, parts: Vec<Part>, at: Option<Timestamp>) {
+        let message = self.builder.instructions(parts, at);
+        self.builder.push(message);
+    }
+
+    fn summarise(&mut self, summary: Option<&str>, at: Option<Timestamp>) {
+        let Some(summary) = summary.filter(|summary| !summary.is_empty()) else { return };
+        let mut message = self.builder.message(Role::User, vec![Part::text(summary)], at).from(Origin::Engine);
+        message.metadata.extend(Metadata::from_iter([("compact_summary".to_owned(), Value::Bool(true))]));
+        self.builder.push(message);
+    }
+
+    fn answer(&mut self, call: &str, done: Envelope, at: Option<Timestamp>) {
+        self.open.retain(|open| open != call);
+        let content = vec![self.builder.result(call, None, done)];
+        let message = self.builder.message(Role::Tool, content, at);
+        self.builder.push(message);
+    }
+
+    /// The call as the model made it where that is kept, else as the action says.
+    fn call(&self, event: &Value, action: &str) -> ToolCall {
+        let id = call_id(event, event.get("id")).unwrap_or_else(|| format!("call_at_{}", self.builder.count()));
+        let calls = event.pointer("/tool_call_metadata/model_response/choices/0/message/tool_calls");
+        let calls = calls.and_then(Value::as_array).into_iter().flatten();
+        let made = calls.filter(|call| text_of(call, "id") == Some(id.as_str())).find_map(|call| {
+            let function = call.get("function")?;
+            Some((text_of(function, "name")?.to_owned(), text_of(function, "arguments")?.to_owned()))
+        });
+        let (name, arguments) = made.unwrap_or_else(|| {
+            let name = match action {
+                "run" => "execute_bash",
+                "read" => "read_file",
+                "write" => "write_to_file",
+                "edit" => "str_replace",
+                other => other,
+            };
+            (name.to_owned(), event.get("args").map_or_else(|| "{}".to_owned(), Value::to_string))
+        });
+        ToolCall { id, name, arguments, signature: None }
+    }
 }
 
 /// The id of a call: the model's own, else one from the number of the action.
-fn call_id(event: &Value, number: Option<&Value>) -> String {
-    match event.pointer("/tool_call_metadata/tool_call_id").and_then(Value::as_str) {
-        Some(id) => id.to_owned(),
-        None => format!("call_{}", number.unwrap_or(&Value::Null)),
-    }
+fn call_id(event: &Value, number: Option<&Value>) -> Option<String> {
+    let own = event.pointer("/tool_call_metadata/tool_call_id").and_then(Value::as_str);
+    own.map(str::to_owned).or_else(|| Some(format!("call_{}", number?)))
 }
 
-/// The call as the model made it where that is kept, else as the action says.
-fn call(event: &Value, action: &str) -> ToolCall {
-    let id = call_id(event, event.get("id"));
-    let calls = event.pointer("/tool_call_metadata/model_response/choices/0/message/tool_calls");
-    let calls = calls.and_then(Value::as_array).into_iter().flatten();
-    let made = calls.filter(|call| text_of(call, "id") == Some(id.as_str())).find_map(|call| {
-        let function = call.get("function")?;
-        Some((text_of(function, "name")?.to_owned(), text_of(function, "arguments")?.to_owned()))
-    });
-    let (name, arguments) = made.unwrap_or_else(|| {
-        let name = match action {
-            "run" => "execute_bash",
-            "read" => "read_file",
-            "write" => "write_to_file",
-            "edit" => "str_replace",
-            other => other,
-        };
-        (name.to_owned(), event.get("args").map_or_else(|| "{}".to_owned(), Value::to_string))
-    });
-    ToolCall { id, name, arguments, signature: None }
+/// What came of a call. `about` says how a command exited, itself or in its metadata; -1 is one that still runs.
+fn result(text: &str, failed: bool, about: Option<&Value>) -> Envelope {
+    let code = ["/exit_code", "/metadata/exit_code"].iter().find_map(|place| about?.pointer(place)?.as_i64());
+    let code = code.filter(|code| *code >= 0);
+    let failed = failed || code.is_some_and(|code| code != 0);
+    let done = if failed { Envelope::failure("failed", text) } else { Envelope::success(text) };
+    code.into_iter().fold(done, |done, code| done.with_data(json!({ "exit_code": code })))
 }

@@ -28,6 +28,10 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
     }
     let wanted = newest_branch(&entries);
     for (entry, _) in entries.iter().zip(wanted).filter(|(_, wanted)| *wanted) {
+        // The user may name a session, and name it anew.
+        if text_of(entry, "type") == Some("session_info") {
+            about.name = text_of(entry, "name").map(str::to_owned);
+        }
         take(&mut builder, entry);
     }
     builder.finish(ImportFormat::Pi.name(), about)
@@ -58,6 +62,12 @@ fn take(builder: &mut ConversationBuilder, entry: &Value) {
             message.metadata.extend(Metadata::from_iter([("compact_summary".to_owned(), Value::Bool(true))]));
             builder.push(message);
         }
+        // What an extension adds for the model.
+        (Some("custom_message"), _) => {
+            let said = parts(entry.get("content").unwrap_or(&Value::Null));
+            let message = builder.message(Role::User, said, at).from(Origin::Engine);
+            builder.push(message);
+        }
         // Settings: nothing was said.
         (Some("model_change" | "thinking_level_change" | "label" | "session_info" | "custom"), _) => {}
         _ => builder.skipped += 1,
@@ -82,10 +92,13 @@ fn take_message(builder: &mut ConversationBuilder, said: &Value, at: Option<Time
             let Some(call) = text_of(said, "toolCallId") else { return builder.skipped += 1 };
             result(builder, call, said, content, at)
         }
-        // A command of the user's own, which the model sees as its output.
+        // A command of the user's own, which the model sees as its output unless the user keeps it from it.
+        Some("bashExecution") if said.get("excludeFromContext") == Some(&true.into()) => return,
         Some("bashExecution") => {
             let text = |key: &str| text_of(said, key).unwrap_or_default();
-            let shown = format!("Ran `{}`\n{}", text("command"), text("output"));
+            let failed = said.get("exitCode").and_then(Value::as_i64).filter(|code| *code != 0);
+            let end = failed.map_or_else(String::new, |code| format!("\n\nCommand exited with code {code}"));
+            let shown = format!("Ran `{}`\n{}{end}", text("command"), text("output"));
             builder.message(Role::User, vec![Part::text(shown)], at).from(Origin::Engine)
         }
         _ => return builder.skipped += 1,

@@ -1,5 +1,5 @@
-//! Sessions that are no text of their own: the databases of goose and opencode, and the folders of older opencodes. They are
-//! put together as the program itself would export them, and read on as that text.
+//! Sessions that are no text of their own: the databases of goose and opencode, the folders of older opencodes and those of
+//! `OpenHands`. They are put together as the program itself would export them, and read on as that text.
 //!
 //! Nothing is written: a database is opened for reading, and where no writer has left a log beside it, as a file that nobody
 //! writes to.
@@ -29,7 +29,7 @@ pub struct StoredSession {
 }
 
 /// The text of a file that is none itself: the sessions of a database, or the one with this id, or the session of which an
-/// opencode folder holds the messages elsewhere. `None` where the file is its own text.
+/// opencode or `OpenHands` folder holds the messages elsewhere. `None` where the file is its own text.
 pub fn stored_text(path: &Path, session: Option<&str>) -> Result<Option<String>, ImportError> {
     if is_database(path) {
         let database = Database::open(path)?;
@@ -160,15 +160,19 @@ fn beside(path: &Path, end: &str) -> PathBuf {
 
 /// A session of opencode before its database: `session/PROJECT/ID.json`, `message/ID/*.json`, `part/MESSAGE/*.json`.
 fn in_folder(path: &Path) -> Option<String> {
-    let root = path.ancestors().nth(3)?;
-    let id = path.file_stem()?.to_str().filter(|id| id.starts_with("ses_"))?;
     let values = |folder: PathBuf| {
         let mut files: Vec<_> = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
         files.sort();
         let read = |file: &PathBuf| serde_json::from_str::<Value>(&fs::read_to_string(file).ok()?).ok();
         Some(files.iter().filter_map(read).collect::<Vec<_>>())
     };
+    let id = path.file_stem()?.to_str().filter(|id| id.starts_with("ses_") || *id == "base_state")?;
     let info: Value = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
+    if id == "base_state" {
+        let events = values(path.parent()?.join("events"))?;
+        return Some(json!({ "id": info.get("id"), "stats": info.get("stats"), "history": events }).to_string());
+    }
+    let root = path.ancestors().nth(3)?;
     let message = |info: Value| {
         let parts = text_of(&info, "id").and_then(|id| values(root.join("part").join(id))).unwrap_or_default();
         json!({ "info": info, "parts": parts })

@@ -3,23 +3,31 @@
 //! With function calling the messages are OpenAI's, but for results that name their calls in a list; without it every
 //! observation is a message of the user's role. The first of that role that belongs to no demonstration is the task, whatever
 //! type it is said to be; no other is a person's.
+//!
+//! mini-swe-agent has the same under `messages`, with time, model and tokens of each message beside it in `extra`.
 
 use haft_types::{Metadata, Origin, Role};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::build::{ConversationBuilder, ConversationHeader};
-use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat};
+use crate::build::{ConversationBuilder, ConversationHeader, made_by, text_of};
+use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat, time};
 
 pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let file: Value = serde_json::from_str(source.text)?;
     let mut builder = ConversationBuilder::new(source.now);
-    let history = file.get("history").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let history = file.get("history").or(file.get("messages")).and_then(Value::as_array).into_iter().flatten();
     let mut has_task = false;
-    for (index, said) in history.iter().enumerate() {
+    // How the run ended is no message of it.
+    let history = history.filter(|said| said.get("role").is_none_or(|role| role != "exit"));
+    for (index, said) in history.enumerate() {
         let failed = |problem: String| ImportError::Message { number: index + 1, problem };
         let raw = RawValue::from_string(as_chat(said).to_string())?;
-        let message = chat::read_message(&builder, &raw, None).map_err(failed)?;
+        let at = said.pointer("/extra/timestamp").and_then(time::read);
+        let mut message = chat::read_message(&builder, &raw, at).map_err(failed)?;
+        if let Some(response) = said.pointer("/extra/response").filter(|_| message.role == Role::Assistant) {
+            message.llm_metadata = made_by(text_of(response, "model"), response.get("usage").map(chat::used));
+        }
         let is_user = message.role == Role::User;
         let is_task = is_user && !has_task && !is_demonstration(said);
         has_task |= is_task;
@@ -28,7 +36,7 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
     let text = |key: &str| file.get(key).and_then(Value::as_str).map(str::to_owned);
     let mut metadata = Metadata::new();
     metadata.extend(text("environment").map(|name| ("environment".to_owned(), name.into())));
-    let about = ConversationHeader { id: None, name: None, metadata };
+    let about = ConversationHeader { id: text("instance_id"), name: None, metadata };
     builder.finish(ImportFormat::SweAgent.name(), about)
 }
 
@@ -40,6 +48,12 @@ fn is_demonstration(said: &Value) -> bool {
 /// The message with the keys that OpenAI has for it.
 fn as_chat(said: &Value) -> Value {
     let mut chat = json!({ "role": said["role"], "content": said["content"] });
+    let blocks = said.get("thinking_blocks").and_then(Value::as_array).into_iter().flatten();
+    let thoughts: Vec<_> = blocks.filter_map(|block| text_of(block, "thinking")).collect();
+    chat["reasoning_content"] = match said.get("reasoning_content").filter(|text| text.is_string()) {
+        Some(text) => text.clone(),
+        None => thoughts.join("\n").into(),
+    };
     // Demonstrations hold calls that are null.
     if let Some(calls) = said.get("tool_calls").filter(|calls| calls.is_array()) {
         chat["tool_calls"] = calls.clone();

@@ -83,16 +83,15 @@ fn tool_of(name: &str, arguments: &ForeignArguments) -> Option<&'static str> {
             "write_to_file"
         }
         "Bash" | "bash" | "shell" | "execute_bash" | "execute_command" | "exec_command" | "shell_command"
-        | "local_shell" | "run_shell_command" | "Shell" | "developer__shell" | "container.exec" | "run_commands" => {
-            "execute_command"
-        }
+        | "local_shell" | "run_shell_command" | "Shell" | "developer__shell" | "container.exec" | "run_commands"
+        | "terminal" => "execute_command",
         "Grep" | "grep" | "search_files" | "search_file_content" | "grep_search" => "search_files",
         "Glob" | "glob" | "find" | "find_file" => "glob",
         "LS" | "ls" | "list_dir" | "list_directory" | "list_files" => "list_files",
-        "TodoWrite" | "todowrite" | "todo_write" | "update_plan" | "write_todos" => "todo_write",
+        "TodoWrite" | "todowrite" | "todo_write" | "update_plan" | "write_todos" | "task_tracker" => "todo_write",
         "apply_patch" => "apply_patch",
         // One tool of which the command is an argument.
-        "str_replace_editor" | "str_replace_based_edit_tool" | "developer__text_editor" => {
+        "str_replace_editor" | "str_replace_based_edit_tool" | "file_editor" | "developer__text_editor" => {
             match arguments.text(&["command"])? {
                 "view" => "read_file",
                 "create" | "write" => "write_to_file",

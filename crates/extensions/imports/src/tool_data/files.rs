@@ -218,10 +218,15 @@ pub(super) fn list(arguments: &ForeignArguments, text: &str) -> Value {
 pub(super) fn todo(arguments: &ForeignArguments) -> Option<Value> {
     let item = |item: &Value| {
         let text = |names: &[&str]| names.iter().find_map(|name| item.get(name)?.as_str()).map(str::to_owned);
-        let (content, status) = (text(&["content", "step", "description", "text"])?, text(&["status"])?);
+        let (content, status) = (text(&["content", "step", "description", "text", "title"])?, text(&["status"])?);
+        let status = match status.as_str() {
+            "todo" => "pending".to_owned(),
+            "done" => "completed".to_owned(),
+            _ => status,
+        };
         Some((content, status))
     };
-    let items: Vec<_> = arguments.list(&["todos", "plan", "items"])?.iter().filter_map(item).collect();
+    let items: Vec<_> = arguments.list(&["todos", "plan", "items", "task_list"])?.iter().filter_map(item).collect();
     let count = |wanted: &str| items.iter().filter(|(_, status)| status == wanted).count();
     let shown: Vec<Value> =
         items.iter().map(|(content, status)| json!({ "content": content, "status": status })).collect();

@@ -29,7 +29,7 @@ const fn at(
     SessionFolder { format, folder, name, depth }
 }
 
-const FOLDERS: [SessionFolder; 9] = [
+const FOLDERS: [SessionFolder; 10] = [
     at(ImportFormat::ClaudeCode, ".claude/projects", ("", &[".jsonl"]), 5),
     at(ImportFormat::Codex, ".codex/sessions", ("", &[".jsonl"]), 5),
     at(ImportFormat::Pi, ".pi/agent/sessions", ("", &[".jsonl"]), 5),
@@ -38,6 +38,7 @@ const FOLDERS: [SessionFolder; 9] = [
     at(ImportFormat::Opencode, ".local/share/opencode/storage/session", ("ses_", &[".json"]), 2),
     at(ImportFormat::Goose, ".local/share/goose/sessions", ("", &[".db", ".jsonl"]), 0),
     at(ImportFormat::Kimi, ".kimi/sessions", ("context", &[".jsonl"]), 3),
+    at(ImportFormat::Openhands, ".openhands/conversations", ("base_state", &[".json"]), 1),
     at(ImportFormat::AutoCoder, "./.auto-coder/conversations/conversations", ("", &[".json"]), 0),
 ];
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::*;
 
 /// Agents, and what their session says.
-const AGENTS: [(&str, &str); 8] = [
+const AGENTS: [(&str, &str); 9] = [
     ("claude-code", ""),
     ("codex", "fix the bug"),
     ("pi", ""),
@@ -14,6 +14,7 @@ const AGENTS: [(&str, &str); 8] = [
     ("opencode", "Fix the off-by-one"),
     ("goose", "Fix the off-by-one"),
     ("kimi-cli", "Fix the off-by-one"),
+    ("openhands", "Look at a.py."),
     ("auto-coder", "Fix the off-by-one"),
 ];
 
@@ -24,6 +25,15 @@ fn fixture(name: &str) -> PathBuf {
 fn put(from: &str, to: PathBuf) {
     fs::create_dir_all(to.parent().unwrap()).unwrap();
     fs::copy(fixture(from), to).unwrap();
+}
+
+/// A folder with all that is below it.
+fn put_all(from: &str, to: &Path) {
+    for entry in fs::read_dir(fixture(from)).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let (from, to) = (format!("{from}/{name}"), to.join(name));
+        if fixture(&from).is_dir() { put_all(&from, &to) } else { put(&from, to) }
+    }
 }
 
 fn database(from: &str, to: PathBuf) {
@@ -47,20 +57,8 @@ fn rig_of_all() -> Rig {
         ".auto-coder/conversations/conversations/1.json",
         fs::read_to_string(fixture("auto-coder-3.0/input.json")).unwrap(),
     );
-    let older = fixture("opencode-1.1/input");
-    let mut folders = vec![older.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let to = home.join(".local/share/opencode/storage").join(path.strip_prefix(&older).unwrap());
-                fs::create_dir_all(to.parent().unwrap()).unwrap();
-                fs::copy(path, to).unwrap();
-            }
-        }
-    }
+    put_all("opencode-1.1/input", &home.join(".local/share/opencode/storage"));
+    put_all("openhands-sdk/input", &home.join(".openhands/conversations/1"));
     rig
 }
 
