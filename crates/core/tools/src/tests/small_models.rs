@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::super::files::{edit_file, list_files, multi_edit, read_file, replace_in_file, search_files};
-use crate::testing::Bench;
+use crate::testing::{Bench, builtin};
 
 const LETTER: &str = "Dear reader,\n\nwe recieve many letters.\n    Please send what you recieve.\nThe End\n";
 
@@ -116,4 +116,18 @@ async fn a_path_that_leads_nowhere_is_answered_with_those_that_do() {
     }
     let empty = Bench::new();
     assert_eq!(empty.err(&list_files::tool(), json!({"path": "out"})).await.1, "`out` does not exist; `.` is empty");
+}
+
+#[test]
+fn few_parameters_are_enough_for_a_call() {
+    let mut seen = 0;
+    for tool in builtin().iter().filter(|tool| !tool.manual().few_parameters.is_empty()) {
+        let (spec, few): (_, Vec<_>) = (tool.spec(), tool.manual().few_parameters.split(", ").collect());
+        let known = spec.parameters["properties"].as_object().unwrap();
+        assert!(few.iter().all(|name| known.contains_key(*name)), "{}: {few:?}", spec.name);
+        let required = spec.parameters["required"].as_array().unwrap().iter().filter_map(Value::as_str);
+        assert!(required.clone().all(|name| few.contains(&name)), "{}: {few:?}", spec.name);
+        seen += 1;
+    }
+    assert_eq!(seen, 3);
 }

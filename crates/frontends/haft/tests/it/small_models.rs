@@ -249,8 +249,7 @@ fn a_small_model_is_offered_little_in_few_words() {
 #[test]
 fn a_small_model_is_not_offered_parameters_it_fills_in_without_need() {
     let call = Reply::call("execute_command", json!({"command": "echo hello", "timeout": 9}));
-    let (rig, ran) =
-        with_profile([call, Reply::text("Done.")], "profile=\"small\"", &["--permission-mode", "yolo", "greet"]);
+    let (rig, ran) = with_profile([call, Reply::text("Done.")], "profile=\"small\"", &["greet"]);
     let seen = rig.server.generations()[0].seen().unwrap();
     let offered = |name: &str| {
         let tool = seen.tools.iter().find(|tool| tool.name == name).unwrap();
@@ -269,7 +268,7 @@ fn a_call_written_as_text_runs_and_is_told_so() {
         let (rig, ran) = with_profile([Reply::text(&text), Reply::text("Done.")], "profile=\"small\"", &["greet"]);
         assert_eq!((ran.code(), &ran.result()["text"]), (0, &json!("Done.")), "{text}");
         assert_eq!(std::fs::read_to_string(rig.project().join("hello.py")).unwrap(), "print('Hello')\n");
-        assert!(results(&rig)[0].contains("read from the text"), "{:?}", results(&rig));
+        assert!(results(&rig)[0].contains("[Read from the text of your reply.]"), "{:?}", results(&rig));
         assert!(rig.server.refusals().is_empty(), "{:?}", rig.server.refusals());
     }
 }
