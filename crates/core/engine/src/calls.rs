@@ -102,9 +102,10 @@ pub(crate) enum CallFate {
 }
 
 impl CallFate {
-    /// That of a call that ran. One that changed files before it failed has taken effect.
+    /// That of a call that ran. One that changed files before it failed has taken effect; one that wrote what was there has not.
     pub(crate) fn of(output: &ToolOutput) -> Self {
-        let failed = output.envelope.error.is_some() && output.changes.is_empty();
+        let in_vain = output.envelope.error.is_some() || output.envelope.data["change"] == haft_tool::UNCHANGED;
+        let failed = in_vain && output.changes.is_empty();
         if failed { Self::Failed } else { Self::TookEffect }
     }
 }

@@ -178,6 +178,9 @@ pub trait Tool: Send + Sync {
 /// fail with.
 pub type Foreseen = Result<Option<String>, Envelope>;
 
+/// The `change` in the data of a result that left a file as it was, because it held all of that already.
+pub const UNCHANGED: &str = "unchanged";
+
 /// What a call gives back: the envelope for the model, and what it means for the turn.
 #[derive(Debug, Default)]
 pub struct ToolOutput {

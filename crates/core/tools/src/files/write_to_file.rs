@@ -70,8 +70,8 @@ fn write(scope: &FileScope, parameters: &WriteToFileParameters) -> CallResult {
     let old = replaceable(scope, &path, &name)?;
     let bytes = parameters.content.as_bytes();
     if old.as_ref().is_some_and(|old| old.bytes == bytes) {
-        let message = format!("nothing would change in `{name}`: it holds exactly this already");
-        return Err(ToolFailure::new("no_change", message));
+        let text = format!("`{name}` holds exactly this already: nothing was changed.");
+        return Ok(Envelope::success(text).with_data(json!({ "path": name, "change": haft_tool::UNCHANGED })).into());
     }
     let (step, kind, change, verb) = match &old {
         None => (ChangeAction::Create { bytes }, ChangeKind::Added, "created", "Created"),

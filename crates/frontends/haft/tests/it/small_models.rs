@@ -9,6 +9,7 @@
 //! | a call as a fenced JSON block taken for the answer | `a_call_written_as_text_runs_and_is_told_so`, `a_call_in_an_explanation_or_of_another_model_is_an_answer`; replies in `unasked/replies.txt` of `haft-model` |
 //! | the same with a tool that is not there, or broken JSON | `a_call_that_cannot_run_is_answered_and_is_not_the_answer` |
 //! | success claimed after refused edits | `success_claimed_after_refused_edits_is_doubted_once_and_marked` |
+//! | a file written as it was, and success claimed | `a_file_written_as_it_was_is_no_change` |
 //! | the answer in place of the file | `an_answer_in_place_of_the_file_is_marked_for_programs` |
 //! | a tool that is not there, then nothing | `who_called_only_unknown_tools_has_changed_nothing_and_people_read_of_it` |
 //! | `no_match` and `not_found` mislead | `haft-tools` `tests::small_models` |
@@ -28,9 +29,11 @@ use serde_json::{Value, json};
 
 use crate::rig::{Ran, Rig};
 
+const LETTER: &str = "Dear reader,\nwe recieve many letters.\nPlease send what you recieve.\n";
+
 fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = Rig::new(Api::OpenaiChat, Script::turns(replies).unwrap());
-    rig.write("letter.txt", "Dear reader,\nwe recieve many letters.\nPlease send what you recieve.\n");
+    rig.write("letter.txt", LETTER);
     rig
 }
 
@@ -119,6 +122,18 @@ fn success_claimed_after_refused_edits_is_doubted_once_and_marked() {
     let rig = rig([run(), claim(), claim()]);
     let ran = rig.run(&["run", "--permission-mode", "yolo", "correct the letter"]);
     assert!(ran.code() == 0 && ran.stderr().contains("nothing was changed"), "{}", ran.stderr());
+}
+
+/// It wrote the file as it was, three times, and said that the function it should add was there.
+#[test]
+fn a_file_written_as_it_was_is_no_change() {
+    let read = Reply::call("read_file", json!({"path": "letter.txt"}));
+    let write = Reply::call("write_to_file", json!({"path": "letter.txt", "content": LETTER}));
+    let claim = || Reply::text("The letter is correct now.");
+    let rig = rig([read, write, claim(), claim()]);
+    let ran = rig.task(&["correct the letter"]);
+    assert_eq!((ran.code(), &ran.result()["nothing_changed"]), (0, &json!(true)), "{}", ran.stdout());
+    assert!(results(&rig)[1].contains("holds exactly this already"), "{:?}", results(&rig));
 }
 
 #[test]

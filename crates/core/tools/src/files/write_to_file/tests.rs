@@ -64,9 +64,9 @@ async fn what_a_file_holds_already_is_no_change() {
     let bench = Bench::new();
     bench.write("a.py", "x = 1\n");
     bench.ok(&read_file::tool(), json!({"path": "a.py"})).await;
-    let (code, message) = bench.err(&tool(), json!({"path": "a.py", "content": "x = 1\n"})).await;
-    assert_eq!(code, "no_change");
-    assert_eq!(message, "nothing would change in `a.py`: it holds exactly this already");
+    let same = bench.ok(&tool(), json!({"path": "a.py", "content": "x = 1\n"})).await;
+    assert_eq!(same.envelope.text, "`a.py` holds exactly this already: nothing was changed.");
+    assert!(same.changes.is_empty() && same.envelope.data["change"] == "unchanged");
     bench.ok(&tool(), json!({"path": "a.py", "content": "x = 2\n"})).await;
 }
 
