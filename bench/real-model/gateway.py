@@ -22,7 +22,7 @@ FENCED_CALL = re.compile(r"<tool_call>|```(?:json|tool_call)?\s*\{[^`]*\"(?:name
 # How results of haft, the bare loop, codex and goose begin when a call failed.
 FAILED = re.compile(
     r"^\W*error|\"status\": ?\"error\"|<error|^(?:process )?exit(?:ed with)? (?:code|status):? [1-9]|^`[^`]+` (?:does not exist|did not run|needs the user's permission"
-    r"|is not permitted)|^There is no tool|nothing was changed|nothing would change",
+    r"|is not permitted)|^There is no tool|; nothing was changed|nothing would change",
     re.I,
 )
 
