@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::retry_on_intr;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpid};
 
 use super::{GRACE, command, let_go_of_output, sys, wait_for_outcome};
 use crate::confine::{ConfinementFailure, ConfinementStep};
@@ -50,15 +50,19 @@ fn word_of_end(command: Pid) -> io::Result<UnixStream> {
     Ok(ours)
 }
 
-/// Ends everything in the session of this process, and says whether all of it is gone.
+/// Ends everything in the session of this process, and says whether all of it is gone: not where processes cannot be listed.
 fn end(leader: Pid) -> bool {
-    for pid in in_session(leader) {
+    let Some(all) = in_session(leader) else {
+        let _ = kill_process_group(leader, Signal::KILL);
+        return false;
+    };
+    for pid in all {
         let _ = kill_process(pid, Signal::TERM);
         let _ = kill_process(pid, Signal::CONT);
     }
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
-        let left = in_session(leader);
+        let left = in_session(leader).unwrap_or_else(|| vec![leader]);
         if left.is_empty() {
             return true;
         }
@@ -72,11 +76,11 @@ fn end(leader: Pid) -> bool {
     false
 }
 
-/// All processes of the session of this one, and those below them.
-fn in_session(leader: Pid) -> Vec<Pid> {
+/// All processes of the session of this one, and those below them; none where they cannot be listed.
+fn in_session(leader: Pid) -> Option<Vec<Pid>> {
     // There is no `/proc`, and no safe library for the calls behind it.
-    let listed = Command::new("/bin/ps").args(["-axo", "pid=,ppid=,stat="]).output();
-    let listed = listed.map(|listed| String::from_utf8_lossy(&listed.stdout).into_owned()).unwrap_or_default();
+    let listed = Command::new("/bin/ps").args(["-axo", "pid=,ppid=,stat="]).output().ok()?;
+    let listed = String::from_utf8_lossy(&listed.stdout);
     let process = |line: &str| {
         let mut words = line.split_ascii_whitespace();
         let mut id = || Pid::from_raw(words.next()?.parse().ok()?);
@@ -92,5 +96,5 @@ fn in_session(leader: Pid) -> Vec<Pid> {
         found.extend(below.map(|(pid, _)| *pid).collect::<Vec<_>>());
         at += 1;
     }
-    found
+    (!processes.is_empty()).then_some(found)
 }
