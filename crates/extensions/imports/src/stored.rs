@@ -162,9 +162,11 @@ fn beside(path: &Path, end: &str) -> PathBuf {
 fn in_folder(path: &Path) -> Option<String> {
     let values = |folder: PathBuf| {
         let mut files: Vec<_> = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        files.retain(|file| file.extension().is_some_and(|end| end == "json"));
         files.sort();
         let read = |file: &PathBuf| serde_json::from_str::<Value>(&fs::read_to_string(file).ok()?).ok();
-        Some(files.iter().filter_map(read).collect::<Vec<_>>())
+        // What cannot be read is nothing, which is counted with what is not imported.
+        Some(files.iter().map(|file| read(file).unwrap_or_default()).collect::<Vec<_>>())
     };
     let id = path.file_stem()?.to_str().filter(|id| id.starts_with("ses_") || *id == "base_state")?;
     let info: Value = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;

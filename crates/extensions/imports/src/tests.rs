@@ -203,3 +203,19 @@ fn the_task_of_swe_agent_is_the_users_and_observations_are_not() {
     ];
     assert_eq!(users(&older), expected);
 }
+
+/// A program that was killed leaves half an event behind; what is not JSON by its name is none.
+#[test]
+fn an_event_that_was_cut_is_counted_and_the_others_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let events = folder.path().join("events");
+    std::fs::create_dir(&events).unwrap();
+    std::fs::write(folder.path().join("base_state.json"), r#"{"id": "one"}"#).unwrap();
+    let said = r#"{"kind": "MessageEvent", "source": "user", "llm_message": {"role": "user", "content": "hi"}}"#;
+    for (name, text) in [("event-0.json", said), ("event-1.json", &said[..40]), (".lock", "")] {
+        std::fs::write(events.join(name), text).unwrap();
+    }
+    let text = stored_text(&folder.path().join("base_state.json"), None).unwrap().unwrap();
+    let [conversation] = <[_; 1]>::try_from(read(&text).unwrap()).unwrap();
+    assert_eq!((conversation.document.messages.len(), conversation.skipped), (1, 1));
+}
