@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::transfer::{CURRENT, NAMESPACES};
 use super::{namespace, open, other_agents};
 use crate::commands::conversations::ImportArgs;
-use crate::exit::{ProcessExit, usage_error};
+use crate::exit::{ProcessExit, in_one_line, usage_error};
 use crate::output::{self, TextTable};
 
 /// What a file of conversations may hold. They are read whole.
@@ -63,7 +63,7 @@ pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ProcessExit> {
         if current.is_file()
             && let Err(error) = import_current(store.as_ref(), &current).await
         {
-            report.failed.push(format!("{}: {error:#}", current.display()));
+            report.failed.push(format!("{}: {}", current.display(), in_one_line(&error)));
         }
     }
     for problem in &report.failed {
@@ -139,7 +139,7 @@ async fn import_file(
     let read = read(file, args);
     let conversations = match read {
         Ok(conversations) => conversations,
-        Err(error) => return report.failed.push(format!("{}: {error:#}", file.display())),
+        Err(error) => return report.failed.push(format!("{}: {}", file.display(), in_one_line(&error))),
     };
     for ImportedConversation { document, skipped } in conversations {
         let id = document.id.clone();
