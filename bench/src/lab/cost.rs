@@ -33,7 +33,7 @@ const DEFAULT: &str = "default";
 const NONE: &str = "none";
 const NEVER: &str = "default+compress:never";
 /// The policy haft had by default before.
-const FORMER: &str = "after-tool-result:3+prune:0.8:1.0+compress:round-end";
+const FORMER: &str = "after-tool-result:3+prune:0.8:1.0:6+compress:round-end";
 /// What other agents do, and the default.
 const OTHERS: [(&str, &str); 7] = [
     (DEFAULT, "haft's default"),
@@ -45,40 +45,42 @@ const OTHERS: [(&str, &str); 7] = [
     (FORMER, "haft's former default"),
 ];
 const PLACES: [&str; 5] = [NONE, "front", "tail", "after-tool-result:3", "cache-aware"];
-const REDUCTIONS: [&str; 18] = [
+const REDUCTIONS: [&str; 20] = [
     DEFAULT,
     NEVER,
+    "default+compress:when-free",
     "default+compress:round-end",
-    "default+prune:0.8:1.0",
-    "default+prune:0.8:0.3",
-    "default+prune:128k:0.5",
-    "default+prune:96k:0.5",
-    "default+prune:64k:0.5",
-    "default+prune:64k:0.5+compress:never",
-    "default+prune:48k:0.5",
-    "default+prune:32k:0.5",
-    "default+prune:128k:0.1:6",
-    "default+prune:128k:0.1:3",
-    "default+prune:100k:0.1:3",
-    "default+prune:80k:0.1:3",
-    "default+prune:64k:0.1:3",
-    "default+prune:48k:0.1:3",
-    "default+prune:48k:0.1:3+compress:never",
+    "cache-aware+prune:0.8:1.0:6+compress:when-free",
+    "cache-aware+prune:0.8:0.5:6+compress:when-free",
+    "cache-aware+prune:128k:0.5:6+compress:when-free",
+    "cache-aware+prune:128k:0.3:6+compress:when-free",
+    "cache-aware+prune:128k:0.1:6+compress:when-free",
+    "cache-aware+prune:128k:0.1:3+compress:when-free",
+    "cache-aware+prune:100k:0.1:3+compress:when-free",
+    "cache-aware+prune:80k:0.1:3+compress:when-free",
+    "cache-aware+prune:64k:0.5:6+compress:when-free",
+    "cache-aware+prune:64k:0.1:3+compress:when-free",
+    "cache-aware+prune:64k:0.1:3+compress:never",
+    "cache-aware+prune:48k:0.5:6+compress:when-free",
+    "cache-aware+prune:48k:0.1:3+compress:when-free",
+    "cache-aware+prune:48k:0.1:3+compress:never",
+    "cache-aware+prune:32k:0.5:6+compress:when-free",
+    "cache-aware+prune:32k:0.1:3+compress:never",
 ];
 
-/// The policies that are replayed, and the models they are replayed with.
-pub(super) struct Experiments {
-    variants: Vec<Variant>,
-    models: Vec<ModelSpec>,
-}
+/// The models that conversations are replayed with, and the policies for each, in one order.
+pub(super) struct Experiments(Vec<(ModelSpec, Vec<Variant>)>);
 
 /// All of them, each once.
 pub(super) fn experiments() -> anyhow::Result<Experiments> {
     let names = OTHERS.iter().map(|(name, _)| *name).chain(PLACES).chain(REDUCTIONS);
     let names: BTreeSet<&str> = names.collect();
-    let parse = |name: &&str| Variant::parse(name, &Policy::default());
-    let variants = names.iter().map(parse).collect::<Result<_, _>>()?;
-    Ok(Experiments { variants, models: PRICE_TABLES.map(assumed_model).to_vec() })
+    let with = |model: ModelSpec| {
+        let parse = |name: &&str| Variant::parse(name, &Policy::default(), &model);
+        let variants = names.iter().map(parse).collect::<Result<_, _>>()?;
+        Ok((model, variants))
+    };
+    PRICE_TABLES.map(assumed_model).into_iter().map(with).collect::<anyhow::Result<_>>().map(Experiments)
 }
 
 /// What a policy came to.
@@ -133,8 +135,10 @@ pub(super) fn costs(text: &str, format: ImportFormat, experiments: &Experiments)
     let Some(recorded) = RecordedConversation::of_messages(read.document.name, messages, REMINDERS, &O200k)? else {
         return Ok(None);
     };
-    let sums = |model: &ModelSpec| experiments.variants.iter().map(|variant| sum(&recorded, variant, model)).collect();
-    Ok(Some(Cost { requests: recorded.steps.len(), sums: experiments.models.iter().map(sums).collect() }))
+    let sums = |(model, variants): &(ModelSpec, Vec<Variant>)| {
+        variants.iter().map(|variant| sum(&recorded, variant, model)).collect()
+    };
+    Ok(Some(Cost { requests: recorded.steps.len(), sums: experiments.0.iter().map(sums).collect() }))
 }
 
 fn sum(recorded: &RecordedConversation, variant: &Variant, model: &ModelSpec) -> Sum {
@@ -168,7 +172,7 @@ impl Costs {
                 prices.rule,
                 self.0.len()
             ));
-            let table = Table { costs: &self.0, variants: &experiments.variants, number };
+            let table = Table { costs: &self.0, variants: &experiments.0[number].1, number };
             table.tell_others();
             figures::line("");
             table.tell_places();

@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::places::Places;
 
 /// The edition of defaults: what is said of each was not so before it.
-const EDITION: u32 = 3;
+const EDITION: u32 = 4;
 
 const CHANGED: &str = "prompts and defaults have changed in this version: conversations cost less, and are shortened later and \
     by more at once. To have the old defaults back, set `context.reminders = \"after-tool-result:3\"`, \
@@ -19,6 +19,9 @@ const CHANGED: &str = "prompts and defaults have changed in this version: conver
 
 const CONFINED: &str = "your hooks run in the sandbox of commands now: they write in the project and a private `/tmp` only, \
     and have no network. A hook that needs more is given it back by `sandbox = false` in its entry. This is said once.";
+
+const BY_MODEL: &str = "how early old results are cleared, and whether they are compressed, now depends on the model's prices and \
+    cache, because that costs less. `context.safe_zone = \"0.8\"` brings the former defaults back. This is said once.";
 
 /// The notices that are due. From now on they are not.
 pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
@@ -32,7 +35,9 @@ pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
         (seen < edition).then(|| Notice { code, message: message.to_owned(), failed: false })
     };
     let hooks = due(3, "hooks_confined", CONFINED).filter(|_| !config.hooks.is_empty());
-    due(2, "defaults_changed", CHANGED).into_iter().chain(hooks).collect()
+    // Who goes back to the defaults of the first edition has left those of the model with them.
+    let by_model = due(4, "defaults_by_model", BY_MODEL).filter(|_| seen >= 2);
+    due(2, "defaults_changed", CHANGED).into_iter().chain(hooks).chain(by_model).collect()
 }
 
 /// Notes that there is nothing to tell: the conversations begin with this version.
@@ -69,7 +74,11 @@ mod tests {
             assert!(CHANGED.contains(key), "{key}");
         }
         assert!(taken(&places, &hooked).is_empty(), "once");
-        for (left, codes) in [("", vec!["defaults_changed", "hooks_confined"]), ("2\n", vec!["hooks_confined"])] {
+        for (left, codes) in [
+            ("", vec!["defaults_changed", "hooks_confined"]),
+            ("2\n", vec!["hooks_confined", "defaults_by_model"]),
+            ("3\n", vec!["defaults_by_model"]),
+        ] {
             std::fs::write(places.defaults_file(), left).unwrap();
             assert_eq!(taken(&places, &hooked), codes, "{left:?}");
             assert!(taken(&places, &hooked).is_empty(), "once");

@@ -23,7 +23,7 @@ use crate::cache::prefix::{DeliberateChanges, Sent, compare};
 use crate::cache::pricing::Priced;
 use crate::carried::{Carried, Cleared, ReminderCopy};
 use crate::error::ContextError;
-use crate::policy::{Compress, Policy, View};
+use crate::policy::{Compress, Policy, Reduction, View};
 use crate::reduce::compaction::drop_archived;
 use crate::reduce::compress::{compress_finished, show_envelopes};
 use crate::reduce::edits::{EditState, Prepared};
@@ -122,6 +122,7 @@ struct Goal<'a> {
     target: u64,
     /// What earlier requests left out, as far as that still holds.
     decided: Option<&'a Cleared>,
+    reduction: Reduction,
 }
 
 impl<'a> Goal<'a> {
@@ -131,7 +132,7 @@ impl<'a> Goal<'a> {
         let zone = policy.safe_zone_tokens(model)?.min(room.nominal_soft);
         let target = Scale::of(model).down(zone);
         let decided = Cleared::valid(snapshot.cleared, zone);
-        Ok(Self { room, zone, target, decided })
+        Ok(Self { room, zone, target, decided, reduction: policy.reduction(model) })
     }
 }
 
@@ -150,7 +151,7 @@ struct Compressed {
 fn compress(layers: &mut Layers, goal: &Goal<'_>, snapshot: &Snapshot<'_>) -> Compressed {
     let round = layers.line.round;
     let whole = Compressed { rounds: 0, obsolete: Obsolete::First, was_over: false };
-    match snapshot.policy.compress {
+    match goal.reduction.compress {
         Compress::RoundEnd => {
             compress_finished(&mut layers.line, round, snapshot.compression(), snapshot.maker());
             whole
@@ -238,7 +239,15 @@ fn prune_to(goal: &Goal<'_>, layers: &mut Layers, compressed: Compressed, snapsh
     let policy = snapshot.policy;
     let fixed = layers.fixed() + hints::tokens(&layers.line, policy.message_ids, snapshot.counter);
     let Compressed { obsolete, was_over, .. } = compressed;
-    let limits = PruneLimits { fixed, target: goal.target, urgent: goal.room.soft, was_over, policy, obsolete };
+    let limits = PruneLimits {
+        fixed,
+        target: goal.target,
+        urgent: goal.room.soft,
+        was_over,
+        policy,
+        reduction: goal.reduction,
+        obsolete,
+    };
     prune(&mut layers.line, goal.decided, limits, snapshot.maker())
 }
 

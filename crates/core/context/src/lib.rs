@@ -145,7 +145,7 @@ pub use cache::simulate::{CachePiece, CacheSimulator, pieces};
 pub use carried::{Carried, Cleared, ReminderCopy};
 pub use error::{ContextError, IntegrityError};
 pub use memo::Memo;
-pub use policy::{Compress, CompressLimits, MessageIds, Policy, PolicyError, ShareOf, View};
+pub use policy::{Compress, CompressLimits, MessageIds, Policy, PolicyError, Reduction, ShareOf, View};
 pub use reduce::compaction::{
     ArchiveWish, CompactionPlan, Due, SummaryRefusal, SummaryWish, compaction_due, first_kept, is_too_early,
     plan_compaction, summary_message, summary_request,

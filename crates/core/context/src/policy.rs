@@ -6,7 +6,12 @@ use serde::{Deserialize, Serialize};
 use crate::build::placement::Placement;
 use crate::reduce::safe_zone::{SafeZone, SafeZoneError};
 
-/// How requests are built. Every number of the design is a key here; the defaults are the design's.
+mod reduction;
+
+pub use reduction::Reduction;
+
+/// How requests are built. Every number of the design is a key here; the defaults are the design's. Four of them belong together
+/// and depend on the model unless one is set: [`Reduction`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
@@ -25,15 +30,15 @@ pub struct Policy {
     /// Whether the model is told date and time, in the run.
     pub clock: bool,
     /// Tokens above which a request is pruned.
-    pub safe_zone: SafeZone,
+    pub safe_zone: Option<SafeZone>,
     /// Share of the safe zone that pruning stops at, once it has to begin: the lower, the less often it begins.
-    pub prune_to: f64,
+    pub prune_to: Option<f64>,
     /// Newest cleanable messages that pruning leaves alone.
-    pub prune_keep: u32,
+    pub prune_keep: Option<u32>,
     /// Characters of a string argument that pruning leaves.
     pub prune_argument_chars: u32,
     /// When tool results are compressed.
-    pub compress: Compress,
+    pub compress: Option<Compress>,
     /// How much of each kind of result the compressed form keeps.
     pub compress_limits: CompressLimits,
     /// Newest rounds that compaction leaves alone.
@@ -78,11 +83,11 @@ impl Default for Policy {
             view: View::default(),
             dialogue: 30,
             clock: false,
-            safe_zone: SafeZone::default(),
-            prune_to: 0.5,
-            prune_keep: 6,
+            safe_zone: None,
+            prune_to: None,
+            prune_keep: None,
             prune_argument_chars: 500,
-            compress: Compress::default(),
+            compress: None,
             compress_limits: CompressLimits::default(),
             keep_rounds: 10,
             keep_blocks: 20,
@@ -111,7 +116,7 @@ impl Policy {
 
     /// The tokens above which a request to this model is pruned, in the model's own tokens.
     pub fn safe_zone_tokens(&self, model: &ModelSpec) -> Result<u64, SafeZoneError> {
-        self.safe_zone.tokens(model.context_window, self.usable_window(model))
+        self.reduction(model).safe_zone.tokens(model.context_window, self.usable_window(model))
     }
 
     /// The hash of all settings: requests built under different ones may differ for that reason alone.
@@ -221,7 +226,7 @@ impl Policy {
     /// Checks what types alone cannot: that shares are shares.
     pub fn check(&self) -> Result<(), PolicyError> {
         let shares = [
-            ("prune_to", self.prune_to),
+            ("prune_to", self.prune_to.unwrap_or(1.0)),
             ("compact_at", self.compact_at),
             ("compact_cold_at", self.compact_cold_at),
             ("compact_frees", self.compact_frees),
@@ -269,6 +274,9 @@ mod tests {
             match value.as_object() {
                 Some(inner) => {
                     keys.extend(inner.iter().map(|(inner, value)| format!("| `{key}.{inner}` | `{value}` |")));
+                }
+                None if value.is_null() => {
+                    keys.push(format!("| `{key}` | [by the model](#what-is-cleared-and-when) |"))
                 }
                 None => keys.push(format!("| `{key}` | `{value}` |")),
             }

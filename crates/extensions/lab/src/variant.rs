@@ -8,6 +8,7 @@
 use std::fmt;
 
 use haft_context::{Compress, Policy, View};
+use haft_types::ModelSpec;
 
 /// A policy with its name.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,13 +38,13 @@ pub struct UnknownVariant {
 }
 
 impl Variant {
-    /// The policy of this name; what the name leaves open is as in `base`.
-    pub fn parse(name: &str, base: &Policy) -> Result<Self, UnknownVariant> {
+    /// The policy of this name; what the name leaves open is as in `base` for requests to this model.
+    pub fn parse(name: &str, base: &Policy, model: &ModelSpec) -> Result<Self, UnknownVariant> {
         let name = name.trim();
         let wrong = |problem: String| UnknownVariant { name: name.to_owned(), problem };
         let mut parts = name.split('+');
         let place = parts.next().unwrap_or_default();
-        let mut policy = base.clone();
+        let mut policy = base.for_model(model);
         let mut archives = true;
         let reminders = place != "none";
         if !matches!(place, "none" | "default") {
@@ -54,12 +55,12 @@ impl Variant {
             match key {
                 "prune" => prune(&mut policy, value).map_err(wrong)?,
                 "compress" => {
-                    policy.compress = match value {
+                    policy.compress = Some(match value {
                         "round-end" => Compress::RoundEnd,
                         "when-free" => Compress::WhenFree,
                         "never" => Compress::Never,
                         _ => return Err(wrong(format!("`{value}` is no time to compress"))),
-                    };
+                    });
                 }
                 "archive" if value == "off" => archives = false,
                 "archive" => {
@@ -91,16 +92,17 @@ impl fmt::Display for Variant {
 fn prune(policy: &mut Policy, text: &str) -> Result<(), String> {
     if text == "off" {
         // Nothing is cleared while anything can be left alone: whole rounds go when a request is too large.
-        policy.prune_keep = u32::MAX;
+        policy.prune_keep = Some(u32::MAX);
         return Ok(());
     }
     let mut values = text.split(':');
-    policy.safe_zone = values.next().unwrap_or_default().parse().map_err(|error| format!("{error}"))?;
+    let zone = values.next().unwrap_or_default();
+    policy.safe_zone = Some(zone.parse().map_err(|error| format!("{error}"))?);
     if let Some(to) = values.next() {
-        policy.prune_to = to.parse().map_err(|_| format!("`{to}` is no share of the safe zone"))?;
+        policy.prune_to = Some(to.parse().map_err(|_| format!("`{to}` is no share of the safe zone"))?);
     }
     if let Some(keep) = values.next() {
-        policy.prune_keep = keep.parse().map_err(|_| format!("`{keep}` is no number of messages"))?;
+        policy.prune_keep = Some(keep.parse().map_err(|_| format!("`{keep}` is no number of messages"))?);
     }
     match values.next() {
         Some(more) => Err(format!("`:{more}` is one value too many")),
@@ -113,28 +115,30 @@ mod tests {
     use haft_context::{Placement, SafeZone};
 
     use super::*;
+    use crate::{PRICE_TABLES, assumed_model};
 
     fn parse(name: &str) -> Result<Variant, UnknownVariant> {
-        Variant::parse(name, &Policy { prune_keep: 3, ..Policy::default() })
+        Variant::parse(name, &Policy { prune_keep: Some(3), ..Policy::default() }, &assumed_model(PRICE_TABLES[0]))
     }
 
     #[test]
     fn names_say_what_changes() {
-        assert_eq!(parse("default").unwrap().policy, Policy { prune_keep: 3, ..Policy::default() });
+        let plain = Policy { prune_keep: Some(3), ..Policy::default() }.for_model(&assumed_model(PRICE_TABLES[0]));
+        assert_eq!(parse("default").unwrap().policy, plain);
         let none = parse("none").unwrap();
-        assert!(!none.reminders && none.policy.prune_keep == 3);
+        assert!(!none.reminders && none.policy.prune_keep == Some(3));
         let much = parse(" cache-aware+prune:64k:0.5:9+compress:when-free ").unwrap();
         assert_eq!((much.name.as_str(), much.reminders), ("cache-aware+prune:64k:0.5:9+compress:when-free", true));
         let expected = Policy {
             reminders: Placement::CacheAware,
-            safe_zone: SafeZone::Tokens(65_536),
-            prune_to: 0.5,
-            prune_keep: 9,
-            compress: Compress::WhenFree,
+            safe_zone: Some(SafeZone::Tokens(65_536)),
+            prune_to: Some(0.5),
+            prune_keep: Some(9),
+            compress: Some(Compress::WhenFree),
             ..Policy::default()
         };
         assert_eq!(much.policy, expected);
-        assert_eq!(parse("tail+prune:off").unwrap().policy.prune_keep, u32::MAX);
+        assert_eq!(parse("tail+prune:off").unwrap().policy.prune_keep, Some(u32::MAX));
         assert_eq!(parse("none+view:execute").unwrap().policy.view, View::Execute);
         assert!(none.archives && !parse("none+archive:off").unwrap().archives);
         assert!((parse("none+archive:0.5").unwrap().policy.compact_at - 0.5).abs() < 1e-9);

@@ -15,7 +15,7 @@ fn build(history: &[Arc<Entry>], model: &ModelSpec, policy: &Policy) -> Result<A
 #[test]
 fn layers_rounds_and_boundaries() {
     let history = conversation("UATaUATAT");
-    let policy = Policy { compress: Compress::Never, ..Policy::default() };
+    let policy = Policy { compress: Some(Compress::Never), ..Policy::default() };
     let Assembly { request, account } = build(&history, &model(), &policy).unwrap();
     let layers: Vec<_> = request.segments.iter().map(|segment| segment.layer).collect();
     let expected = [System, History, History, History, History, Current, History, History, History, History];

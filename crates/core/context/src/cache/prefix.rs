@@ -46,7 +46,7 @@ impl Sent {
         Self {
             model: model.full_name(),
             tools: request.tools.hash,
-            policy: policy.hash(),
+            policy: policy.for_model(model).hash(),
             edits: edits.filter(|edits| !edits.is_empty()).map(EditState::hash),
             segments: request.segments.iter().map(segment).collect(),
         }

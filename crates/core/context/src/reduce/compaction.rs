@@ -56,7 +56,7 @@ pub fn compaction_due(policy: &Policy, model: &ModelSpec, last: Usage, input: &s
         Due::Overflow
     } else if expected >= policy.compact_at * whole {
         Due::Now
-    } else if policy.compress == Compress::WhenFree && expected >= policy.compact_cold_at * usable {
+    } else if policy.reduction(model).compress == Compress::WhenFree && expected >= policy.compact_cold_at * usable {
         Due::WhenFree
     } else {
         Due::No

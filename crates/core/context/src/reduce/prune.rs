@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::build::rounds::{CLEARED, MASKED, Timeline, TimelineItem};
 use crate::carried::Cleared;
 use crate::memo::{EntryMaker, MessageForm};
-use crate::policy::Policy;
+use crate::policy::{Policy, Reduction};
 use crate::reduce::compress::status_name;
 use crate::reduce::failing_lines::failing_lines;
 use crate::reduce::superseded::superseded;
@@ -50,6 +50,7 @@ pub(crate) struct PruneLimits<'a> {
     /// would take soon it takes now.
     pub(crate) was_over: bool,
     pub(crate) policy: &'a Policy,
+    pub(crate) reduction: Reduction,
     pub(crate) obsolete: Obsolete,
 }
 
@@ -96,8 +97,8 @@ pub(crate) fn prune(
     if !over && limits.obsolete == Obsolete::First {
         return pruned;
     }
-    let goal = if over { (limits.target as f64 * limits.policy.prune_to) as u64 } else { limits.target };
-    cleanable.truncate(cleanable.len().saturating_sub(limits.policy.prune_keep as usize));
+    let goal = if over { (limits.target as f64 * limits.reduction.prune_to) as u64 } else { limits.target };
+    cleanable.truncate(cleanable.len().saturating_sub(limits.reduction.prune_keep as usize));
     let obsolete = superseded(&line.items);
     let (first, others): (Vec<_>, Vec<_>) = cleanable.into_iter().partition(|index| obsolete.contains(index));
     let mut chosen = Vec::new();

@@ -89,9 +89,9 @@ impl Build {
                 ..model(2_000_000)
             },
             policy: Policy {
-                compress: Compress::Never,
+                compress: Some(Compress::Never),
                 reminders: Placement::AfterToolResult(3),
-                prune_to: 1.0,
+                prune_to: Some(1.0),
                 ..Policy::default()
             },
             system: system(10_000),
@@ -142,7 +142,7 @@ fn requests(name: &str, rule: CacheKind) -> (Assembly, Assembly) {
         }
         "round compressed" => {
             let mut build = build;
-            build.policy.compress = Compress::RoundEnd;
+            build.policy.compress = Some(Compress::RoundEnd);
             build.history = vec![text(0, Role::User, words(49_996))];
             for number in [1, 3] {
                 let envelope = Envelope::success(words(99_988)).with_data(json!({"path": "a"}));
@@ -155,7 +155,7 @@ fn requests(name: &str, rule: CacheKind) -> (Assembly, Assembly) {
         }
         "pruned" => {
             let mut build = build.blocks(8);
-            build.policy.safe_zone = SafeZone::Tokens(900_000);
+            build.policy.safe_zone = Some(SafeZone::Tokens(900_000));
             let rules = Document {
                 kind: DocumentKind::Rules,
                 heading: "rules.md".into(),

@@ -23,7 +23,8 @@ fn long(length: usize) -> Vec<Arc<Entry>> {
 }
 
 fn build(history: &[Arc<Entry>], zone: u64, cleared: Option<&Cleared>) -> Assembly {
-    let policy = Policy { safe_zone: SafeZone::Tokens(zone), compress: Compress::Never, ..Policy::default() };
+    let policy =
+        Policy { safe_zone: Some(SafeZone::Tokens(zone)), compress: Some(Compress::Never), ..Policy::default() };
     let (model, system, tools) = (model(100_000_000), system(2_000), tools(&["read_file"]));
     let plain = Snapshot::new(&model, &policy, &system, &tools, history, &Words);
     assemble(&Snapshot { cleared, ..plain }).unwrap()

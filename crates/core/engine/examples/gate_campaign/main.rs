@@ -140,7 +140,7 @@ fn policy(summariser: Summariser) -> Policy {
         keep_blocks: 1,
         compact_frees: f64::MIN_POSITIVE,
         summary_timeout,
-        compress: Compress::Never,
+        compress: Some(Compress::Never),
         ..Policy::default()
     }
 }

@@ -288,7 +288,7 @@ pub(super) async fn last_sent(
     Ok(Some(Sent {
         model: summary.model,
         tools: ToolSet::new(tools, counter).hash,
-        policy: state.take().map_or_else(|| config.policy.hash(), |SentPolicy(hash)| hash),
+        policy: state.take().map_or_else(|| config.policy.for_model(&config.model).hash(), |SentPolicy(hash)| hash),
         edits: state.take().and_then(|SentEdits(hash)| hash),
         segments: segments.into_iter().map(segment).collect(),
     }))

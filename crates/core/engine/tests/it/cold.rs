@@ -58,7 +58,7 @@ async fn after_three_rounds(share: f64, policy: &Policy) -> (Desk, Session) {
 
 fn policy(compress: Compress) -> Policy {
     // Prices are unknown, so nothing is known to pay: what happens, happens because it is free or cannot wait.
-    Policy { keep_rounds: 1, compact_frees: 0.01, compress, ..Policy::default() }
+    Policy { keep_rounds: 1, compact_frees: 0.01, compress: Some(compress), ..Policy::default() }
 }
 
 fn last(desk: &Desk) -> Seen {

@@ -311,7 +311,7 @@ proptest! {
         let mut rig = Rig::new(breakpoints);
         for (place, view) in &cases {
             let policy =
-                Policy { reminders: *place, view: *view, message_ids: ids, compress, ..Policy::default() };
+                Policy { reminders: *place, view: *view, message_ids: ids, compress: Some(compress), ..Policy::default() };
             rig.send(&format!("{place} {view:?}"), |model| {
                 let plain = Snapshot::new(model, &policy, &system, &tools, &history, &Quarter);
                 let full = Snapshot {

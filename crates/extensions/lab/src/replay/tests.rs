@@ -82,7 +82,7 @@ fn a_moving_run_and_a_cold_cache_cost_more() {
 
 #[test]
 fn what_was_cleared_and_is_read_again_is_regretted() {
-    let policy = |safe_zone| Policy { safe_zone, prune_keep: 1, ..Policy::default() };
+    let policy = |safe_zone| Policy { safe_zone: Some(safe_zone), prune_keep: Some(1), ..Policy::default() };
     let files = ["a", "b", "c", "d", "a", "e"];
     let roomy = run(&files, &policy(SafeZone::default()), 1).0;
     assert_eq!((roomy.regret, roomy.requests.iter().map(|one| one.pruned_tokens).sum::<u64>()), (0, 0));
@@ -140,7 +140,7 @@ fn a_window_that_fills_is_archived_and_the_summary_is_paid_for() {
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let model = ModelSpec { context_window: 14_000, max_output_tokens: Some(1_000), ..priced() };
     // Nothing is cleared, so that only an archive makes room.
-    let policy = Policy { prune_keep: u32::MAX, keep_blocks: 5, ..Policy::default() };
+    let policy = Policy { prune_keep: Some(u32::MAX), keep_blocks: 5, ..Policy::default() };
     let (replay, requests) = run_model(&files, &policy, 1, &model);
     assert!(replay.archives > 0, "{:?}", replay.peak());
     assert_eq!(replay.requests.len(), files.len() + 1 - replay.too_large + replay.archives);

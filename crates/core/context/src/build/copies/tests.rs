@@ -25,7 +25,7 @@ impl World {
         let cache = CacheRule { rule: CacheKind::Anthropic, min: 1, ..CacheRule::default() };
         Self {
             model: ModelSpec { cache, ..model() },
-            policy: Policy { reminders: Placement::CacheAware, compress: Compress::Never, ..Policy::default() },
+            policy: Policy { reminders: Placement::CacheAware, compress: Some(Compress::Never), ..Policy::default() },
             history: conversation(shape),
             reminders: Reminders {
                 role: Some("You are careful.".into()),
@@ -276,9 +276,9 @@ proptest! {
         steps in prop::collection::vec((0_u8..4, 0_u8..12), 120),
     ) {
         let mut world = World::new("");
-        world.policy.compress = Compress::RoundEnd;
-        world.policy.safe_zone = crate::SafeZone::Tokens(1_500);
-        world.policy.prune_keep = 2;
+        world.policy.compress = Some(Compress::RoundEnd);
+        world.policy.safe_zone = Some(crate::SafeZone::Tokens(1_500));
+        world.policy.prune_keep = Some(2);
         for (message, (todo, event)) in history.iter().zip(steps.iter().cycle()) {
             world.history.push(Arc::clone(message));
             if !repair(&world.history, &Quarter).repairs.is_empty() || message.message.role == Role::Assistant {

@@ -7,7 +7,7 @@ use crate::{Compress, Policy, Snapshot, assemble};
 const MAKER: EntryMaker<'_> = EntryMaker { counter: &Quarter, memo: None };
 
 fn sent(shape: &str, ids: MessageIds) -> Vec<String> {
-    let policy = Policy { message_ids: ids, compress: Compress::Never, ..Policy::default() };
+    let policy = Policy { message_ids: ids, compress: Some(Compress::Never), ..Policy::default() };
     let (system, model, tools, history) = (system(), model(), tool_set(&[]), conversation(shape));
     let built = assemble(&Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter)).unwrap();
     assert_eq!(built.account.budget.used(), built.request.tokens());

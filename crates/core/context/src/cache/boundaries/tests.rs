@@ -19,7 +19,7 @@ impl Bench {
         Self {
             documents: Documents::new(vec![rule], &Quarter),
             reminders: Reminders { todo: Some("- [ ] x".into()), ..Reminders::default() },
-            policy: Policy { reminders: place, compress: Compress::Never, ..Policy::default() },
+            policy: Policy { reminders: place, compress: Some(Compress::Never), ..Policy::default() },
         }
     }
 

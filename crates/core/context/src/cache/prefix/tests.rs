@@ -32,7 +32,7 @@ impl World {
             model: ModelSpec { price: Some(price), cache, ..model() },
             policy: Policy {
                 reminders: Placement::AfterToolResult(3),
-                compress: Compress::RoundEnd,
+                compress: Some(Compress::RoundEnd),
                 ..Policy::default()
             },
             system: system(),
@@ -109,10 +109,10 @@ fn every_break_has_its_cause() {
         assert_eq!(cause(world.then(change)), Some(expected));
     }
     let quiet = World { reminders: Reminders::default(), ..World::new("UATaU") };
-    assert_eq!(cause(quiet.then(|world| world.policy.compress = Compress::Never)), Some(Cause::PolicyChanged));
+    assert_eq!(cause(quiet.then(|world| world.policy.compress = Some(Compress::Never))), Some(Cause::PolicyChanged));
     let edited = quiet.then(|world| world.history[0] = text(0, Role::User, "edited"));
     assert_eq!(cause(edited), Some(Cause::MessageEdited));
-    let policy = Policy { compress: Compress::Never, ..Policy::default() };
+    let policy = Policy { compress: Some(Compress::Never), ..Policy::default() };
     let running = World { reminders: Reminders::default(), policy, ..World::new("UATATAT") };
     assert_eq!(cause(running.then(|world| world.history.truncate(5))), Some(Cause::Rewound));
     let retold = running.then(|world| world.history = [&world.history[..3], &[text(90, Role::User, "no")]].concat());
@@ -136,11 +136,14 @@ fn pruning_compaction_and_the_ladder_are_named() {
     };
     let mut world = World { reminders: Reminders::default(), ..World::new(&format!("U{}", "AT".repeat(10))) };
     big(&mut world);
-    let pruned = world.then(|world| world.policy.safe_zone = SafeZone::Tokens(5_000));
+    let pruned = world.then(|world| world.policy.safe_zone = Some(SafeZone::Tokens(5_000)));
     assert_eq!(cause(pruned), Some(Cause::Pruning));
     let mut tight = world.clone();
-    tight.policy.safe_zone = SafeZone::Tokens(5_000);
-    assert_eq!(cause(tight.then(|world| world.policy.safe_zone = SafeZone::default())), Some(Cause::PruningUndone));
+    tight.policy.safe_zone = Some(SafeZone::Tokens(5_000));
+    assert_eq!(
+        cause(tight.then(|world| world.policy.safe_zone = Some(SafeZone::default()))),
+        Some(Cause::PruningUndone)
+    );
 
     let mut long = World { reminders: Reminders::default(), ..World::new(&"UATa".repeat(12)) };
     long.history.push(text(500, Role::User, "next"));
@@ -149,7 +152,7 @@ fn pruning_compaction_and_the_ladder_are_named() {
         world.history.push(entry(summary_message(id(600), at(600), "Σ", &plan)));
     });
     assert_eq!(cause(compacted), Some(Cause::Compaction));
-    long.policy.prune_keep = 1_000;
+    long.policy.prune_keep = Some(1_000);
     let too_large = long.then(|world| {
         let tokens = world.build(None).request.tokens() as u32;
         world.model.context_window = tokens + world.model.max_output_tokens.unwrap();
@@ -211,13 +214,13 @@ proptest! {
     #[test]
     fn a_growing_conversation_breaks_only_for_a_reason(history in crate::testing::whole_conversation(60)) {
         grow(&history, Policy::default())?;
-        grow(&history, Policy { safe_zone: SafeZone::Tokens(1_200), prune_keep: 2, ..Policy::default() })?;
+        grow(&history, Policy { safe_zone: Some(SafeZone::Tokens(1_200)), prune_keep: Some(2), ..Policy::default() })?;
         grow(&history, Policy { reminders: Placement::FromEnd(4), message_ids: MessageIds::All, ..Policy::default() })?;
     }
 
     #[test]
     fn without_run_and_compression_it_only_appends(history in crate::testing::whole_conversation(60)) {
-        let policy = Policy { reminders: Placement::Front, compress: Compress::Never, ..Policy::default() };
+        let policy = Policy { reminders: Placement::Front, compress: Some(Compress::Never), ..Policy::default() };
         let mut world = World { policy, history: Vec::new(), ..World::new("") };
         let mut last: Option<Account> = None;
         for message in &history {

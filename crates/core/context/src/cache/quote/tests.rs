@@ -40,8 +40,11 @@ impl Given {
 
     fn assemble(&self, model: &ModelSpec, last: Option<&Account>) -> Assembly {
         let reminders = Reminders { todo: Some("- [ ] make the build pass".into()), ..Reminders::default() };
-        let policy =
-            Policy { reminders: Placement::AfterToolResult(3), compress: Compress::RoundEnd, ..Policy::default() };
+        let policy = Policy {
+            reminders: Placement::AfterToolResult(3),
+            compress: Some(Compress::RoundEnd),
+            ..Policy::default()
+        };
         let plain = Snapshot::new(model, &policy, &self.system, &self.tools, &self.history, &Quarter);
         let last = last.map(|account| &account.sent);
         assemble(&Snapshot { reminders: Some(&reminders), last, ..plain }).unwrap()

@@ -39,7 +39,7 @@ fn below_that_it_waits_for_a_cold_prefix() {
         [113_999, 114_000, 161_499, 161_500].map(|tokens| due(&Policy::default(), tokens)),
         [Due::No, Due::WhenFree, Due::WhenFree, Due::Now]
     );
-    let never = Policy { compress: Compress::Never, ..Policy::default() };
+    let never = Policy { compress: Some(Compress::Never), ..Policy::default() };
     assert_eq!(due(&never, 161_499), Due::No, "unless nothing waits");
 }
 

@@ -61,14 +61,14 @@ fn results_are_whole_while_the_round_runs_and_compressed_afterwards() {
         let results = request.segments.iter().flat_map(|segment| segment.entry.message.tool_results());
         results.map(|result| result.envelope.text.clone()).collect()
     };
-    let policy = Policy { compress: Compress::RoundEnd, ..Policy::default() };
+    let policy = Policy { compress: Some(Compress::RoundEnd), ..Policy::default() };
     let compressed = |history: &[Arc<Entry>], policy: &Policy| -> Vec<bool> {
         texts(history, policy).iter().map(|text| text.starts_with(r#"{"status":"success""#)).collect()
     };
     assert_eq!(compressed(&lengthy("UATAT"), &policy), [false, false]);
     assert_eq!(compressed(&lengthy("UATATaU"), &policy), [true, true]);
     assert_eq!(compressed(&lengthy("UATaUAT"), &policy), [true, false]);
-    let never = Policy { compress: Compress::Never, ..Policy::default() };
+    let never = Policy { compress: Some(Compress::Never), ..Policy::default() };
     assert_eq!(compressed(&lengthy("UATaUAT"), &never), [false, false]);
     // What would not become smaller stays whole.
     assert_eq!(texts(&conversation("UATATaU"), &policy), ["result 2", "result 4"]);

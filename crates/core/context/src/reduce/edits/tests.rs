@@ -154,7 +154,7 @@ fn pins_survive_compression_pruning_and_archives() {
         *entry = crate::testing::result(number, &format!("call-{}-0", number - 1), envelope);
     }
     history.push(text(48, Role::User, "and now?"));
-    let policy = Policy { safe_zone: SafeZone::Tokens(20_000), prune_keep: 0, ..Policy::default() };
+    let policy = Policy { safe_zone: Some(SafeZone::Tokens(20_000)), prune_keep: Some(0), ..Policy::default() };
     let whole = |built: &Assembly, number: usize| {
         let is_it = |segment: &&haft_types::Segment| segment.entry.message.message_id == id(number);
         let found = built.request.segments.iter().find(is_it).map(|segment| segment.entry.hash);
@@ -256,7 +256,7 @@ fn made(edits: &Edits, history: &[Arc<Entry>], (what, from, far): (u8, f64, f64)
 }
 
 fn edited(history: &[Arc<Entry>], wanted: &[(u8, f64, f64)]) -> Result<(), TestCaseError> {
-    let policy = Policy { safe_zone: SafeZone::Tokens(2_500), ..Policy::default() };
+    let policy = Policy { safe_zone: Some(SafeZone::Tokens(2_500)), ..Policy::default() };
     let Ok(original) = build(history, &Edits::default(), &policy) else { return Ok(()) };
     let mut edits = Edits::default();
     for one in wanted {

@@ -41,7 +41,7 @@ impl Bench {
         Self {
             history,
             // Pruning keeps everything here: the ladder is what is tested.
-            policy: Policy { safe_zone: SafeZone::Share(0.9), prune_keep: 1_000, ..Policy::default() },
+            policy: Policy { safe_zone: Some(SafeZone::Share(0.9)), prune_keep: Some(1_000), ..Policy::default() },
             documents: Documents::new(vec![rule("must.md", Need::Always), rule("may.md", Need::IfRoom)], &Quarter),
             reminders: Reminders { todo: Some("- [ ] x".into()), ..Reminders::default() },
             cleared: Cleared::default(),

@@ -3,8 +3,12 @@ use crate::testing::{Quarter, conversation, id, lengthy, model, system, tool_set
 use crate::{Assembly, Compress, Policy, Snapshot, Warning, assemble};
 
 fn build(history: &[Arc<Entry>], marks: &Marks) -> Assembly {
-    let (system, model, policy, tools) =
-        (system(), model(), Policy { compress: Compress::RoundEnd, ..Policy::default() }, tool_set(&["read_file"]));
+    let (system, model, policy, tools) = (
+        system(),
+        model(),
+        Policy { compress: Some(Compress::RoundEnd), ..Policy::default() },
+        tool_set(&["read_file"]),
+    );
     assemble(&Snapshot { marks: Some(marks), ..Snapshot::new(&model, &policy, &system, &tools, history, &Quarter) })
         .unwrap()
 }

@@ -6,7 +6,7 @@ use crate::testing::{Quarter, at, call, entry, id, model, result, system, text, 
 use crate::{Assembly, Compress, SafeZone, Snapshot, assemble};
 
 fn policy(zone: u64) -> Policy {
-    Policy { safe_zone: SafeZone::Tokens(zone), compress: Compress::Never, ..Policy::default() }
+    Policy { safe_zone: Some(SafeZone::Tokens(zone)), compress: Some(Compress::Never), ..Policy::default() }
 }
 
 fn build(history: &[Arc<Entry>], policy: &Policy, cleared: Option<&Cleared>) -> Assembly {
@@ -44,7 +44,7 @@ fn below_the_safe_zone_nothing_is_cleared() {
 fn the_oldest_results_go_first_and_only_as_many_as_needed() {
     let history = long(10);
     let whole = build(&history, &policy(1_000_000), None).request.tokens();
-    let assembly = build(&history, &Policy { prune_to: 1.0, ..policy(whole - 1_500) }, None);
+    let assembly = build(&history, &Policy { prune_to: Some(1.0), ..policy(whole - 1_500) }, None);
     assert_eq!(cleared_ids(&assembly), [2, 4].map(id));
     assert!(assembly.request.tokens() <= whole - 1_500);
     assert_eq!(assembly.account.pruned_tokens, whole - assembly.request.tokens());
@@ -94,7 +94,7 @@ fn it_waits_while_it_would_clear_little_and_the_request_fits() {
     let whole = build(&history, &policy(1_000_000), None).request.tokens();
     // One result can go, which is less than a tenth of the zone.
     let zone = SafeZone::Tokens(whole * 20 - 1);
-    let small = Policy { safe_zone: zone, prune_keep: 6, ..policy(1_000) };
+    let small = Policy { safe_zone: Some(zone), prune_keep: Some(6), ..policy(1_000) };
     let mut long_input = history.clone();
     long_input[0] = text(0, Role::User, &"word ".repeat(whole as usize * 16));
     let build = |window: u32| {
@@ -110,7 +110,7 @@ fn it_waits_while_it_would_clear_little_and_the_request_fits() {
 #[test]
 fn larger_steps_clear_less_often() {
     let episodes = |prune_to: f64| {
-        let policy = Policy { prune_to, ..policy(12_000) };
+        let policy = Policy { prune_to: Some(prune_to), ..policy(12_000) };
         let (mut cleared, mut episodes) = (None, 0);
         for steps in 1..40 {
             if let Some(more) = build(&long(steps), &policy, cleared.as_ref()).account.cleared {
@@ -199,7 +199,7 @@ proptest! {
 #[test]
 fn a_corrected_factor_does_not_take_pruning_back() {
     let (system, tools, history, policy) =
-        (system(), tool_set(&["read_file"]), long(20), Policy { prune_to: 1.0, ..policy(20_000) });
+        (system(), tool_set(&["read_file"]), long(20), Policy { prune_to: Some(1.0), ..policy(20_000) });
     let build = |tokenizer_factor, cleared: Option<&Cleared>| {
         let model = ModelSpec { context_window: 1_000_000, tokenizer_factor, ..model() };
         assemble(&Snapshot { cleared, ..Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter) }).unwrap()

@@ -45,7 +45,7 @@ impl World {
     fn new() -> Self {
         Self {
             model: ModelSpec { price: None, ..priced(CacheKind::Anthropic) },
-            policy: Policy { compress: Compress::WhenFree, ..Policy::default() },
+            policy: Policy { compress: Some(Compress::WhenFree), ..Policy::default() },
             history: Vec::new(),
             last: None,
             carried: Carried::default(),
@@ -138,19 +138,19 @@ fn a_price_decides_on_a_warm_cache() {
 /// A conversation whose safe zone holds three whole results.
 fn narrow() -> World {
     let mut world = World::new();
-    world.policy.compress = Compress::Never;
+    world.policy.compress = Some(Compress::Never);
     world.send("UATaUATAT");
     let room = world.last.take().unwrap().budget.used();
     let mut world = World::new();
-    world.policy.safe_zone = SafeZone::Tokens(room + 200);
-    world.policy.prune_keep = 1;
+    world.policy.safe_zone = Some(SafeZone::Tokens(room + 200));
+    world.policy.prune_keep = Some(1);
     world
 }
 
 #[test]
 fn a_request_above_the_safe_zone_compresses_before_it_clears() {
     let mut world = narrow();
-    world.policy.prune_to = 1.0;
+    world.policy.prune_to = Some(1.0);
     assert_eq!(world.send("UAT").0, "SUAT");
     assert_eq!(world.send("UATaUAT"), ("SUATAUAT".into(), None));
     assert_eq!(world.send("UATaUATATAT"), ("SUAtAUATATAT".into(), Some(Cause::Compression)), "no longer fits");
@@ -171,7 +171,7 @@ fn one_break_makes_room_for_long() {
 #[test]
 fn at_a_cold_point_obsolete_results_go_too() {
     let mut world = World::new();
-    world.policy.prune_keep = 1;
+    world.policy.prune_keep = Some(1);
     // Every call of these conversations reads the same file.
     assert_eq!(world.send("UATATAT"), ("SUA.A.AT".into(), None), "nothing was sent before");
     assert_eq!(world.send("UATATATAT"), ("SUA.A.ATAT".into(), None), "warm");

@@ -157,7 +157,6 @@ pub(super) async fn compared(args: &ReplayArgs) -> anyhow::Result<PolicyComparis
     let (_, loaded) = configuration(&args.common)?;
     let names: Vec<&str> =
         if args.policy.is_empty() { USUAL.to_vec() } else { args.policy.iter().map(String::as_str).collect() };
-    let variants = names.iter().map(|name| variant(name, &loaded.config)).collect::<anyhow::Result<Vec<_>>>()?;
     let cache = args.rule.as_deref().map(rule).transpose()?;
     let (mut conversations, own) = if args.from_file.is_some() || args.import.is_some() {
         (files::read(args)?, None)
@@ -170,6 +169,8 @@ pub(super) async fn compared(args: &ReplayArgs) -> anyhow::Result<PolicyComparis
         leave_out_uncounted(&mut conversations)?;
     }
     let encoding = imagined(encoding, cache, args.prices);
+    let variants = names.iter().map(|name| variant(name, &loaded.config, &encoding.spec));
+    let variants = variants.collect::<anyhow::Result<Vec<_>>>()?;
     let mut outcomes = Vec::with_capacity(variants.len());
     for (name, variant) in names.iter().zip(&variants) {
         outcomes.push(match variant {
@@ -219,7 +220,7 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
 pub(super) fn causes_of_breaks(file: &Path, config: &Config) -> anyhow::Result<Vec<Cause>> {
     let none = ImaginedReminders { tokens: 0, changes: 0.0 };
     let model = next::undeclared("anthropic/model", Api::Anthropic)?.spec;
-    let policy = Variant::parse("default", &config.context).map_err(|error| usage_error(error.to_string()))?;
+    let policy = Variant::parse("default", &config.context, &model).map_err(|error| usage_error(error.to_string()))?;
     let mut causes = Vec::new();
     for one in files::recorded_in(file, none)? {
         let beside = |step: usize| one.surroundings(step);
@@ -231,11 +232,11 @@ pub(super) fn causes_of_breaks(file: &Path, config: &Config) -> anyhow::Result<V
 }
 
 /// The policy of this name; none for what was really sent.
-fn variant(name: &str, config: &Config) -> anyhow::Result<Option<Variant>> {
+fn variant(name: &str, config: &Config, model: &ModelSpec) -> anyhow::Result<Option<Variant>> {
     if name == RECORDED {
         return Ok(None);
     }
-    match Variant::parse(name, &config.context) {
+    match Variant::parse(name, &config.context, model) {
         Ok(variant) => Ok(Some(variant)),
         Err(error) => Err(usage_error(format!("{error}; or `{RECORDED}`"))),
     }
