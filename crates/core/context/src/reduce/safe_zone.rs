@@ -3,14 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// No system prompt is smaller.
 const SMALLEST: u64 = 1_000;
 
 /// A number of tokens, or a share of the usable window: the model's window without what is kept free for the reply.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "WrittenZone")]
 pub enum SafeZone {
     /// This share of the usable window, above 0 and below 1.
     Share(f64),
@@ -117,35 +117,22 @@ impl Serialize for SafeZone {
     }
 }
 
-impl<'de> Deserialize<'de> for SafeZone {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct SafeZoneVisitor;
+/// As it stands in a file.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "tokens such as `80k`, or a share of the window such as `0.8`")]
+enum WrittenZone {
+    Number(f64),
+    Text(String),
+}
 
-        impl Visitor<'_> for SafeZoneVisitor {
-            type Value = SafeZone;
+impl TryFrom<WrittenZone> for SafeZone {
+    type Error = SafeZoneError;
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("tokens such as `80k`, or a share of the window such as `0.8`")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<SafeZone, E> {
-                text.parse().map_err(E::custom)
-            }
-
-            fn visit_f64<E: de::Error>(self, number: f64) -> Result<SafeZone, E> {
-                SafeZone::from_number(number, 1.0, &number.to_string()).map_err(E::custom)
-            }
-
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<SafeZone, E> {
-                self.visit_f64(number as f64)
-            }
-
-            fn visit_u64<E: de::Error>(self, number: u64) -> Result<SafeZone, E> {
-                self.visit_f64(number as f64)
-            }
+    fn try_from(written: WrittenZone) -> Result<Self, SafeZoneError> {
+        match written {
+            WrittenZone::Number(number) => Self::from_number(number, 1.0, &number.to_string()),
+            WrittenZone::Text(text) => text.parse(),
         }
-
-        deserializer.deserialize_any(SafeZoneVisitor)
     }
 }
 

@@ -81,25 +81,19 @@ impl IndexThread {
         place: &OwnedScope,
         limit: usize,
     ) -> Result<Vec<SearchHit>, SqliteFailure> {
-        match self.try_search(items, place, limit) {
+        let look = |index: &mut Self| {
+            let connections = index.connections()?;
+            while connections.fill()? == Idle::More {}
+            connections.search(items, place, limit)
+        };
+        match look(self) {
             Err(SqliteFailure::Sqlite(error)) if is_damage(&error) => {
                 // The index holds nothing that is not in the conversations.
                 self.start_over()?;
-                self.try_search(items, place, limit)
+                look(self)
             }
             done => done,
         }
-    }
-
-    fn try_search(
-        &mut self,
-        items: &[SearchItem],
-        place: &OwnedScope,
-        limit: usize,
-    ) -> Result<Vec<SearchHit>, SqliteFailure> {
-        let connections = self.connections()?;
-        while connections.fill()? == Idle::More {}
-        connections.search(items, place, limit)
     }
 
     fn connections(&mut self) -> Result<&mut Connections, SqliteFailure> {

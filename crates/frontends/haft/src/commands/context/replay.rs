@@ -157,6 +157,9 @@ pub(super) async fn compared(args: &ReplayArgs) -> anyhow::Result<PolicyComparis
     let (_, loaded) = configuration(&args.common)?;
     let names: Vec<&str> =
         if args.policy.is_empty() { USUAL.to_vec() } else { args.policy.iter().map(String::as_str).collect() };
+    // A name that is none is said before anything is read.
+    let any = haft_lab::assumed_model(haft_lab::PRICE_TABLES[0]);
+    names.iter().try_for_each(|name| variant(name, &loaded.config, &any).map(drop))?;
     let cache = args.rule.as_deref().map(rule).transpose()?;
     let (mut conversations, own) = if args.from_file.is_some() || args.import.is_some() {
         (files::read(args)?, None)
