@@ -5,7 +5,7 @@
 //! owns a connection is the same for all of them, so that one store's rows read like another's. The checks every
 //! implementation must pass are in `conformance`.
 
-pub use crate::cache::{MessageCache, MessageSource};
+pub use crate::cache::MessageCache;
 pub use crate::config::hide_password;
 pub use crate::conversation::{OwnedScope, check_name, namespace_name};
 pub use crate::encoding::{

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
 use haft_types::{ConversationId, Message};
 
 use crate::config::StoreConfig;
@@ -19,16 +18,6 @@ use crate::error::StoreError;
 use crate::message::{MessagePage, PageEnd};
 use crate::statistics::StoreStatistics;
 use crate::store::Store;
-
-/// A store as the cache in it sees it: what its database holds, past all memory.
-#[async_trait]
-pub trait MessageSource: Store {
-    /// [`Store::messages`] as stored.
-    async fn stored_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError>;
-
-    /// [`Store::page`] as stored.
-    async fn stored_page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError>;
-}
 
 /// The conversations a store keeps in memory.
 pub struct MessageCache {
@@ -60,7 +49,7 @@ impl MessageCache {
     }
 
     /// The messages of a conversation.
-    pub async fn messages(&self, store: &impl MessageSource, id: &ConversationId) -> Result<Vec<Message>, StoreError> {
+    pub async fn messages(&self, store: &dyn Store, id: &ConversationId) -> Result<Vec<Message>, StoreError> {
         let Some(conversation) = store.get(id).await? else { return Ok(Vec::new()) };
         let remembered = self.remembered(store, &conversation, 1..=conversation.messages).await?;
         self.count(remembered.as_ref());
@@ -78,7 +67,7 @@ impl MessageCache {
     /// A page of them.
     pub async fn page(
         &self,
-        store: &impl MessageSource,
+        store: &dyn Store,
         id: &ConversationId,
         end: PageEnd,
         most: usize,
@@ -163,7 +152,7 @@ impl MessageCache {
     /// These messages of a conversation, from memory as far as they are there; none when the conversation is not.
     async fn remembered(
         &self,
-        store: &impl MessageSource,
+        store: &dyn Store,
         conversation: &Conversation,
         places: RangeInclusive<u64>,
     ) -> Result<Option<Vec<Message>>, StoreError> {

@@ -38,7 +38,7 @@ use self::index::IndexThread;
 use self::locks::{AT_ONCE, DatabaseUse, SqliteLocks};
 use self::open::{Purpose, connect};
 use self::rows::MessageRow;
-use crate::cache::{MessageCache, MessageSource};
+use crate::cache::MessageCache;
 use crate::config::StoreConfig;
 use crate::conversation::{
     Conversation, ConversationMatch, ConversationRow, ConversationScope, Namespace, NewConversation, NewFork,
@@ -215,8 +215,20 @@ impl Store for SqliteStore {
         self.cache.messages(self, id).await
     }
 
+    async fn stored_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError> {
+        self.counters.loaded();
+        self.read(id, read::messages).await
+    }
+
     async fn page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError> {
         self.cache.page(self, id, end, most).await
+    }
+
+    async fn stored_page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError> {
+        if end == PageEnd::Newest {
+            self.counters.loaded();
+        }
+        self.read(id, move |connection, id| read::page(connection, id, end, most)).await
     }
 
     async fn rename(&self, id: &ConversationId, name: &str) -> Result<(), StoreError> {
@@ -350,20 +362,5 @@ impl Store for SqliteStore {
     async fn flush(&self) -> Result<(), StoreError> {
         self.written().await?;
         self.writer.take_unseen().map_or(Ok(()), Err)
-    }
-}
-
-#[async_trait]
-impl MessageSource for SqliteStore {
-    async fn stored_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError> {
-        self.counters.loaded();
-        self.read(id, read::messages).await
-    }
-
-    async fn stored_page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError> {
-        if end == PageEnd::Newest {
-            self.counters.loaded();
-        }
-        self.read(id, move |connection, id| read::page(connection, id, end, most)).await
     }
 }

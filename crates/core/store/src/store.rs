@@ -80,8 +80,14 @@ pub trait Store: Send + Sync {
     /// The messages of a conversation, in order, each in its newest revision.
     async fn messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError>;
 
+    /// The same for whoever keeps them in memory, as a session does: they are not kept by the store a second time.
+    async fn stored_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError>;
+
     /// At most so many messages up to `end`: a long conversation is read from its tail, and what lies before on demand.
     async fn page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError>;
+
+    /// The same as stored, past all memory.
+    async fn stored_page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError>;
 
     /// Gives a conversation another name.
     async fn rename(&self, id: &ConversationId, name: &str) -> Result<(), StoreError>;

@@ -29,8 +29,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_store::backend::{
-    Counters, Explain, INDEX_DELAY, Idle, IdleWork, LastRequests, MessageCache, MessageRow, MessageSource,
-    WorkerThread, check_name, encode, namespace_name, parse_query,
+    Counters, Explain, INDEX_DELAY, Idle, IdleWork, LastRequests, MessageCache, MessageRow, WorkerThread, check_name,
+    encode, namespace_name, parse_query,
 };
 use haft_store::{
     Conversation, ConversationDocument, ConversationMatch, ConversationRow, ConversationScope, Fact, LoggedRequest,
@@ -305,8 +305,22 @@ impl Store for PostgresStore {
         self.cache.messages(self, id).await
     }
 
+    async fn stored_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError> {
+        self.counters.loaded();
+        let id = id.clone();
+        self.read(async move |connection| read::messages(connection, &id).await).await
+    }
+
     async fn page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError> {
         self.cache.page(self, id, end, most).await
+    }
+
+    async fn stored_page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError> {
+        if end == PageEnd::Newest {
+            self.counters.loaded();
+        }
+        let id = id.clone();
+        self.read(async move |connection| read::page(connection, &id, end, most).await).await
     }
 
     async fn rename(&self, id: &ConversationId, name: &str) -> Result<(), StoreError> {
@@ -478,22 +492,5 @@ impl Store for PostgresStore {
     async fn flush(&self) -> Result<(), StoreError> {
         self.written().await?;
         self.writer.take_unseen().map_or(Ok(()), Err)
-    }
-}
-
-#[async_trait]
-impl MessageSource for PostgresStore {
-    async fn stored_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError> {
-        self.counters.loaded();
-        let id = id.clone();
-        self.read(async move |connection| read::messages(connection, &id).await).await
-    }
-
-    async fn stored_page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError> {
-        if end == PageEnd::Newest {
-            self.counters.loaded();
-        }
-        let id = id.clone();
-        self.read(async move |connection| read::page(connection, &id, end, most).await).await
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct StoredTranscript {
 
 impl StoredTranscript {
     async fn messages(&self) -> Result<Vec<Message>, PortError> {
-        self.store.messages(&self.conversation).await.map_err(|error| failed(&error))
+        self.store.stored_messages(&self.conversation).await.map_err(|error| failed(&error))
     }
 
     /// A message of this conversation, or of a sub-agent's, the newest one's first.

@@ -98,7 +98,7 @@ impl Session {
         let mut messages = Vec::new();
         if resumed {
             hooked.call(Moment::PreConversationResumed {}, &cancel).await;
-            messages = services.store.messages(&conversation.id).await?;
+            messages = services.store.stored_messages(&conversation.id).await?;
             services.store.set_current(&config.namespace, &conversation.id).await?;
             hooked.call(Moment::PostConversationResumed { messages: messages.len() }, &cancel).await;
         }
@@ -139,7 +139,7 @@ impl Session {
     ) -> Result<Self, OpenError> {
         let registry = offered_to_sub(&mut config, &services, parent.waiting.as_deref())?;
         let lock = services.store.lock(&conversation.id).await?;
-        let messages = if resumed { services.store.messages(&conversation.id).await? } else { Vec::new() };
+        let messages = if resumed { services.store.stored_messages(&conversation.id).await? } else { Vec::new() };
         let hooked = Hooked::new(&config).within(conversation.id.as_str());
         let found = FoundConversation { conversation, resumed, messages, lock: Some(lock) };
         let opened = Opened { found, hooked };

@@ -10,6 +10,7 @@ mod weather;
 mod desk;
 
 mod cold;
+mod kept_once;
 mod unreadable_state;
 
 use haft_testkit::{Reply, Script, ScriptedServer, SeenRole};

@@ -74,3 +74,15 @@ async fn nothing_stays_longer_than_it_may() {
     let default = StoreConfig::default();
     assert_eq!((default.cache_conversations, default.cache_life()), (100, Duration::from_mins(5)));
 }
+
+#[tokio::test]
+async fn whoever_keeps_the_messages_leaves_no_copy_in_memory() {
+    let place = Place::new();
+    let store = cached(&place, &StoreConfig::default());
+    let a = conversation("a");
+    fill(&store, "a", 3).await;
+    assert_eq!(store.stored_messages(&a).await.unwrap().len(), 3);
+    assert_eq!(counts(&store), (0, 0));
+    assert_eq!(store.messages(&a).await.unwrap().len(), 3);
+    assert_eq!(counts(&store), (0, 1), "it was not in memory");
+}
