@@ -183,7 +183,7 @@ impl TurnHost for BaseLoop {
 
     fn draft_reply(&self, reply: Reply, cost: Option<Cost>) -> Message {
         let mut message = Message::new(self.ids.message_id(), Role::Assistant, reply.parts, self.clock.now());
-        message.llm_metadata = Some(LlmMetadata::new(self.model().full_name(), 0, reply.usage, cost));
+        message.llm_metadata = Some(LlmMetadata::new(self.model().full_name(), 0, reply.usage, cost).into());
         message
     }
 

@@ -89,7 +89,7 @@ impl Revision {
     /// The message with these changes.
     pub fn of(self, mut message: Message) -> Message {
         message.content = self.content.unwrap_or(message.content);
-        message.llm_metadata = self.llm_metadata.or(message.llm_metadata);
+        message.llm_metadata = self.llm_metadata.map(Box::new).or(message.llm_metadata);
         message.metadata.extend(self.metadata);
         message
     }

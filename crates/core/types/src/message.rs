@@ -13,6 +13,7 @@ use crate::id::MessageId;
 use crate::part::{Part, ToolCall, ToolResult};
 use crate::price::Cost;
 use crate::request::TokenCounter;
+use crate::tool::Envelope;
 use crate::usage::Usage;
 
 /// Who speaks.
@@ -76,9 +77,9 @@ pub struct Message {
     /// Free metadata.
     #[serde(default)]
     pub metadata: Metadata,
-    /// The model's metadata, on assistant messages.
+    /// The model's metadata, on assistant messages; boxed, because every other message would keep room for it.
     #[serde(default)]
-    pub llm_metadata: Option<LlmMetadata>,
+    pub llm_metadata: Option<Box<LlmMetadata>>,
 }
 
 const ORIGIN: &str = "origin";
@@ -136,6 +137,21 @@ impl Message {
                 Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => None,
             })
             .collect()
+    }
+
+    /// Gives back the memory that was reserved beyond what it holds.
+    fn shrink(&mut self) {
+        shrink_map(&mut self.metadata);
+        self.content.shrink_to_fit();
+        for part in &mut self.content {
+            if let Part::ToolResult(result) = part {
+                let Envelope { text, data, stats, context, .. } = &mut result.envelope;
+                text.shrink_to_fit();
+                [data, stats, context].into_iter().for_each(shrink_value);
+            } else if let Part::Text { text, .. } = part {
+                text.shrink_to_fit();
+            }
+        }
     }
 
     /// The hash of what the model sees of it: role, parts, and the model that made it, but neither id nor time.
@@ -256,9 +272,25 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Hashes and counts the message.
-    pub fn new(message: Message, counter: &dyn TokenCounter) -> Arc<Self> {
+    /// Hashes and counts the message, and gives back what it has reserved and not used: it is kept as long as its conversation.
+    pub fn new(mut message: Message, counter: &dyn TokenCounter) -> Arc<Self> {
+        message.shrink();
         Arc::new(Self { hash: message.content_hash(), tokens: counter.message(&message), message })
+    }
+}
+
+/// A map grows to several times what a few keys need, and cannot be shrunk but by making it again.
+fn shrink_map(map: &mut Metadata) {
+    map.values_mut().for_each(shrink_value);
+    *map = std::mem::take(map).into_iter().collect();
+}
+
+fn shrink_value(value: &mut Value) {
+    match value {
+        Value::Object(map) => shrink_map(map),
+        Value::Array(values) => values.iter_mut().for_each(shrink_value),
+        Value::String(text) => text.shrink_to_fit(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
@@ -281,10 +313,6 @@ fn read_content<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Part>,
         }
 
         fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-            Ok(vec![Part::text(text)])
-        }
-
-        fn visit_string<E: de::Error>(self, text: String) -> Result<Self::Value, E> {
             Ok(vec![Part::text(text)])
         }
 

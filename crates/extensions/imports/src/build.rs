@@ -201,12 +201,12 @@ fn without_tags(line: &str) -> &str {
 }
 
 /// What is known of the reply of a model; none where nothing is.
-pub(crate) fn made_by(model: Option<&str>, usage: Option<ReportedUsage>) -> Option<LlmMetadata> {
+pub(crate) fn made_by(model: Option<&str>, usage: Option<ReportedUsage>) -> Option<Box<LlmMetadata>> {
     if model.is_none() && usage.is_none() {
         return None;
     }
     let usage = usage.unwrap_or_default();
-    Some(LlmMetadata {
+    Some(Box::new(LlmMetadata {
         model_name: model.unwrap_or_default().to_owned(),
         input_tokens: usage.input,
         cached_input_tokens: usage.cached,
@@ -214,7 +214,7 @@ pub(crate) fn made_by(model: Option<&str>, usage: Option<ReportedUsage>) -> Opti
         output_tokens: usage.output,
         reasoning_tokens: usage.reasoning,
         ..LlmMetadata::default()
-    })
+    }))
 }
 
 /// Tokens by class, as haft tells them apart.

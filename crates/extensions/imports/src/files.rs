@@ -102,7 +102,8 @@ fn read_message(builder: &mut ConversationBuilder, raw: &RawValue) -> Result<(),
     let at = given_time("created_at", &loose.created_at).map_err(|error| error.to_string())?;
     let mut message = builder.message(role, content(loose.content)?, at);
     message.metadata = loose.metadata.unwrap_or_default();
-    message.llm_metadata = loose.llm_metadata.as_ref().filter(|made| made.is_object()).map(llm_metadata);
+    message.llm_metadata =
+        loose.llm_metadata.as_ref().filter(|made| made.is_object()).map(|made| llm_metadata(made).into());
     match loose.message_id.as_deref().map(str::parse::<MessageId>) {
         Some(Ok(id)) => builder.push_with_id(Message { message_id: id, ..message }),
         // Short ids and other names are kept for who knows the message by them.

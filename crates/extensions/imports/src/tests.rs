@@ -120,7 +120,7 @@ fn rollout(first: &str, second: &str) -> Vec<Option<(u64, u64)>> {
     let document = read(&text.join("\n")).unwrap().remove(0).document;
     let replies = document.messages.iter().filter(|message| message.role == haft_types::Role::Assistant);
     let counts = |made: &haft_types::LlmMetadata| (made.input_tokens, made.cached_input_tokens);
-    replies.map(|reply| reply.llm_metadata.as_ref().map(counts)).collect()
+    replies.map(|reply| reply.llm_metadata.as_deref().map(counts)).collect()
 }
 
 #[test]

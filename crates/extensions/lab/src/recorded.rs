@@ -71,7 +71,7 @@ impl RecordedConversation {
         imagined: ImaginedReminders,
         counter: &dyn TokenCounter,
     ) -> Result<Option<Self>, ContextError> {
-        let made = || messages.iter().filter_map(|message| message.llm_metadata.as_ref());
+        let made = || messages.iter().filter_map(|message| message.llm_metadata.as_deref());
         let models = made().map(|made| made.model_name.clone()).filter(|name| !name.is_empty()).collect();
         let (system, said): (Vec<_>, Vec<_>) = messages.into_iter().partition(|one| one.role == Role::System);
         let prompt = system.iter().map(Message::joined_text).collect::<Vec<_>>().join("\n\n");
@@ -79,7 +79,7 @@ impl RecordedConversation {
         if steps.is_empty() {
             return Ok(None);
         }
-        let answer = |step: &RecordedStep| said.get(step.messages)?.llm_metadata.as_ref().map(LlmMetadata::usage);
+        let answer = |step: &RecordedStep| said.get(step.messages)?.llm_metadata.as_deref().map(LlmMetadata::usage);
         let counted = steps.iter().filter_map(answer).filter(|usage| usage.all_input() > 0).collect();
         let specs: BTreeSet<_> = said.iter().flat_map(Message::tool_calls).map(|call| call.name.clone()).collect();
         let spec = |name: String| {
@@ -231,7 +231,7 @@ mod tests {
             Message::new(id(1), Role::Assistant, vec![Part::Thinking(thinking), Part::text("Done.")], at(1));
         let made =
             LlmMetadata { model_name: "openai/gpt-5".into(), reasoning_tokens, input_tokens, ..LlmMetadata::default() };
-        reply.llm_metadata = Some(made);
+        reply.llm_metadata = Some(made.into());
         vec![Message::text(id(0), Role::User, "Do it.", at(0)), reply]
     }
 

@@ -414,7 +414,7 @@ impl TrafficRecorder {
         let mut made = LlmMetadata::new(open.spec.full_name(), open.round, usage, cost);
         made.duration_ms = Some(seen.elapsed.as_millis() as u64);
         made.time_to_first_token_ms = seen.first_byte.map(|first| first.as_millis() as u64);
-        message.llm_metadata = Some(made);
+        message.llm_metadata = Some(made.into());
         message
     }
 

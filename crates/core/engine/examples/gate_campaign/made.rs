@@ -37,7 +37,7 @@ pub(crate) fn session(random: &mut Random, long_results: usize) -> Made {
     maker.say(Role::Assistant, "The next part.");
     let usage = Usage { input: 190_000, output: 10, ..Usage::default() };
     if let Some(last) = maker.messages.last_mut() {
-        last.llm_metadata = Some(LlmMetadata::new("mock/m", 1, usage, None));
+        last.llm_metadata = Some(LlmMetadata::new("mock/m", 1, usage, None).into());
     }
     let todos =
         (0..maker.random.below(3)).map(|n| format!("to be done: part {n} of {}", maker.word())).collect::<Vec<_>>();

@@ -171,7 +171,7 @@ impl Session {
         let mut summary = summary_message(self.transcript.fresh_id(), self.services.clock.now(), text, plan);
         io.emit(made.usage_event());
         let rounds = self.transcript.rounds();
-        summary.llm_metadata = Some(LlmMetadata::new(made.by.full_name(), rounds, made.reply.usage, made.cost));
+        summary.llm_metadata = Some(LlmMetadata::new(made.by.full_name(), rounds, made.reply.usage, made.cost).into());
         self.transcript.append(summary).await?;
         self.sent.end_stand_in(&self.transcript).await?;
         self.sent.forget_failures(&self.transcript).await?;

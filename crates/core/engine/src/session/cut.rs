@@ -58,7 +58,7 @@ impl Session {
         let mut begun = Message::new(self.transcript.fresh_id(), Role::Assistant, parts, self.services.clock.now());
         // Thinking is sent back only to the model that made it.
         let model = self.config.model.full_name();
-        begun.llm_metadata = Some(LlmMetadata { model_name: model, ..LlmMetadata::default() });
+        begun.llm_metadata = Some(Box::new(LlmMetadata { model_name: model, ..LlmMetadata::default() }));
         let mut added = vec![begun];
         if !prefill {
             let now = self.services.clock.now();

@@ -98,7 +98,9 @@ impl Transcript {
         let turn_ended = newest.is_some_and(|last| ended.contains(&last.message_id));
         let short_ids = messages.iter().map(|message| message.message_id.short()).collect();
         let counter = services.counter.as_ref();
-        let history = messages.into_iter().map(|message| Entry::new(message, counter)).collect();
+        // Not collected: a list of pointers would be made in the place of the messages, and keep all their room.
+        let mut history = Vec::with_capacity(messages.len());
+        history.extend(messages.into_iter().map(|message| Entry::new(message, counter)));
         Ok(Self {
             services,
             conversation,
@@ -321,7 +323,7 @@ impl Transcript {
         let newest =
             self.history.iter().rfind(|entry| matches!(entry.message.role, Role::Assistant | Role::Summary))?;
         match newest.message.role {
-            Role::Assistant => newest.message.llm_metadata.as_ref().map(LlmMetadata::usage),
+            Role::Assistant => newest.message.llm_metadata.as_deref().map(LlmMetadata::usage),
             Role::Summary | Role::System | Role::User | Role::Tool => None,
         }
     }

@@ -185,7 +185,7 @@ impl TurnHost for SessionTurn<'_> {
         let mut made = LlmMetadata::new(config.model.full_name(), transcript.rounds(), reply.usage, cost);
         made.time_to_first_token_ms = Some(millis(reply.time_to_first_token));
         made.duration_ms = Some(millis(reply.duration));
-        message.llm_metadata = Some(made);
+        message.llm_metadata = Some(made.into());
         message.metadata.insert(resume::STOP_REASON.into(), serde_json::to_value(&reply.stop).unwrap_or_default());
         message
     }

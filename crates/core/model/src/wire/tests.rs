@@ -53,7 +53,8 @@ fn message(role: Role, content: Vec<Part>, maker: Option<&str>) -> Message {
     let id: MessageId = "0a1b2c3d-0000-4000-8000-000000000000".parse().unwrap();
     let at: Timestamp = "2026-11-15T10:00:00Z".parse().unwrap();
     let mut message = Message::new(id, role, content, at);
-    message.llm_metadata = maker.map(|name| LlmMetadata { model_name: name.to_owned(), ..LlmMetadata::default() });
+    message.llm_metadata =
+        maker.map(|name| LlmMetadata { model_name: name.to_owned(), ..LlmMetadata::default() }.into());
     message
 }
 

@@ -72,7 +72,7 @@ fn message(role: Role, content: Vec<Part>) -> Message {
 /// The message a reply becomes.
 fn answer(client: &Client, reply: &Reply) -> Message {
     let mut message = message(Role::Assistant, reply.parts.clone());
-    message.llm_metadata = Some(LlmMetadata::new(client.spec().full_name(), 1, reply.usage, None));
+    message.llm_metadata = Some(LlmMetadata::new(client.spec().full_name(), 1, reply.usage, None).into());
     message
 }
 

@@ -216,7 +216,7 @@ fn conversation(steps: &[Step], ends_with_input: bool) -> Vec<Arc<Entry>> {
                 }
                 let mut message = message(number, Role::Assistant, parts);
                 let maker = if *own { "mock/test" } else { "elsewhere/model" };
-                message.llm_metadata = Some(LlmMetadata { model_name: maker.into(), ..LlmMetadata::default() });
+                message.llm_metadata = Some(LlmMetadata { model_name: maker.into(), ..LlmMetadata::default() }.into());
                 message
             }
             Step::Result { back, words, status, picture: with_picture } => {

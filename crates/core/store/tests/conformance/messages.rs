@@ -110,7 +110,7 @@ pub(crate) async fn a_revision_changes_what_is_given_and_merges_the_rest(store: 
     let content = Some(vec![Part::text("once more")]);
     let again = Revision { content, llm_metadata: Some(made.clone()), ..Revision::default() };
     let revised = store.update(&a, id(1), again).await.unwrap();
-    assert_eq!((revised.joined_text().as_str(), &revised.llm_metadata), ("once more", &Some(made)));
+    assert_eq!((revised.joined_text().as_str(), revised.llm_metadata.as_deref()), ("once more", Some(&made)));
     assert_eq!((revised.message_id, revised.created_at), (first.message_id, first.created_at));
     assert_eq!(serde_json::Value::Object(revised.metadata.clone()), metadata, "as it was revised before");
 

@@ -87,7 +87,7 @@ pub(crate) fn message(n: u32) -> impl Strategy<Value = Message> {
             content,
             created_at: Timestamp::new(second, nanosecond).unwrap(),
             metadata: metadata.into_iter().collect(),
-            llm_metadata,
+            llm_metadata: llm_metadata.map(Box::new),
         },
     )
 }

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 use crate::part::{Image, Thinking};
-use crate::tool::{Envelope, ToolError, ToolStatus};
+use crate::tool::{ToolError, ToolStatus};
 
 fn id() -> MessageId {
     "0a1b2c3d-0000-4000-8000-000000000000".parse().unwrap()
@@ -71,13 +71,13 @@ fn every_kind_of_part_round_trips() {
         ],
         at(),
     );
-    message.llm_metadata = Some(LlmMetadata {
+    message.llm_metadata = Some(Box::new(LlmMetadata {
         model_name: "mock/test".into(),
         input_tokens: 3,
         input_cost: Some(0.1),
         conversation_round: 2,
         ..LlmMetadata::default()
-    });
+    }));
     assert_eq!(round_trip(&message), message);
     let text = serde_json::to_string(&message).unwrap();
     assert!(text.contains(r#""arguments":{"path":  "a\u0062", "n": 1.00}"#), "arguments keep their bytes: {text}");
@@ -119,4 +119,47 @@ proptest! {
         ], at());
         prop_assert_eq!(round_trip(&message), message);
     }
+}
+
+/// Tokens are of no interest here.
+struct NoCount;
+
+impl TokenCounter for NoCount {
+    fn text(&self, _: &str) -> u32 {
+        0
+    }
+}
+
+#[test]
+fn a_kept_message_has_no_spare_room() {
+    let roomy = |text: &str| {
+        let mut roomy = String::with_capacity(1_000);
+        roomy.push_str(text);
+        roomy
+    };
+    let data = json!({"content": roomy("a line"), "list": [roomy("x")]});
+    let result = ToolResult {
+        tool_call_id: "c".into(),
+        name: "read_file".into(),
+        envelope: Envelope::success(roomy("1 a line")).with_data(data),
+    };
+    let mut content = Vec::with_capacity(8);
+    content.extend([Part::ToolResult(Box::new(result)), Part::text(roomy("seen"))]);
+    let message = Message::new(id(), Role::Tool, content, at()).from(Origin::Engine);
+    let entry = Entry::new(message.clone(), &NoCount);
+    assert_eq!(entry.message, message, "it says the same");
+    let [Part::ToolResult(result), Part::Text { text, .. }] = entry.message.content.as_slice() else { panic!() };
+    let envelope = &result.envelope;
+    let strings =
+        [Some(text), Some(&envelope.text), string(&envelope.data["content"]), string(&envelope.data["list"][0])];
+    for text in strings {
+        assert_eq!(text.map(String::capacity), text.map(String::len), "{text:?}");
+    }
+    assert_eq!(entry.message.content.capacity(), 2);
+    // What only replies have, and of them one in two, is no part of every message.
+    assert!(size_of::<Message>() <= 160, "{}", size_of::<Message>());
+}
+
+fn string(value: &Value) -> Option<&String> {
+    if let Value::String(text) = value { Some(text) } else { None }
 }

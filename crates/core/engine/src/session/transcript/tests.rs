@@ -105,3 +105,12 @@ async fn a_resumed_transcript_knows_what_was_begun_and_what_has_ended() {
 fn done() -> ResultParts {
     ResultParts { envelope: Envelope::success("done"), images: Vec::new(), changed: vec!["a.rs".to_owned()] }
 }
+
+#[tokio::test]
+async fn a_list_of_pointers_does_not_keep_the_room_of_the_messages() {
+    let (_folder, store, _) = transcript().await;
+    let id = |n: u32| MessageId::derived(haft_types::ContentHash::of(&n.to_le_bytes()));
+    let messages = (0..1_000).map(|n| Message::text(id(n), Role::User, "hi", Timestamp::UNIX_EPOCH)).collect();
+    let loaded = load(&store, Arc::new(FakeClock::default()), messages, false).await;
+    assert!(loaded.history.capacity() <= 2_000, "{}", loaded.history.capacity());
+}

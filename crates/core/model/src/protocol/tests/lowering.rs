@@ -23,7 +23,7 @@ fn segment(role: Role, content: Vec<Part>) -> Segment {
     let at: Timestamp = "2026-11-15T10:00:00Z".parse().unwrap();
     let mut message = Message::new(id, role, content, at);
     if role == Role::Assistant {
-        message.llm_metadata = Some(LlmMetadata { model_name: "mock/test".into(), ..LlmMetadata::default() });
+        message.llm_metadata = Some(LlmMetadata { model_name: "mock/test".into(), ..LlmMetadata::default() }.into());
     }
     Segment { layer: Layer::History, owner: "history", entry: Entry::new(message, &NoCount), boundary: false }
 }

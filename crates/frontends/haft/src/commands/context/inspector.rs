@@ -227,7 +227,7 @@ impl Inspector {
     async fn row(&self, row: &ConversationRow) -> anyhow::Result<Vec<Markup>> {
         let metadata = self.store.get(&row.id).await?.map(|one| one.metadata).unwrap_or_default();
         let messages = self.store.messages(&row.id).await?;
-        let made = messages.iter().filter_map(|message| message.llm_metadata.as_ref());
+        let made = messages.iter().filter_map(|message| message.llm_metadata.as_deref());
         let mut usage = Usage::default();
         made.clone().for_each(|made| usage += made.usage());
         let costs: Vec<f64> = made.filter_map(cost_of).collect();

@@ -187,5 +187,5 @@ fn replies<'a>(outlines: &[RequestOutline], messages: &'a [Message]) -> Vec<Opti
     let found: Vec<_> = outlines.iter().map(reply).collect();
     let later = found.iter().skip(1).chain([&None]);
     let taken = found.iter().zip(later).map(|(reply, later)| reply.filter(|_| reply != later));
-    taken.map(|reply| reply.and_then(|index| messages[index].llm_metadata.as_ref())).collect()
+    taken.map(|reply| reply.and_then(|index| messages[index].llm_metadata.as_deref())).collect()
 }

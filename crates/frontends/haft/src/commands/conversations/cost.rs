@@ -39,7 +39,7 @@ pub(super) async fn show(args: ShowConversationArgs) -> anyhow::Result<()> {
     let messages = store.messages(&conversation.id).await?;
     let asked: Vec<_> = messages
         .iter()
-        .filter_map(|message| Some(PricedRequest { message, made: message.llm_metadata.as_ref()? }))
+        .filter_map(|message| Some(PricedRequest { message, made: message.llm_metadata.as_deref()? }))
         .collect();
     let mut total = CostTotal::default();
     for one in &asked {
