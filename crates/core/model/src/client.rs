@@ -94,7 +94,7 @@ impl Client {
 
     /// The exact bytes [`Client::stream`] would post.
     pub fn encode(&mut self, request: &Request) -> Bytes {
-        self.encoder.body(request).into()
+        self.encoder.body(request)
     }
 
     /// Sends the request and reads the reply, telling `sink` each piece as it arrives.

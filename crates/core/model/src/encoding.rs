@@ -48,7 +48,7 @@ impl Declared {
 impl BodyEncoding {
     /// The body of a request: the exact bytes a [`Client`](crate::Client) with this encoding posts.
     pub fn encode(&self, request: &Request) -> Bytes {
-        Encoder::new(self.settings()).body(request).into()
+        Encoder::new(self.settings()).body(request)
     }
 
     /// The same model as another provider would serve it: over another API, with that API's kind of cache, without the fields

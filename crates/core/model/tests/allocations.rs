@@ -157,6 +157,17 @@ fn what_was_sent_before_is_copied_into_the_body_and_nowhere_else() {
 }
 
 #[test]
+fn a_request_leaves_its_body_and_where_each_message_stands_in_it() {
+    for api in Api::ALL {
+        let mut session = Session::new(api, 10_000, 100);
+        let mut body = 0;
+        let info = measure(|| body = session.request());
+        let rest = info.bytes_current.unsigned_abs().saturating_sub(body as u64);
+        assert!(rest <= 10_000 * 280 + FIXED, "{api}: {rest} bytes beside the body of {body}");
+    }
+}
+
+#[test]
 fn the_number_of_allocations_does_not_grow_with_the_conversation() {
     for api in Api::ALL {
         let counts = [1_000, 10_000].map(|messages| warm(api, messages, 100).0.count_total);

@@ -6,11 +6,12 @@
 
 use std::borrow::Cow;
 
-use haft_types::{CacheKind, ContentHash, Message, Request, Role, Segment, ToolProtocol};
+use bytes::Bytes;
+use haft_types::{CacheKind, ContentHash, Entry, Request, Role, Segment, ToolProtocol};
 
 use super::fold::fold_after_results;
-use super::fragments::Fragments;
-use super::{CacheMark, Fragment, Settings, Wire, WireFrame, json, wire};
+use super::fragments::{Fragments, Key, Piece, Placed};
+use super::{CacheMark, Fragment, Settings, Wire, WireFrame, WireTurn, json, wire};
 use crate::protocol::{Joined, ThoughtMaker, as_paragraph, lower};
 
 /// The most cache markers a request may carry.
@@ -20,15 +21,10 @@ const MAX_MARKS: usize = 4;
 pub(crate) struct Encoder {
     wire: Box<dyn Wire>,
     marks: bool,
-    user_after_tool: bool,
-    protocol: ToolProtocol,
-    own_turns: bool,
-    /// `provider/model`.
-    full_name: String,
+    settings: Settings,
     joined: Joined,
     tools: Option<(ContentHash, CacheMark, Vec<u8>)>,
-    system: Fragments<Vec<u8>>,
-    messages: Fragments<Fragment>,
+    fragments: Fragments,
 }
 
 impl Encoder {
@@ -36,20 +32,16 @@ impl Encoder {
         let marks = matches!(settings.spec.cache.rule, CacheKind::Anthropic | CacheKind::OpenaiBreakpoints);
         Self {
             marks,
-            user_after_tool: settings.spec.capabilities.user_after_tool,
-            protocol: settings.spec.tool_protocol,
-            own_turns: settings.own_turns,
-            full_name: settings.full_name.clone(),
-            wire: wire(settings),
+            wire: wire(settings.clone()),
+            settings,
             joined: Joined::default(),
             tools: None,
-            system: Fragments::default(),
-            messages: Fragments::default(),
+            fragments: Fragments::default(),
         }
     }
 
     /// The body of a request.
-    pub(crate) fn body(&mut self, request: &Request) -> Vec<u8> {
+    pub(crate) fn body(&mut self, request: &Request) -> Bytes {
         let arranged = self.arrange(&request.segments);
         let segments: &[Segment] = &arranged;
         let marks = self.place_marks(segments);
@@ -57,82 +49,81 @@ impl Encoder {
         let leading = segments.iter().take_while(|segment| segment.entry.message.role == Role::System).count();
         let in_frame = if frame.is_some() { leading } else { 0 };
 
-        let fragments: Vec<_> = segments
-            .iter()
-            .zip(&marks)
-            .skip(in_frame)
-            .map(|(segment, mark)| {
-                let entry = &segment.entry;
-                let maker = maker(&entry.message, &self.full_name);
-                let lowered = || match (self.protocol, entry.message.role) {
-                    (ToolProtocol::React, Role::Assistant) if !self.own_turns => as_paragraph(&entry.message, maker),
-                    (protocol, _) => lower(&entry.message, protocol, maker),
-                };
-                self.messages.get((entry.hash, *mark), || self.wire.message(&lowered(), *mark))
-            })
-            .filter(|fragment| !fragment.is_empty())
-            .collect();
-        self.messages.end_request();
+        let mut fragments = Vec::with_capacity(segments.len());
+        let mut system = 0;
+        for (index, (segment, mark)) in segments.iter().zip(&marks).enumerate() {
+            let found = self.fragment(&segment.entry, *mark, index < in_frame);
+            if found.1.len() > 0 {
+                fragments.push(found);
+                system += usize::from(index < in_frame);
+            }
+        }
 
         // Without system text its marker goes to the tools, which come just before.
         let placed = marks.iter().filter(|mark| **mark == CacheMark::Boundary).count();
         let mark_tools = self.marks && leading == 0 && placed < MAX_MARKS;
-        let tools_mark = if mark_tools { CacheMark::Boundary } else { CacheMark::None };
+        self.encode_tools(request, if mark_tools { CacheMark::Boundary } else { CacheMark::None });
+        let tools = self.tools.as_ref().map_or(&[][..], |(_, _, bytes)| bytes);
         let mut body = self.wire.front(request);
-        let size: usize = fragments.iter().map(|fragment| fragment.len() + 64).sum();
-        body.reserve(size + 64 * 1024);
-        self.write_tools(&mut body, request, tools_mark);
-        if let Some(frame) = frame.filter(|_| in_frame > 0) {
-            let pieces: Vec<_> = segments[..in_frame]
-                .iter()
-                .zip(&marks)
-                .map(|(segment, mark)| {
-                    let entry = &segment.entry;
-                    self.system.get((entry.hash, *mark), || self.wire.system(&entry.message, *mark))
-                })
-                .filter(|piece| !piece.is_empty())
-                .collect();
-            if !pieces.is_empty() {
-                body.push(b',');
-                write_framed(&mut body, frame, pieces.iter().map(|piece| piece.as_slice()));
-            }
+        // Room for the frames of each turn, but not much more: the body is kept until the next one.
+        let size: usize = fragments.iter().map(|(_, fragment)| fragment.len() + 64).sum();
+        body.reserve_exact(size + tools.len() + 256);
+        body.extend_from_slice(tools);
+        let mut writer = Writer { body, fragments: &self.fragments, wire: self.wire.as_ref() };
+        let (framed, listed) = fragments.split_at_mut(system);
+        if let Some(frame) = frame.filter(|_| !framed.is_empty()) {
+            writer.body.push(b',');
+            writer.framed(frame, framed);
         }
-        self.system.end_request();
-
-        body.push(b',');
-        body.extend_from_slice(self.wire.list().as_bytes());
-        let refs: Vec<&Fragment> = fragments.iter().map(AsRef::as_ref).collect();
-        write_list(&mut body, self.wire.as_ref(), &refs);
-        body.extend_from_slice(b"]}");
+        writer.body.push(b',');
+        writer.body.extend_from_slice(self.wire.list().as_bytes());
+        writer.list(listed);
+        writer.body.extend_from_slice(b"]}");
+        let body = Bytes::from(writer.body);
+        self.fragments.end_request(&body, fragments);
         body
+    }
+
+    /// The wire form of a message, made only if it was not sent before.
+    fn fragment(&mut self, entry: &Entry, mark: CacheMark, in_frame: bool) -> (Key, Placed) {
+        let (message, settings) = (&entry.message, &self.settings);
+        let protocol = settings.spec.tool_protocol;
+        self.fragments.get((entry.hash, mark, in_frame), || {
+            if in_frame {
+                return Fragment { items: self.wire.system(message, mark), ..Fragment::new(WireTurn::User) };
+            }
+            let maker = if settings.made(message) { ThoughtMaker::ThisModel } else { ThoughtMaker::Another };
+            let paragraph = protocol == ToolProtocol::React && message.role == Role::Assistant && !settings.own_turns;
+            let lowered = if paragraph { as_paragraph(message, maker) } else { lower(message, protocol, maker) };
+            self.wire.message(&lowered, mark)
+        })
     }
 
     /// The segments as this model takes them: most take them as they are.
     fn arrange<'a>(&mut self, segments: &'a [Segment]) -> Cow<'a, [Segment]> {
-        match self.protocol {
-            ToolProtocol::Native if !self.user_after_tool => Cow::Owned(fold_after_results(segments)),
+        match self.settings.spec.tool_protocol {
+            ToolProtocol::Native if !self.settings.spec.capabilities.user_after_tool => {
+                Cow::Owned(fold_after_results(segments))
+            }
             ToolProtocol::Xml => Cow::Owned(self.joined.results(segments)),
             ToolProtocol::Native | ToolProtocol::React => Cow::Borrowed(segments),
         }
     }
 
-    fn write_tools(&mut self, body: &mut Vec<u8>, request: &Request, mark: CacheMark) {
+    /// Makes the field `tools` ready, unless it is.
+    fn encode_tools(&mut self, request: &Request, mark: CacheMark) {
+        let tools = &request.tools;
         // In a text protocol the system text tells of the tools.
-        if self.protocol.is_text() {
+        let known = self.tools.as_ref().is_some_and(|(hash, marked, _)| *hash == tools.hash && *marked == mark);
+        if known || self.settings.spec.tool_protocol.is_text() {
             return;
         }
-        let tools = &request.tools;
-        let known = self.tools.as_ref().is_some_and(|(hash, marked, _)| *hash == tools.hash && *marked == mark);
-        if !known {
-            let mut bytes = Vec::new();
-            if !tools.specs.is_empty() {
-                json::field(&mut bytes, "tools", &self.wire.tools(&tools.specs, mark));
-            }
-            self.tools = Some((tools.hash, mark, bytes));
+        let mut bytes = Vec::new();
+        if !tools.specs.is_empty() {
+            json::field(&mut bytes, "tools", &self.wire.tools(&tools.specs, mark));
         }
-        if let Some((_, _, bytes)) = &self.tools {
-            body.extend_from_slice(bytes);
-        }
+        bytes.shrink_to_fit();
+        self.tools = Some((tools.hash, mark, bytes));
     }
 
     /// Which segments carry a marker. When there are too many boundaries the first (the system text) and the last ones
@@ -154,11 +145,6 @@ impl Encoder {
     }
 }
 
-fn maker(message: &Message, model: &str) -> ThoughtMaker {
-    let made = message.llm_metadata.as_ref().is_some_and(|made| made.model_name == model);
-    if made { ThoughtMaker::ThisModel } else { ThoughtMaker::Another }
-}
-
 /// Whether a message has something on the wire that can carry a marker: thinking cannot, and neither can empty text.
 fn can_carry(segment: &Segment) -> bool {
     use haft_types::Part;
@@ -169,54 +155,66 @@ fn can_carry(segment: &Segment) -> bool {
     })
 }
 
-fn write_list(body: &mut Vec<u8>, wire: &dyn Wire, fragments: &[&Fragment]) {
-    let turns = fragments.chunk_by(|one, next| one.turn == next.turn);
-    let mut first = true;
-    for turn in turns {
-        let frame = turn.first().and_then(|fragment| wire.turn(fragment.turn));
-        if let Some(frame) = frame {
-            if !first {
-                body.push(b',');
+/// Writes the fragments of a request, each of which then knows where it stands.
+struct Writer<'a> {
+    body: Vec<u8>,
+    fragments: &'a Fragments,
+    wire: &'a dyn Wire,
+}
+
+impl Writer<'_> {
+    fn list(&mut self, fragments: &mut [(Key, Placed)]) {
+        let mut first = true;
+        for turn in fragments.chunk_by_mut(|(_, one), (_, next)| one.turn == next.turn) {
+            let frame = turn.first().and_then(|(_, fragment)| self.wire.turn(fragment.turn));
+            if let Some(frame) = frame {
+                self.comma(&mut first);
+                self.framed(frame, turn);
+            } else {
+                self.flat(turn, &mut first);
             }
-            first = false;
-            let results = turn.iter().map(|fragment| fragment.results.as_slice());
-            let after = turn.iter().map(|fragment| fragment.after_results.as_slice());
-            let items = turn.iter().map(|fragment| fragment.items.as_slice());
-            write_framed(body, frame, results.chain(after).chain(items));
-        } else {
-            write_flat(body, turn, &mut first);
         }
     }
-}
 
-/// Messages one after another. What may only follow the results of a block waits until they are over.
-fn write_flat(body: &mut Vec<u8>, turn: &[&Fragment], first: &mut bool) {
-    for run in turn.chunk_by(|one, next| is_result(one) && is_result(next)) {
-        let main = run.iter().flat_map(|fragment| [&fragment.results, &fragment.items]);
-        let after = run.iter().map(|fragment| &fragment.after_results);
-        for piece in main.chain(after).filter(|piece| !piece.is_empty()) {
-            if !*first {
-                body.push(b',');
+    fn framed(&mut self, frame: WireFrame, turn: &mut [(Key, Placed)]) {
+        self.body.extend_from_slice(frame.open.as_bytes());
+        let mut first = true;
+        for piece in [Piece::Results, Piece::AfterResults, Piece::Items] {
+            for (_, fragment) in turn.iter_mut().filter(|(_, fragment)| fragment.has(piece)) {
+                if !first {
+                    self.body.extend_from_slice(frame.between.as_bytes());
+                }
+                first = false;
+                self.fragments.write(&mut self.body, fragment, piece);
             }
-            *first = false;
-            body.extend_from_slice(piece);
+        }
+        self.body.extend_from_slice(frame.close.as_bytes());
+    }
+
+    /// Messages one after another. What may only follow the results of a block waits until they are over.
+    fn flat(&mut self, turn: &mut [(Key, Placed)], first: &mut bool) {
+        let is_result = |(_, fragment): &(Key, Placed)| fragment.has(Piece::Results);
+        for run in turn.chunk_by_mut(|one, next| is_result(one) && is_result(next)) {
+            for (_, fragment) in run.iter_mut() {
+                self.piece(fragment, Piece::Results, first);
+                self.piece(fragment, Piece::Items, first);
+            }
+            for (_, fragment) in run {
+                self.piece(fragment, Piece::AfterResults, first);
+            }
         }
     }
-}
 
-fn is_result(fragment: &Fragment) -> bool {
-    !fragment.results.is_empty()
-}
-
-fn write_framed<'a>(body: &mut Vec<u8>, frame: WireFrame, pieces: impl Iterator<Item = &'a [u8]>) {
-    body.extend_from_slice(frame.open.as_bytes());
-    let mut first = true;
-    for piece in pieces.filter(|piece| !piece.is_empty()) {
-        if !first {
-            body.extend_from_slice(frame.between.as_bytes());
+    fn piece(&mut self, fragment: &mut Placed, piece: Piece, first: &mut bool) {
+        if fragment.has(piece) {
+            self.comma(first);
+            self.fragments.write(&mut self.body, fragment, piece);
         }
-        first = false;
-        body.extend_from_slice(piece);
     }
-    body.extend_from_slice(frame.close.as_bytes());
+
+    fn comma(&mut self, first: &mut bool) {
+        if !std::mem::take(first) {
+            self.body.push(b',');
+        }
+    }
 }

@@ -1,12 +1,9 @@
-//! The bytes of messages that were sent before, kept by content.
+//! The bytes of messages that were sent before: they stand in the last body, and are copied from there.
 //!
 //! Invariant: a fragment depends on nothing but the message's content hash and its mark (the encoder's settings never
-//! change), so equal segments give equal bytes. Only what the last request used is kept.
+//! change), so equal segments give equal bytes. Only the last body is kept, and where in it each message stands.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::Arc;
-
+use bytes::Bytes;
 use haft_types::ContentHash;
 
 /// Whether the provider's cache should have an entry that ends here.
@@ -42,113 +39,84 @@ impl Fragment {
     pub(crate) fn new(turn: WireTurn) -> Self {
         Self { turn, results: Vec::new(), items: Vec::new(), after_results: Vec::new() }
     }
+}
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.results.is_empty() && self.items.is_empty() && self.after_results.is_empty()
+/// What a fragment depends on: content, mark, and whether it stands in the frame of the system text.
+pub(super) type Key = (ContentHash, CacheMark, bool);
+
+/// The pieces of a fragment, as places of [`Placed::pieces`].
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Piece {
+    Results,
+    AfterResults,
+    Items,
+}
+
+/// A fragment by reference.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed {
+    pub(super) turn: WireTurn,
+    /// Whether it stands among those just made, rather than in the last body.
+    is_new: bool,
+    /// Begin and end of each. No body of four gigabytes is ever sent.
+    pieces: [(u32, u32); 3],
+}
+
+impl Placed {
+    pub(super) fn len(&self) -> usize {
+        self.pieces.iter().map(|(begin, end)| (end - begin) as usize).sum()
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.results.len() + self.items.len() + self.after_results.len()
+    pub(super) fn has(&self, piece: Piece) -> bool {
+        let (begin, end) = self.pieces[piece as usize];
+        begin < end
     }
 }
 
-type Key = (ContentHash, CacheMark);
+/// Writes bytes, and says where they stand now.
+fn write(to: &mut Vec<u8>, bytes: &[u8]) -> (u32, u32) {
+    let begin = to.len() as u32;
+    to.extend_from_slice(bytes);
+    (begin, to.len() as u32)
+}
 
-/// Content hashes are random bits already: mixing them again would cost more than the look-up.
-#[derive(Clone, Copy, Debug, Default)]
-struct AlreadyHashed(u64);
+/// The fragments of the last request, and those that are made for the next.
+#[derive(Debug, Default)]
+pub(super) struct Fragments {
+    last: Bytes,
+    made: Vec<u8>,
+    known: Vec<(Key, Placed)>,
+    /// Where the next one is looked for first.
+    next: usize,
+}
 
-impl Hasher for AlreadyHashed {
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.0 = self.0.rotate_left(7) ^ u64::from_le_bytes(word);
+impl Fragments {
+    /// The fragment under this key, made only if the last request did not hold it. Requests agree but for little, so nearly always
+    /// it is the next one; only for what is new all are looked at.
+    pub(super) fn get(&mut self, key: Key, make: impl FnOnce() -> Fragment) -> (Key, Placed) {
+        let (before, rest) = self.known.split_at(self.next);
+        if let Some(offset) = rest.iter().chain(before).position(|(known, _)| *known == key) {
+            let at = (self.next + offset) % self.known.len();
+            self.next = at + 1;
+            return self.known[at];
         }
+        let Fragment { turn, results, items, after_results } = make();
+        let pieces = [&results, &after_results, &items].map(|piece| write(&mut self.made, piece));
+        (key, Placed { turn, is_new: true, pieces })
     }
 
-    fn finish(&self) -> u64 {
-        self.0
+    /// Writes a piece of a fragment, which from then on stands there.
+    pub(super) fn write(&self, body: &mut Vec<u8>, placed: &mut Placed, piece: Piece) {
+        let from = if placed.is_new { self.made.as_slice() } else { &self.last };
+        let (begin, end) = placed.pieces[piece as usize];
+        placed.pieces[piece as usize] = write(body, &from[begin as usize..end as usize]);
     }
-}
 
-/// A fragment, and the request that used it last.
-#[derive(Debug)]
-struct CachedFragment<T> {
-    fragment: Arc<T>,
-    used: u64,
-}
-
-/// Fragments of the last request and of the one being encoded.
-#[derive(Debug)]
-pub(crate) struct Fragments<T> {
-    known: HashMap<Key, CachedFragment<T>, BuildHasherDefault<AlreadyHashed>>,
-    request: u64,
-    /// How many of them the present request used.
-    used: usize,
-}
-
-impl<T> Default for Fragments<T> {
-    fn default() -> Self {
-        Self { known: HashMap::default(), request: 0, used: 0 }
-    }
-}
-
-impl<T> Fragments<T> {
-    /// The fragment under this key, made only if the last request did not hold it.
-    pub(crate) fn get(&mut self, key: Key, make: impl FnOnce() -> T) -> Arc<T> {
-        // One before the present request at most: never the present one by accident.
-        let before = self.request.wrapping_sub(1);
-        let known =
-            self.known.entry(key).or_insert_with(|| CachedFragment { fragment: Arc::new(make()), used: before });
-        if known.used != self.request {
-            known.used = self.request;
-            self.used += 1;
+    /// Ends a request: its body and what stands in it are all that is remembered.
+    pub(super) fn end_request(&mut self, body: &Bytes, mut written: Vec<(Key, Placed)>) {
+        for (_, placed) in &mut written {
+            placed.is_new = false;
         }
-        Arc::clone(&known.fragment)
-    }
-
-    /// Ends a request: what it did not use is forgotten.
-    pub(crate) fn end_request(&mut self) {
-        if self.used < self.known.len() {
-            self.known.retain(|_, known| known.used == self.request);
-        }
-        self.request = self.request.wrapping_add(1);
-        self.used = 0;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_fragment_is_made_once_and_kept_while_it_is_used() {
-        let mut fragments = Fragments::default();
-        let mut made = Vec::new();
-        for request in [vec!["a", "b"], vec!["a", "b", "c", "c"], vec!["c"], vec!["a", "c"]] {
-            for name in request {
-                let key = (ContentHash::of(name.as_bytes()), CacheMark::None);
-                let fragment = fragments.get(key, || {
-                    made.push(name);
-                    name.to_owned()
-                });
-                assert_eq!(*fragment, name);
-            }
-            fragments.end_request();
-        }
-        assert_eq!(made, ["a", "b", "c", "a"]);
-        // What the last request held is all that is left.
-        let mut left: Vec<_> = fragments.known.values().map(|known| known.fragment.as_str()).collect();
-        left.sort_unstable();
-        assert_eq!(left, ["a", "c"]);
-    }
-
-    #[test]
-    fn a_marked_fragment_is_another_one() {
-        let mut fragments = Fragments::default();
-        let hash = ContentHash::of(b"a");
-        assert_eq!(*fragments.get((hash, CacheMark::None), || 1), 1);
-        assert_eq!(*fragments.get((hash, CacheMark::Boundary), || 2), 2);
+        *self = Self { last: body.clone(), known: written, ..Self::default() };
     }
 }

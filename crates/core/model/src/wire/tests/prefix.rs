@@ -1,5 +1,6 @@
 //! The promise the context engine builds on: a request that only appends segments only appends bytes.
 
+use bytes::Bytes;
 use haft_types::{Envelope, Image, Thinking, ToolCall, ToolProtocol, ToolResult, ToolStatus};
 use proptest::prelude::*;
 
@@ -59,8 +60,8 @@ fn segments(units: &[Vec<Message>], boundaries: &[bool]) -> Vec<Segment> {
 }
 
 /// Without the markers, and without what closes the body.
-fn comparable(body: Vec<u8>) -> String {
-    let text = String::from_utf8(body).unwrap();
+fn comparable(body: Bytes) -> String {
+    let text = String::from_utf8(body.into()).unwrap();
     let text = text.replace(",\"cache_control\":{\"type\":\"ephemeral\"}", "");
     text.trim_end_matches(['}', ']']).to_owned()
 }

@@ -39,7 +39,7 @@ fn load(path: &std::path::Path) -> Request {
 }
 
 fn body(settings: Settings, request: &Request) -> String {
-    String::from_utf8(Encoder::new(settings).body(request)).unwrap()
+    String::from_utf8(Encoder::new(settings).body(request).into()).unwrap()
 }
 
 fn pretty(body: &str) -> String {
