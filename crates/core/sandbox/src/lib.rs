@@ -77,7 +77,7 @@ pub use confine::{
 pub use environment::{child_environment, secret_values};
 pub use error::SandboxError;
 pub use git::{CommitScope, Git, GitError, GitProgram, GitReach};
-pub use heaps::share_heaps;
+pub use heaps::{give_back_memory, share_heaps};
 pub use helper::helper_entry;
 pub use live::LiveCommand;
 pub use network::{HostError, Hosts, Proxy, forward};

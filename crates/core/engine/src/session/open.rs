@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use haft_context::ContextError;
+use haft_sandbox::give_back_memory;
 use haft_store::{Conversation, ConversationMatch, ConversationScope, NewFork, StoreError};
 use haft_tool::{Registry, UnknownChoice};
 use haft_types::{ConversationId, Message, Metadata};
@@ -226,6 +227,7 @@ impl Session {
         session.remember_factor();
         session.quote_resumption();
         session.settle_roster(events);
+        give_back_memory();
         Ok(session)
     }
 }

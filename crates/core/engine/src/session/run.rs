@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use haft_context::{MentionKind, treat_input};
+use haft_sandbox::give_back_memory;
 use haft_types::{Envelope, EventBody, Image, Origin, Outcome, PermissionMode, Prompt, ToolCall, TurnResult, prompt};
 use tokio_util::sync::CancellationToken;
 
@@ -208,6 +209,7 @@ impl Session {
         if let Err(error) = self.services.store.flush().await {
             io.error("store", error.to_string());
         }
+        give_back_memory();
         let mut result = turn_result(end, turn, &self.meter);
         io.emit(EventBody::Result(result.clone()));
         // Whoever is given it may keep it or put it before another model.
