@@ -237,7 +237,9 @@ impl Cli {
     /// `haft` with no command, or with something in the place of one.
     fn interactive(self) -> anyhow::Result<ProcessExit> {
         let style = if self.plain { InterfaceStyle::Plain } else { InterfaceStyle::AsConfigured };
-        match lone_word::settle(&Self::definition(), &self.run)? {
+        // Not within the `match`, where all definitions would stay in memory until haft ends.
+        let settled = lone_word::settle(&Self::definition(), &self.run)?;
+        match settled {
             LoneWord::Prompt => commands::interactive::run(&self.run, style),
             LoneWord::Command(name) if name == "help" => {
                 usage::print_help(Self::definition())?;

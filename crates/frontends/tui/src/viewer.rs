@@ -13,9 +13,12 @@ pub(crate) struct ResultList {
     results: Vec<(ToolCallView, String)>,
 }
 
+/// How many results can be looked at.
+pub const MOST_RESULTS: usize = 500;
+
 impl ResultList {
-    const MOST: usize = 500;
-    const BYTES: usize = 16 * 1024 * 1024;
+    /// They are copies: the session has the conversation.
+    const BYTES: usize = 4 * 1024 * 1024;
 
     pub(crate) fn push(&mut self, call: ToolCallView, text: &str) {
         self.results.push((call, text.to_owned()));
@@ -24,7 +27,7 @@ impl ResultList {
             bytes += text.len();
             bytes <= Self::BYTES
         };
-        let kept = self.results.iter().rev().take(Self::MOST).take_while(fits).count().max(1);
+        let kept = self.results.iter().rev().take(MOST_RESULTS).take_while(fits).count().max(1);
         self.results.drain(..self.results.len() - kept);
     }
 

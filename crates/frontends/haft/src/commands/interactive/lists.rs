@@ -7,7 +7,8 @@ use std::time::Duration;
 use haft_agent::WallClock;
 use haft_store::ConversationScope;
 use haft_tui::{
-    EarlierMessage, Focus, ListRequest, Operation, PickerAction, PickerList, PickerRow, RewindTarget, UiMessage,
+    EarlierMessage, Focus, ListRequest, MOST_RESULTS, Operation, PickerAction, PickerList, PickerRow, RewindTarget,
+    UiMessage,
 };
 use haft_types::{self as types, Clock as _, Entry, Origin, Role, Timestamp, ToolCall};
 
@@ -211,16 +212,18 @@ pub(super) fn earlier_results(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
     for message in history.iter().map(|entry| &entry.message) {
         calls.extend(message.tool_calls().map(|call| (call.id.as_str(), call)));
         for result in message.tool_results() {
-            let Some(call) = calls.remove(result.tool_call_id.as_str()) else { continue };
-            let arguments = serde_json::from_str(&call.arguments).unwrap_or_default();
-            results.push(EarlierMessage::Result {
-                tool: call.name.clone(),
-                arguments,
-                text: result.envelope.text.clone(),
-            });
+            results.extend(calls.remove(result.tool_call_id.as_str()).map(|call| (call, result)));
         }
     }
-    results
+    // Only those that can be looked at: each is copied.
+    let newest = results.split_off(results.len().saturating_sub(MOST_RESULTS)).into_iter();
+    newest
+        .map(|(call, result)| EarlierMessage::Result {
+            tool: call.name.clone(),
+            arguments: serde_json::from_str(&call.arguments).unwrap_or_default(),
+            text: result.envelope.text.clone(),
+        })
+        .collect()
 }
 
 /// What was said in the last rounds.
@@ -266,5 +269,36 @@ pub(crate) fn age(then: Timestamp) -> String {
         seconds @ 60..3_600 => text!("interactive-minutes-ago", minutes = seconds / 60),
         seconds @ 3_600..86_400 => text!("interactive-hours-ago", hours = seconds / 3_600),
         seconds => text!("interactive-days-ago", days = seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_model::O200k;
+    use haft_types::{ContentHash, Envelope, Message, MessageId, Part, ToolResult};
+
+    use super::*;
+
+    #[test]
+    fn of_a_long_conversation_the_newest_results_are_copied_and_no_others() {
+        let entry = |number: usize, role, part| {
+            let id = MessageId::derived(ContentHash::of(&number.to_le_bytes()));
+            Entry::new(Message::new(id, role, vec![part], Timestamp::UNIX_EPOCH), &O200k)
+        };
+        let history: Vec<_> = (0..MOST_RESULTS + 3)
+            .flat_map(|number| {
+                let id = format!("c{number}");
+                let call = ToolCall { id: id.clone(), name: "glob".into(), arguments: "{}".into(), signature: None };
+                let envelope = Envelope::success(number.to_string());
+                let result = ToolResult { tool_call_id: id, name: "glob".into(), envelope };
+                [
+                    entry(2 * number, Role::Assistant, Part::ToolCall(call)),
+                    entry(2 * number + 1, Role::Tool, Part::ToolResult(Box::new(result))),
+                ]
+            })
+            .collect();
+        let copied = earlier_results(&history);
+        assert_eq!(copied.len(), MOST_RESULTS);
+        assert!(matches!(&copied[0], EarlierMessage::Result { text, .. } if text == "3"));
     }
 }
