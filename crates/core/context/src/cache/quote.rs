@@ -14,10 +14,10 @@ use std::ops::Range;
 use std::time::Duration;
 
 use haft_text::grouped;
-use haft_types::{CacheMatch, ContentHash, Layer, ModelSpec, Request, SentSegment, Usage};
+use haft_types::{CacheMatch, ContentHash, Layer, ModelSpec, SentSegment, Usage};
 
 use crate::cache::prefix::Sent;
-use crate::cache::simulate::{CachePiece, CacheSimulator, pieces};
+use crate::cache::simulate::{CachePiece, CacheSimulator};
 use crate::scale::Scale;
 
 /// What a conversation has sent to one model, and what the model's cache should hold of it. Tokens are counted ones.
@@ -89,11 +89,6 @@ impl PrefixCache {
         };
         let request = [tools].into_iter().chain(sent.segments.iter().map(piece)).collect();
         self.note(after, request, sent.segments.iter().map(|segment| segment.layer));
-    }
-
-    /// Notes a request, sent so long after the one before.
-    pub fn note_request(&mut self, after: Duration, request: &Request) {
-        self.note(after, pieces(request, 1.0), request.segments.iter().map(|segment| segment.layer));
     }
 
     fn note(&mut self, after: Duration, request: Vec<CachePiece>, layers: impl Iterator<Item = Layer>) {

@@ -4,6 +4,7 @@ use haft_types::{CacheKind, CacheRule, Entry, Layer, Message, Part, Price, Reque
 use proptest::prelude::*;
 
 use super::*;
+use crate::cache::simulate::pieces;
 use crate::testing::{Quarter, conversation, entry, model, system, tool_set, whole_conversation};
 use crate::{Account, Assembly, Compress, Placement, Policy, Reminders, Snapshot, assemble, system_entry};
 
@@ -109,7 +110,8 @@ impl Driven {
             if is_asked && goes_on {
                 driven.given.history = whole.history[..end].to_vec();
                 let next = driven.next(&driven.given);
-                driven.known.note_request(pause, &next.request);
+                let layers = next.request.segments.iter().map(|segment| segment.layer);
+                driven.known.note(pause, pieces(&next.request, 1.0), layers);
                 driven.at += pause;
                 driven.cache.send(driven.at, &pieces(&next.request, driven.model.tokenizer_factor));
                 driven.last = Some(next);
