@@ -24,7 +24,7 @@ const SIZE: (u16, u16) = (120, 40);
 pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     streaming(haft)?;
     for messages in [1_000, 10_000] {
-        let goal = (messages == 10_000).then_some(60.0);
+        let goal = (messages == 10_000).then_some(40.0);
         for (when, (all, own)) in ["opened", "after a turn"].iter().zip(memory(haft, messages)?) {
             figures::print(&format!("memory with {messages} messages, {when}"), all, "MB", goal);
             figures::print("    of it not pages of the binary", own, "MB", None);
