@@ -20,3 +20,4 @@ uninstall:
 stage:
 	rm -rf target/stage
 	packaging/install "$(BINARY)" target/stage /usr deb
+	python3 packaging/components.py /dev/null target/stage/usr/share/doc/haft/THIRD-PARTY-LICENCES.txt

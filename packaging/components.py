@@ -1,7 +1,8 @@
-"""components.py SBOM LICENCES: what the binary is made of, from `cargo metadata` and the sources cargo has fetched.
+"""components.py SBOM LICENCES [FEATURES]: what the binary is made of, from `cargo tree`, `cargo metadata` and the sources cargo has fetched.
 
 SBOM is CycloneDX 1.5 (JSON); LICENCES has the licence of every third-party crate with its text. Both are sorted and hold no
-times but SOURCE_DATE_EPOCH, so that they are the same for the same lock file.
+times but SOURCE_DATE_EPOCH, so that they are the same for the same lock file. FEATURES are those the binary was built with
+beside the default ones, separated by commas.
 """
 
 import datetime
@@ -14,25 +15,34 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NAMES = ("LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE")
+PLATFORM = "x86_64-unknown-linux-gnu"
+MIT = """Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation
+files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy,
+modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the Software
+is furnished to do so, subject to the following conditions:
+
+The above copyright notice and this permission notice shall be included in all copies or substantial portions of the Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES
+OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE
+LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN
+CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE."""
 
 
-def metadata():
-    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", "x86_64-unknown-linux-gnu"]
-    return json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)
+def cargo(*arguments):
+    return subprocess.run(["cargo", *arguments], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def built(data):
-    """The packages that the default build of the binary links or runs while it is built."""
+def built(features):
+    """The packages that the binary links or that run while it is built, and what each depends on."""
+    # `cargo metadata` knows only what the whole workspace needs with every feature.
+    options = ["-p", "haft", "-e", "normal,build", "--target", PLATFORM, "--features", features]
+    lines = cargo("tree", "--locked", *options, "--prefix", "none", "--no-dedupe", "-f", "{p}").splitlines()
+    chosen = {tuple(line.split()[:2]) for line in lines}
+    data = json.loads(cargo("metadata", "--locked", "--format-version", "1", "--filter-platform", PLATFORM))
+    packages = [package for package in data["packages"] if (package["name"], f"v{package['version']}") in chosen]
+    seen = {package["id"] for package in packages}
     nodes = {node["id"]: node for node in data["resolve"]["nodes"]}
-    start = next(package["id"] for package in data["packages"] if package["name"] == "haft")
-    seen, open_ends = {start}, [start]
-    while open_ends:
-        for dependency in nodes[open_ends.pop()]["deps"]:
-            kinds = {kind["kind"] for kind in dependency["dep_kinds"]}
-            if kinds != {"dev"} and dependency["pkg"] not in seen:
-                seen.add(dependency["pkg"])
-                open_ends.append(dependency["pkg"])
-    packages = [package for package in data["packages"] if package["id"] in seen]
     edges = {
         package["id"]: sorted(d["pkg"] for d in nodes[package["id"]]["deps"] if d["pkg"] in seen) for package in packages
     }
@@ -79,31 +89,48 @@ def sbom(packages, edges):
     }
 
 
-def licence_texts(package):
+def own_texts(package):
+    """What the package itself holds, with what is vendored in it."""
     folder = pathlib.Path(package["manifest_path"]).parent
-    files = [path for path in folder.iterdir() if path.is_file() and path.name.upper().startswith(NAMES)]
-    return [path.read_text(errors="replace").strip() for path in sorted(files)]
+    files = [path for path in folder.rglob("*") if path.name.upper().startswith(NAMES) and path.suffix != ".rs" and path.is_file()]
+    # What is vendored may be had under another licence, too, which is not the one it is used under here.
+    files = [path for path in files if path.parent == folder or path.name != "COPYING" or not (path.parent / "LICENSE").exists()]
+    return list(dict.fromkeys(path.read_text(errors="replace").strip() for path in sorted(files)))
+
+
+def usual_text(package, known):
+    """For a package that holds none: what another one of its repository holds, or the text its licence always has."""
+    same = [other for other in known.values() if other["license"] == package["license"] and other["texts"]]
+    siblings = [other for other in same if other["repository"] == package["repository"]]
+    if package["repository"] and siblings:
+        return siblings[0]["texts"]
+    if "Apache-2.0" in package["license"]:
+        return [(ROOT / "LICENSE-APACHE").read_text().strip()]
+    if package["license"] == "MIT":
+        holders = ", ".join(package["authors"]) or f"the authors of {package['name']}"
+        return [f"Copyright (c) {holders}\n\n{MIT}"]
+    # The Mozilla licence names nobody.
+    if package["license"] == "MPL-2.0" and same:
+        return same[0]["texts"]
+    sys.exit(f"components: {package['name']} holds no text of its licence, {package['license']}, and none is known")
 
 
 def licences(packages):
-    by_text, without = {}, []
     third = [package for package in packages if package["source"]]
+    known = {(package["name"], package["version"]): package | {"texts": own_texts(package)} for package in third}
+    by_text = {}
     for package in third:
         name = f"{package['name']} {package['version']} ({package['license'] or package['license_file']})"
-        texts = licence_texts(package)
-        if not texts:
-            without.append(name)
-        for text in texts:
+        for text in known[package["name"], package["version"]]["texts"] or usual_text(package, known):
             by_text.setdefault(text, []).append(name)
     lines = [f"haft contains these {len(third)} crates of third parties.", ""]
     for text, names in sorted(by_text.items(), key=lambda entry: (entry[1], entry[0])):
         lines += ["=" * 100, *names, "-" * 100, text, ""]
-    lines += ["=" * 100, "Crates whose package holds no text of their licence, which is named behind each:", *without, ""]
     return "\n".join(lines)
 
 
 if __name__ == "__main__":
     os.environ.setdefault("SOURCE_DATE_EPOCH", "0")
-    packages, edges = built(metadata())
+    packages, edges = built(sys.argv[3] if len(sys.argv) > 3 else "")
     pathlib.Path(sys.argv[1]).write_text(json.dumps(sbom(packages, edges), indent=1) + "\n")
     pathlib.Path(sys.argv[2]).write_text(licences(packages))
