@@ -22,12 +22,14 @@ pub(crate) enum Late {
     Wait,
 }
 
+/// Whether a tool of this name is built in. Asked only where a file could be a tool: to know the names is to make all tools.
+pub(crate) type IsBuiltIn = Box<dyn Fn(&str) -> bool + Send + Sync>;
+
 /// The tools as they were last seen.
 pub(crate) struct ExternalShelf {
     paths: KnowledgePaths,
     help: ToolHelp,
-    /// The names of tools that are built in.
-    built_in: Vec<String>,
+    is_built_in: IsBuiltIn,
     stamps: Stamps,
     tools: Vec<ExternalTool>,
     /// What was said of them before a request.
@@ -39,11 +41,11 @@ pub(crate) struct ExternalShelf {
 
 impl ExternalShelf {
     /// Finds the tools, and what is known of them without running any.
-    pub(crate) fn new(paths: KnowledgePaths, help: ToolHelp, built_in: Vec<String>) -> Self {
+    pub(crate) fn new(paths: KnowledgePaths, help: ToolHelp, is_built_in: IsBuiltIn) -> Self {
         let mut shelf = Self {
             paths,
             help,
-            built_in,
+            is_built_in,
             stamps: Stamps::default(),
             tools: Vec::new(),
             described: HashMap::new(),
@@ -71,8 +73,7 @@ impl ExternalShelf {
         }
         let folders = self.paths.folders(KnowledgeKind::Tools).into_iter().map(|folder| folder.path);
         self.stamps = Stamps::of(folders);
-        let found =
-            external::load(&self.paths, &|name| self.built_in.iter().any(|one| one == name), &mut self.problems);
+        let found = external::load(&self.paths, &*self.is_built_in, &mut self.problems);
         self.tools = found.items;
         self.stamps.add(self.tools.iter().map(|tool| tool.path.clone()));
         self.write();

@@ -41,6 +41,11 @@ pub fn all_tools(running: &Arc<Running>, language: PromptLanguage) -> Registry {
     registry
 }
 
+/// What they are called.
+pub(super) fn names_of_all(running: &Arc<Running>, language: PromptLanguage) -> Vec<String> {
+    all_tools(running, language).iter().map(|tool| tool.spec().name.clone()).collect()
+}
+
 /// Every tool the session could be offered.
 fn every_tool(config: &SessionConfig, services: &Services, peers: Peers<'_>) -> Registry {
     let mut registry = all_tools(&services.running, config.policy.prompt_language);

@@ -5,7 +5,7 @@
 //! renders it anew.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use haft_context::{
     CHANGED, ContextError, Document, Documents, ExecutionState, ListOwner, PlanStep, Reminders, RoleParts, RoleText,
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::active::Active;
 use super::advertised::AdvertisedTools;
 use super::hooked::Hooked;
-use super::offered_tools::{all_tools, skills_now};
+use super::offered_tools::{names_of_all, skills_now};
 use super::redescribed::in_language;
 use super::transcript::Transcript;
 use super::{EngineError, SessionConfig};
@@ -92,11 +92,10 @@ impl PromptContext {
             config.prompt.rules,
         );
         let external = registry.get(names::EXECUTE).map(|_| {
-            let built_in = all_tools(&running, config.policy.prompt_language)
-                .iter()
-                .map(|tool| tool.spec().name.clone())
-                .collect();
-            ExternalShelf::new(config.knowledge.paths.clone(), config.knowledge.tool_help.clone(), built_in)
+            let (running, language) = (Arc::clone(&running), config.policy.prompt_language);
+            let built_in = LazyLock::new(move || names_of_all(&running, language));
+            let is_built_in = Box::new(move |name: &str| built_in.iter().any(|one| one == name));
+            ExternalShelf::new(config.knowledge.paths.clone(), config.knowledge.tool_help.clone(), is_built_in)
         });
         hooked.before_documents().await;
         documents.look(Touched { reads: &reads, mentions: &mentions }, external.as_ref(), counter.as_ref());

@@ -11,6 +11,7 @@ use haft_sandbox::Supervisor;
 use haft_testkit::test::FakeClock;
 use haft_types::{ChangeKind, Clock, ModelSpec, Origin, PromptLanguage, ToolProtocol};
 
+use super::super::offered_tools::all_tools;
 use super::super::redescribed::translate;
 use super::super::transcript::tests::transcript;
 use super::super::{
@@ -253,8 +254,7 @@ async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
     assert!(pairs.len() >= 5);
     let supervisor = Arc::new(Supervisor::new(std::env::current_exe().unwrap()));
     let running = Arc::new(Running::new(supervisor, haft_tools::LimitsConfig::default()));
-    let every: Vec<String> =
-        all_tools(&running, PromptLanguage::English).iter().map(|tool| tool.spec().name.clone()).collect();
+    let every = names_of_all(&running, PromptLanguage::English);
     for (protocol, language) in every_form() {
         for (is_sub, headless, small) in [
             (false, false, false),
@@ -299,8 +299,7 @@ async fn every_profile_names_only_what_it_offers_and_no_path_of_a_project() {
     let (folder, store, transcript) = transcript().await;
     let supervisor = Arc::new(Supervisor::new(std::env::current_exe().unwrap()));
     let running = Arc::new(Running::new(supervisor, haft_tools::LimitsConfig::default()));
-    let every: Vec<String> =
-        all_tools(&running, PromptLanguage::English).iter().map(|tool| tool.spec().name.clone()).collect();
+    let every = names_of_all(&running, PromptLanguage::English);
     for (protocol, language) in every_form() {
         for profile in haft_tool::PROFILES {
             let mut config = config(folder.path());
