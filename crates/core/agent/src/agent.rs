@@ -132,6 +132,8 @@ impl Agent {
 
     /// What the session a run works in is opened with, for whoever has something to change before.
     pub async fn prepare(&self, mut plan: RunPlan) -> Result<(SessionConfig, Services, Which), SetupError> {
+        // Done by the time the store is open, whose disk is waited for.
+        drop(std::thread::Builder::new().spawn(Masker::prepare));
         let agent = self.tightened(&mut plan, false)?;
         let Self { places, config, .. } = &*agent;
         spill::sweep(&places.spill(), WallClock.now().into(), config.limits.spill_days);
