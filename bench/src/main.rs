@@ -1,6 +1,6 @@
 //! Measures haft and its context engine and prints every figure beside its goal.
 //!
-//! `haft-bench pictures PATH-TO-HAFT` draws what the documentation shows of the terminal. `haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy|acp PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
+//! `haft-bench pictures PATH-TO-HAFT` draws what the documentation shows of the terminal. `haft-bench startup|turns|tui|sandbox|search|mcp|agents|peers|lab|proxy|acp PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
 //! assemble|outline|policies|rag|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
 //! decides a test: a goal that is missed is printed as missed.
 
@@ -12,6 +12,7 @@ mod lab;
 mod mcp;
 mod model;
 mod outline;
+mod peers;
 mod picture;
 mod policies;
 mod proxy;
@@ -34,7 +35,7 @@ use anyhow::{Context, bail};
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().context(
-        "usage: haft-bench startup|turns|tui|sandbox|search|mcp|agents|lab|proxy|acp PATH-TO-HAFT, haft-bench assemble|outline|policies|rag|scan|store",
+        "usage: haft-bench startup|turns|tui|sandbox|search|mcp|agents|peers|lab|proxy|acp PATH-TO-HAFT, haft-bench assemble|outline|policies|rag|scan|store",
     )?;
     let mut haft = || -> anyhow::Result<PathBuf> {
         let haft = PathBuf::from(arguments.next().context("the path of the haft binary is missing")?);
@@ -46,6 +47,7 @@ fn main() -> anyhow::Result<()> {
         "startup" => startup::run(&haft()?),
         "mcp" => mcp::run(&haft()?),
         "turns" => turns::run(&haft()?),
+        "peers" => peers::run(&haft()?),
         "tui" => tui::run(&haft()?),
         "pictures" => picture::run(&haft()?, &PathBuf::from(arguments.next().unwrap_or_else(|| "docs".into()))),
         "assemble" => assemble::run(),
@@ -64,7 +66,7 @@ fn main() -> anyhow::Result<()> {
         ),
         other => {
             bail!(
-                "there is no benchmark `{other}`; use startup, turns, tui, mcp, acp, agents, assemble, outline, policies, lab, proxy, rag, sandbox, scan, search or store"
+                "there is no benchmark `{other}`; use startup, turns, tui, mcp, acp, agents, peers, assemble, outline, policies, lab, proxy, rag, sandbox, scan, search or store"
             )
         }
     }

@@ -34,7 +34,7 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
         "start to first byte of the first request, median of 20",
         figures::median_ms(&mut first_request),
         "ms",
-        Some(50.0),
+        Some(12.0),
     );
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use haft_testkit::ScriptedServer;
@@ -54,6 +54,15 @@ impl Place {
         command
     }
 
+    /// Another agent, in the same project and home and with nothing else of the user's.
+    pub(crate) fn other(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        command.env_clear().env("PATH", path).env("HOME", self.home.path()).current_dir(self.project.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
     /// The folder that is worked in.
     pub(crate) fn project(&self) -> &Path {
         self.project.path()
@@ -79,27 +88,30 @@ pub(crate) struct Ran {
     pub(crate) started: Instant,
     /// Its peak memory in megabytes.
     pub(crate) peak_mb: f64,
+    /// The processor time it used, with the processes it waited for.
+    pub(crate) processor: Duration,
 }
 
 /// Runs to the end and checks that the run succeeded.
 pub(crate) fn run(mut command: Command) -> anyhow::Result<Ran> {
     let started = Instant::now();
-    let mut child = command.spawn().context("cannot start haft")?;
-    let mut peak = 0.0_f64;
-    // The kernel forgets the peak with the process, so it is read while the process lives.
+    let mut child = command.spawn().context("cannot start it")?;
+    let (mut peak, mut processor) = (0.0_f64, Duration::ZERO);
+    // The kernel forgets both with the process, so they are read while the process lives.
     let status = loop {
         peak = peak.max(peak_memory(child.id()).unwrap_or_default());
+        processor = processor.max(processor_time(child.id()).unwrap_or_default());
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        std::thread::sleep(std::time::Duration::from_millis(2));
+        std::thread::sleep(Duration::from_millis(2));
     };
     let mut complaint = String::new();
     if let Some(mut stderr) = child.stderr.take() {
         std::io::Read::read_to_string(&mut stderr, &mut complaint)?;
     }
-    ensure!(status.success(), "haft ended with {status}: {complaint}");
-    Ok(Ran { started, peak_mb: peak })
+    ensure!(status.success(), "it ended with {status}: {complaint}");
+    Ok(Ran { started, peak_mb: peak, processor })
 }
 
 /// The most memory a process has used so far, in megabytes.
@@ -108,4 +120,12 @@ pub(crate) fn peak_memory(process: u32) -> anyhow::Result<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kb: f64 = line.and_then(|line| line.split_whitespace().next()?.parse().ok()).context("no peak")?;
     Ok(kb / 1024.0)
+}
+
+/// The processor time of a process so far, with those it waited for; the kernel counts it in hundredths of a second.
+fn processor_time(process: u32) -> anyhow::Result<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let (_, after_name) = stat.rsplit_once(')').context("no name")?;
+    let ticks = after_name.split_whitespace().skip(11).take(4).map(str::parse::<u64>).sum::<Result<u64, _>>()?;
+    Ok(Duration::from_millis(ticks * 10))
 }

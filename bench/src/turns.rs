@@ -12,7 +12,7 @@ use crate::subject::{self, Place};
 
 /// Turns, goal for the overhead in milliseconds, goal for the peak memory in megabytes.
 const LENGTHS: [(usize, Option<f64>, Option<f64>); 3] =
-    [(10, None, None), (100, Some(2.0), Some(25.0)), (1000, Some(5.0), Some(35.0))];
+    [(10, None, None), (100, Some(1.5), Some(25.0)), (1000, Some(3.0), Some(35.0))];
 
 pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     figures::line(
