@@ -1,5 +1,5 @@
 # `make install` installs a binary that is already built, with man pages and completions; `make uninstall` removes exactly that.
-# docs/installation.md explains the variables. haft itself is built by cargo; `make build` calls it for the profile that ships.
+# docs/installation.md explains the variables. haft itself is built by cargo; `make build` calls it for the profile that ships, with packaging/build.
 
 PREFIX = /usr/local
 DESTDIR =
@@ -8,7 +8,7 @@ BINARY = target/dist/haft
 .PHONY: build install uninstall stage
 
 build:
-	cargo build --locked --profile dist -p haft
+	packaging/build
 
 install:
 	packaging/install "$(BINARY)" "$(DESTDIR)" "$(PREFIX)" make
