@@ -247,6 +247,10 @@ fn window(running: &[&TimelineItem]) -> String {
                     writeln!(text, "\n{number}. observation: {} ({status})\n{observed}", result.name)
                 }
                 Part::Image(image) => writeln!(text, "\n(a picture, {}, is not shown here)", image.media_type),
+                // A nudge, what a background task did, what another agent says: nobody's utterance, and still to be read.
+                Part::Text { text: said, .. } if message.role == Role::User && !is_user_speech(message) => {
+                    writeln!(text, "\nnotice: {}", said.trim())
+                }
                 Part::Text { .. } | Part::Thinking(_) => Ok(()),
             };
         }

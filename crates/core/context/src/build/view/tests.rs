@@ -1,4 +1,4 @@
-use haft_types::{Envelope, ModelSpec, Thinking};
+use haft_types::{Envelope, ModelSpec, Origin, Thinking};
 
 use super::*;
 use crate::testing::{Quarter, at, call, conversation, entry, id, model, result, system, text, tool_set};
@@ -63,6 +63,22 @@ fn four_messages() {
     let texts = texts(&built);
     assert!(texts[0].contains("Be brief.") && texts[0].contains("- read_file: Does something"), "{}", texts[0]);
     insta::assert_snapshot!(texts[1..].join("\n\n--------\n\n"));
+}
+
+/// Nudges, what background tasks did and what other agents say are no utterances, and were not sent at all.
+#[test]
+fn what_haft_and_other_agents_say_is_shown_in_the_window() {
+    let mut history = story();
+    for (number, origin, said) in [(14, Origin::Engine, "Task t1 has ended."), (15, Origin::Agent, "From bob: stop.")] {
+        history.push(entry(Message::text(id(number), Role::User, said, at(number)).from(origin)));
+    }
+    let texts = texts(&build(&history, Api::OpenaiChat, &ExecutionState::default()));
+    assert!(
+        texts[2].ends_with("does not exist\n\nnotice: Task t1 has ended.\n\nnotice: From bob: stop."),
+        "{}",
+        texts[2]
+    );
+    assert!(!texts[1].contains("ended") && !texts[1].contains("bob"), "{}", texts[1]);
 }
 
 #[test]
