@@ -17,7 +17,7 @@
 //! | --- | --- |
 //! | `read_file` | `path, start_line, end_line, total_lines, mtime, content, truncated?, note?, notes?: [{id, note}]`; an image: `path, media_type, bytes, mtime, notes?`; a document: as text, with `document: pdf\|docx\|…` |
 //! | `write_to_file` | `path, change: created\|overwritten, lines, bytes, diff?, note?` (`diff`: the first 50 lines of a new file, each after a `+`) |
-//! | `edit_file`, `replace_in_file` | `path, change: edited, applied, changed_ranges: [{start_line, end_line}], added, removed, diff?, truncated?, fallback?, note?` |
+//! | `edit_file`, `replace_in_file` | `path, change: edited, applied, changed_ranges: [{start_line, end_line}], added, removed, diff? or diff_head? (the first 20 lines of one that is too long), truncated?, fallback?, note?` |
 //! | `multi_edit` | `applied, files, note?`; each of `files` as `replace_in_file`, or `path, change: created, lines` |
 //! | `apply_patch` | `files, note?`; each of `files` as before, or with `change: moved` and `from`, or `path, change: deleted` |
 //! | `extract_to_text` | `path, change: created\|overwritten, from, document, lines, bytes, truncated?, note?` |

@@ -80,12 +80,15 @@ fn numbered(data: &mut Map<String, Value>, limit: u32) -> bool {
     cut
 }
 
-/// Keeps a diff, or the head of a large one; counts and ranges stay.
+/// Keeps a diff, or the head of a large one; counts and ranges stay. Of one that was too large for the tool there is the head.
 fn short_diff(data: &mut Map<String, Value>, limit: u32) -> bool {
+    let head = data.shift_remove("diff_head");
+    let only_head = head.is_some();
+    data.extend(head.map(|head| ("diff".to_owned(), head)));
     let Some(Value::String(diff)) = data.get("diff") else { return false };
     let lines: Vec<_> = diff.lines().collect();
     if lines.len() <= limit as usize {
-        return false;
+        return only_head;
     }
     let head = lines[..DIFF_HEAD.min(limit as usize)].join("\n");
     data.insert("diff".into(), head.into());
@@ -144,6 +147,8 @@ fn stdout_ends(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
     let Some(Value::String(stdout)) = data.get("stdout") else { return false };
     let (lines, bytes) = (stdout.lines().count(), stdout.len());
     let (text, cut) = ends(stdout, limits.stdout as usize, counted(data, "stdout_lines").unwrap_or(lines));
+    // A long line of letters that take several bytes each is cut before it comes here.
+    let cut = cut || (bytes > OTHER_CHARS && counted(data, "stdout_bytes").is_some_and(|all| all > bytes));
     if text.is_empty() {
         for nothing in ["stdout", "stdout_lines", "stdout_bytes"] {
             data.shift_remove(nothing);

@@ -53,6 +53,27 @@ fn tests_that_failed_are_named_whatever_is_left_out() {
     assert_eq!(keep("mcp__a__b", &whole, PLAIN.limits).data.get("failing"), None);
 }
 
+/// A tool gives no diff that is too long for it, and letters of several bytes are cut before they are many: the lines there are
+/// stay, and where the whole can be had is said.
+#[test]
+fn what_the_tool_had_cut_already_is_left_out_too() {
+    let text = |tool: &str, data: Value| {
+        let envelope = Envelope::success("much more").with_data(data);
+        plain_text(keep(tool, &envelope, PLAIN.limits), &envelope, Original { id: Some(id(1).short()), images: 0 })
+    };
+    let edited = json!({"path": "a", "added": 80, "truncated": true, "diff_head": "@@ -1 +1,80 @@\n-one\n+two"});
+    let id = id(1).short();
+    let named = format!("\"message_id\":\"{id}\"");
+    for edited in [text("edit_file", edited.clone()), text("multi_edit", json!({"files": [edited]}))] {
+        assert!(edited.ends_with("@@ -1 +1,80 @@\n-one\n+two") && edited.contains(&named), "{edited}");
+        assert!(!edited.contains("diff_head"), "{edited}");
+    }
+    let line = json!({"exit_code": 0, "stdout": "数".repeat(2_000), "stdout_lines": 1, "stdout_bytes": 18_001});
+    assert!(text("execute_command", line).contains(&named));
+    let whole = json!({"exit_code": 0, "stdout": "数".repeat(1_300), "stdout_lines": 1, "stdout_bytes": 3_900});
+    assert!(!text("execute_command", whole).contains(&named));
+}
+
 #[test]
 fn results_are_whole_while_the_round_runs_and_compressed_afterwards() {
     let (system, model, tools) = (system(), model(), tool_set(&["read_file"]));

@@ -11,6 +11,8 @@ use crate::visible;
 
 /// Lines of diffs that one result shows.
 const MAX_DIFF: usize = 50;
+/// First lines that are kept of a larger one.
+const DIFF_HEAD: usize = 20;
 /// Bytes of one of them that are shown.
 const MAX_DIFF_LINE: usize = 500;
 
@@ -72,7 +74,8 @@ impl Default for DiffBudget {
 }
 
 impl DiffBudget {
-    /// Shows a difference as far as there is room: in the text cut, in the data whole or not at all.
+    /// Shows a difference as far as there is room: in the text cut, in the data whole, or its head for what is made of the result
+    /// later.
     pub(crate) fn show(&mut self, difference: &TextDifference, text: &mut String, data: &mut Map<String, Value>) {
         let TextDifference { added, removed, ranges, lines } = difference;
         let ranges: Vec<Value> =
@@ -87,6 +90,10 @@ impl DiffBudget {
         if let Some(more) = lines.len().checked_sub(self.0).filter(|more| *more > 0) {
             let _ = write!(text, "\n[{more} more lines of the diff are not shown.]");
             data.insert("truncated".into(), true.into());
+            let head = shown.lines().take(DIFF_HEAD).collect::<Vec<_>>().join("\n");
+            if !head.is_empty() {
+                data.insert("diff_head".into(), head.into());
+            }
         } else {
             data.insert("diff".into(), shown.into());
         }

@@ -73,6 +73,8 @@ async fn a_large_diff_is_bounded_and_kept_out_of_the_data() {
     assert!(output.envelope.text.ends_with("[52 more lines of the diff are not shown.]"), "{}", output.envelope.text);
     assert_eq!(output.envelope.text.lines().count(), 52);
     assert_eq!(output.envelope.data.get("diff"), None);
+    let head = output.envelope.data["diff_head"].as_str().unwrap();
+    assert!(head.lines().count() == 20 && head.starts_with("@@ -1 +1,100 @@\n-old\n+new\n"), "{head}");
     assert_eq!(output.envelope.data["changed_ranges"], json!([{"start_line": 1, "end_line": 100}]));
 }
 
