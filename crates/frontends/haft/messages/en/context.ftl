@@ -67,6 +67,7 @@ context-request-place = {" "}of { $requests } in `{ $conversation }`
 context-cache-boundary = , cache boundary
 context-test-no-folder = there are no context tests: `{ $folder }`: { $error }
 context-test-no-files = there are no context tests in `{ $folder }`: no file ends in .toml
+context-test-empty = `{ $path }` states nothing: it needs a `[[rule]]`, a `[prefix]` or a `[[replay]]`
 context-test-unreadable = cannot read `{ $path }`: { $error }
 context-test-no-claim = the rule for `{ $touched }` says neither `sends` nor `not_sends`
 context-test-blanks = `touched = "{ $touched }"`: a path with spaces cannot be checked

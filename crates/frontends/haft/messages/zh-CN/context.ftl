@@ -59,6 +59,7 @@ context-request-place = （`{ $conversation }` 共 { $requests } 次）
 context-cache-boundary = ，缓存边界
 context-test-no-folder = 没有上下文测试：`{ $folder }`：{ $error }
 context-test-no-files = `{ $folder }` 中没有上下文测试：没有 .toml 文件
+context-test-empty = `{ $path }` 什么都没有规定：需要 `[[rule]]`、`[prefix]` 或 `[[replay]]`
 context-test-unreadable = 无法读取 `{ $path }`：{ $error }
 context-test-no-claim = `{ $touched }` 的规则既没有 `sends` 也没有 `not_sends`
 context-test-blanks = `touched = "{ $touched }"`：无法检查带空格的路径

@@ -83,6 +83,7 @@ fn breaks_of_a_recorded_conversation() {
 fn wrong_files_are_named_with_what_was_probably_meant() {
     let cases = [
         ("[[rule]]\ntouchd = \"a\"\nsends = \"b\"\n", "checks.toml:2:1: unknown key `touchd`; did you mean `touched`?"),
+        ("# nothing yet\n", "checks.toml` states nothing: it needs a `[[rule]]`, a `[prefix]` or a `[[replay]]`"),
         ("[prefix]\nmax_token = 1\n", "did you mean `max_tokens`?"),
         ("[prefx]\nmax_tokens = 1\n", "did you mean `prefix`?"),
         ("[prefix]\nmax_tokens = 1\nprotocol = \"soap\"\n", "soap"),

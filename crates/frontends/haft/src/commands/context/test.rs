@@ -133,7 +133,10 @@ fn read_all(root: &Path) -> anyhow::Result<Vec<(PathBuf, ContextTestFile)>> {
     for path in paths {
         let text = std::fs::read_to_string(&path)
             .map_err(|error| usage_error(text!("context-test-unreadable", path = path.display(), error)))?;
-        let file = toml::from_str(&text).map_err(|error| in_file(&path, &text, &error))?;
+        let file: ContextTestFile = toml::from_str(&text).map_err(|error| in_file(&path, &text, &error))?;
+        if file.rule.is_empty() && file.prefix.is_none() && file.replay.is_empty() {
+            return Err(usage_error(text!("context-test-empty", path = path.display())));
+        }
         files.push((path, file));
     }
     Ok(files)
