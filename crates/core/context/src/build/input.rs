@@ -102,8 +102,11 @@ fn bare_path<'a>(text: &'a str, lookup: &dyn Fn(&str) -> Option<MentionKind>) ->
         return None;
     }
     let doubtful = !path.ends_with('/') && !has_extension(path) || is_version(path);
-    match lookup(path) {
-        Some(kind) => Some((path, kind)),
+    // So are other marks, where there is such a path without them: `_@a.rs_`, `@a.rs/@b.rs`.
+    let bare = path.trim_end_matches(['.', '/', '_', '-']);
+    let found = [path, bare].into_iter().find_map(|path| lookup(path).map(|kind| (path, kind)));
+    match found {
+        Some(found) => Some(found),
         None if doubtful => None,
         None => Some((path, kind_by_name(path))),
     }
@@ -212,6 +215,7 @@ mod tests {
             assert_eq!(found(text), *expected, "{text}");
         }
     }
+            ("_@Makefile_ @Makefile/@v1.2-", &["Makefile", "v1.2"]),
 
     #[test]
     fn mentions_in_any_script() {
