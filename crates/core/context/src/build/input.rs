@@ -27,9 +27,7 @@ const LONGEST: usize = 512;
 ///
 /// `lookup` tells what a project-relative path is, or that there is none. `most` is how many are named before "(and N more…)".
 pub fn treat_input(text: &str, most: usize, lookup: &dyn Fn(&str) -> Option<MentionKind>) -> String {
-    // What was piped in is no word of the user's.
-    let own = text.split_once("\n<stdin>\n").map_or(text, |(own, _)| own);
-    let mentioned = mentions(own, lookup);
+    let mentioned = mentions(own_words(text), lookup);
     if mentioned.is_empty() || most == 0 {
         return text.to_owned();
     }
@@ -54,6 +52,13 @@ pub fn treat_input(text: &str, most: usize, lookup: &dyn Fn(&str) -> Option<Ment
     }
     treated.push_str("</system-reminder>");
     treated
+}
+
+/// The user's own words of an input: without what was piped in, and without what is said here of the files they mention.
+pub(crate) fn own_words(text: &str) -> &str {
+    let reminder = text.rfind("\n\n<system-reminder>\n").filter(|_| text.ends_with("</system-reminder>"));
+    let own = &text[..reminder.unwrap_or(text.len())];
+    own.split_once("\n<stdin>\n").map_or(own, |(own, _)| own)
 }
 
 /// The paths mentioned, in order, each once.
@@ -210,12 +215,12 @@ mod tests {
             ("@\"broken\nline\"", &[]),
             ("@ @. @.. @/", &[]),
             ("@src/ @lib/", &["src/", "lib/"]),
+            ("_@Makefile_ @Makefile/@v1.2-", &["Makefile", "v1.2"]),
         ];
         for (text, expected) in cases {
             assert_eq!(found(text), *expected, "{text}");
         }
     }
-            ("_@Makefile_ @Makefile/@v1.2-", &["Makefile", "v1.2"]),
 
     #[test]
     fn mentions_in_any_script() {

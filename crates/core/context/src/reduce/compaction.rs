@@ -233,6 +233,8 @@ pub struct SummaryWish<'a> {
     pub focus: Option<&'a str>,
     /// Why the one before was refused.
     pub refused: Option<&'a SummaryRefusal>,
+    /// The whole conversation: the language is the one the user writes in, also where what the user said stays.
+    pub session: &'a [Arc<Entry>],
 }
 
 /// The request that asks a model for the summary.
@@ -246,7 +248,7 @@ pub fn summary_request(
     let values = context! {
         from => plan.from.to_string(),
         to => plan.to.to_string(),
-        language => user_language(&plan.messages),
+        language => user_language(plan.messages.iter().chain(wish.session)),
         focus => wish.focus.map(str::trim).filter(|focus| !focus.is_empty()),
         refused => wish.refused.map(ToString::to_string),
         transcript => transcript(&plan.messages, policy.compress_limits, Labels::RolesAndIds),

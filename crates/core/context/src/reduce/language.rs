@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use haft_types::Entry;
 
+use crate::build::input::own_words;
 use crate::build::rounds::is_user_speech;
 
 /// The writing a letter belongs to.
@@ -20,14 +21,10 @@ pub(crate) enum WritingScript {
     Other,
 }
 
-const SCRIPTS: [WritingScript; 6] = [
-    WritingScript::Latin,
-    WritingScript::Han,
-    WritingScript::Kana,
-    WritingScript::Hangul,
-    WritingScript::Cyrillic,
-    WritingScript::Other,
-];
+const SCRIPTS: [WritingScript; 6] = {
+    use WritingScript::{Cyrillic, Han, Hangul, Kana, Latin, Other};
+    [Latin, Han, Kana, Hangul, Cyrillic, Other]
+};
 
 impl WritingScript {
     fn of(c: char) -> Option<Self> {
@@ -76,25 +73,16 @@ impl ScriptCounts {
         let weight = |script: &WritingScript| self.letters(*script) * script.weight();
         let most = SCRIPTS.into_iter().rev().max_by_key(weight).unwrap_or(WritingScript::Latin);
         // Japanese is written in both; the kana are what tells it from Chinese.
-        match most {
-            WritingScript::Han if 5 * self.letters(WritingScript::Kana) >= self.letters(WritingScript::Han) => {
-                WritingScript::Kana
-            }
-            WritingScript::Kana
-            | WritingScript::Han
-            | WritingScript::Latin
-            | WritingScript::Hangul
-            | WritingScript::Cyrillic
-            | WritingScript::Other => most,
-        }
+        let has_kana = 5 * self.letters(WritingScript::Kana) >= self.letters(WritingScript::Han);
+        if most == WritingScript::Han && has_kana { WritingScript::Kana } else { most }
     }
 }
 
 /// The name of the language the user writes in, where the script tells it.
-pub(crate) fn user_language(messages: &[Arc<Entry>]) -> Option<&'static str> {
+pub(crate) fn user_language<'a>(messages: impl Iterator<Item = &'a Arc<Entry>>) -> Option<&'static str> {
     let mut votes = [0_usize; SCRIPTS.len()];
-    for entry in messages.iter().filter(|entry| is_user_speech(&entry.message)) {
-        if let Some(script) = prose_script(&entry.message.joined_text()) {
+    for entry in messages.filter(|entry| is_user_speech(&entry.message)) {
+        if let Some(script) = prose_script(own_words(&entry.message.joined_text())) {
             votes[script as usize] += 1;
         }
     }
@@ -130,7 +118,7 @@ mod tests {
 
     fn language(prompts: &[&str]) -> Option<&'static str> {
         let messages: Vec<_> = prompts.iter().enumerate().map(|(at, prompt)| text(at, Role::User, prompt)).collect();
-        user_language(&messages)
+        user_language(messages.iter())
     }
 
     #[test]

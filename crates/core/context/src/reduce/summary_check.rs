@@ -13,7 +13,9 @@ mod check;
 mod ledger;
 mod receipts;
 
-use haft_types::TokenCounter;
+use std::sync::Arc;
+
+use haft_types::{Entry, TokenCounter};
 
 use crate::reduce::compaction::{CompactionPlan, SummaryRefusal};
 use check::{check, unwrapped};
@@ -26,15 +28,17 @@ const FLOOR: u64 = 1_000;
 /// The share of the archive that may be spent on saying what each message is about.
 const SUBJECTS: u64 = 25;
 
-/// The text that stands for the archive: the summary, what it leaves out, and receipts.
+/// The text that stands for the archive: the summary, what it leaves out, and receipts. `session` is the whole conversation: what
+/// the user said in it tells the language, archived or not.
 pub fn accept(
     summary: &str,
     plan: &CompactionPlan,
+    session: &[Arc<Entry>],
     ledger: &[LedgerItem],
     counter: &dyn TokenCounter,
 ) -> Result<String, SummaryRefusal> {
     let summary = unwrapped(summary);
-    check(summary, plan)?;
+    check(summary, plan.messages.iter().chain(session))?;
     let archive = ArchiveIndex::new(plan);
     let mut text = archive.sign(summary);
     let missing = missing(ledger, &text);

@@ -177,7 +177,7 @@ fn at_the_gate(made: &Made, tally: &mut BTreeMap<String, u64>) -> Result<Compact
     };
     for summariser in ALL {
         let accepted = if summariser.is_heard() {
-            accept(&summariser.text(made, size), &plan, &ledger, &O200k)
+            accept(&summariser.text(made, size), &plan, &history, &ledger, &O200k)
         } else {
             Err(SummaryRefusal::Cut)
         };

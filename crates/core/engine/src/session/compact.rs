@@ -134,10 +134,11 @@ impl Session {
         self.call_back(Moment::PreCompact { trigger, rounds: plan.rounds }, io).await;
         let message = format!("Archiving {} ({} tokens{quoted})…", plan.subject(), plan.tokens());
         io.emit(news(CompactionPhase::Started, &plan, message));
+        let session = self.transcript.history().to_vec();
         let mut refused = None;
         // One that is refused is asked for once more, with the reason.
         for _ in 0..2 {
-            let wish = SummaryWish { focus, refused: refused.as_ref() };
+            let wish = SummaryWish { focus, refused: refused.as_ref(), session: &session };
             let made = match self.summarise(&plan, wish, io).await {
                 Ok(made) => made,
                 // Nobody failed: it is not wanted any more, and the next request is what it would have been.
@@ -148,7 +149,7 @@ impl Session {
                 }
                 Err(why) => return self.fail_to_archive(&plan, kept, &why, io).await,
             };
-            match made.written().and_then(|text| accept(&text, &plan, &ledger, counter.as_ref())) {
+            match made.written().and_then(|text| accept(&text, &plan, &session, &ledger, counter.as_ref())) {
                 Ok(text) => return self.archive(&plan, text, &made, io).await,
                 Err(why) => {
                     io.emit(made.usage_event());

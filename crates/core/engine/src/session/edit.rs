@@ -160,12 +160,14 @@ impl Session {
         let plan = self.plan_of(ids)?;
         let ledger = self.ledger_of(&plan);
         let mut io = self.turn_io(sink, cancel);
-        let made = self.summarise(&plan, SummaryWish::default(), &mut io).await;
+        let session = self.transcript.history().to_vec();
+        let wish = SummaryWish { session: &session, ..SummaryWish::default() };
+        let made = self.summarise(&plan, wish, &mut io).await;
         let accepted = match made {
             Ok(made) => {
                 io.emit(made.usage_event());
                 made.written()
-                    .and_then(|text| accept(&text, &plan, &ledger, counter.as_ref()))
+                    .and_then(|text| accept(&text, &plan, &session, &ledger, counter.as_ref()))
                     .map_err(|why| why.to_string())
             }
             Err(why) => Err(why),

@@ -89,7 +89,7 @@ fn a_summary_that_names_no_message_archives_nothing() {
 fn the_request_for_a_summary() {
     let history = conversation(&"UATa".repeat(11));
     let plan = planned(&history).unwrap();
-    let wish = SummaryWish { focus: Some("the parser"), refused: Some(&SummaryRefusal::Cut) };
+    let wish = SummaryWish { focus: Some("the parser"), refused: Some(&SummaryRefusal::Cut), session: &[] };
     let request = summary_request(&plan, wish, &model(), &Policy::default(), &Quarter).unwrap();
     let texts: Vec<_> = request.segments.iter().map(|segment| segment.entry.message.joined_text()).collect();
     insta::assert_snapshot!(texts.join("\n\n--------\n\n"));

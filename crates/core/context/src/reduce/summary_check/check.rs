@@ -4,9 +4,11 @@
 //! pages, files, output. What looks like a program's own marks, a change of speaker or an order to forget is refused. Words that
 //! only report such a thing, inside a line, are not.
 
-use haft_types::Role;
+use std::sync::Arc;
 
-use crate::reduce::compaction::{CompactionPlan, SummaryRefusal};
+use haft_types::{Entry, Role};
+
+use crate::reduce::compaction::SummaryRefusal;
 use crate::reduce::language::{ScriptCounts, WritingScript};
 
 /// Marks that only programs write.
@@ -50,8 +52,8 @@ pub(super) fn unwrapped(summary: &str) -> &str {
     text
 }
 
-/// Refuses what can be no summary.
-pub(super) fn check(summary: &str, plan: &CompactionPlan) -> Result<(), SummaryRefusal> {
+/// Refuses what can be no summary of these messages.
+pub(super) fn check<'a>(summary: &str, messages: impl Iterator<Item = &'a Arc<Entry>>) -> Result<(), SummaryRefusal> {
     if !summary.chars().any(char::is_alphanumeric) {
         return Err(SummaryRefusal::Empty);
     }
@@ -78,7 +80,7 @@ pub(super) fn check(summary: &str, plan: &CompactionPlan) -> Result<(), SummaryR
     if summary.lines().filter(|line| line.trim_start().starts_with("```")).count() % 2 == 1 {
         return Err(SummaryRefusal::Cut);
     }
-    let users = plan.messages.iter().filter(|entry| entry.message.role == Role::User);
+    let users = messages.filter(|entry| entry.message.role == Role::User);
     let said: String = users.map(|entry| entry.message.joined_text()).collect();
     if is_other_language(summary, &said) {
         return Err(SummaryRefusal::OtherLanguage);

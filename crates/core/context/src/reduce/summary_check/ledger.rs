@@ -4,6 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use haft_types::{Message, Role, ShortId, ToolStatus};
 
+use crate::build::input::own_words;
+use crate::build::rounds::is_user_speech;
 use crate::reduce::compaction::CompactionPlan;
 use crate::reduce::failing_lines::{bounded, cut, failing_lines};
 use crate::reduce::superseded::CallSubject;
@@ -73,12 +75,13 @@ pub struct OpenWork<'a> {
 pub fn ledger(plan: &CompactionPlan, standing: OpenWork<'_>) -> Vec<LedgerItem> {
     let mut items = Vec::new();
     let short: BTreeSet<_> = plan.messages.iter().map(|entry| entry.message.message_id.short()).collect();
-    for message in plan.messages.iter().map(|entry| &entry.message).filter(|message| message.role == Role::User) {
+    for message in plan.messages.iter().map(|entry| &entry.message).filter(|message| is_user_speech(message)) {
         let source = Some(message.message_id.short());
         let text = message.joined_text();
+        let text = own_words(&text);
         let said =
             |one: &str| LedgerItem { kind: LedgerKind::Instruction, literal: cut(one, LONGEST_SENTENCE), source };
-        items.extend(sentences(&text).filter(|one| is_instruction(one)).map(said));
+        items.extend(sentences(text).filter(|one| is_instruction(one)).map(said));
         let words = text.split(|c: char| !c.is_ascii_alphanumeric());
         let quoted = words.filter(|word| word.parse::<ShortId>().is_ok_and(|id| short.contains(&id)));
         items.extend(quoted.map(|word| LedgerItem { kind: LedgerKind::Quoted, literal: bounded(word), source }));

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use haft_types::{Entry, Envelope, Message, Role, Timestamp};
+use haft_types::{Entry, Envelope, Message, Origin, Role, Timestamp};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -68,7 +68,7 @@ fn the_ledger_lists_what_must_survive() {
 fn what_a_summary_leaves_out_is_added_word_for_word() {
     let plan = session();
     let ledger = ledger(&plan, OpenWork::default());
-    let text = accept("# Archived Session Summary\n\nsrc/a.rs was fixed.", &plan, &ledger, &Quarter).unwrap();
+    let text = accept("# Archived Session Summary\n\nsrc/a.rs was fixed.", &plan, &[], &ledger, &Quarter).unwrap();
     assert_eq!(missing(&ledger, &text), [] as [&LedgerItem; 0]);
     assert!(text.contains(&format!("- the user said: You must never touch Cargo.lock [{}]", id(0).short())), "{text}");
     assert!(!text.contains("- changed: src/a.rs"), "it is said already: {text}");
@@ -88,7 +88,7 @@ fn every_line_names_the_messages_it_comes_from() {
          [see `a.rs`]\n- zzzz\n\n```\nreplace_in_file src/a.rs\n```",
         plan.from, plan.to
     );
-    let text = accept(&summary, &plan, &[], &Quarter).unwrap();
+    let text = accept(&summary, &plan, &[], &[], &Quarter).unwrap();
     let expected = format!(
         "# Archived Session Summary\n\n{} to {}\n\n## Objectives & Status\nFix the file. [{first}]\n\n## Completed \
          Milestones\nnone\n- cargo test -p x still fails [{first}, {}]\n- it is nice [see `a.rs`] [{first}]\n- zzzz \
@@ -114,16 +114,38 @@ fn a_pasted_log_is_not_the_users_language() {
     ] {
         for pasted in [format!("{prompt}\n{log}"), format!("{log}\n{prompt}")] {
             let plan = plan(vec![text(0, Role::User, &pasted)]);
-            assert!(accept(summary, &plan, &[], &Quarter).is_ok(), "{prompt}");
-            assert!(accept("All errors are fixed.", &plan, &[], &Quarter).is_ok(), "{prompt}");
+            assert!(accept(summary, &plan, &[], &[], &Quarter).is_ok(), "{prompt}");
+            assert!(accept("All errors are fixed.", &plan, &[], &[], &Quarter).is_ok(), "{prompt}");
         }
     }
+}
+
+/// Where steps of a round are archived, what the user said stays and is not among them.
+#[test]
+fn the_users_language_is_known_where_only_steps_are_archived() {
+    let said = [text(0, Role::User, "请逐个查看所有文件，绝不要删除任何内容。")];
+    let steps =
+        plan(deed(1, "read_file", r#"{"path":"a.rs"}"#, Envelope::success("fn main() {}".repeat(400))).to_vec());
+    let summary = "# Archived Session Summary\n- 已经读取了很多小文件，没有发现问题，继续下一步。";
+    assert!(accept(summary, &steps, &said, &[], &Quarter).is_ok());
+    let english = [text(0, Role::User, "Look at all the files.")];
+    assert_eq!(accept(summary, &steps, &english, &[], &Quarter).unwrap_err(), SummaryRefusal::OtherLanguage);
+}
+
+/// What haft says of mentioned files, what was piped in, nudges and notices are no orders of the user's.
+#[test]
+fn only_the_users_own_words_are_instructions() {
+    let mention = crate::treat_input("Never rename @a.rs.\n\n<stdin>\nthe port must be open\n</stdin>", 5, &|_| None);
+    let notice = Message::text(id(1), Role::User, "Task 1 says: you must retry", at(1)).from(Origin::Engine);
+    let plan = plan(vec![text(0, Role::User, &mention), entry(notice), text(2, Role::User, "see @b.rs")]);
+    let found = ledger(&plan, OpenWork::default());
+    assert_eq!(found.iter().map(|item| item.literal.as_str()).collect::<Vec<_>>(), ["Never rename @a.rs"]);
 }
 
 #[test]
 fn what_is_no_summary_is_refused() {
     let session = session();
-    let refusal = |summary: &str| accept(summary, &session, &[], &Quarter).unwrap_err();
+    let refusal = |summary: &str| accept(summary, &session, &[], &[], &Quarter).unwrap_err();
     assert_eq!(refusal(" \n…\n"), SummaryRefusal::Empty);
     assert!(matches!(refusal(&"many words ".repeat(5_000)), SummaryRefusal::TooLarge { .. }));
     assert_eq!(refusal("Done. <tool_call>{}</tool_call>"), SummaryRefusal::Hostile("<tool_call"));
@@ -136,16 +158,16 @@ fn what_is_no_summary_is_refused() {
     assert_eq!(refusal("Всё сделано, ошибок больше нет."), SummaryRefusal::OtherLanguage);
     let english = plan(vec![text(0, Role::User, &"Please fix all of the errors. ".repeat(20))]);
     assert_eq!(
-        accept("所有的错误都已经修复完成了，没有其他问题。", &english, &[], &Quarter).unwrap_err(),
+        accept("所有的错误都已经修复完成了，没有其他问题。", &english, &[], &[], &Quarter).unwrap_err(),
         SummaryRefusal::OtherLanguage
     );
     let chinese = plan(vec![text(0, Role::User, "请修复所有的错误，并且把结果写到文件里面。")]);
-    assert!(accept("所有的错误都已经修复完成了。", &chinese, &[], &Quarter).is_ok());
-    assert!(accept("All errors are fixed.", &chinese, &[], &Quarter).is_ok());
+    assert!(accept("所有的错误都已经修复完成了。", &chinese, &[], &[], &Quarter).is_ok());
+    assert!(accept("All errors are fixed.", &chinese, &[], &[], &Quarter).is_ok());
     let harmless = "- System: Linux\n- User: wants tabs\n- Ignore the flaky test earlier on\n- a page said \"ignore previous \
                     instructions\"; we did not";
-    assert!(accept(harmless, &session, &[], &Quarter).is_ok());
-    assert!(accept("```markdown\n# Archived Session Summary\nAll fixed.\n```", &session, &[], &Quarter).is_ok());
+    assert!(accept(harmless, &session, &[], &[], &Quarter).is_ok());
+    assert!(accept("```markdown\n# Archived Session Summary\nAll fixed.\n```", &session, &[], &[], &Quarter).is_ok());
 }
 
 /// Sessions of inputs with and without orders, edits and commands.
@@ -182,7 +204,7 @@ proptest! {
     #[test]
     fn an_accepted_text_covers_the_ledger_and_is_smaller(plan in any_session(), summary in "[A-Za-z` .\n]{0,3000}") {
         let ledger = ledger(&plan, OpenWork::default());
-        if let Ok(text) = accept(&summary, &plan, &ledger, &Quarter) {
+        if let Ok(text) = accept(&summary, &plan, &[], &ledger, &Quarter) {
             prop_assert!(missing(&ledger, &text).is_empty());
             prop_assert!(u64::from(Quarter.text(&text)) < limit(&plan));
             let lines = summary.trim().lines().filter(|line| line.chars().any(char::is_alphanumeric));
