@@ -8,6 +8,7 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt::Write as _;
+use std::iter;
 
 /// What a path that exists in the project is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,8 +110,8 @@ fn bare_path<'a>(text: &'a str, lookup: &dyn Fn(&str) -> Option<MentionKind>) ->
     let doubtful = !path.ends_with('/') && !has_extension(path) || is_version(path);
     // So are other marks, where there is such a path without them: `_@a.rs_`, `@a.rs/@b.rs`.
     let bare = path.trim_end_matches(['.', '/', '_', '-']);
-    let found = [path, bare].into_iter().find_map(|path| lookup(path).map(|kind| (path, kind)));
-    match found {
+    let bare = Some(bare).filter(|bare| *bare != path && stays_inside(bare));
+    match iter::once(path).chain(bare).find_map(|path| lookup(path).map(|kind| (path, kind))) {
         Some(found) => Some(found),
         None if doubtful => None,
         None => Some((path, kind_by_name(path))),
@@ -187,7 +188,7 @@ mod tests {
             "Makefile" | "src/文档.md" | "пример.txt" | "한글/노트.md" | "v1.2" | "src/café.rs" => {
                 Some(MentionKind::File)
             }
-            "src" | "docs/guide" | "资料" => Some(MentionKind::Folder),
+            "" | "src" | "docs/guide" | "资料" => Some(MentionKind::Folder),
             _ => None,
         }
     }
@@ -215,7 +216,7 @@ mod tests {
             ("@\"broken\nline\"", &[]),
             ("@ @. @.. @/", &[]),
             ("@src/ @lib/", &["src/", "lib/"]),
-            ("_@Makefile_ @Makefile/@v1.2-", &["Makefile", "v1.2"]),
+            ("_@Makefile_ @Makefile/@v1.2- @_ @-- @/_", &["Makefile", "v1.2"]),
         ];
         for (text, expected) in cases {
             assert_eq!(found(text), *expected, "{text}");
