@@ -8,6 +8,7 @@ use crate::budget::Budget;
 use crate::build::blocks::Repair;
 use crate::cache::prefix::{Prefix, Sent};
 use crate::carried::{Carried, Cleared};
+use crate::policy::Policy;
 use crate::reduce::ladder::LadderStep;
 
 /// The next request, and an account of how it came to be.
@@ -65,6 +66,11 @@ impl Account {
         };
         let segments = &self.sent.segments;
         4 * tokens(&segments[..prefix.kept.min(segments.len())]) < tokens(segments)
+    }
+
+    /// Whether more had to be left out than before, and too little could be: soon it has to be done again, with another break.
+    pub fn is_short_of_room(&self, policy: &Policy) -> bool {
+        self.cleared.is_some() && self.budget.used() as f64 > policy.compact_cold_at * self.budget.room() as f64
     }
 }
 

@@ -147,8 +147,8 @@ pub use error::{ContextError, IntegrityError};
 pub use memo::Memo;
 pub use policy::{Compress, CompressLimits, MessageIds, Policy, PolicyError, Reduction, ShareOf, View};
 pub use reduce::compaction::{
-    ArchiveWish, CompactionPlan, Due, SummaryRefusal, SummaryWish, compaction_due, first_kept, is_too_early,
-    plan_compaction, summary_message, summary_request,
+    ArchiveWish, CompactionPlan, Due, SummaryRefusal, SummaryWish, compaction_due, first_kept, has_gone_on,
+    is_too_early, plan_compaction, summary_message, summary_request,
 };
 pub use reduce::compress::{TOOL, compress};
 pub use reduce::edits::{ContextEdit, EditError, EditReach, EditState, EditTargets, Edited, Edits, check_edit, choose};

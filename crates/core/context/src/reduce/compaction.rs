@@ -22,6 +22,7 @@ use crate::build::reminders::message;
 use crate::build::rounds::{ArchiveCut, Timeline, TimelineItem, before_block, is_user_speech};
 use crate::build::system::{render_text, system_entry};
 use crate::build::transcript::{Labels, transcript};
+use crate::carried::Cleared;
 use crate::error::ContextError;
 use crate::memo::EntryMaker;
 use crate::policy::{Compress, Policy, ShareOf};
@@ -67,14 +68,23 @@ pub fn compaction_due(policy: &Policy, model: &ModelSpec, last: Usage, input: &s
 const INPUTS_BETWEEN: usize = 5;
 
 /// Whether an archive would follow the one before too closely. Between two there are five inputs of the user's; in a round that
-/// goes on by itself, as many blocks as an archive leaves alone. `since` are the messages since the one before.
+/// goes on by itself, as many blocks as an archive leaves alone. `since` are the messages since the one before; an input that is
+/// being answered is not counted, as one that waits is not.
 pub fn is_too_early(since: &[Arc<Entry>], policy: &Policy) -> bool {
+    let calls = |entry: &&Arc<Entry>| entry.message.tool_calls().next().is_some();
     let inputs = since.iter().filter(|entry| entry.message.opens_round()).count();
-    let blocks = since.iter().filter(|entry| entry.message.tool_calls().next().is_some()).count();
+    let is_answered = since.last().is_some_and(|last| last.message.role == Role::Assistant && !calls(&last));
     match inputs {
-        0 => blocks < policy.keep_blocks as usize,
-        _ => inputs < INPUTS_BETWEEN,
+        0 => since.iter().filter(calls).count() < policy.keep_blocks as usize,
+        _ => inputs - usize::from(!is_answered) < INPUTS_BETWEEN,
     }
+}
+
+/// Whether a round has gone on by itself for half of that since the archive before: an archive may follow where the window would
+/// overflow without one.
+pub fn has_gone_on(since: &[Arc<Entry>], policy: &Policy) -> bool {
+    let round = since.iter().rev().take_while(|entry| !entry.message.opens_round());
+    2 * round.filter(|entry| entry.message.tool_calls().next().is_some()).count() >= policy.keep_blocks as usize
 }
 
 /// What to archive.
@@ -111,9 +121,11 @@ impl CompactionPlan {
 
 /// Who wants an archive, and so how much of the conversation it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ArchiveWish {
+pub enum ArchiveWish<'a> {
     /// The window fills: the newest rounds or blocks stay, and it must be worth it.
     Automatic,
+    /// The same, where these results are cleared: archiving them frees next to nothing.
+    AfterClearing(&'a Cleared),
     /// The user: all but the newest block.
     ByHand,
 }
@@ -122,7 +134,7 @@ pub enum ArchiveWish {
 /// `keep_blocks` blocks but what the user said in these rounds. `None` when neither frees enough.
 pub fn plan_compaction(
     history: &[Arc<Entry>],
-    wish: ArchiveWish,
+    wish: ArchiveWish<'_>,
     policy: &Policy,
     model: &ModelSpec,
     counter: &dyn TokenCounter,
@@ -131,42 +143,58 @@ pub fn plan_compaction(
     drop_archived(&mut line);
     let first_round = line.items.iter().map(|item| item.round).find(|round| *round > 0)?;
     let start_of = |round: u32| line.items.iter().position(|item| item.round == round);
-    match wish {
+    let cleared = match wish {
         ArchiveWish::ByHand => {
             let cut = start_of_block(&line.items, 1)?;
             let users = start_of(line.items[cut].round)?;
-            plan_at(&line, cut, Some(users))
+            return plan_at(&line, cut, Some(users));
         }
-        ArchiveWish::Automatic => {
-            let cut_round = (line.round + 1).saturating_sub(policy.keep_rounds.max(1)).max(first_round);
-            let kept_rounds = start_of(cut_round)?;
-            let share = |share: f64| Scale::of(model).down((share * f64::from(policy.usable_window(model))) as u64);
-            let (needed, wanted) = (share(policy.compact_frees), share(policy.compact_frees * GENEROUS));
-            let blocks = || {
-                let last = start_of_block(&line.items, policy.keep_blocks)?;
-                plan_at(&line, enough_blocks(&line.items, last, wanted), Some(kept_rounds))
-            };
-            let plan = plan_at(&line, kept_rounds, None).filter(|plan| plan.tokens() >= needed);
-            plan.or_else(|| blocks().filter(|plan| plan.tokens() >= needed))
-        }
+        ArchiveWish::Automatic => None,
+        ArchiveWish::AfterClearing(cleared) => Some(cleared),
+    };
+    let cut_round = (line.round + 1).saturating_sub(policy.keep_rounds.max(1)).max(first_round);
+    let kept_rounds = start_of(cut_round)?;
+    let share = |share: f64| Scale::of(model).down((share * f64::from(policy.usable_window(model))) as u64);
+    let (needed, wanted) = (share(policy.compact_frees), share(policy.compact_frees * GENEROUS));
+    let sent = sent_tokens(&line.items, cleared);
+    if kept_rounds > 0 && sent[..kept_rounds].iter().sum::<u64>() >= needed {
+        return plan_at(&line, kept_rounds, None);
     }
+    let goes = |(item, tokens): (&TimelineItem, &u64)| if is_user_speech(&item.entry.message) { 0 } else { *tokens };
+    let freed: Vec<_> = line.items.iter().zip(&sent).map(goes).collect();
+    let last = start_of_block(&line.items, policy.keep_blocks)?;
+    let cut = enough_blocks(&line.items, &freed[..last], wanted);
+    // What the user said before the newest rounds goes, too.
+    let words = kept_rounds.min(cut);
+    let frees = sent[..words].iter().chain(&freed[words..cut]).sum::<u64>();
+    plan_at(&line, cut, Some(kept_rounds)).filter(|_| frees >= needed)
+}
+
+/// What each message takes of a request: little where it was cleared. What was left out for lack of room counts whole: a summary
+/// is to take its place.
+fn sent_tokens(items: &[TimelineItem], cleared: Option<&Cleared>) -> Vec<u64> {
+    /// A notice, or the beginning of a long argument.
+    const NOTICE: u64 = 60;
+    let tokens = |item: &TimelineItem| match u64::from(item.entry.tokens) {
+        whole if cleared.is_some_and(|cleared| cleared.ids.contains(&item.id())) => whole.min(NOTICE),
+        whole => whole,
+    };
+    items.iter().map(tokens).collect()
 }
 
 /// How many times what an archive must free it does free where it takes blocks: as many of them stay as fit.
 const GENEROUS: f64 = 1.5;
 
-/// Where to cut so that what stands before it takes so many tokens, at `last` at the latest.
-fn enough_blocks(items: &[TimelineItem], last: usize, wanted: u64) -> usize {
+/// Where to cut so that what stands before it frees so many tokens, at the end of `freed` at the latest.
+fn enough_blocks(items: &[TimelineItem], freed: &[u64], wanted: u64) -> usize {
     let mut tokens = 0;
-    for (index, item) in items[..last].iter().enumerate() {
+    for (index, more) in freed.iter().enumerate() {
         if tokens >= wanted && before_block(items, index) == index {
             return index;
         }
-        if !is_user_speech(&item.entry.message) {
-            tokens += u64::from(item.entry.tokens);
-        }
+        tokens += more;
     }
-    last
+    freed.len()
 }
 
 /// Where the newest so many blocks begin; an answer without calls counts as one.

@@ -25,6 +25,9 @@ use crate::reduce::superseded::superseded;
 
 /// The share of the safe zone that clearing must save while the request still fits: one in so many.
 pub(crate) const WORTH: u64 = 10;
+/// The same where the zone lies close to the window: what cannot be cleared fills it soon, and clearing little again and again
+/// would break the prefix every time. There is an archive for that.
+const TIGHT_WORTH: u64 = 4;
 
 /// What one run of pruning did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -122,7 +125,9 @@ pub(crate) fn prune(
             chosen.push((index, cleared, free));
         }
     }
-    let worth = total - left - free_tokens >= limits.target / WORTH || total > limits.urgent;
+    let is_tight = limits.urgent * 4 < limits.target * 5;
+    let enough = limits.target / if is_tight { TIGHT_WORTH } else { WORTH };
+    let worth = total - left - free_tokens >= enough || total > limits.urgent;
     for (index, cleared, free) in chosen {
         if worth || free {
             let item = &mut line.items[index];

@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use haft_context::{
     ArchiveWish, Assembly, CompactionPlan, ContextError, Due, LedgerItem, OpenWork, SummaryRefusal, SummaryWish,
-    accept, compaction_due, fallback, is_too_early, ledger, plan_compaction, summary_message, summary_request,
+    accept, compaction_due, fallback, has_gone_on, is_too_early, ledger, plan_compaction, summary_message,
+    summary_request,
 };
 use haft_model::{Client, Delta, ModelError, Reply};
 use haft_tool::TodoState;
 use haft_types::{
-    CompactionPhase, Cost, EventBody, LlmMetadata, ModelSpec, Part, Request, Role, StopReason, TokenCounter,
+    CompactionPhase, Cost, EventBody, LlmMetadata, ModelSpec, Part, Request, Role, StopReason, TokenCounter, Usage,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -58,6 +59,9 @@ impl fmt::Display for Compacted {
     }
 }
 
+/// The share of the safe zone below which nothing is left out: counts are estimates.
+const NEAR: f64 = 0.9;
+
 /// Who wants a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CompactionTrigger<'a> {
@@ -85,6 +89,7 @@ impl Session {
             Due::Now => !early,
             Due::Overflow => true,
         };
+        let wanted = wanted || (input.is_empty() && has_gone_on(since, policy) && self.is_short_of_room(usage));
         if !wanted {
             return Ok(());
         }
@@ -113,8 +118,9 @@ impl Session {
 
     async fn compact(&mut self, wanted: CompactionTrigger<'_>, io: &mut TurnIo<'_>) -> Result<Compacted, EngineError> {
         let (policy, counter) = (&self.config.policy, Arc::clone(&self.services.counter));
+        let automatic = self.sent.cleared().map_or(ArchiveWish::Automatic, ArchiveWish::AfterClearing);
         let (trigger, focus, wish) = match wanted {
-            CompactionTrigger::Automatic => ("auto", None, ArchiveWish::Automatic),
+            CompactionTrigger::Automatic => ("auto", None, automatic),
             CompactionTrigger::ByUser(focus) => ("manual", focus, ArchiveWish::ByHand),
         };
         let history = self.transcript.history();
@@ -205,6 +211,18 @@ impl Session {
     /// that waits is done together.
     fn is_rewriting(&self) -> bool {
         self.is_cold() || self.assembly().is_ok_and(|next| next.account.rewrites_history())
+    }
+
+    /// Whether the next request must leave out more than the one before, and clearing results is not enough. `last` is what that
+    /// one took.
+    fn is_short_of_room(&self, last: Usage) -> bool {
+        let (policy, model) = (&self.config.policy, &self.config.model);
+        let new = self.transcript.tokens_since_reply() as f64 * model.tokenizer_factor;
+        let zone = policy.safe_zone_tokens(model).unwrap_or(u64::MAX) as f64;
+        let share = policy.compact_cold_at * f64::from(policy.usable_window(model));
+        // What is far below need not be built to be known.
+        last.total() as f64 + new > share.max(NEAR * zone)
+            && self.assembly().is_ok_and(|next| next.account.is_short_of_room(policy))
     }
 
     /// What must survive, with what stands beside the messages: open items of the list, and whatever runs.

@@ -74,6 +74,11 @@ impl SentState {
         self.last.as_ref()
     }
 
+    /// What has been left out so far because room was short.
+    pub(super) fn cleared(&self) -> Option<&Cleared> {
+        self.cleared.as_ref()
+    }
+
     /// Whether nothing of what was sent last can be in the provider's cache any more.
     pub(super) fn is_cold(&self, model: &ModelSpec, idle: Option<Duration>) -> bool {
         is_cold(model, self.last.as_ref(), idle)

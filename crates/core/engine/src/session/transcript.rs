@@ -318,6 +318,12 @@ impl Transcript {
         self.history.iter().map(|entry| (entry.message.message_id, entry.message.content.len())).collect()
     }
 
+    /// The counted tokens of what came after the newest reply.
+    pub(super) fn tokens_since_reply(&self) -> u64 {
+        let new = self.history.iter().rev().take_while(|entry| entry.message.role != Role::Assistant);
+        new.map(|entry| u64::from(entry.tokens)).sum()
+    }
+
     /// The usage of the newest request, unless a summary has been made since: then the next request is smaller.
     pub(super) fn usage_since_last_summary(&self) -> Option<Usage> {
         let newest =

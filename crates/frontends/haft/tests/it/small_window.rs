@@ -45,10 +45,12 @@ fn task(rig: &Rig, window: u32, more: &[&str]) -> Ran {
     ran
 }
 
-/// A hundred and ninety requests in one round, at a window that holds a small part of them.
+/// A hundred and ninety requests in one round, at a window that holds a small part of them: with small results, with larger ones
+/// that must be cleared, and with words that cannot be.
 #[test]
 fn one_round_of_190_requests_breaks_fewer_than_12_times() {
-    for lines in [4, 8] {
+    for (lines, words) in [(8, 0), (30, 0), (1, 40)] {
+        let read = |number| Reply { text: Some("I go on with the next one. ".repeat(words)), ..read(number) };
         let rig = rig(Api::Anthropic, (0..189).map(read).chain([Reply::text("Done.")]), lines);
         let ran = task(&rig, 24_000, &["read all of them; you must never write to any"]);
         let events = ran.events();

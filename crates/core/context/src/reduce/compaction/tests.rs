@@ -132,6 +132,24 @@ fn of_one_long_round_the_oldest_blocks_are_archived_and_what_the_user_said_stays
     assert!(automatic(&long_round(2, 60, 300)).is_none(), "a fifth of the window, or it is not worth it");
 }
 
+/// A result that was cleared is a line in every request: archiving it for its whole size freed nothing and broke the prefix.
+#[test]
+fn what_was_cleared_before_frees_nothing() {
+    let history = long_round(2, 90, 1_000);
+    let plan = |cleared: &Cleared| {
+        let wish = ArchiveWish::AfterClearing(cleared);
+        plan_compaction(&history, wish, &Policy::default(), &windowed(), &Quarter)
+    };
+    let results: Vec<_> = history.iter().filter(|one| one.message.role == Role::Tool).collect();
+    let cleared = |count: usize| Cleared {
+        ids: results[..count].iter().map(|one| one.message.message_id).collect(),
+        ..Cleared::default()
+    };
+    assert_eq!(plan(&cleared(0)).unwrap().steps, 47);
+    assert!(plan(&cleared(84)).is_none(), "all but the newest are lines");
+    assert!((62..=70).contains(&plan(&cleared(20)).unwrap().steps), "more goes, so that as much is freed");
+}
+
 #[test]
 fn by_hand_all_but_the_newest_block_goes() {
     let by_hand = |shape: &str| {
@@ -149,4 +167,8 @@ fn archives_keep_their_distance() {
     assert!(early("UaUaUaUa") && !early("UaUaUaUaUa"));
     assert!(early(&"AT".repeat(19)) && !early(&"AT".repeat(20)), "inside a round that goes on by itself");
     assert!(early(&format!("U{}", "AT".repeat(30))));
+    // An archive before the first of these inputs, and one while the fifth is answered, would be two in five inputs.
+    assert!(early("UaUaUaUaU") && early("UaUaUaUaUAT") && !early("UaUaUaUaUaUAT"));
+    let gone_on = |shape: &str| has_gone_on(&conversation(shape), &Policy::default());
+    assert!(gone_on(&"AT".repeat(10)) && !gone_on(&"AT".repeat(9)) && !gone_on(&format!("{}UAT", "AT".repeat(30))));
 }
