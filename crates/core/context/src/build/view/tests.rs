@@ -142,7 +142,7 @@ fn cut_and_continued() -> Vec<Arc<Entry>> {
     let mut history = vec![text(1, Role::User, "Find the double bookings, then move the second of each.")];
     history.extend(step(2, "I look for them first.", "calendar.md"));
     history.push(text(4, Role::Assistant, "Two found."));
-    let joined = Message::text(id(5), Role::User, "continue", at(5)).from(haft_types::Origin::Joined);
+    let joined = Message::text(id(5), Role::User, "continue", at(5)).from(Origin::Joined);
     history.push(entry(joined));
     history.extend(step(6, "Going on with the first.", "rooms.md"));
     history
