@@ -159,15 +159,7 @@ impl CacheSimulator {
 
     /// Notes what the model answered to the request before: some caches hold that, too.
     pub fn reply(&mut self, at: Duration, reply: &CachePiece) {
-        let keeps = match self.rule.rule {
-            CacheKind::Deepseek | CacheKind::Vllm | CacheKind::LlamaCpp => true,
-            CacheKind::Anthropic
-            | CacheKind::Automatic
-            | CacheKind::Openai
-            | CacheKind::OpenaiBreakpoints
-            | CacheKind::Gemini
-            | CacheKind::None => false,
-        };
+        let keeps = matches!(self.rule.rule, CacheKind::Deepseek | CacheKind::Vllm | CacheKind::LlamaCpp);
         let Some((_, before)) = self.before.last().filter(|_| keeps) else { return };
         let whole = KnownPrefix::with(Some(before), reply);
         if whole.tokens >= self.least() {
@@ -191,16 +183,8 @@ impl CacheSimulator {
 
     /// Takes out what has not been used for too long.
     fn forget(&mut self, now: Duration) {
-        let life = match self.rule.rule {
-            CacheKind::Vllm | CacheKind::LlamaCpp | CacheKind::None => None,
-            CacheKind::Anthropic
-            | CacheKind::Automatic
-            | CacheKind::Openai
-            | CacheKind::OpenaiBreakpoints
-            | CacheKind::Gemini
-            | CacheKind::Deepseek => self.rule.life(),
-        };
-        if let Some(life) = life {
+        let forgets = !matches!(self.rule.rule, CacheKind::Vllm | CacheKind::LlamaCpp | CacheKind::None);
+        if let Some(life) = self.rule.life().filter(|_| forgets) {
             self.stored.retain(|_, stored| now.saturating_sub(stored.used) <= life);
         }
     }

@@ -128,13 +128,10 @@ impl Edits {
     pub fn in_force(&self) -> Vec<&ContextEdit> {
         let mut stack: Vec<&ContextEdit> = Vec::new();
         for edit in &self.list {
-            match edit {
-                ContextEdit::Undo { edits } => stack.truncate(stack.len().saturating_sub(*edits as usize)),
-                ContextEdit::Drop { .. }
-                | ContextEdit::Pin { .. }
-                | ContextEdit::Mask { .. }
-                | ContextEdit::Restore { .. }
-                | ContextEdit::Summarise { .. } => stack.push(edit),
+            if let ContextEdit::Undo { edits } = edit {
+                stack.truncate(stack.len().saturating_sub(*edits as usize));
+            } else {
+                stack.push(edit);
             }
         }
         stack

@@ -114,9 +114,7 @@ impl InputRoom {
             goal: scale.down(goal),
         }
     }
-}
 
-impl InputRoom {
     /// The same, where no more than so many counted tokens are taken.
     pub(crate) fn at_most(self, most: Option<u64>, policy: &Policy) -> Self {
         let Some(most) = most.filter(|most| *most < self.soft) else { return self };
