@@ -276,7 +276,7 @@ mod tests {
                     keys.extend(inner.iter().map(|(inner, value)| format!("| `{key}.{inner}` | `{value}` |")));
                 }
                 None if value.is_null() => {
-                    keys.push(format!("| `{key}` | [by the model](#what-is-cleared-and-when) |"))
+                    keys.push(format!("| `{key}` | [by the model](#what-is-cleared-and-when) |"));
                 }
                 None => keys.push(format!("| `{key}` | `{value}` |")),
             }

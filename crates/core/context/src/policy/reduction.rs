@@ -12,7 +12,7 @@ use super::{Compress, Policy};
 use crate::reduce::safe_zone::SafeZone;
 
 /// Few pauses between two inputs are longer.
-const OUTLIVES_PAUSES: Duration = Duration::from_secs(30 * 60);
+const OUTLIVES_PAUSES: Duration = Duration::from_mins(30);
 
 /// What is done to old results: four settings that only make sense together.
 #[derive(Clone, Copy, Debug, PartialEq)]
