@@ -1,0 +1,27 @@
+//! Puts the functions that every run takes beside each other in the binary that ships.
+//!
+//! The kernel maps sixteen pages around each that is touched, so functions spread over the whole binary have nearly all of it in
+//! memory. `bench/hot-functions` makes the list; a name in it that no longer exists does no harm.
+
+use std::path::Path;
+use std::{env, fs, io};
+
+const FUNCTIONS: &str = "hot-functions.txt";
+
+fn main() -> io::Result<()> {
+    println!("cargo:rerun-if-changed={FUNCTIONS}");
+    let is = |name: &str, value: &str| env::var(name).is_ok_and(|found| found == value);
+    // Only the `dist` profile has this level. Others are linked with whatever the user likes, which may not know such scripts.
+    if !(is("CARGO_CFG_TARGET_OS", "linux") && is("OPT_LEVEL", "z")) {
+        return Ok(());
+    }
+    let group = |functions: &str| {
+        let sections: String = functions.lines().map(|function| format!("\".text.{function}\"\n")).collect();
+        format!("*(\n{sections})\n")
+    };
+    let groups: String = fs::read_to_string(FUNCTIONS)?.split("\n\n").map(group).collect();
+    let script = Path::new(&env::var_os("OUT_DIR").unwrap_or_default()).join("hot-functions.ld");
+    fs::write(&script, format!("SECTIONS {{ .text.hot : {{ {groups} }} }} INSERT BEFORE .text;\n"))?;
+    println!("cargo:rustc-link-arg-bins=-T{}", script.display());
+    Ok(())
+}
