@@ -14,7 +14,7 @@ use haft_rescue::{Check, CheckHealth, Patient, examine};
 use serde_json::json;
 
 use crate::commands::options::JsonArgs;
-use crate::exit::ProcessExit;
+use crate::exit::{ProcessExit, in_one_line};
 use crate::{output, wiring};
 
 #[derive(Debug, Args)]
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ProcessExit> {
         }
         // The store is looked at all the same.
         Err(error) => {
-            (vec![Check::new("configuration", CheckHealth::Warning, format!("{error:#}"))], Config::default())
+            (vec![Check::new("configuration", CheckHealth::Warning, in_one_line(&error))], Config::default())
         }
     };
     checks.insert(0, installation::installed());

@@ -15,6 +15,7 @@ use crate::commands::inline::InlineCommands;
 use crate::commands::interactive::is_cut_off;
 use crate::commands::options::Common;
 use crate::commands::{configuration, init, models, permissions, run, slash};
+use crate::exit::in_one_line;
 use crate::wiring::{self, ClientParts, PromptSources};
 
 /// The configuration of this user, for sessions that somebody else drives.
@@ -91,7 +92,7 @@ impl Host for DrivenHost {
     }
 
     fn reload(&self) -> Result<(), HostError> {
-        let (_, loaded) = configuration(&self.common).map_err(|error| HostError::Failed(format!("{error:#}")))?;
+        let (_, loaded) = configuration(&self.common).map_err(|error| HostError::Failed(in_one_line(&error)))?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(loaded.config);
         Ok(())
     }
@@ -195,7 +196,7 @@ impl Host for DrivenHost {
         if !called && !mentions {
             return Ok(prompt.text);
         }
-        self.filled(prompt).await.map_err(|error| HostError::Failed(format!("{error:#}")))
+        self.filled(prompt).await.map_err(|error| HostError::Failed(in_one_line(&error)))
     }
 
     fn is_cut_off(&self, session: &Session) -> bool {

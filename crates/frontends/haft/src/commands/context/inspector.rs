@@ -38,6 +38,7 @@ use super::text::{and_cost, masked, money, opening, percent, whole_text};
 use super::why::{PrefixBreakReport, breaks};
 use crate::commands::conversations::part_as_text;
 use crate::commands::options::Common;
+use crate::exit::in_one_line;
 
 /// Conversations on a page.
 const LISTED: usize = 25;
@@ -75,7 +76,7 @@ impl Site for Inspector {
     async fn page(&self, request: &PageRequest) -> Result<Option<String>, String> {
         match self.made(request).await {
             Ok(page) => Ok(page),
-            Err(error) => self.problem(request, &masked(&format!("{error:#}"))).await,
+            Err(error) => self.problem(request, &masked(&in_one_line(&error))).await,
         }
     }
 
@@ -88,7 +89,7 @@ impl Site for Inspector {
     }
 
     async fn post(&self, request: &PageRequest, form: &FormFields) -> Result<Option<FormAnswer>, String> {
-        self.posted(request, form).await.map_err(|error| format!("{error:#}"))
+        self.posted(request, form).await.map_err(|error| in_one_line(&error))
     }
 
     async fn version(&self, request: &PageRequest) -> Option<String> {

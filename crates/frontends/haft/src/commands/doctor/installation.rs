@@ -6,6 +6,8 @@ use std::time::Duration;
 use haft_rescue::{Check, CheckHealth};
 use serde_json::Value;
 
+use crate::exit::in_one_line;
+
 /// What the newest release is, as JSON with `tag_name`.
 pub(super) const RELEASES: &str = "https://api.github.com/repos/haft-agent/haft/releases/latest";
 
@@ -47,7 +49,7 @@ pub(super) async fn newer(address: &str) -> Check {
         }
         Ok(newest) => Check::new(NAME, CheckHealth::Ok, text!("doctor-newest", newest)),
         Err(error) => {
-            let message = text!("doctor-newer-failed", address, error = format_args!("{error:#}"));
+            let message = text!("doctor-newer-failed", address, error = in_one_line(&error));
             Check::new(NAME, CheckHealth::Warning, message)
         }
     }

@@ -11,6 +11,7 @@ use haft_sandbox::{Capture, CommandExit, CommandSpec, SandboxMode};
 use haft_types::{PermissionMode, SandboxLayer};
 use tokio_util::sync::CancellationToken;
 
+use crate::exit::in_one_line;
 use crate::{output, wiring};
 
 /// How long a server has to answer.
@@ -60,7 +61,7 @@ pub(super) async fn server(places: &Places, config: &Config) -> Check {
             let message = text!("doctor-store", messages = totals.messages);
             Check::new(NAME, CheckHealth::Ok, message)
         }
-        Err(error) => Check::new(NAME, CheckHealth::Warning, format!("{error:#}")),
+        Err(error) => Check::new(NAME, CheckHealth::Warning, in_one_line(&error)),
     }
 }
 
@@ -80,7 +81,7 @@ pub(super) async fn commands() -> Check {
             text!("doctor-commands-wrong-exit", outcome = format_args!("{other:?}")),
         ),
         Err(error) => {
-            Check::new(NAME, CheckHealth::Warning, text!("doctor-commands-failed", error = format_args!("{error:#}")))
+            Check::new(NAME, CheckHealth::Warning, text!("doctor-commands-failed", error = in_one_line(&error)))
         }
     }
 }
@@ -94,7 +95,7 @@ pub(super) async fn sandbox(places: &Places, config: &Config) -> Check {
             return Check::new(
                 NAME,
                 CheckHealth::Warning,
-                text!("doctor-sandbox-failed", error = format_args!("{error:#}")),
+                text!("doctor-sandbox-failed", error = in_one_line(&error)),
             );
         }
     };
@@ -115,7 +116,7 @@ pub(super) async fn provider(config: &Config) -> Check {
     match ask(config, &name).await {
         Ok(models) => Check::new(NAME, CheckHealth::Ok, text!("doctor-model", name, models)),
         Err(error) => {
-            let message = text!("doctor-model-failed", name, error = format_args!("{error:#}"));
+            let message = text!("doctor-model-failed", name, error = in_one_line(&error));
             Check::new(NAME, CheckHealth::Warning, message)
         }
     }

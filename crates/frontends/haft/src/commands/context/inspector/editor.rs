@@ -11,7 +11,7 @@ use super::super::edit::{self, EditHow, EditKind, PreparedEdit, SummariseArgs};
 use super::super::text::{Countable, count, masked, money};
 use super::super::{LookArgs, next};
 use super::{Inspector, address, apart, navigation, page};
-use crate::exit::usage_error;
+use crate::exit::{in_one_line, usage_error};
 
 /// What can be done with the messages that are ticked.
 const ACTIONS: [&str; 5] = ["drop", "pin", "mask", "restore", "summarise"];
@@ -99,7 +99,7 @@ impl Inspector {
             }
             Err(error) => {
                 let attributes = [("class", "broken"), ("role", "alert")];
-                let notice = Markup::element("p", &attributes, [Markup::text(masked(&format!("{error:#}")))]);
+                let notice = Markup::element("p", &attributes, [Markup::text(masked(&in_one_line(&error)))]);
                 self.editor(conversation, notice).await.map(FormAnswer::Page)
             }
         }

@@ -8,6 +8,7 @@ use haft_store::Conversation;
 
 use super::super::replay::{self, PolicyComparison, ReplayArgs};
 use super::{Inspector, address, apart, navigation, page};
+use crate::exit::in_one_line;
 use crate::output::localised;
 
 impl Inspector {
@@ -34,7 +35,7 @@ impl Inspector {
             Ok(compared) => pieces.extend(shown(&compared)),
             Err(error) => {
                 let alert = [("class", "broken"), ("role", "alert")];
-                pieces.push(Markup::element("p", &alert, [Markup::text(format!("{error:#}"))]));
+                pieces.push(Markup::element("p", &alert, [Markup::text(in_one_line(&error))]));
             }
         }
         Ok(page(name, navigation(&conversation, "/what-if"), pieces))
