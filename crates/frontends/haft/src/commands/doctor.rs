@@ -43,9 +43,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ProcessExit> {
             (vec![Check::new("configuration", CheckHealth::Ok, message)], loaded.config)
         }
         // The store is looked at all the same.
-        Err(error) => {
-            (vec![Check::new("configuration", CheckHealth::Warning, in_one_line(&error))], Config::default())
-        }
+        Err(error) => (vec![Check::new("configuration", CheckHealth::Warning, in_one_line(&error))], Config::default()),
     };
     checks.insert(0, installation::installed());
     if config.store.url.is_none() {
