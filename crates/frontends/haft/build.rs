@@ -16,12 +16,12 @@ fn main() -> io::Result<()> {
         return Ok(());
     }
     let group = |functions: &str| {
-        let sections: String = functions.lines().map(|function| format!("\".text.{function}\"\n")).collect();
+        let sections: String = functions.lines().flat_map(|function| ["\".text.", function, "\"\n"]).collect();
         format!("*(\n{sections})\n")
     };
-    let groups: String = fs::read_to_string(FUNCTIONS)?.split("\n\n").map(group).collect();
+    let groups: Vec<_> = fs::read_to_string(FUNCTIONS)?.split("\n\n").map(group).collect();
     let script = Path::new(&env::var_os("OUT_DIR").unwrap_or_default()).join("hot-functions.ld");
-    fs::write(&script, format!("SECTIONS {{ .text.hot : {{ {groups} }} }} INSERT BEFORE .text;\n"))?;
+    fs::write(&script, format!("SECTIONS {{ .text.hot : {{ {} }} }} INSERT BEFORE .text;\n", groups.concat()))?;
     println!("cargo:rustc-link-arg-bins=-T{}", script.display());
     Ok(())
 }

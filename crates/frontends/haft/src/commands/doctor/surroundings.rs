@@ -92,7 +92,11 @@ pub(super) async fn sandbox(places: &Places, config: &Config) -> Check {
     let found = match set_up_sandbox(places, &config.sandbox, PermissionMode::Auto, Vec::new()).await {
         Ok(found) => found,
         Err(error) => {
-            return Check::new(NAME, CheckHealth::Warning, text!("doctor-sandbox-failed", error = in_one_line(&error)));
+            return Check::new(
+                NAME,
+                CheckHealth::Warning,
+                text!("doctor-sandbox-failed", error = in_one_line(&error.into())),
+            );
         }
     };
     let health = match (found.status().layer, config.sandbox.mode) {
