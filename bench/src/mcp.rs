@@ -41,7 +41,8 @@ enum Connected {
 fn first_request(haft: &Path, connected: Connected) -> anyhow::Result<Duration> {
     let server = ScriptedServer::builder(Script::replies([Reply::text("Done.")])?).lean().start_in_thread()?;
     let place = Place::new(&server)?;
-    let script = place.home().join("server.sh");
+    // Servers are confined: they do not see haft's own folder.
+    let script = place.project().join("server.sh");
     std::fs::write(&script, SHELL_MCP_SERVER)?;
     let (good, hanging) = match connected {
         Connected::None => (0, 0),
@@ -49,8 +50,8 @@ fn first_request(haft: &Path, connected: Connected) -> anyhow::Result<Duration> 
     };
     let mut config = String::new();
     for number in 0..good {
-        let (script, home) = (script.display(), place.home().display());
-        write!(config, "[mcp_servers.good{number}]\ncommand = \"sh\"\nargs = [\"{script}\"]\ncwd = \"{home}\"\n")?;
+        let script = script.display();
+        write!(config, "[mcp_servers.good{number}]\ncommand = \"sh\"\nargs = [\"{script}\"]\n")?;
     }
     place.add_configuration(&config)?;
     if good > 0 {
