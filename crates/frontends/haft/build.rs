@@ -1,4 +1,4 @@
-//! Puts the functions that every run takes beside each other in the binary that ships.
+//! Puts the functions that every run calls beside each other in the binary that ships, by an order file.
 //!
 //! The kernel maps sixteen pages around each that is touched, so functions spread over the whole binary have nearly all of it in
 //! memory. `bench/hot-functions` makes the list; a name in it that no longer exists does no harm.
