@@ -21,6 +21,18 @@ fn has_chinese(text: &str) -> bool {
 }
 
 #[test]
+fn doctor_tells_what_is_wrong_with_the_configuration_in_chinese_to_people_only() {
+    let rig = rig();
+    rig.configure("model");
+    let message = |arguments: &[&str]| {
+        let told = run_with(&rig, CHINESE, arguments).stdout();
+        told.split(['\n', '}']).find(|line| line.contains("config.toml:")).expect(&told).to_owned()
+    };
+    assert!(message(&["doctor"]).contains("键没有值"));
+    assert!(!has_chinese(&message(&["doctor", "--json"])));
+}
+
+#[test]
 fn what_programs_read_is_the_same_in_every_language() {
     let rig = rig();
     assert_eq!(rig.task(&["hi"]).code(), 0);

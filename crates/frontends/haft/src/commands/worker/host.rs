@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use super::meter::TaskMeter;
 use crate::commands::options::RunArgs;
 use crate::commands::{permissions, run};
-use crate::exit::{in_one_line, usage_error};
+use crate::exit::usage_error;
 use crate::wiring::task_versions::task_versions;
 #[cfg(feature = "otel")]
 use crate::wiring::traces;
@@ -43,7 +43,8 @@ impl TaskHost for RunningHost {
             // The record of a workflow is a file, too.
             let mut causes = error.chain().map(<dyn Error>::is::<std::io::Error>);
             let of_disk = run.task.request.workflow.is_some() && causes.any(|is| is);
-            let why = in_one_line(&error);
+            // Kept in the queue for whoever asks, so not in this worker's language.
+            let why = format!("{error:#}");
             if of_disk || is_of_store(&error) { RunEnd::Trouble(why) } else { RunEnd::Refused(why) }
         })
     }
@@ -55,7 +56,7 @@ impl TaskHost for RunningHost {
             return Ok(());
         }
         let trusted = self.trust_list().and_then(|(_lock, list)| Ok(list.trust(folder, WallClock.now())?));
-        trusted.map(drop).map_err(|error| RunEnd::Trouble(in_one_line(&error)))
+        trusted.map(drop).map_err(|error| RunEnd::Trouble(format!("{error:#}")))
     }
 
     #[cfg(feature = "otel")]
