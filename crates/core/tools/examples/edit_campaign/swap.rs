@@ -16,7 +16,7 @@ use crate::testing::Bench;
 use crate::{Caller, Findings};
 
 /// Writes of theirs in one case.
-const WRITES: u64 = 30;
+const WRITES: u64 = 100;
 
 pub(crate) fn run(count: u64, random: &mut Random) -> Findings {
     let (caller, mut findings) = (Caller::new(), Findings::default());
@@ -36,7 +36,8 @@ fn try_one(caller: &Caller, in_place: bool, random: &mut Random, findings: &mut 
     let bench = Bench::new();
     let path = bench.write("file", content(0));
     let written = AtomicU64::new(0);
-    let pause = random.below(400);
+    // From one write right after another to a few in the time of an edit.
+    let pause = 1_u64 << random.below(18);
     let mut made = Vec::new();
     thread::scope(|scope| {
         scope.spawn(|| {

@@ -184,8 +184,11 @@ impl Spot<'_> {
                 self.check(self.name, from)?;
                 self.folder.rename_to_free(self.name, self.temporary)?;
                 if let Err(overtaken) = self.check(self.temporary, from) {
-                    self.folder.rename_to_free(self.temporary, self.name)?;
-                    return Err(overtaken);
+                    return match self.folder.rename_to_free(self.temporary, self.name) {
+                        // They made it anew, and that is newer.
+                        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(overtaken),
+                        result => result.map_err(PutError::from).and(Err(overtaken)),
+                    };
                 }
                 Ok(self.folder.remove(self.temporary)?)
             }
@@ -222,6 +225,8 @@ impl Spot<'_> {
 
     /// Puts the temporary, if it could be made, in the place of what was there.
     fn take_place(&self, from: FileVersion, made: io::Result<()>) -> Result<(), PutError> {
+        let version = |name: &OsStr| Ok(look_in(&self.folder, name, LARGEST).version);
+        let ours = version(self.temporary)?;
         let placed = made.map_err(PutError::from).and_then(|()| match from {
             FileVersion::Absent => self.take_free_place(),
             FileVersion::Folder { .. } => {
@@ -235,7 +240,7 @@ impl Spot<'_> {
         });
         if placed.is_ok() && from.hash().is_some() && self.check(self.temporary, from).is_err() {
             // Whoever wrote in between gets it back; should that fail, it stays under the other name.
-            self.folder.exchange(self.temporary, self.name)?;
+            self.folder.put_back((self.temporary, self.name), ours, version)?;
             let _ = self.folder.remove(self.temporary);
             return Err(PutError::Overtaken);
         }

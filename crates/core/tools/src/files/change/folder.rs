@@ -3,6 +3,8 @@
 //! Invariant: no symbolic link is followed, neither on the way to the folder nor in it. A path is resolved once, before anything
 //! is done; a folder that is swapped for a link after that makes the next step fail instead of leading it elsewhere.
 
+mod put_back;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
@@ -18,6 +20,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::journal::random_name;
+
+pub use put_back::PutBack;
 
 /// Where two files change places by link and rename, the one that has to wait stands under this name for a moment.
 const SPARE: &str = ".old";

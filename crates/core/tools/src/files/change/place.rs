@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::folder::OpenFolder;
+use super::folder::{OpenFolder, PutBack};
 use super::journal::{JournalEntry, Print};
 
 /// Folders of a change, each opened once and held until the change is over.
@@ -119,14 +119,11 @@ fn take_back_content(
         return Ok(RollbackResult::Yes);
     }
     if holds(folder, name, after)? {
-        folder.exchange(temporary, name)?;
-        if holds(folder, temporary, after)? {
-            folder.remove(temporary)?;
-            return Ok(RollbackResult::Yes);
-        }
-        // Someone wrote to the new file at this very moment; that is the newest there is.
-        folder.exchange(temporary, name)?;
-        return Ok(RollbackResult::LeftWithEarlier);
+        let placed = folder.put_back((temporary, name), Some(*after), |name| print(folder, name))?;
+        return Ok(match placed {
+            PutBack::Done => RollbackResult::Yes,
+            PutBack::Overtaken => RollbackResult::LeftWithEarlier,
+        });
     }
     if holds(folder, name, before)? && holds(folder, temporary, before)? {
         // Someone else has put the old content back.
@@ -176,4 +173,14 @@ fn holds(folder: &OpenFolder, name: &OsStr, print: &Print) -> io::Result<bool> {
     // One more than expected, should it grow.
     folder.read(name)?.take(print.size + 1).read_to_end(&mut bytes)?;
     Ok(Print::of(&bytes) == *print)
+}
+
+/// The content of a file; nothing where it is no regular one.
+fn print(folder: &OpenFolder, name: &OsStr) -> io::Result<Option<Print>> {
+    if !folder.look(name)?.is_file() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    folder.read(name)?.read_to_end(&mut bytes)?;
+    Ok(Some(Print::of(&bytes)))
 }
