@@ -3,13 +3,12 @@
 //! Invariant: a connection is made only after [`Hosts`] listed the host, and only to an address this proxy looked up itself and
 //! found permitted; nobody looks the name up a second time.
 
-use std::collections::BTreeSet;
 use std::fs::Permissions;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use haft_text::is_public;
@@ -30,21 +29,12 @@ const CONNECT_TIME: Duration = Duration::from_secs(15);
 const LINGER: Duration = Duration::from_secs(1);
 /// Connections at a time; further ones wait.
 const MOST_CONNECTIONS: usize = 256;
-/// Refused hosts that are remembered.
-const MOST_REFUSED: usize = 32;
 
 /// A running proxy. Dropping it ends all its connections and removes its socket.
 #[derive(Debug)]
 pub struct Proxy {
     socket: PathBuf,
     task: AbortHandle,
-    shared: Arc<ProxyState>,
-}
-
-#[derive(Debug)]
-struct ProxyState {
-    hosts: Hosts,
-    refused: Mutex<BTreeSet<String>>,
 }
 
 impl Proxy {
@@ -56,15 +46,8 @@ impl Proxy {
         let listener = std::fs::set_permissions(&socket, Permissions::from_mode(0o600))
             .and_then(|()| listener.listen(128))
             .inspect_err(|_| drop(std::fs::remove_file(&socket)))?;
-        let shared = Arc::new(ProxyState { hosts, refused: Mutex::default() });
-        let task = tokio::spawn(accept(listener, Arc::clone(&shared))).abort_handle();
-        Ok(Self { socket, task, shared })
-    }
-
-    /// The hosts with ports that were asked for and refused since this was last called, at most 32. Few programs show what
-    /// a proxy answers.
-    pub fn take_refused(&self) -> Vec<String> {
-        std::mem::take(&mut *self.shared.refused.lock().unwrap_or_else(PoisonError::into_inner)).into_iter().collect()
+        let task = tokio::spawn(accept(listener, Arc::new(hosts))).abort_handle();
+        Ok(Self { socket, task })
     }
 }
 
@@ -76,7 +59,7 @@ impl Drop for Proxy {
     }
 }
 
-async fn accept(listener: UnixListener, shared: Arc<ProxyState>) {
+async fn accept(listener: UnixListener, hosts: Arc<Hosts>) {
     let mut connections = JoinSet::new();
     loop {
         while connections.len() >= MOST_CONNECTIONS {
@@ -85,7 +68,7 @@ async fn accept(listener: UnixListener, shared: Arc<ProxyState>) {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((client, _)) => {
-                    connections.spawn(serve(client, Arc::clone(&shared)));
+                    connections.spawn(serve(client, Arc::clone(&hosts)));
                 }
                 // Out of descriptors, most likely: some will be free again.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
@@ -96,13 +79,13 @@ async fn accept(listener: UnixListener, shared: Arc<ProxyState>) {
 }
 
 /// Serves the one request of a connection. What fails between the two sides ends it; nobody else is concerned.
-async fn serve(mut client: UnixStream, shared: Arc<ProxyState>) {
+async fn serve(mut client: UnixStream, hosts: Arc<Hosts>) {
     let answered = async {
         let (head, early) = timeout(HEAD_TIME, read_head(&mut client))
             .await
             .unwrap_or_else(|_| Err(ProxyRefusal::new(408, "Request Timeout", "the request did not arrive in time")))?;
         let ProxyRequest { host, port, kind } = request::read(&head)?;
-        let server = shared.connect(&host, port).await?;
+        let server = connect(&hosts, &host, port).await?;
         Ok((server, kind, early))
     };
     let _ended = match answered.await {
@@ -138,53 +121,42 @@ async fn read_head(client: &mut UnixStream) -> Result<(Vec<u8>, Vec<u8>), ProxyR
     }
 }
 
-impl ProxyState {
-    async fn connect(&self, host: &CanonicalHost, port: u16) -> Result<TcpStream, ProxyRefusal> {
-        if !self.hosts.list(host, port) {
-            return Err(self.forbid(
-                host,
-                port,
-                &format!("`{host}:{port}` is not among the hosts that commands may reach"),
-                &format!("{host}:{port}"),
-            ));
-        }
-        let unreachable = |why: String| ProxyRefusal::new(502, "Bad Gateway", format!("`{host}:{port}` {why}"));
-        let found: Vec<IpAddr> = match host {
-            CanonicalHost::Address(address) => vec![*address],
-            CanonicalHost::Name(name) => match timeout(CONNECT_TIME, lookup_host((name.as_str(), port))).await {
-                Ok(Ok(found)) => found.map(|address| address.ip().to_canonical()).collect(),
-                Ok(Err(error)) => return Err(unreachable(format!("has no address: {error}"))),
-                Err(_elapsed) => return Err(unreachable("has no address: the name was not found in time".to_owned())),
-            },
-        };
-        let permitted =
-            |address: &IpAddr| is_public(*address) || self.hosts.list(&CanonicalHost::Address(*address), port);
-        let (permitted, others): (Vec<_>, Vec<_>) = found.into_iter().partition(permitted);
-        if let (true, Some(address)) = (permitted.is_empty(), others.first()) {
-            let address = CanonicalHost::Address(*address);
-            let text = format!("`{host}:{port}` is at `{address}`, which is not an address of the public internet");
-            return Err(self.forbid(host, port, &text, &format!("{address}:{port}")));
-        }
-        let mut last = "has no address".to_owned();
-        for address in permitted {
-            match timeout(CONNECT_TIME, TcpStream::connect(SocketAddr::new(address, port))).await {
-                Ok(Ok(server)) => return Ok(server),
-                Ok(Err(error)) => last = format!("does not answer: {error}"),
-                Err(_elapsed) => "does not answer in time".clone_into(&mut last),
-            }
-        }
-        Err(unreachable(last))
+async fn connect(hosts: &Hosts, host: &CanonicalHost, port: u16) -> Result<TcpStream, ProxyRefusal> {
+    if !hosts.list(host, port) {
+        let text = format!("`{host}:{port}` is not among the hosts that commands may reach");
+        return Err(forbid(&text, &format!("{host}:{port}")));
     }
+    let unreachable = |why: String| ProxyRefusal::new(502, "Bad Gateway", format!("`{host}:{port}` {why}"));
+    let found: Vec<IpAddr> = match host {
+        CanonicalHost::Address(address) => vec![*address],
+        CanonicalHost::Name(name) => match timeout(CONNECT_TIME, lookup_host((name.as_str(), port))).await {
+            Ok(Ok(found)) => found.map(|address| address.ip().to_canonical()).collect(),
+            Ok(Err(error)) => return Err(unreachable(format!("has no address: {error}"))),
+            Err(_elapsed) => return Err(unreachable("has no address: the name was not found in time".to_owned())),
+        },
+    };
+    let permitted = |address: &IpAddr| is_public(*address) || hosts.list(&CanonicalHost::Address(*address), port);
+    let (permitted, others): (Vec<_>, Vec<_>) = found.into_iter().partition(permitted);
+    if let (true, Some(address)) = (permitted.is_empty(), others.first()) {
+        let address = CanonicalHost::Address(*address);
+        let text = format!("`{host}:{port}` is at `{address}`, which is not an address of the public internet");
+        return Err(forbid(&text, &format!("{address}:{port}")));
+    }
+    let mut last = "has no address".to_owned();
+    for address in permitted {
+        match timeout(CONNECT_TIME, TcpStream::connect(SocketAddr::new(address, port))).await {
+            Ok(Ok(server)) => return Ok(server),
+            Ok(Err(error)) => last = format!("does not answer: {error}"),
+            Err(_elapsed) => "does not answer in time".clone_into(&mut last),
+        }
+    }
+    Err(unreachable(last))
+}
 
-    fn forbid(&self, host: &CanonicalHost, port: u16, what: &str, missing: &str) -> ProxyRefusal {
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        if refused.len() < MOST_REFUSED {
-            refused.insert(format!("{host}:{port}"));
-        }
-        let text =
-            format!("{what}. To allow it the user adds \"{missing}\" to `[sandbox] network` in haft's configuration");
-        ProxyRefusal::new(403, "Forbidden by [sandbox] network", text)
-    }
+fn forbid(what: &str, missing: &str) -> ProxyRefusal {
+    let text =
+        format!("{what}. To allow it the user adds \"{missing}\" to `[sandbox] network` in haft's configuration");
+    ProxyRefusal::new(403, "Forbidden by [sandbox] network", text)
 }
 
 async fn tunnel(mut client: UnixStream, mut server: TcpStream, early: &[u8]) -> io::Result<()> {
