@@ -75,11 +75,6 @@ impl Client {
         self.encoding.thinking_budget()
     }
 
-    /// Whether any request of this client ever got a reply its API defines.
-    pub fn had_valid_reply(&self) -> bool {
-        self.proven
-    }
-
     /// What its bodies depend on besides the request: an [`BodyEncoding`](crate::BodyEncoding) as JSON, to be kept with what is sent.
     pub fn encoding(&self) -> Arc<str> {
         Arc::clone(&self.described)
