@@ -86,12 +86,8 @@ async fn run(
 /// then the whole must be in a file too. Head and tail of half the room each are still enough for a stream that gets it all.
 fn capture(running: &Running, limits: CutLimits, folder: Option<&TempDir>) -> Capture {
     let half = CutLimits { lines: limits.lines / 2, bytes: limits.bytes.div_ceil(2) };
-    Capture {
-        limits: half,
-        spill: folder.map(|folder| folder.path().join("output")),
-        spill_bytes: running.limits.spill_bytes,
-        ..Capture::default()
-    }
+    let spill = folder.map(|folder| folder.path().join("output"));
+    Capture { limits: half, spill, spill_bytes: running.limits.spill_bytes, ..Capture::default() }
 }
 
 /// `timeout` in milliseconds, and a description for people. Whether to ask is decided by the rules.

@@ -62,20 +62,16 @@ impl Sessions {
         let running = self.running();
         let mut state = self.state();
         if running.len() >= limits.sessions {
+            let (count, ids) = (running.len(), running.join(", "));
             let message = format!(
-                "{} sessions are open, which is the most (`[limits] sessions`): {}; end one with `session_stop` first",
-                running.len(),
-                running.join(", ")
+                "{count} sessions are open, which is the most (`[limits] sessions`): {ids}; end one with `session_stop` first"
             );
             return Err(ToolFailure::new("too_many", message));
         }
         let folder = shell::output_folder(context, "session-").ok();
-        let capture = Capture {
-            limits: context.limits.into(),
-            spill: folder.as_ref().map(|folder| folder.path().join("output")),
-            spill_bytes: limits.spill_bytes,
-            spill_from: SpillFrom::Overflow,
-        };
+        let (spill, spill_bytes) = (folder.as_ref().map(|folder| folder.path().join("output")), limits.spill_bytes);
+        let spill_from = SpillFrom::Overflow;
+        let capture = Capture { limits: context.limits.into(), spill, spill_bytes, spill_from };
         let terminal = supervisor.open_terminal(line.command(context, Duration::MAX), size, capture)?;
         state.newest += 1;
         let number = state.newest;

@@ -140,20 +140,16 @@ impl Tasks {
         let running: Vec<_> = state.slots.iter().filter(|slot| slot.task.ending().is_none()).collect();
         if running.len() >= limits.background_tasks {
             let ids: Vec<_> = running.iter().map(|slot| slot.task.id.as_str()).collect();
+            let (count, ids) = (running.len(), ids.join(", "));
             let message = format!(
-                "{} background tasks are running, which is the most (`[limits] background_tasks`): {}; wait for one to end, or end one with the action `kill`",
-                running.len(),
-                ids.join(", ")
+                "{count} background tasks are running, which is the most (`[limits] background_tasks`): {ids}; wait for one to end, or end one with the action `kill`"
             );
             return Err(ToolFailure::new("too_many", message));
         }
         let folder = shell::output_folder(context, "task-").ok().map(tempfile::TempDir::keep);
-        let capture = Capture {
-            limits: context.limits.into(),
-            spill: folder.as_ref().map(|folder| folder.join("output")),
-            spill_bytes: limits.spill_bytes,
-            spill_from: SpillFrom::Start,
-        };
+        let (spill, spill_bytes) = (folder.as_ref().map(|folder| folder.join("output")), limits.spill_bytes);
+        let spill_from = SpillFrom::Start;
+        let capture = Capture { limits: context.limits.into(), spill, spill_bytes, spill_from };
         let command = supervisor.start(line.command(context, timeout), capture);
         state.newest += 1;
         let cwd = line.shown_cwd(context);
