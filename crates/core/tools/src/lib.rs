@@ -87,7 +87,7 @@ pub use copies::{CopyRequest, MergeReport, ProjectCopies, ProjectCopy};
 pub use dialogue::plan_mode_respond::tool as plan_mode_respond;
 pub use failure::ToolFailure;
 pub use files::apply_patch::{ParsedPatch, PatchAction, PatchParser, PatchSection, tool as apply_patch};
-pub use files::change::{OpenFolder, PutBack, Recovery, RecoveryOutcome, recover};
+pub use files::change::{OpenFolder, Recovery, RecoveryOutcome, recover};
 pub use files::edit::blocks::{BlockAnchor, BlockLine, EditBlock};
 pub use files::excerpt::{ExcerptError, excerpt};
 pub use files::read_file::picture::picture;

@@ -35,8 +35,8 @@ use crate::scope::FileScope;
 
 use commit::{Left, WrittenFile};
 
+pub use folder::OpenFolder;
 pub(crate) use folder::reach;
-pub use folder::{OpenFolder, PutBack};
 pub use recover::{Recovery, RecoveryOutcome, recover};
 
 /// What is done to one file.

@@ -21,8 +21,6 @@ use rustix::io::Errno;
 
 use super::journal::random_name;
 
-pub use put_back::PutBack;
-
 /// Where two files change places by link and rename, the one that has to wait stands under this name for a moment.
 const SPARE: &str = ".old";
 

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::folder::{OpenFolder, PutBack};
+use super::folder::OpenFolder;
 use super::journal::{JournalEntry, Print};
 
 /// Folders of a change, each opened once and held until the change is over.
@@ -119,11 +119,8 @@ fn take_back_content(
         return Ok(RollbackResult::Yes);
     }
     if holds(folder, name, after)? {
-        let placed = folder.put_back((temporary, name), Some(*after), |name| print(folder, name))?;
-        return Ok(match placed {
-            PutBack::Done => RollbackResult::Yes,
-            PutBack::Overtaken => RollbackResult::LeftWithEarlier,
-        });
+        let alone = folder.put_back((temporary, name), Some(*after), |name| print(folder, name))?;
+        return Ok(if alone { RollbackResult::Yes } else { RollbackResult::LeftWithEarlier });
     }
     if holds(folder, name, before)? && holds(folder, temporary, before)? {
         // Someone else has put the old content back.
@@ -154,25 +151,17 @@ fn take_back_new(folder: &OpenFolder, entry: &JournalEntry, after: &Print) -> io
 
 fn exists(folder: &OpenFolder, name: &OsStr) -> io::Result<bool> {
     match folder.look(name) {
-        Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
+        there => there.map(|_| true),
     }
 }
 
 /// Whether a regular file stands under this name with exactly this content.
-fn holds(folder: &OpenFolder, name: &OsStr, print: &Print) -> io::Result<bool> {
-    let there = match folder.look(name) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        result => result?,
-    };
-    if !there.is_file() || there.len() != print.size {
-        return Ok(false);
+fn holds(folder: &OpenFolder, name: &OsStr, expected: &Print) -> io::Result<bool> {
+    match folder.look(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        there => Ok(there?.len() == expected.size && print(folder, name)? == Some(*expected)),
     }
-    let mut bytes = Vec::new();
-    // One more than expected, should it grow.
-    folder.read(name)?.take(print.size + 1).read_to_end(&mut bytes)?;
-    Ok(Print::of(&bytes) == *print)
 }
 
 /// The content of a file; nothing where it is no regular one.

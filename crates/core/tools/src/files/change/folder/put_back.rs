@@ -1,7 +1,7 @@
 //! Putting back what an exchange took from someone else, while they go on writing.
 
 use std::ffi::OsStr;
-use std::{io, thread, time::Duration};
+use std::{io, mem, thread, time::Duration};
 
 use super::OpenFolder;
 
@@ -12,26 +12,19 @@ const RESTS: usize = 25;
 /// How often two files change places before whoever keeps writing has to settle it.
 const EXCHANGES: usize = 1000;
 
-/// What came of putting a file back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PutBack {
-    /// It stands in its place again, and the temporary is gone.
-    Done,
-    /// Others wrote meanwhile. What they wrote last stands; what stood there before has the temporary's name.
-    Overtaken,
-}
-
 impl OpenFolder {
-    /// Lets a temporary and `name`, which held `ours` a moment ago, change places again. `look` reads what stands under a name.
+    /// Lets a temporary and `name`, which held `ours` a moment ago, change places again, and removes `ours`. `look` reads what
+    /// stands under a name.
     ///
     /// Others may write between any two steps. What comes out of the place is then newer than all that went in, and goes back in
-    /// its turn. Whoever opened a file to write in it before it was taken out still does so after: that is waited for.
+    /// its turn. Whoever opened a file to write in it before it was taken out still does so after: that is waited for. Says
+    /// whether nobody wrote; otherwise what they wrote last stands, and what stood there before has the temporary's name.
     pub fn put_back<Content: PartialEq>(
         &self,
         (temporary, name): (&OsStr, &OsStr),
         ours: Content,
         mut look: impl FnMut(&OsStr) -> io::Result<Content>,
-    ) -> io::Result<PutBack> {
+    ) -> io::Result<bool> {
         let mut last_put = ours;
         for others in 0..EXCHANGES {
             let put = at_rest(|| look(temporary))?;
@@ -40,16 +33,13 @@ impl OpenFolder {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
                 result => result?,
             }
-            if look(temporary)? == last_put {
-                if others > 0 {
-                    break;
-                }
-                self.remove(temporary)?;
-                return Ok(PutBack::Done);
+            match look(temporary)? == last_put {
+                true if others == 0 => return self.remove(temporary).map(|()| true),
+                true => break,
+                false => last_put = put,
             }
-            last_put = put;
         }
-        Ok(PutBack::Overtaken)
+        Ok(false)
     }
 }
 
@@ -58,11 +48,10 @@ fn at_rest<Content: PartialEq>(mut look: impl FnMut() -> io::Result<Content>) ->
     let mut seen = look()?;
     for _ in 0..RESTS {
         thread::sleep(REST);
-        let again = look()?;
-        if again == seen {
+        let before = mem::replace(&mut seen, look()?);
+        if before == seen {
             break;
         }
-        seen = again;
     }
     Ok(seen)
 }
@@ -99,8 +88,7 @@ mod tests {
             let what = format!("{writes} writes, in place: {in_place}, then removed: {removes}");
             let last = fs::read_to_string(at("file")).ok();
             assert_eq!(last, (!removes).then(|| format!("theirs {writes}")), "{what}");
-            let expected = if writes == 0 && !removes { PutBack::Done } else { PutBack::Overtaken };
-            assert_eq!(placed.unwrap(), expected, "{what}");
+            assert_eq!(placed.unwrap(), writes == 0 && !removes, "{what}");
         }
     }
 }
