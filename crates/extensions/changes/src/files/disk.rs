@@ -186,7 +186,7 @@ impl Spot<'_> {
                 if let Err(overtaken) = self.check(self.temporary, from) {
                     return match self.folder.rename_to_free(self.temporary, self.name) {
                         // They made it anew, and that is newer.
-                        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(overtaken),
+                        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(self.kept_beside()),
                         result => result.map_err(PutError::from).and(Err(overtaken)),
                     };
                 }
@@ -226,6 +226,7 @@ impl Spot<'_> {
     /// Puts the temporary, if it could be made, in the place of what was there.
     fn take_place(&self, from: FileVersion, made: io::Result<()>) -> Result<(), PutError> {
         let version = |name: &OsStr| Ok(look_in(&self.folder, name, LARGEST).version);
+        // As this file system keeps it: not all of them have modes.
         let ours = version(self.temporary)?;
         let placed = made.map_err(PutError::from).and_then(|()| match from {
             FileVersion::Absent => self.take_free_place(),
@@ -240,12 +241,18 @@ impl Spot<'_> {
         });
         if placed.is_ok() && from.hash().is_some() && self.check(self.temporary, from).is_err() {
             // Whoever wrote in between gets it back; should that fail, it stays under the other name.
-            self.folder.put_back((self.temporary, self.name), ours, version)?;
-            let _ = self.folder.remove(self.temporary);
-            return Err(PutError::Overtaken);
+            let alone = self.folder.put_back((self.temporary, self.name), ours, version)?;
+            return Err(if alone { PutError::Overtaken } else { self.kept_beside() });
         }
         let _ = self.folder.remove(self.temporary);
         placed
+    }
+
+    /// Others wrote twice: what they wrote last stands.
+    fn kept_beside(&self) -> PutError {
+        let beside = self.folder.path().join(self.temporary);
+        let text = format!("others are writing it; what they wrote before is kept as `{}`", beside.display());
+        PutError::Io(io::Error::other(text))
     }
 
     fn take_free_place(&self) -> Result<(), PutError> {

@@ -85,7 +85,8 @@ impl OpenFolder {
         Ok(Self { descriptor, path: self.path.join(name), renames: self.renames })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it was when it was opened.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 

@@ -10,7 +10,7 @@ const REST: Duration = Duration::from_millis(2);
 const RESTS: usize = 25;
 
 /// How often two files change places before whoever keeps writing has to settle it.
-const EXCHANGES: usize = 1000;
+const EXCHANGES: usize = 100;
 
 impl OpenFolder {
     /// Lets a temporary and `name`, which held `ours` a moment ago, change places again, and removes `ours`. `look` reads what
