@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use haft_types::{Cost, Layer, Request, SentSegment, Usage};
+use haft_types::{Cost, Layer, MessageId, Request, SentSegment, Usage};
 
 use crate::budget::Budget;
 use crate::build::blocks::Repair;
@@ -41,6 +41,9 @@ pub struct Account {
     pub cleared: Option<Cleared>,
     /// What this request decided for later ones besides, if that changed: keep it and give it to the next snapshot.
     pub carried: Option<Carried>,
+    /// The messages whose results were first sent as excerpts by this request. Before sending it, write their whole text to
+    /// [`excerpt_file`](crate::excerpt_file).
+    pub excerpts: Vec<MessageId>,
     /// What else had to go because the request was still too large, in order.
     pub ladder: Vec<LadderStep>,
     /// How it compares to the request before; absent for the first one.

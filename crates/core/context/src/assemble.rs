@@ -6,7 +6,7 @@
 use std::mem;
 use std::sync::Arc;
 
-use haft_types::{Layer, MessageId, Request, Segment, ToolProtocol, ToolSet};
+use haft_types::{Layer, Request, Segment, ToolProtocol, ToolSet};
 
 use crate::account::{Account, Assembly, Warning};
 use crate::budget::Budget;
@@ -27,6 +27,7 @@ use crate::policy::{Compress, Policy, Reduction, View};
 use crate::reduce::compaction::drop_archived;
 use crate::reduce::compress::{compress_finished, show_envelopes};
 use crate::reduce::edits::{EditState, Prepared};
+use crate::reduce::excerpt::{Excerpts, apply_remembered};
 use crate::reduce::ladder::{self, Climbed, InputRoom, LadderStep};
 use crate::reduce::prune::{Obsolete, PruneLimits, Pruned, prune};
 use crate::reduce::when_free;
@@ -51,6 +52,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     ladder::drop_remembered(&mut line, goal.decided, snapshot);
     let marked = snapshot.marks.map(EditState::from);
     let deleted = Prepared::of(&mut line, marked.as_ref()).apply(&mut line, maker);
+    apply_remembered(&mut line, goal.decided.map(|cleared| &cleared.excerpts), snapshot);
     let edited = edits.apply(&mut line, maker);
     let mut layers = Layers::new(snapshot, line);
     let compressed = compress(&mut layers, &goal, snapshot);
@@ -100,9 +102,10 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         edited_tokens: scale.up(edited.unwrap_or(0)),
         pruned_tokens: scale.up(reduced.pruned.tokens),
         pruning_steps: reduced.pruned.steps,
-        cleared: remember(goal.decided, goal.zone, reduced.pruned.newly, reduced.cut),
+        excerpts: reduced.excerpts.keys().copied().collect(),
+        cleared: remember(&goal, &reduced),
         carried: (carried != snapshot.carried.cloned().unwrap_or_default()).then_some(carried),
-        ladder: reduced.ladder.into_iter().map(|step| step.scaled(scale)).collect(),
+        ladder: reduced.ladder.iter().map(|step| step.scaled(scale)).collect(),
         prefix,
         expected,
         expected_cost: model.price.map(|price| price.cost(expected)),
@@ -180,6 +183,8 @@ struct Reduced {
     ladder: Vec<LadderStep>,
     /// Where the messages end that were left out now.
     cut: Option<ArchiveCut>,
+    /// The results that are sent as excerpts from now on.
+    excerpts: Excerpts,
 }
 
 /// The layered view: message by message, the reminders among them.
@@ -255,19 +260,21 @@ fn climb(
     room: InputRoom,
     snapshot: &Snapshot<'_>,
 ) -> Result<Reduced, ContextError> {
-    let Climbed { steps, cut } = ladder::climb(layers, room, snapshot)?;
-    Ok(Reduced { pruned, ladder: steps, cut })
+    let Climbed { steps, cut, excerpts } = ladder::climb(layers, room, snapshot)?;
+    Ok(Reduced { pruned, ladder: steps, cut, excerpts })
 }
 
 /// The decisions to keep, if there are new ones.
-fn remember(decided: Option<&Cleared>, target: u64, newly: Vec<MessageId>, cut: Option<ArchiveCut>) -> Option<Cleared> {
-    if newly.is_empty() && cut.is_none() {
+fn remember(goal: &Goal<'_>, reduced: &Reduced) -> Option<Cleared> {
+    let newly = &reduced.pruned.newly;
+    if newly.is_empty() && reduced.cut.is_none() && reduced.excerpts.is_empty() {
         return None;
     }
-    let mut cleared = decided.cloned().unwrap_or_default();
-    cleared.target = target;
+    let mut cleared = goal.decided.cloned().unwrap_or_default();
+    cleared.target = goal.zone;
     cleared.ids.extend(newly);
-    if let Some(ArchiveCut { first_kept, users_from }) = cut {
+    cleared.excerpts.extend(&reduced.excerpts);
+    if let Some(ArchiveCut { first_kept, users_from }) = reduced.cut {
         (cleared.first_kept, cleared.users_from) = (Some(first_kept), users_from);
     }
     Some(cleared)

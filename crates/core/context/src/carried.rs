@@ -1,7 +1,7 @@
 //! What one request decides for later ones. Both values are kept with the conversation, so their field names are a contract.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use haft_types::{ContentHash, MessageId};
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,9 @@ pub struct Cleared {
     /// From here on what the user said is sent nevertheless.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users_from: Option<MessageId>,
+    /// The bytes kept of each result that was sent as an excerpt, because the newest step alone exceeded the window.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub excerpts: BTreeMap<MessageId, u32>,
 }
 
 impl Cleared {

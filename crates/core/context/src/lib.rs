@@ -152,6 +152,7 @@ pub use reduce::compaction::{
 };
 pub use reduce::compress::{TOOL, compress};
 pub use reduce::edits::{ContextEdit, EditError, EditReach, EditState, EditTargets, Edited, Edits, check_edit, choose};
+pub use reduce::excerpt::excerpt_file;
 pub use reduce::ladder::LadderStep;
 pub use reduce::marks::{Marks, message_lines};
 pub use reduce::safe_zone::{SafeZone, SafeZoneError};

@@ -16,6 +16,8 @@ pub(crate) enum MessageForm {
     Compressed(Compression),
     /// A message whose results, or arguments longer than this, were cleared.
     Cleared { argument_chars: u32 },
+    /// A message whose results longer than this were reduced to head and tail.
+    Excerpt { bytes: u32 },
     /// A tool result as its whole envelope in JSON.
     Envelope,
     /// A message of which only the name is left.

@@ -7,11 +7,13 @@
 //! prune           old results and large arguments              above the safe zone; obsolete ones (superseded) first
 //! compaction      older rounds behind a summary                summary_check: whether the summary may stand for them
 //! ladder          whole rounds, then the short system layer    only if all of that was not enough
+//! excerpt         results that the model has not seen yet      only if the newest step alone exceeds the window
 //! ```
 
 pub(crate) mod compaction;
 pub(crate) mod compress;
 pub(crate) mod edits;
+pub(crate) mod excerpt;
 pub(crate) mod failing_lines;
 pub(crate) mod ladder;
 pub(crate) mod language;

@@ -1,5 +1,6 @@
 //! What the next request depends on.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +58,9 @@ pub struct Snapshot<'a> {
     pub cache_key: Option<&'a str>,
     /// What was made for earlier requests, so that it is not made again.
     pub memo: Option<&'a Memo>,
+    /// The folder for the whole text of results that are sent as excerpts. Only its name is used here; without it an excerpt
+    /// names the message to recall.
+    pub spill: Option<&'a Path>,
 }
 
 impl<'a> Snapshot<'a> {
@@ -89,6 +93,7 @@ impl<'a> Snapshot<'a> {
             idle: None,
             cache_key: None,
             memo: None,
+            spill: None,
         }
     }
 

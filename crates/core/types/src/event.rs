@@ -225,7 +225,7 @@ pub enum EventBody {
     },
     /// Something of the conversation is not sent, or not whole.
     Pruning {
-        /// What was done: `cleared`, `deleted`, `older_rounds`, `short_system`, `bare_minimum` or `refused_as_too_long`.
+        /// What was done: `cleared`, `deleted`, `older_rounds`, `short_system`, `excerpts`, `bare_minimum` or `refused_as_too_long`.
         step: String,
         /// Tokens left out.
         tokens: u64,

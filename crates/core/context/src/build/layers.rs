@@ -130,6 +130,7 @@ impl Layers {
             layer: Layer::History,
             owner: "history:opening",
             pinned: false,
+            unseen: false,
         };
         self.line.items.insert(0, opening);
     }

@@ -13,6 +13,8 @@ use crate::build::blocks::Blocks;
 pub(crate) const COMPRESSED: &str = "history:compressed";
 /// The owner of a message whose results or arguments pruning has cleared.
 pub(crate) const CLEARED: &str = "history:cleared";
+/// The owner of a result reduced to head and tail because it did not fit the window.
+pub(crate) const EXCERPT: &str = "history:excerpt";
 /// The owner of a message of which only the name is left.
 pub(crate) const MASKED: &str = "history:masked";
 
@@ -34,6 +36,8 @@ pub(crate) struct TimelineItem {
     pub(crate) owner: &'static str,
     /// Whether people want it sent whole whatever happens; true for all of a block or none.
     pub(crate) pinned: bool,
+    /// True for a tool result that no assistant message follows: the model has not seen it, so it must be sent whole.
+    pub(crate) unseen: bool,
 }
 
 impl TimelineItem {
@@ -61,6 +65,7 @@ impl Timeline {
     /// Numbers the rounds and takes the summaries out.
     pub(crate) fn new(blocks: Blocks) -> Self {
         let current = blocks.entries.iter().rposition(|entry| entry.message.opens_round());
+        let newest_reply = blocks.entries.iter().rposition(|entry| entry.message.role == Role::Assistant);
         let mut line = Self { items: Vec::with_capacity(blocks.entries.len() + 4), ..Self::default() };
         for (index, (entry, block)) in blocks.entries.into_iter().zip(blocks.starts).enumerate() {
             if entry.message.role == Role::Summary {
@@ -70,7 +75,8 @@ impl Timeline {
             line.round += u32::from(entry.message.opens_round());
             let (layer, owner) =
                 if Some(index) == current { (Layer::Current, "current") } else { (Layer::History, "history") };
-            line.items.push(TimelineItem { entry, block, round: line.round, layer, owner, pinned: false });
+            let unseen = entry.message.role == Role::Tool && newest_reply.is_none_or(|reply| index > reply);
+            line.items.push(TimelineItem { entry, block, round: line.round, layer, owner, pinned: false, unseen });
         }
         line
     }
@@ -87,6 +93,18 @@ impl Timeline {
         }
         self.items.extend(tail);
         gone
+    }
+
+    /// Returns the index of the block that holds the unseen results, or the number of items if every result was seen.
+    pub(crate) fn unseen_start(&self) -> usize {
+        let unseen = self.items.iter().position(|item| item.unseen);
+        unseen.map_or(self.items.len(), |index| before_block(&self.items, index))
+    }
+
+    /// Returns the first round that may not be compressed: the running one, or an interrupted one with unseen results.
+    pub(crate) fn first_open_round(&self) -> u32 {
+        let unseen = self.items.iter().find(|item| item.unseen);
+        unseen.map_or(self.round, |item| item.round.min(self.round))
     }
 
     /// The estimated tokens of everything in it.

@@ -44,7 +44,17 @@ struct Texts {
 /// Takes out the results of older rounds: this view never shows them, so they must not count.
 pub(crate) fn forget_old_steps(line: &mut Timeline) {
     let round = line.round;
-    line.items.retain(|item| item.round == round || item.role() != Role::Tool);
+    line.items.retain(|item| item.round == round || item.unseen || item.role() != Role::Tool);
+}
+
+/// The items that the window shows: those of the running round, and an interrupted step whose results were not seen yet.
+fn window_items(line: &Timeline) -> impl Iterator<Item = &TimelineItem> {
+    let unseen = line.unseen_start();
+    line.items
+        .iter()
+        .enumerate()
+        .filter(move |(index, item)| item.round == line.round || *index >= unseen)
+        .map(|(_, item)| item)
 }
 
 /// The four messages. `all` is the conversation before anything of it was left out of this view.
@@ -55,7 +65,7 @@ pub(crate) fn execute(
     folding: Folding,
 ) -> Vec<Segment> {
     let (maker, line) = (snapshot.maker(), &layers.line);
-    let running: Vec<_> = line.items.iter().filter(|item| item.round == line.round).collect();
+    let running: Vec<_> = window_items(line).collect();
     let texts = Texts {
         dialogue: dialogue(snapshot, line, all, folding),
         window: window(&running),
@@ -172,7 +182,7 @@ fn shown_utterances(said: &[(&TimelineItem, String)], round: u32, most: usize) -
 
 /// A line for each step that the window does not show: tool, subject, outcome.
 fn folded_steps(line: &Timeline, all: &[TimelineItem]) -> Vec<String> {
-    let window: HashSet<_> = line.items.iter().filter(|item| item.round == line.round).map(TimelineItem::id).collect();
+    let window: HashSet<_> = window_items(line).map(TimelineItem::id).collect();
     let results: HashMap<_, _> = all
         .iter()
         .flat_map(|item| {

@@ -13,7 +13,7 @@ use std::fmt;
 use haft_types::{ContentHash, Layer, ModelSpec, Request, Segment, SentSegment};
 use serde::{Deserialize, Serialize};
 
-use crate::build::rounds::{CLEARED, COMPRESSED, LEDGER, SUMMARY};
+use crate::build::rounds::{CLEARED, COMPRESSED, EXCERPT, LEDGER, SUMMARY};
 use crate::policy::Policy;
 use crate::reduce::edits::EditState;
 
@@ -223,6 +223,8 @@ fn changed_in_place(old: &SentSegment, new: &SentSegment, policy_changed: bool) 
     match (old.owner.as_ref(), new.owner.as_ref()) {
         (_, CLEARED) if old.owner != CLEARED => Cause::Pruning,
         (CLEARED, _) if new.owner != CLEARED => Cause::PruningUndone,
+        (_, EXCERPT) if old.owner != EXCERPT => Cause::TooLarge,
+        (EXCERPT, _) if new.owner != EXCERPT => Cause::PruningUndone,
         (_, COMPRESSED) if old.owner != COMPRESSED => Cause::Compression,
         _ if policy_changed => Cause::PolicyChanged,
         _ => Cause::MessageEdited,

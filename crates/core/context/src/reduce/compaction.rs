@@ -153,7 +153,8 @@ pub fn plan_compaction(
         ArchiveWish::AfterClearing(cleared) => Some(cleared),
     };
     let cut_round = (line.round + 1).saturating_sub(policy.keep_rounds.max(1)).max(first_round);
-    let kept_rounds = start_of(cut_round)?;
+    // An interrupted round may end with results that no reply followed yet.
+    let kept_rounds = start_of(cut_round)?.min(line.unseen_start());
     let share = |share: f64| Scale::of(model).down((share * f64::from(policy.usable_window(model))) as u64);
     let (needed, wanted) = (share(policy.compact_frees), share(policy.compact_frees * GENEROUS));
     let sent = sent_tokens(&line.items, cleared);
@@ -239,6 +240,17 @@ pub enum SummaryRefusal {
         tokens: u64,
         /// What it must stay below.
         limit: u64,
+    },
+    /// It has a heading that the form does not have.
+    #[error("the summary has the heading `{0}`; only the five headings of the form may occur")]
+    OtherHeading(String),
+    /// Too few of its sections have text.
+    #[error("only {found} of the five sections of the form have text, and at least {needed} must")]
+    TooFewSections {
+        /// The sections that have text.
+        found: usize,
+        /// The sections that must have text.
+        needed: usize,
     },
     /// It holds what a summary never does: calls, other speakers, orders to forget, tags of the engine's own.
     #[error("the summary holds `{0}`, which a summary never does")]

@@ -37,9 +37,9 @@ pub(crate) fn compress_finished(line: &mut Timeline, round: u32, compression: Co
     }
 }
 
-/// Whether this is a result that is still whole and need not stay so.
+/// True for a whole tool result that may be compressed: it was seen, and no person pinned it.
 pub(crate) fn is_compressible(item: &TimelineItem) -> bool {
-    item.role() == Role::Tool && item.owner != COMPRESSED && item.owner != MASKED && !item.pinned
+    item.role() == Role::Tool && item.owner != COMPRESSED && item.owner != MASKED && !item.pinned && !item.unseen
 }
 
 /// The tokens it takes once it is compressed, where that is worth it.

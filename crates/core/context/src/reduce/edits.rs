@@ -435,7 +435,8 @@ fn stand_in(items: &mut Vec<TimelineItem>, summary: &Summarised, maker: EntryMak
     let id = MessageId::derived(hash);
     let entry =
         maker.entry(id, hash, MessageForm::Made, || Message::text(id, Role::User, text, at).from(Origin::Engine));
-    items[first] = TimelineItem { entry, block, round, layer: Layer::History, owner: SUMMARISED, pinned: false };
+    items[first] =
+        TimelineItem { entry, block, round, layer: Layer::History, owner: SUMMARISED, pinned: false, unseen: false };
     items.retain(|item| !ids.contains(&item.id()));
 }
 

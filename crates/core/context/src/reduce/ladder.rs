@@ -1,7 +1,8 @@
 //! What goes when a request is still too large after pruning.
 //!
-//! The steps, each taken only if the one before was not enough: older rounds and older steps of the running one, then the
-//! inessential parts of the system layer, then everything but the bare minimum. It takes no more than it must: as many of the
+//! The steps, each taken only if the one before was not enough: older rounds and older steps of the running one are left out,
+//! the newest step's largest results are reduced to head and tail, the inessential parts of the system layer are left out,
+//! then everything but the bare minimum is. It takes no more than it must: as many of the
 //! newest steps stay as fit, what the user said in the running round stays, and a ledger stands in for what went. Blocks stay
 //! whole. What went is remembered, so that it does not come and go; with a larger window the next request is whole again.
 
@@ -26,6 +27,7 @@ use crate::error::ContextError;
 use crate::memo::MessageForm;
 use crate::policy::Policy;
 use crate::reduce::compaction::{CompactionPlan, drop_archived};
+use crate::reduce::excerpt::{Excerpts, excerpt_unseen};
 use crate::reduce::summary_check::{OpenWork, fallback, ledger};
 use crate::scale::Scale;
 use crate::snapshot::Snapshot;
@@ -47,6 +49,13 @@ pub enum LadderStep {
         /// Their tokens.
         tokens: u64,
     },
+    /// Results of the newest step were reduced to head and tail: the step alone exceeded the window.
+    Excerpts {
+        /// The messages whose results were reduced.
+        messages: u32,
+        /// Their tokens, less those of the excerpts.
+        tokens: u64,
+    },
     /// Only role, tools, rules, the newest block and the current request are sent.
     BareMinimum {
         /// The tokens of what is left out by this step.
@@ -57,8 +66,10 @@ pub enum LadderStep {
 impl LadderStep {
     /// The same step, told in the model's own tokens.
     pub(crate) fn scaled(mut self, scale: Scale) -> Self {
-        let (Self::OlderRounds { tokens, .. } | Self::ShortSystem { tokens } | Self::BareMinimum { tokens }) =
-            &mut self;
+        let (Self::OlderRounds { tokens, .. }
+        | Self::ShortSystem { tokens }
+        | Self::Excerpts { tokens, .. }
+        | Self::BareMinimum { tokens }) = &mut self;
         *tokens = scale.up(*tokens);
         self
     }
@@ -74,6 +85,10 @@ impl fmt::Display for LadderStep {
             Self::ShortSystem { tokens } => {
                 write!(f, "the request was too large: the system layer was shortened by {tokens} tokens")
             }
+            Self::Excerpts { messages, tokens } => write!(
+                f,
+                "the newest step alone exceeds the window: {messages} results are sent as head and tail ({tokens} tokens less)"
+            ),
             Self::BareMinimum { tokens } => write!(
                 f,
                 "the request was too large: only role, tools, rules, the newest step and the request are sent \
@@ -138,6 +153,8 @@ pub(crate) struct Climbed {
     pub(crate) steps: Vec<LadderStep>,
     /// Where the messages end that are left out now.
     pub(crate) cut: Option<ArchiveCut>,
+    /// The results that are sent as excerpts from now on.
+    pub(crate) excerpts: Excerpts,
 }
 
 /// Takes steps until the request fits.
@@ -158,6 +175,15 @@ pub(crate) fn climb(layers: &mut Layers, room: InputRoom, snapshot: &Snapshot<'_
         let steps = gone.iter().filter(|item| item.round == running && item.role() == Role::Assistant).count();
         let tokens = before.saturating_sub(layers.tokens());
         climbed.steps.push(LadderStep::OlderRounds { rounds: rounds.len() as u32, steps: steps as u32, tokens });
+    }
+    let before = layers.tokens();
+    if before > room.hard {
+        climbed.excerpts = excerpt_unseen(&mut layers.line, before - room.goal, snapshot);
+        let messages = climbed.excerpts.len() as u32;
+        if messages > 0 {
+            let tokens = before.saturating_sub(layers.tokens());
+            climbed.steps.push(LadderStep::Excerpts { messages, tokens });
+        }
     }
     let before = layers.tokens();
     if before > room.soft {
@@ -205,21 +231,22 @@ fn drop_oldest(layers: &mut Layers, goal: u64, snapshot: &Snapshot<'_>) -> Optio
 /// Where to cut so that what is left fits; `None` when nothing can go.
 fn newest_that_fit(line: &Timeline, room: u64) -> Option<ArchiveCut> {
     let running = line.items.iter().position(|item| item.round == line.round)?;
+    let unseen = line.unseen_start();
     let stays = |item: &TimelineItem| item.pinned || (item.round == line.round && is_user_speech(&item.entry.message));
     let tokens = |item: &TimelineItem| u64::from(item.entry.tokens);
     let always = line.items.iter().filter(|item| stays(item)).map(tokens).sum::<u64>();
     let summaries = line.summaries.iter().map(|entry| u64::from(entry.tokens)).sum::<u64>();
     let mut left = room.saturating_sub(always + summaries);
     let mut cut = line.items.len();
-    // Whole rounds before the running one, its steps one by one; the newest step stays in any case.
-    let mut groups: Vec<&[TimelineItem]> =
-        line.items[..running].chunk_by(|one, next| one.round == next.round).collect();
-    groups.extend(line.items[running..].chunk_by(|one, next| one.block == next.block));
+    // Whole rounds before the running one, its steps one by one; the newest step and unseen results stay in any case.
+    let steps = running.min(unseen);
+    let mut groups: Vec<&[TimelineItem]> = line.items[..steps].chunk_by(|one, next| one.round == next.round).collect();
+    groups.extend(line.items[steps..].chunk_by(|one, next| one.block == next.block));
     for group in groups.into_iter().rev() {
         let takes = group.iter().filter(|item| !stays(item)).map(tokens).sum::<u64>();
         match left.checked_sub(takes) {
             Some(rest) => left = rest,
-            None if cut == line.items.len() => left = 0,
+            None if cut == line.items.len() || cut > unseen => left = 0,
             None => break,
         }
         cut -= group.len();

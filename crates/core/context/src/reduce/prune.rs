@@ -5,6 +5,8 @@
 //!      ▒    ▒    ·     ·    ·        the newest `prune_keep` cleanable messages stay
 //! ```
 //!
+//! Invariant: a result is never cleared before the model has seen it, that is, before an assistant message follows it.
+//!
 //! Structure, roles, ids and order never change, and what is stored never does. What was cleared stays cleared: the decisions
 //! come back in [`Cleared`] and go into the next snapshot. Each clearing breaks the cached prefix once, so it clears much, or
 //! waits while it would clear little and the request still fits. Two walks over the line, no more.
@@ -101,7 +103,10 @@ pub(crate) fn prune(
         return pruned;
     }
     let goal = if over { (limits.target as f64 * limits.reduction.prune_to) as u64 } else { limits.target };
-    cleanable.truncate(cleanable.len().saturating_sub(limits.reduction.prune_keep as usize));
+    // The unseen results of the newest step count as one of those that stay.
+    let has_unseen = line.items.iter().any(|item| item.unseen);
+    let keep = (limits.reduction.prune_keep as usize).saturating_sub(usize::from(has_unseen));
+    cleanable.truncate(cleanable.len().saturating_sub(keep));
     let obsolete = superseded(&line.items);
     let (first, others): (Vec<_>, Vec<_>) = cleanable.into_iter().partition(|index| obsolete.contains(index));
     let mut chosen = Vec::new();
@@ -141,7 +146,7 @@ pub(crate) fn prune(
 
 fn is_cleanable(item: &TimelineItem, policy: &Policy) -> bool {
     match item.role() {
-        _ if item.owner == MASKED => false,
+        _ if item.owner == MASKED || item.unseen => false,
         Role::Tool => true,
         Role::Assistant => item.entry.message.tool_calls().any(|call| has_large_argument(call, policy)),
         Role::System | Role::User | Role::Summary => false,

@@ -76,8 +76,8 @@ pub(crate) fn compress_when_free(
     let is_gone = |item: &TimelineItem| decided.is_some_and(|cleared| cleared.ids.contains(&item.id()));
     let tokens = |item: &TimelineItem| if is_gone(item) { 0 } else { u64::from(item.entry.tokens) };
     let is_over = fixed + line.items.iter().map(tokens).sum::<u64>() > target;
-    let waits =
-        |item: &TimelineItem| is_compressible(item) && !is_gone(item) && (done..line.round).contains(&item.round);
+    let round = line.first_open_round();
+    let waits = |item: &TimelineItem| is_compressible(item) && !is_gone(item) && (done..round).contains(&item.round);
     let Some(first) = line.items.iter().position(waits) else { return (done, is_over) };
     let before = line.items[first..].iter().map(tokens).sum::<u64>();
     let compressed = |item: &TimelineItem| {
@@ -93,7 +93,6 @@ pub(crate) fn compress_when_free(
     if edit.saved == 0 || !free {
         return (done, is_over);
     }
-    let round = line.round;
     compress_finished(line, round, compression, maker);
     (round, is_over)
 }

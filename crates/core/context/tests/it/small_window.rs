@@ -108,8 +108,9 @@ fn one_round_of_ten_windows() {
 }
 
 #[test]
-fn a_newest_step_beyond_the_window_is_an_error_with_the_sizes() {
-    let error = build(&history_of(&[vec![Step::Call(9_000)]]), View::Layered).unwrap_err();
-    assert!(matches!(error, ContextError::TooLarge { .. }), "{error}");
-    assert!(error.to_string().contains("history"), "{error}");
+fn newest_step_beyond_the_window_is_sent_as_an_excerpt() {
+    let history = history_of(&[vec![Step::Call(9_000)]]);
+    let built = build(&history, View::Layered).unwrap();
+    assert!(built.request.tokens() + 1_000 <= u64::from(WINDOW));
+    assert_eq!(built.account.excerpts, [history.last().unwrap().message.message_id]);
 }

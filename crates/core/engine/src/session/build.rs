@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use haft_context::{Account, Assembly, ContextError, EditState, ListOwner, Snapshot, assemble};
-use haft_types::{Entry, EventBody, Layer, Request};
+use haft_context::{Account, Assembly, ContextError, EditState, ListOwner, Snapshot, assemble, excerpt_file};
+use haft_tools::spill_text;
+use haft_types::{Entry, EventBody, Layer, MessageId, Request};
 
 use super::prompt_context::PromptContext;
 use super::{EngineError, Session};
@@ -60,6 +61,7 @@ impl Session {
             marks: Some(&marks),
             idle: self.transcript.idle(),
             cache_key: Some(self.transcript.id().as_str()),
+            spill: Some(&self.config.folders.workspace.spill),
             ..plain
         };
         assemble(&self.sent.remembered(edits, now))
@@ -72,9 +74,30 @@ impl Session {
         account: Account,
         io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
+        self.spill_excerpts(&account.excerpts, io);
         tell(&account, request, io);
         self.prompt.keep_tool_descriptions(&self.transcript).await?;
         self.sent.keep(account, &self.transcript).await
+    }
+}
+
+impl Session {
+    /// Writes the whole text of results that are sent as excerpts to the files that the excerpts name. A failure is reported;
+    /// the store still has the text.
+    fn spill_excerpts(&self, messages: &[MessageId], io: &mut TurnIo<'_>) {
+        let folder = &self.config.folders.workspace.spill;
+        for id in messages {
+            let history = self.transcript.history();
+            let Some(entry) = history.iter().find(|entry| entry.message.message_id == *id) else {
+                continue;
+            };
+            let texts: Vec<_> = entry.message.tool_results().map(|result| result.envelope.text.as_str()).collect();
+            let path = excerpt_file(folder, *id);
+            if let Err(error) = spill_text(&path, &texts.join("\n\n")) {
+                let path = path.display();
+                io.notice("spill_failed", format!("the whole result could not be written to `{path}`: {error}"));
+            }
+        }
     }
 }
 
@@ -128,7 +151,7 @@ fn tell_pruning(account: &Account, io: &mut TurnIo<'_>) {
     let mut emit = |step: &str, tokens, message: String| {
         io.emit(EventBody::Pruning { step: step.into(), tokens, message });
     };
-    if account.cleared.is_some() {
+    if account.cleared.is_some() && account.pruned_tokens > 0 {
         let tokens = account.pruned_tokens;
         emit("cleared", tokens, format!("old results were cleared: {tokens} tokens less are sent"));
     }
@@ -140,6 +163,7 @@ fn tell_pruning(account: &Account, io: &mut TurnIo<'_>) {
         let (name, tokens) = match step {
             LadderStep::OlderRounds { tokens, .. } => ("older_rounds", *tokens),
             LadderStep::ShortSystem { tokens } => ("short_system", *tokens),
+            LadderStep::Excerpts { tokens, .. } => ("excerpts", *tokens),
             LadderStep::BareMinimum { tokens } => ("bare_minimum", *tokens),
         };
         emit(name, tokens, step.to_string());

@@ -24,7 +24,7 @@ fn id(n: u8) -> MessageId {
 #[test]
 fn what_requests_decide_for_later_ones() {
     let (a, b) = (id(1).min(id(2)), id(1).max(id(2)));
-    let cleared = Cleared { target: 7, ids: [a, b].into(), first_kept: Some(b), users_from: None };
+    let cleared = Cleared { target: 7, ids: [a, b].into(), first_kept: Some(b), ..Cleared::default() };
     pinned(&cleared, "cleared", &format!(r#"{{"target":7,"ids":["{a}","{b}"],"first_kept":"{b}"}}"#));
     let hash = ContentHash::of(b"policy");
     pinned(&SentPolicy(hash), "policy", &format!(r#""{hash}""#));

@@ -11,7 +11,7 @@ fn step(number: usize, tool: &str, arguments: &str, envelope: Envelope) -> Vec<A
 }
 
 fn cleared(numbers: &[usize]) -> Cleared {
-    Cleared { target: 1, ids: numbers.iter().map(|number| id(*number)).collect(), first_kept: None, users_from: None }
+    Cleared { target: 1, ids: numbers.iter().map(|number| id(*number)).collect(), ..Cleared::default() }
 }
 
 /// How often the last of these steps is regretted, with the results of the steps given by index cleared.

@@ -178,7 +178,13 @@ fn pins_survive_compression_pruning_and_archives() {
 
     // Left out by the ladder before, and remembered.
     let (system, model, tools, state) = (system(), model(), tool_set(&["read_file"]), edits.state());
-    let cleared = Cleared { target: 20_000, first_kept: Some(id(40)), users_from: None, ids: ids(&[2, 42]) };
+    let cleared = Cleared {
+        target: 20_000,
+        first_kept: Some(id(40)),
+        users_from: None,
+        ids: ids(&[2, 42]),
+        ..Cleared::default()
+    };
     let plain = Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter);
     let built = assemble(&Snapshot { edits: Some(&state), cleared: Some(&cleared), ..plain }).unwrap();
     assert!(whole(&built, 2) && !whole(&built, 42));

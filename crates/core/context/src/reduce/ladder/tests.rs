@@ -121,7 +121,14 @@ fn then_the_system_layer_is_shortened() {
 
 #[test]
 fn the_last_resort_is_the_newest_step_and_the_request() {
-    let bench = Bench::new(rounds(1, 200).into_iter().chain(rounds_from(4, 3, 2_100)).collect());
+    // Arguments of the newest call are not results: no excerpt is made of them.
+    let mut history: Vec<_> = rounds(1, 200).into_iter().chain(rounds_from(4, 3, 10)).collect();
+    let arguments = serde_json::json!({ "path": "abc ".repeat(2_100) }).to_string();
+    let parts = vec![call("long-2", "list", &arguments)];
+    let newest = history.len() - 2;
+    history[newest] = entry(Message::new(id(9), Role::Assistant, parts, at(9)));
+    let mut bench = Bench::new(history);
+    bench.policy.prune_argument_chars = 10_000;
     let built = bench.build(4_000).unwrap();
     let steps = &built.account.ladder;
     assert!(matches!(steps.last(), Some(LadderStep::BareMinimum { .. })), "{steps:?}");
@@ -148,9 +155,11 @@ fn rounds_from(number: usize, blocks: usize, size: usize) -> Vec<Arc<Entry>> {
 
 #[test]
 fn what_cannot_fit_is_an_error_with_each_layers_size() {
-    let error = Bench::new(rounds(1, 9_000)).build(4_000).unwrap_err();
+    let mut history = rounds(1, 10);
+    history[0] = text(0, Role::User, &"abc ".repeat(9_000));
+    let error = Bench::new(history).build(4_000).unwrap_err();
     assert!(matches!(error, ContextError::TooLarge { .. }));
-    assert!(error.to_string().contains("history"), "{error}");
+    assert!(error.to_string().contains("current"), "{error}");
 }
 
 #[test]

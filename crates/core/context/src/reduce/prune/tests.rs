@@ -79,7 +79,7 @@ fn what_was_cleared_stays_cleared() {
     let cleared = first.account.cleared.clone().unwrap();
     assert_eq!(cleared.ids.len(), cleared_ids(&first).len());
     // Even if it would fit again, and nothing new is decided while it fits.
-    history.truncate(9);
+    history.truncate(11);
     let later = build(&history, &policy(8_000), Some(&cleared));
     assert_eq!(cleared_ids(&later), cleared_ids(&first));
     assert_eq!(later.account.cleared, None);

@@ -202,8 +202,14 @@ proptest! {
             prop_assert!(*cold == 0 || broken.is_none(), "{:?}", broken);
             let waiting = assembly.request.segments.iter().filter(|one| one.owner == "history" && one.entry.message.role == Role::Tool);
             if *cold == 0 {
-                // Only results of the running round are whole, and there is no more than that.
-                let start = world.history.iter().rposition(|entry| entry.message.opens_round()).unwrap_or(0);
+                // Only results of the running round are whole, and those of an interrupted round that were not seen yet.
+                let opens = |entry: &Arc<Entry>| entry.message.opens_round();
+                let start = world.history.iter().rposition(opens).unwrap_or(0);
+                let replies = |entry: &Arc<Entry>| entry.message.role == Role::Assistant;
+                let reply = world.history.iter().rposition(replies).unwrap_or(start);
+                let interrupted = world.history[..reply].iter().rposition(opens).unwrap_or(0);
+                let is_unseen = world.history[reply..].iter().any(|entry| entry.message.role == Role::Tool);
+                let start = if is_unseen { start.min(interrupted) } else { start };
                 let running: Vec<_> = world.history[start..].iter().map(|entry| entry.message.message_id).collect();
                 for segment in waiting {
                     prop_assert!(running.contains(&segment.entry.message.message_id));

@@ -1,0 +1,140 @@
+use std::collections::BTreeSet;
+
+use haft_types::{ModelSpec, Role};
+use proptest::prelude::*;
+
+use super::*;
+use crate::build::rounds::{CLEARED, COMPRESSED};
+use crate::policy::View;
+use crate::testing::{Quarter, calls, id, lengthy, model, result, system, text, tool_set};
+use crate::{Assembly, Cleared, Compress, LadderStep, Policy, SafeZone, assemble};
+
+/// An input, then one step with a result of each of these sizes in bytes.
+fn one_step(sizes: &[usize]) -> Vec<Arc<Entry>> {
+    let ids: Vec<_> = (0..sizes.len()).map(|number| format!("call-{number}")).collect();
+    let mut history = vec![text(0, Role::User, "go"), calls(1, &ids)];
+    for (number, (size, call)) in sizes.iter().zip(&ids).enumerate() {
+        let line = format!("{number}: word word word\n");
+        history.push(result(2 + number, call, Envelope::success(line.repeat(size / line.len()))));
+    }
+    history
+}
+
+fn build(history: &[Arc<Entry>], window: u32, cleared: Option<&Cleared>, spill: Option<&Path>) -> Assembly {
+    let model = ModelSpec { context_window: window, max_output_tokens: Some(1_000), ..model() };
+    let policy = Policy { compress: Some(Compress::Never), ..Policy::default() };
+    let system = system();
+    let tools = tool_set(&["read_file"]);
+    let plain = Snapshot::new(&model, &policy, &system, &tools, history, &Quarter);
+    assemble(&Snapshot { cleared, spill, ..plain }).unwrap()
+}
+
+fn owners(assembly: &Assembly) -> Vec<&'static str> {
+    let results = assembly.request.segments.iter().filter(|segment| segment.entry.message.role == Role::Tool);
+    results.map(|segment| segment.owner).collect()
+}
+
+#[test]
+fn excerpts_are_not_made_while_the_newest_step_fits() {
+    let built = build(&one_step(&[8_000; 6]), 20_000, None, None);
+    assert_eq!(owners(&built), ["history"; 6]);
+    assert_eq!(built.account.excerpts, []);
+}
+
+#[test]
+fn excerpts_take_the_largest_results_and_leave_small_ones_whole() {
+    let history = one_step(&[60_000, 800, 30_000, 400]);
+    let built = build(&history, 12_000, None, Some(Path::new("/spill")));
+    assert_eq!(owners(&built), [EXCERPT, "history", EXCERPT, "history"]);
+    let excerpts = BTreeSet::from_iter(built.account.excerpts.iter().copied());
+    assert_eq!(excerpts, BTreeSet::from([id(2), id(4)]));
+    assert!(built.account.ladder.iter().any(|step| matches!(step, LadderStep::Excerpts { messages: 2, .. })));
+    let sent = built.request.segments.iter().find(|segment| segment.entry.message.message_id == id(2)).unwrap();
+    let text = &sent.entry.message.tool_results().next().unwrap().envelope.text;
+    assert!(text.starts_with("0: word word word\n") && text.len() > 4_000, "{text}");
+    let end = format!(
+        "0: word word word\n[This result did not fit the window: {} of 59994 bytes are omitted. The whole text is in \
+         `/spill/result-{}.txt`: use `read_file` with a range, or `search_files`.]",
+        text.split(" of 59994").next().unwrap().rsplit(' ').next().unwrap(),
+        id(2)
+    );
+    assert!(text.ends_with(&end), "{text}");
+}
+
+#[test]
+fn excerpts_are_remembered_and_undone_by_a_larger_window() {
+    let mut history = one_step(&[60_000, 800]);
+    let first = build(&history, 12_000, None, None);
+    assert_eq!(owners(&first), [EXCERPT, "history"]);
+    history.extend([text(10, Role::Assistant, "Read."), text(11, Role::User, "thanks")]);
+    let cleared = first.account.cleared.clone();
+    let later = build(&history, 12_000, cleared.as_ref(), None);
+    let sent = |assembly: &Assembly| {
+        let segments = assembly.request.segments.iter();
+        segments.map(|segment| segment.entry.hash).take(first.request.segments.len()).collect::<Vec<_>>()
+    };
+    assert_eq!(sent(&later), sent(&first));
+    assert_eq!(owners(&build(&history, 200_000, cleared.as_ref(), None)), ["history"; 2]);
+}
+
+fn any_policy() -> impl Strategy<Value = Policy> {
+    let compress = prop_oneof![Just(Compress::Never), Just(Compress::RoundEnd), Just(Compress::WhenFree)];
+    let view = prop_oneof![Just(View::Layered), Just(View::Execute)];
+    (compress, view, 0u32..4, 0.1f64..1.0).prop_map(|(compress, view, keep, to)| Policy {
+        safe_zone: Some(SafeZone::Tokens(1_000)),
+        compress: Some(compress),
+        prune_keep: Some(keep),
+        prune_to: Some(to),
+        keep_rounds: 1,
+        view,
+        ..Policy::default()
+    })
+}
+
+proptest! {
+    /// Whatever the policy, a result that no assistant message follows is sent whole as long as it fits: also one of an
+    /// interrupted round that the user has gone on from.
+    #[test]
+    fn unseen_results_are_sent_whole(
+        before in "(UA[T]{1,3}){0,4}",
+        unseen in 1usize..6,
+        interrupted in any::<bool>(),
+        policy in any_policy(),
+    ) {
+        let mut history = lengthy(&before);
+        let first = history.len();
+        let ids: Vec<_> = (0..unseen).map(|number| format!("new-{number}")).collect();
+        history.push(text(first, Role::User, "go"));
+        history.push(calls(first + 1, &ids));
+        let mut whole = Vec::new();
+        for (number, call) in ids.iter().enumerate() {
+            let body = format!("unseen {number} ").repeat(400);
+            history.push(result(first + 2 + number, call, Envelope::success(body.clone())));
+            whole.push(body);
+        }
+        if interrupted {
+            history.push(text(first + 2 + unseen, Role::User, "continue"));
+        }
+        let model = ModelSpec { context_window: 1_000_000, ..model() };
+        let system = system();
+        let tools = tool_set(&["read_file"]);
+        let built = assemble(&Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter)).unwrap();
+        for segment in &built.request.segments {
+            let is_new = (first + 2..first + 2 + unseen).any(|number| id(number) == segment.entry.message.message_id);
+            prop_assert!(!is_new || ![CLEARED, COMPRESSED, EXCERPT].contains(&segment.owner));
+        }
+        let mut sent = String::new();
+        for segment in &built.request.segments {
+            for part in &segment.entry.message.content {
+                match part {
+                    Part::Text { text, .. } => sent.push_str(text),
+                    Part::ToolResult(result) => sent.push_str(&result.envelope.text),
+                    Part::Thinking(_) | Part::ToolCall(_) | Part::Image(_) => {}
+                }
+            }
+        }
+        for body in &whole {
+            prop_assert!(sent.contains(body.trim_end()));
+        }
+    }
+}
