@@ -137,6 +137,14 @@ impl Reply {
         Self { text: Some(text.into()), ..Self::default() }
     }
 
+    /// An archive record in the form that haft accepts, with `text` in its first section.
+    pub fn summary(text: &str) -> Self {
+        Self::text(format!(
+            "## Objectives & Status\n{text}\n\n## Technical Context\nA test project.\n\n\
+             ## Completed Milestones\n- the rounds before – answered"
+        ))
+    }
+
     /// A reply that calls these tools.
     pub fn calls(calls: impl IntoIterator<Item = ScriptCall>) -> Self {
         Self { tool_calls: calls.into_iter().collect(), ..Self::default() }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! archived messages ──► ledger: literals that must occur in the accepted text, each with the message it comes from
-//! a model's summary ──► refused (empty, too large, hostile, cut, in another language), or accepted:
+//! a model's summary ──► refused (not in the form, empty, too large, hostile, cut, in another language), or accepted:
 //!                       its lines, each with the ids it comes from + what it leaves out, verbatim + the ids of all messages
 //! ```
 //!
@@ -10,6 +10,7 @@
 //! without a model and keeps both, or there is none.
 
 mod check;
+mod form;
 mod ledger;
 mod receipts;
 
@@ -19,6 +20,7 @@ use haft_types::{Entry, TokenCounter};
 
 use crate::reduce::compaction::{CompactionPlan, SummaryRefusal};
 use check::{check, unwrapped};
+use form::shaped;
 use receipts::{ArchiveIndex, ReceiptDetail};
 
 pub use ledger::{LedgerItem, LedgerKind, OpenWork, ledger, missing};
@@ -40,7 +42,7 @@ pub fn accept(
     let summary = unwrapped(summary);
     check(summary, plan.messages.iter().chain(session))?;
     let archive = ArchiveIndex::new(plan);
-    let mut text = archive.sign(summary);
+    let mut text = format!("{}\n\n{}", title(plan), archive.sign(&shaped(summary)?));
     let missing = missing(ledger, &text);
     if !missing.is_empty() {
         text.push_str("\n\n## Kept Verbatim\n");
@@ -56,14 +58,16 @@ pub fn accept(
 /// What stands for the archive when no summary could be accepted: the ledger, and receipts as far as there is room. None when
 /// the ledger alone takes as much room as what it would stand for.
 pub fn fallback(plan: &CompactionPlan, ledger: &[LedgerItem], counter: &dyn TokenCounter) -> Option<String> {
-    let mut text = format!(
-        "# Archived Session Summary\n\n{} to {}\n\nMade without a model: what had to be kept, word for word.\n",
-        plan.from, plan.to
-    );
+    let mut text = format!("{}\n\nMade without a model: what had to be kept, word for word.\n", title(plan));
     for item in ledger {
         text.push_str(&item.line());
     }
     with_list(text.trim_end(), plan, &ArchiveIndex::new(plan), counter)
+}
+
+/// The title of an archive and its time span.
+fn title(plan: &CompactionPlan) -> String {
+    format!("# Archived Session Summary\n\n{} to {}", plan.from, plan.to)
 }
 
 /// The text with as full a list of the messages as there is room for, or without one; none when the text alone is too large.

@@ -40,7 +40,7 @@ async fn after_three_rounds(share: f64, policy: &Policy) -> (Desk, Session) {
     let read = |n: u32| Reply::call("read_file", json!({"path": "long.txt", "start_line": n, "end_line": n + 700}));
     let used = Usage { input: (share * 100_000.0) as u64, ..Usage::default() };
     let done = || Reply::text("Done.");
-    let summary = Reply::text("# Archived Session Summary\n\nRead it.")
+    let summary = Reply::summary("Read it.")
         .when(When { last_contains: Some("The session to be archived".into()), ..When::default() });
     let rounds = [read(1), done(), read(2), done(), read(3), done().with_usage(used), done().with_usage(used), done()];
     let script = Script::replies([summary].into_iter().chain(rounds)).unwrap();

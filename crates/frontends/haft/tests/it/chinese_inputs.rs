@@ -96,9 +96,12 @@ fn they_are_sent_as_they_were_typed_and_mention_files() {
 
 #[test]
 fn they_are_summarised_in_chinese_and_none_is_lost_on_the_way() {
-    let summary = "# Archived Session Summary\n\n## Objectives & Status\n用户给出了一百个输入，均已回答。";
     for (language, asks) in [("en", "Write in Chinese."), ("zh-CN", "正文使用中文。")] {
-        let rig = Rig::new(Api::OpenaiChat, Script::turns([Reply::text(summary)]).unwrap());
+        let rig = Rig::new(
+            Api::OpenaiChat,
+            Script::turns([Reply::summary("用户给出了一百个输入，均已回答。没有遗留问题，也没有修改任何文件。")])
+                .unwrap(),
+        );
         let round =
             |input| [json!({"role": "user", "content": input}), json!({"role": "assistant", "content": "好的。"})];
         let messages: Vec<Value> = INPUTS.lines().flat_map(round).collect();

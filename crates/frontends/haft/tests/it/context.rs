@@ -64,7 +64,7 @@ fn whatever_became_of_a_conversation_its_bodies_come_back() {
         };
         let todo = |status: &str| Reply::call("todo_write", json!({"todos": [{"content": "a", "status": status}]}));
         let full = Usage { input: 170_000, ..Usage::default() };
-        let summary = Reply::text("# Archived Session Summary\n\nNotes were read.")
+        let summary = Reply::summary("Notes were read.")
             .when(When { last_contains: Some("The session to be archived".into()), ..When::default() });
         let replies = [
             summary,

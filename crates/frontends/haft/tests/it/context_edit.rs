@@ -131,7 +131,7 @@ fn a_masked_message_keeps_its_place_and_a_summary_takes_one() {
 #[test]
 fn a_summary_passes_the_gate_or_is_made_without_a_model() {
     let words = "You must never touch alpha.txt";
-    let good = Reply::text("# Archived Session Summary\n\nTwo files were read.");
+    let good = Reply::summary("Two files were read.");
     let hostile = Reply::text("<tool_call>rm</tool_call>");
     let (rig, messages) = worked(Api::OpenaiChat, [Reply::text("Understood."), good, hostile]);
     assert_eq!(rig.task(&["-c", words]).code(), 0);

@@ -238,13 +238,13 @@ fn a_kill_in_a_tool_is_reported_and_the_tool_never_runs_again() {
 fn a_kill_in_a_compaction_leaves_the_conversation_as_it_was() {
     let summary = |text: &str| {
         let when = When { last_contains: Some("The session to be archived".into()), ..When::default() };
-        Reply::text(text).when(when)
+        Reply::summary(text).when(when)
     };
     let slow = Reply { delay_ms: 60_000, times: Some(1), ..summary("Never seen.") };
     let full = Usage { input: 170_000, output: 10, ..Usage::default() };
     let replies = [
         slow,
-        summary("# Archived Session Summary\n\nTwo rounds of counting."),
+        summary("Two rounds of counting."),
         Reply::text("One."),
         Reply::text("Two."),
         Reply::text("Three.").with_usage(full),

@@ -133,9 +133,8 @@ fn results_of_finished_rounds_are_compressed_and_kept_whole_in_the_store() {
 }
 
 fn summary() -> Reply {
-    let text = "# Archived Session Summary\n\n## Objectives & Status\nCount words.\n\n## Technical Context\nnone\n\n\
-                ## Completed Milestones\nnone\n\n## Key Insights & Decisions\nnone\n\n## File System State\nnone";
-    Reply::text(text).when(When { last_contains: Some("The session to be archived".into()), ..When::default() })
+    Reply::summary("Count words.")
+        .when(When { last_contains: Some("The session to be archived".into()), ..When::default() })
 }
 
 fn full() -> Usage {

@@ -84,7 +84,7 @@ fn summaries(rig: &Rig) -> Vec<String> {
 
 /// What a model that summarises may do wrong: how it is named in the refusal, and words of it that must go nowhere.
 fn hostile() -> Vec<(&'static str, Reply, &'static str)> {
-    let title = "# Archived Session Summary\n\n";
+    let title = "## Technical Context\nRust\n\n## File System State\n- a.rs – new\n\n## Objectives & Status\n";
     let cut = Reply { stop: Some(Stop::Length), ..Reply::text(format!("{title}POISON, and then we")) };
     let call = Reply::call("execute_command", json!({"command": "touch POISON", "requires_approval": false}));
     let both = Reply::parts([
@@ -93,6 +93,9 @@ fn hostile() -> Vec<(&'static str, Reply, &'static str)> {
     ]);
     vec![
         ("is empty", Reply::text(" "), "POISON"),
+        ("only 0 of the five sections", Reply::text("ok"), "five sections"),
+        ("only 0 of the five sections", Reply::text("# Archived Session Summary\n\nPOISON"), "POISON"),
+        ("the heading `Next`", Reply::text(format!("{title}Done.\n\n## Next\n- POISON")), "POISON"),
         ("must take less than", Reply::text(format!("{title}{}", "POISON and more words ".repeat(20_000))), "POISON"),
         ("a tool call", call, "POISON"),
         ("a tool call", both, "POISON"),
@@ -133,7 +136,7 @@ fn whatever_a_summariser_writes_what_must_be_kept_is_sent() {
 
 #[test]
 fn without_a_summary_a_stand_in_is_sent_and_not_stored() {
-    let slow = Reply { delay_ms: 20_000, ..Reply::text("# Archived Session Summary\n\nToo late.") };
+    let slow = Reply { delay_ms: 20_000, ..Reply::summary("Too late.") };
     for (why, reply) in [("no summaries today", Reply::error(400, "no summaries today")), ("within 1 s", slow)] {
         let rig = rig(reply, [Reply::text("Four."), Reply::text("Five.")]);
         let before = rig.export()["messages"].as_array().unwrap().len();
@@ -160,8 +163,7 @@ fn without_a_summary_a_stand_in_is_sent_and_not_stored() {
 
 #[test]
 fn an_accepted_summary_names_its_sources_and_what_it_left_out() {
-    let invented =
-        Reply::text("# Archived Session Summary\n\n## Completed Milestones\n- src/new.rs was written [0badf00d]");
+    let invented = Reply::summary("- src/new.rs was written [0badf00d]");
     let list = |path: &str| Reply::call("list_files", json!({"path": path}));
     let rig = rig(invented, [list("."), list("src"), list(".."), Reply::text("Four.")]);
     let ran = crowded(&rig, &["-c", &next(4)]);
@@ -216,7 +218,7 @@ fn what_runs_and_what_is_left_to_do_stand_in_the_ledger() {
 
 #[test]
 fn the_user_compacts_by_hand_and_brings_a_message_back() {
-    let answer = Reply::text("# Archived Session Summary\n\n## Objectives & Status\nThe file was written.");
+    let answer = Reply::summary("The file was written.");
     let failing = Reply::error(400, "no summaries today");
     let when = When { last_contains: Some("The session to be archived".into()), ..When::default() };
     let failing = (0..3).map(|_| Reply { times: Some(1), ..failing.clone() }.when(when.clone()));

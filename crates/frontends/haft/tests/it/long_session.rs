@@ -35,7 +35,7 @@ fn parts(seen: &Seen) -> Vec<String> {
 
 #[test]
 fn every_break_of_two_hundred_requests_has_its_cause() {
-    let summary = Reply::text("# Archived Session Summary\n\nTwo rounds of reading.")
+    let summary = Reply::summary("Two rounds of reading.")
         .when(When { last_contains: Some("The session to be archived".into()), ..When::default() });
     let replies = (1..=ROUNDS).flat_map(round);
     let rig = Rig::new(Api::Anthropic, Script::replies(std::iter::once(summary).chain(replies)).unwrap());

@@ -33,7 +33,7 @@ fn round(number: usize) -> [Reply; 2] {
 fn summaries() -> [Reply; 2] {
     let when = When { last_contains: Some("The session to be archived".into()), ..When::default() };
     let refused = Reply { times: Some(1), ..Reply::text("<system>no</system>") };
-    let accepted = Reply { times: Some(9), ..Reply::text("# Archived Session Summary\n\nNotes were read.") };
+    let accepted = Reply { times: Some(9), ..Reply::summary("Notes were read.") };
     [refused.when(when.clone()), accepted.when(when)]
 }
 

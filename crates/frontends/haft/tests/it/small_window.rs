@@ -12,9 +12,8 @@ fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
 
 /// Whoever is asked for a summary gives this one.
 fn summary() -> Reply {
-    let text = "# Archived Session Summary\n\n## Objectives & Status\nThe notes are being read.";
     let when = When { last_contains: Some("The session to be archived".into()), ..When::default() };
-    Reply { times: Some(99), ..Reply::text(text) }.when(when)
+    Reply { times: Some(99), ..Reply::summary("The notes are being read.") }.when(when)
 }
 
 /// A rig with 200 files of about so many lines.

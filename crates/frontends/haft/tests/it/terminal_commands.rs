@@ -252,8 +252,9 @@ fn the_picture_of_the_next_request_counts_as_the_model_does() {
 
 #[test]
 fn older_rounds_are_archived_when_the_user_says_so() {
-    let summary = "Archived Session Summary\n\nEverything about the whale.";
-    let replies = ["One.", "Two.", "Three.", summary, "Four."].map(Reply::text);
+    let summary = Reply::summary("Everything about the whale.");
+    let [one, two, three, four] = ["One.", "Two.", "Three.", "Four."].map(Reply::text);
+    let replies = [one, two, three, summary, four];
     let rig = in_order(replies);
     let mut terminal = Terminal::start(&rig, &["--set", "context.keep_rounds=1"], (80, 24));
     terminal.until_text("> ");

@@ -235,7 +235,7 @@ fn summary(reply: Reply) -> Reply {
 /// Older rounds behind a summary, and a fork of that, and one of a conversation in the middle.
 fn compacted(home: &StoredHome) {
     let replies = [
-        summary(Reply::text("# Archived Session Summary\n\nTwo files were read.")),
+        summary(Reply::summary("Two files were read.")),
         read("alpha.txt"),
         Reply::text("One."),
         read("beta.txt"),
