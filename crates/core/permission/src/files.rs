@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -111,6 +112,15 @@ impl Permissions {
         let forms = [resolved.to_owned(), workspace.cwd.join(given)];
         if let Some(ruling) = self.forbidden_file(usage, &forms, workspace) {
             return ruling;
+        }
+        // An edit shows the lines around it, and a move makes the file readable under another name.
+        let is_there =
+            |path: &PathBuf| !path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        if usage == FileAccess::Write
+            && forms.iter().any(is_there)
+            && let Some(ruling) = self.forbidden_file(FileAccess::Read, &forms, workspace)
+        {
+            return Ruling { reason: format!("{}, and changing a file shows what it holds", ruling.reason), ..ruling };
         }
         if usage == FileAccess::Write
             && let Some(ruling) = self.forbidden_by_mode(tool, usage.verb())

@@ -143,3 +143,26 @@ fn what_is_not_declared_is_asked_in_every_mode_but_yolo() {
         assert_eq!(yolo.decide(&opaque, &project.workspace).decision, Decision::Allow);
     }
 }
+
+#[test]
+fn write_of_a_file_that_may_not_be_read_is_refused() {
+    let project = Project::new();
+    let secret = project.workspace.root.join("src/secret.key");
+    std::fs::create_dir_all(secret.parent().unwrap()).unwrap();
+    std::fs::write(&secret, "k").unwrap();
+    std::os::unix::fs::symlink(&secret, project.workspace.root.join("alias")).unwrap();
+    for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto, PermissionMode::Yolo] {
+        let denied = permissions(mode, &["edit_file(src/**)"], &[], &["read_file(src/*.key)"]);
+        for path in ["src/secret.key", "./src/../src/secret.key", "alias"] {
+            for tool in ["edit_file", "replace_in_file", "multi_edit", "apply_patch", "write_to_file"] {
+                let verdict = denied.decide(&call(tool, Access::Write, &[path]), &project.workspace);
+                assert_eq!(verdict.decision, Decision::Deny, "{mode} {tool} {path}: {}", verdict.reason);
+            }
+        }
+        // A new file has nothing to show.
+        assert_ne!(write(&denied, &project, "src/new.key").decision, Decision::Deny, "{mode}");
+    }
+    let asked = permissions(PermissionMode::AcceptEdits, &[], &["read_file(src/*.key)"], &[]);
+    assert_eq!(write(&asked, &project, "src/secret.key").decision, Decision::Ask);
+    assert_eq!(write(&asked, &project, "src/other.txt").decision, Decision::Allow);
+}
