@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use haft_sandbox::{
-    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, LiveCommand, Network, SandboxError,
-    SandboxPolicy, Supervisor,
+    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, LiveCommand, Network, OwnProgram,
+    SandboxError, SandboxPolicy, Supervisor,
 };
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -54,7 +54,7 @@ fn measure(haft: &Path, files: usize) -> anyhow::Result<()> {
     let policy = policy(&base, &project)?;
     let confined = |method| Some(Arc::new(ConfinementSpec { method, policy: policy.clone() }));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let supervisor = Supervisor::new(haft);
+    let supervisor = Supervisor::new(OwnProgram::open(haft)?);
     let mut bare = Vec::with_capacity(RUNS);
     let mut layers = Vec::new();
     for (name, confined) in [

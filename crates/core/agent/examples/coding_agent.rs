@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use haft_agent::{Agent, HostEnvironment};
 use haft_model::ProviderConfig;
+use haft_sandbox::OwnProgram;
 use haft_types::{Api, Event, PermissionMode, TurnResult};
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +23,7 @@ pub(crate) async fn work(
     tell: &mut (dyn FnMut(&Event) + Send),
 ) -> Result<TurnResult, Box<dyn Error>> {
     let agent = Agent::builder()
-        .environment(HostEnvironment::new(std::env::vars_os()).supervised_by(std::env::current_exe()?))
+        .environment(HostEnvironment::new(std::env::vars_os()).supervised_by(OwnProgram::running()?))
         .home(home)
         .project(project)
         .provider("mock", ProviderConfig::new(Api::Anthropic, url))

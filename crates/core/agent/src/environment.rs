@@ -7,14 +7,14 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_sandbox::Supervisor;
+use haft_sandbox::{OwnProgram, Supervisor};
 
 /// The environment of a process, as a value. An empty one is a machine of which nothing is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostEnvironment {
     variables: Arc<BTreeMap<OsString, OsString>>,
     cwd: PathBuf,
-    helper: PathBuf,
+    helper: OwnProgram,
 }
 
 impl HostEnvironment {
@@ -29,11 +29,16 @@ impl HostEnvironment {
         Self { cwd: cwd.into(), ..self }
     }
 
-    /// The same with this executable as the supervisor of commands: a program whose `main` begins with
-    /// [`haft_sandbox::helper_entry`]. Usually the program itself, `std::env::current_exe()`.
+    /// The same with this program as the supervisor of commands: one whose `main` begins with
+    /// [`haft_sandbox::helper_entry`]. Usually the program itself, [`OwnProgram::running`].
     #[must_use]
-    pub fn supervised_by(self, helper: impl Into<PathBuf>) -> Self {
-        Self { helper: helper.into(), ..self }
+    pub fn supervised_by(self, helper: OwnProgram) -> Self {
+        Self { helper, ..self }
+    }
+
+    /// The program that supervises commands.
+    pub fn own_program(&self) -> &OwnProgram {
+        &self.helper
     }
 
     /// A variable that is text.

@@ -95,7 +95,11 @@ fn policy(
         .map(|path| path.canonicalize().map_err(|error| SandboxSetupError::Missing { path: path.clone(), error }));
     let trusted = TrustList::at(places.trust_file());
     let is_trusted = |root: &PathBuf| trusted.state(root).is_ok_and(|state| state.is_trusted());
-    let protected = projects.iter().filter(|root| is_trusted(root)).flat_map(|root| footprint::named(root)).collect();
+    let mut protected: Vec<PathBuf> =
+        projects.iter().filter(|root| is_trusted(root)).flat_map(|root| footprint::named(root)).collect();
+    // The next start of haft finds its program by its path.
+    let program = places.environment.own_program().path();
+    protected.extend(program.canonicalize().ok());
     Ok(SandboxPolicy {
         projects,
         protected,

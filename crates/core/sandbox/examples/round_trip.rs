@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft_sandbox::{
-    Capture, CommandSpec, ConfinementMethod, ConfinementSpec, Network, PidNamespace, SandboxError, SandboxPolicy,
-    Supervisor, helper_entry, secret_places,
+    Capture, CommandSpec, ConfinementMethod, ConfinementSpec, Network, OwnProgram, PidNamespace, SandboxError,
+    SandboxPolicy, Supervisor, helper_entry, secret_places,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -36,18 +36,18 @@ fn show(text: &str) {
 }
 
 fn measure() -> Result<String, Box<dyn std::error::Error>> {
-    let helper = std::env::current_exe()?;
+    let helper = OwnProgram::running()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut report = format!("{RUNS} runs of `sh -c true`, mean and slowest\n");
     for namespace in [PidNamespace::Privileged, PidNamespace::Never] {
-        let supervisor = Supervisor::new(&helper).with_namespace(namespace);
+        let supervisor = Supervisor::new(helper.clone()).with_namespace(namespace);
         let (mean, slowest) = runtime.block_on(time(&supervisor, None))?;
         writeln!(report, "{namespace:?}: {mean:?}, {slowest:?}")?;
     }
     let folder = tempfile::tempdir()?;
     for method in [ConfinementMethod::Namespace, ConfinementMethod::Landlock] {
         let confined = Arc::new(ConfinementSpec { method, policy: policy(folder.path())? });
-        let (mean, slowest) = runtime.block_on(time(&Supervisor::new(&helper), Some(confined)))?;
+        let (mean, slowest) = runtime.block_on(time(&Supervisor::new(helper.clone()), Some(confined)))?;
         writeln!(report, "confined, {method:?}: {mean:?}, {slowest:?}")?;
     }
     let started = Instant::now();

@@ -17,7 +17,7 @@
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use haft_sandbox::{Capture, CommandExit, CommandSpec, Supervisor, helper_entry};
+//! use haft_sandbox::{Capture, CommandExit, CommandSpec, OwnProgram, Supervisor, helper_entry};
 //! use haft_text::CutLimits;
 //! use tokio_util::sync::CancellationToken;
 //!
@@ -29,7 +29,7 @@
 //!     # std::process::ExitCode::SUCCESS
 //! }
 //!
-//! async fn list(program: std::path::PathBuf) -> Result<(), haft_sandbox::SandboxError> {
+//! async fn list(program: OwnProgram) -> Result<(), haft_sandbox::SandboxError> {
 //!     let supervisor = Supervisor::new(program);
 //!     let command = CommandSpec::shell("ls", "/tmp").timeout(Duration::from_secs(10));
 //!     let finished = supervisor.run(&command, &Capture::default(), &CancellationToken::new()).await?;
@@ -50,6 +50,7 @@ mod config;
 mod confine;
 mod environment;
 mod error;
+mod find_program;
 mod git;
 mod heaps;
 mod helper;
@@ -57,6 +58,7 @@ mod live;
 mod network;
 #[cfg(target_os = "linux")]
 mod proc;
+mod program;
 mod sandbox;
 mod session;
 mod supervisor;
@@ -76,15 +78,19 @@ pub use confine::{
 };
 pub use environment::{child_environment, secret_values};
 pub use error::SandboxError;
+pub use find_program::{find_program, search_path_outside};
 pub use git::{CommitScope, Git, GitError, GitProgram, GitReach};
 pub use heaps::{give_back_memory, share_heaps};
 pub use helper::helper_entry;
 pub use live::LiveCommand;
 pub use network::{HostError, Hosts, Proxy, forward};
+pub use program::{OF_HELPER, OwnProgram};
 pub use sandbox::{Sandbox, configured_path};
 pub use session::{LONGEST_LINE, Pause, TerminalSession, TypeError};
 pub use supervisor::Supervisor;
 pub use terminal::TerminalSize;
+#[cfg(feature = "test-helper")]
+pub use test_helper::LINGERING_HELPER;
 pub use waiting::AwaitedInput;
 
 /// The first argument with which a program is started as a supervisor helper.

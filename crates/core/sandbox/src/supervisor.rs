@@ -9,7 +9,6 @@
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
@@ -25,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::capture::OutputRecorder;
 use crate::live::OutputStream;
+use crate::program::OwnProgram;
 use crate::terminal::{self, TerminalReader};
 use crate::wire::{ALL_GONE, CommandOutcome, Console, HelperRequest, IDLE};
 use crate::{
@@ -38,21 +38,16 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Runs commands, each under a helper of its own.
 #[derive(Clone, Debug)]
 pub struct Supervisor {
-    helper: PathBuf,
+    helper: OwnProgram,
     namespace: PidNamespace,
     ready: ReadyHelper,
 }
 
 impl Supervisor {
-    /// A supervisor whose helper is this executable, usually the running one: its `main` must begin with
+    /// A supervisor whose helper is this program, usually the running one: its `main` must begin with
     /// [`helper_entry`](crate::helper_entry).
-    pub fn new(helper: impl Into<PathBuf>) -> Self {
-        Self { helper: helper.into(), namespace: PidNamespace::default(), ready: ReadyHelper::default() }
-    }
-
-    /// The program that is its helper.
-    pub fn program(&self) -> &Path {
-        &self.helper
+    pub fn new(helper: OwnProgram) -> Self {
+        Self { helper, namespace: PidNamespace::default(), ready: ReadyHelper::default() }
     }
 
     /// The same with this use of pid namespaces.
@@ -132,7 +127,7 @@ impl Supervisor {
     }
 
     fn helper_error(&self, source: io::Error) -> SandboxError {
-        SandboxError::Helper { helper: self.helper.clone(), source }
+        SandboxError::Helper { helper: self.helper.path().to_owned(), source }
     }
 
     async fn supervise(
@@ -154,7 +149,7 @@ impl Supervisor {
         if cancel.is_cancelled() {
             return Ok(never_started());
         }
-        let lost = || SandboxError::HelperLost { helper: self.helper.clone() };
+        let lost = || SandboxError::HelperLost { helper: self.helper.path().to_owned() };
         let Helper { mut process, control, stdout, stderr, .. } = self.start_helper(wires)?;
         live.helper(process.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
         let stop = CancellationToken::new();
@@ -209,7 +204,8 @@ impl Supervisor {
                 Wires::Socket(theirs) => (Some(Box::new(empty())), [theirs.into(), Stdio::piped()]),
             };
             let (control, theirs) = socket_pair()?;
-            let mut process = tokio::process::Command::new(&self.helper)
+            let mut process = tokio::process::Command::new(self.helper.executable())
+                .arg0(self.helper.path())
                 .arg(HELPER_ARG)
                 .env_clear()
                 .current_dir("/")

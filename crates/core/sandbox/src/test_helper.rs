@@ -1,11 +1,14 @@
 //! Makes every program that links it its own supervisor helper, for test programs, whose `main` is not ours.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::ExitCode;
 
-use crate::{Supervisor, helper_entry};
+use crate::{OwnProgram, Supervisor, helper_entry};
 
 #[expect(unsafe_code, reason = "there is no other way to run before the `main` of a test program")]
 // SAFETY: the section holds pointers to functions without arguments; this is one, and it is kept by `#[used]`. What it
@@ -14,12 +17,30 @@ use crate::{Supervisor, helper_entry};
 #[used]
 static HOOK: extern "C" fn() = hook;
 
+/// The name under which a test program is a helper that reports at once and lives until haft closes its side.
+pub const LINGERING_HELPER: &str = "lingering-helper";
+
 extern "C" fn hook() {
     let arguments = std::fs::read("/proc/self/cmdline").unwrap_or_default();
-    let arguments = arguments.split(|byte| *byte == 0).map(|argument| OsString::from_vec(argument.to_vec()));
+    let mut arguments =
+        arguments.split(|byte| *byte == 0).map(|argument| OsString::from_vec(argument.to_vec())).peekable();
+    let name = arguments.peek().and_then(|program| Path::new(program).file_name());
+    if name.is_some_and(|name| name == LINGERING_HELPER) {
+        linger();
+    }
     if let Some(code) = helper_entry(arguments) {
         std::process::exit(i32::from(code != ExitCode::SUCCESS));
     }
+}
+
+fn linger() -> ! {
+    // Standard input is the socket that connects a helper with haft.
+    let mut control = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from).ok();
+    if let Some(control) = &mut control {
+        drop(control.write_all(b"c\0\0\0\0g"));
+        drop(io::copy(control, &mut io::sink()));
+    }
+    std::process::exit(0);
 }
 
 impl Supervisor {
@@ -27,6 +48,6 @@ impl Supervisor {
     pub fn for_tests() -> io::Result<Self> {
         // Naming the hook here makes the linker take it along.
         std::hint::black_box(HOOK as usize);
-        std::env::current_exe().map(Self::new)
+        OwnProgram::running().map(Self::new)
     }
 }

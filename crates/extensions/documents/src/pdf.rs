@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use haft_sandbox::{Capture, CommandExit, CommandSpec, Stdin, Supervisor};
+use haft_sandbox::{Capture, CommandExit, CommandSpec, OF_HELPER, Stdin, Supervisor};
 use pdf_extract::{Document, Error, OutputError, PlainTextOutput, output_doc_page};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tempfile::NamedTempFile;
@@ -61,7 +61,7 @@ pub(super) fn text(supervisor: &Supervisor, source: &DocumentSource<'_>) -> Resu
     let out = NamedTempFile::new_in(source.spill).map_err(failed)?;
     let time = time_for(source.bytes.len() as u64);
     let command = CommandSpec {
-        argv: vec![supervisor.program().into(), CHILD_ARG.into(), source.path.into(), out.path().into()],
+        argv: vec![OF_HELPER.into(), CHILD_ARG.into(), source.path.into(), out.path().into()],
         cwd: "/".into(),
         env: Vec::new(),
         timeout: time,

@@ -13,7 +13,7 @@ use haft_mcp::{
     Cache, Elicitor, McpError, Oauth, Protocol, ServerDefinition, ServerEndpoint, ServerHost, ServerOrigin, Servers,
     ToolFilter, ToolInfo, login,
 };
-use haft_sandbox::Supervisor;
+use haft_sandbox::{OwnProgram, Supervisor};
 use haft_tool::CallProgress;
 use haft_types::{Filled, Form};
 use serde_json::{Map, Value, json};
@@ -66,8 +66,10 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     };
     let state = tempfile::tempdir()?;
     let host = ServerHost {
-        supervisor: Arc::new(Supervisor::new("/nonexistent")),
+        supervisor: Arc::new(Supervisor::new(OwnProgram::default())),
         environment: Arc::default(),
+        writable: Vec::new(),
+        folders: state.path().join("servers"),
         cache: Cache::at(state.path().join("lists")),
         tokens: state.path().join("tokens"),
         elicitor: Some(Arc::new(Defaults)),

@@ -34,6 +34,7 @@ use haft_changes::versions::SqliteVersions;
 use haft_changes::{FileChanges, GitWorktrees};
 use haft_engine::{Callback, Session};
 use haft_model::{Declared, ProviderConfig, Secret};
+use haft_sandbox::OwnProgram;
 use haft_store::Store;
 use haft_tool::{EditorBuffers, Plugin, Tool, Workspace};
 use haft_tools::Readers;
@@ -74,8 +75,8 @@ pub(crate) fn environment() -> &'static HostEnvironment {
         HostEnvironment::new(std::env::vars_os())
             // A folder that is gone is reported by what works in it.
             .in_folder(std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")))
-            // Without a path to itself haft runs no commands, and says so when it is to.
-            .supervised_by(std::env::current_exe().unwrap_or_default())
+            // A haft that can't open itself runs no commands, and says so when it is to.
+            .supervised_by(OwnProgram::running().unwrap_or_default())
     });
     &PROCESS
 }

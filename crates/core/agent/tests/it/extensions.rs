@@ -77,7 +77,7 @@ async fn a_session_has_what_extensions_give_it() {
     });
     let mut builder = Agent::builder()
         .config(loaded.unwrap().config)
-        .environment(HostEnvironment::default().supervised_by(std::env::current_exe().unwrap()))
+        .environment(HostEnvironment::default().supervised_by(haft_sandbox::OwnProgram::running().unwrap()))
         .home(folder.path().join("home"))
         .project(folder.path())
         .provider("mock", ProviderConfig::new(Api::Anthropic, server.base_url(Api::Anthropic)))

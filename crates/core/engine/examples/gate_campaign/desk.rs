@@ -16,7 +16,7 @@ use haft_permission::Permissions;
 use haft_project::KnowledgePaths;
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
-use haft_sandbox::Supervisor;
+use haft_sandbox::{OwnProgram, Supervisor};
 use haft_store::{NewConversation, SqliteStore, Store, StoreConfig};
 use haft_testkit::test::{FakeClock, SequentialIds};
 use haft_testkit::{Script, ScriptedServer};
@@ -66,7 +66,7 @@ impl Desk {
         let retry = RetryConfig { attempts: 1, ..RetryConfig::default() };
         let at = |name: &str| self.folder.path().join(name);
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as Arc<dyn Clock>;
-        let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
+        let supervisor = Arc::new(Supervisor::new(OwnProgram::running()?));
         let services = Services {
             store: Arc::clone(&self.store),
             changes: Arc::new(Unrecorded),

@@ -13,7 +13,8 @@ pub struct SandboxPolicy {
     pub projects: Vec<PathBuf>,
     /// Further writable folders, in which nothing is protected.
     pub writable: Vec<PathBuf>,
-    /// Files in the projects that cannot be written beside the protected ones; those that are not there are passed over.
+    /// Files in the projects and writable folders that cannot be written beside the protected ones; those that are missing are
+    /// passed over.
     pub protected: Vec<PathBuf>,
     /// Repositories (`.git`) in the projects that a commit may write: all of them but what decides what git runs.
     pub repositories: Vec<PathBuf>,

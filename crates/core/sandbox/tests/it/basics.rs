@@ -1,6 +1,8 @@
 //! Exits, errors and what a command finds around it.
 
-use haft_sandbox::{Aftermath, Capture, CommandExit, CommandSpec, SandboxError, Supervisor};
+use std::fs;
+
+use haft_sandbox::{Aftermath, Capture, CommandExit, CommandSpec, OwnProgram, SandboxError, Supervisor};
 use haft_text::CutLimits;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -118,16 +120,33 @@ fn arguments_too_long_for_the_system_are_an_error() {
 }
 
 #[test]
+fn helper_is_the_program_that_was_opened_whatever_its_path_names_later() {
+    let folder = TempDir::new().unwrap();
+    let program = folder.path().join("haft");
+    drop(Supervisor::for_tests().unwrap());
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let supervisor = Supervisor::new(OwnProgram::open(&program).unwrap());
+    let planted = folder.path().join("planted");
+    let replace = "mv haft old && printf '#!/bin/sh\\ntouch planted\\n' > haft && chmod 700 haft";
+    for line in [replace, "true", "rm old haft", "true"] {
+        let command = shell(line, folder.path());
+        let finished = block_on(supervisor.run(&command, &Capture::default(), &CancellationToken::new())).unwrap();
+        assert_eq!(finished.exit, CommandExit::Code(0), "{line}");
+        assert!(!planted.exists(), "{line}");
+    }
+}
+
+#[test]
 fn a_helper_that_is_none_is_an_error() {
-    let run = |helper| {
+    let run = |helper: OwnProgram| {
         block_on(Supervisor::new(helper).run(
             &shell("true", "/".as_ref()),
             &Capture::default(),
             &CancellationToken::new(),
         ))
     };
-    assert!(matches!(run("/nonexistent/helper"), Err(SandboxError::Helper { .. })));
-    assert!(matches!(run("/bin/true"), Err(SandboxError::HelperLost { .. })));
+    assert!(matches!(run(OwnProgram::default()), Err(SandboxError::Helper { .. })));
+    assert!(matches!(run(OwnProgram::open("/bin/true").unwrap()), Err(SandboxError::HelperLost { .. })));
 }
 
 #[test]

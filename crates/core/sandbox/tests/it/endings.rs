@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_sandbox::{Aftermath, Capture, CommandExit, CommandSpec, PidNamespace, SandboxError, Supervisor};
+use haft_sandbox::{Aftermath, Capture, CommandExit, CommandSpec, OwnProgram, PidNamespace, SandboxError, Supervisor};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -156,12 +156,10 @@ fn in_a_namespace_the_keeper_cannot_be_killed() {
 #[test]
 fn nobody_waits_for_the_helper_itself() {
     let folder = TempDir::new().unwrap();
-    // It says what a helper says, and lives until haft closes its side. Another process writes it: a program that one of ours, or
-    // a child of ours that is just being started, has open for writing could not be started.
-    let says = r"printf 'c\0\0\0\0g' >&0; exec cat >/dev/null 2>&1";
-    let written = format!("cat > helper <<'END'\n#!/bin/sh\n{says}\nEND\nchmod 700 helper");
-    assert_eq!(run(WAYS[0], &shell(&written, folder.path()), &Capture::default()).unwrap().exit, CommandExit::Code(0));
-    let helper = Supervisor::new(folder.path().join("helper"));
+    let program = folder.path().join(haft_sandbox::LINGERING_HELPER);
+    drop(Supervisor::for_tests().unwrap());
+    std::os::unix::fs::symlink(std::env::current_exe().unwrap(), &program).unwrap();
+    let helper = Supervisor::new(OwnProgram::open(&program).unwrap());
     let command = shell("true", folder.path());
     let finished = block_on(helper.run(&command, &Capture::default(), &CancellationToken::new())).unwrap();
     assert_eq!((finished.exit, finished.aftermath), (CommandExit::Code(0), Aftermath::AllGone));

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use haft_sandbox::{Capture, CommandExit, LiveCommand, PidNamespace, Supervisor};
+use haft_sandbox::{Capture, CommandExit, LiveCommand, OwnProgram, PidNamespace, Supervisor};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -23,13 +23,14 @@ fn helpers(program: &Path) -> Vec<i32> {
 fn a_helper_waits_for_the_next_command_and_no_longer_than_haft() {
     let folder = TempDir::new().unwrap();
     let program = folder.path().join("helper");
-    symlink(Supervisor::for_tests().unwrap().program(), &program).unwrap();
+    drop(Supervisor::for_tests().unwrap());
+    symlink(std::env::current_exe().unwrap(), &program).unwrap();
     let waiting = || {
         wait_until("one helper waits", || helpers(&program).len() == 1);
         helpers(&program)[0]
     };
     block_on(async {
-        let supervisor = Supervisor::new(&program).with_namespace(PidNamespace::Never);
+        let supervisor = Supervisor::new(OwnProgram::open(&program).unwrap()).with_namespace(PidNamespace::Never);
         // The parent of the keeper, which is the command's parent.
         let command = shell("cut -d ' ' -f 4 /proc/$PPID/stat", folder.path());
         let run = async || {

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use haft_types::{Clock, IdSource};
 
 use super::{BackgroundJob, JobFolder, JobRequest};
 use crate::exit::usage_error;
+use crate::wiring;
 
 /// How long a job has to store its task. After that it may still begin; nobody waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -29,7 +31,9 @@ pub(crate) fn start(jobs: &JobFolder, task: Option<&str>, piped: Option<&str>) -
             File::open(job.file("input"))?.into()
         }
     };
-    let mut process = Command::new(std::env::current_exe()?)
+    let program = wiring::environment().own_program();
+    let mut process = Command::new(program.executable())
+        .arg0(program.path())
         .args(as_job(std::env::args_os().skip(1), &job.told.id))
         .stdin(input)
         .stdout(private(&job.events())?)

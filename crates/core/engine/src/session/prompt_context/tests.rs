@@ -7,7 +7,7 @@ use haft_model::{Catalogue, O200k};
 use haft_project::KnowledgePaths;
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
-use haft_sandbox::Supervisor;
+use haft_sandbox::{OwnProgram, Supervisor};
 use haft_testkit::test::FakeClock;
 use haft_types::{ChangeKind, Clock, ModelSpec, Origin, PromptLanguage, ToolProtocol};
 
@@ -70,7 +70,7 @@ fn config(folder: &Path) -> SessionConfig {
 }
 
 async fn open(config: &SessionConfig, transcript: &Transcript, store: &Arc<dyn haft_store::Store>) -> PromptContext {
-    let supervisor = Arc::new(Supervisor::new(std::env::current_exe().unwrap()));
+    let supervisor = Arc::new(Supervisor::new(OwnProgram::running().unwrap()));
     let running = Arc::new(Running::new(supervisor, haft_tools::LimitsConfig::default()));
     let (counter, clock): (Arc<dyn TokenCounter>, Arc<dyn Clock>) = (Arc::new(O200k), Arc::new(FakeClock::default()));
     let mut state = StoredState::read(store.as_ref(), transcript.id()).await.unwrap();
@@ -252,7 +252,7 @@ async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
     let (folder, store, transcript) = transcript().await;
     let pairs: Vec<(&str, &str)> = CONTRADICTIONS.lines().filter_map(|line| line.split_once(" | ")).collect();
     assert!(pairs.len() >= 5);
-    let supervisor = Arc::new(Supervisor::new(std::env::current_exe().unwrap()));
+    let supervisor = Arc::new(Supervisor::new(OwnProgram::running().unwrap()));
     let running = Arc::new(Running::new(supervisor, haft_tools::LimitsConfig::default()));
     let every = names_of_all(&running, PromptLanguage::English);
     for (protocol, language) in every_form() {
@@ -297,7 +297,7 @@ async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
 #[tokio::test]
 async fn every_profile_names_only_what_it_offers_and_no_path_of_a_project() {
     let (folder, store, transcript) = transcript().await;
-    let supervisor = Arc::new(Supervisor::new(std::env::current_exe().unwrap()));
+    let supervisor = Arc::new(Supervisor::new(OwnProgram::running().unwrap()));
     let running = Arc::new(Running::new(supervisor, haft_tools::LimitsConfig::default()));
     let every = names_of_all(&running, PromptLanguage::English);
     for (protocol, language) in every_form() {

@@ -59,7 +59,7 @@ pub(crate) fn build(policy: &SandboxPolicy, around: &HostState) -> Result<(), Co
     root.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All).at(ConfinementStep::Root)?;
     put_in_place(pieces).at(ConfinementStep::Places)?;
     seal(policy, around).at(ConfinementStep::Protected)?;
-    for project in &policy.projects {
+    for project in policy.projects.iter().chain(&policy.writable) {
         let further = policy.protected.iter().filter(|path| path.starts_with(project) && path.as_path() != project);
         for path in further {
             seal_further(project, path).at(ConfinementStep::Protected)?;

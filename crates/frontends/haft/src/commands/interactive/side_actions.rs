@@ -1,7 +1,6 @@
 //! Actions outside the conversation: output of other commands of haft and of the user's shell, and file names.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +12,7 @@ use haft_tools::LimitsConfig;
 use haft_tui::{SideAction, UiHandle, UiMessage};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::output;
+use crate::{output, wiring};
 
 /// Files that are offered at most.
 const FILES: usize = 20_000;
@@ -105,16 +104,14 @@ impl SideActions {
     /// Starts an action; its result is sent to the interface.
     pub(super) fn start(&self, action: SideAction) {
         match action {
-            SideAction::Haft(arguments) => match own_program() {
-                Ok(haft) => {
-                    let mut command = Command::new(haft);
-                    command.args(&arguments);
-                    command.envs(output::columns().map(|columns| ("COLUMNS", columns.to_string())));
-                    command.args(self.set.iter().flat_map(|set| ["--set", set]));
-                    self.run(command, format!("haft {}", arguments.join(" ")), Listeners::User);
-                }
-                Err(error) => self.ui.tell(UiMessage::Told { text: format!("haft: {error}") }),
-            },
+            SideAction::Haft(arguments) => {
+                let program = wiring::environment().own_program();
+                let mut command = Command::new(program.executable());
+                command.arg0(program.path()).args(&arguments);
+                command.envs(output::columns().map(|columns| ("COLUMNS", columns.to_string())));
+                command.args(self.set.iter().flat_map(|set| ["--set", set]));
+                self.run(command, format!("haft {}", arguments.join(" ")), Listeners::User);
+            }
             SideAction::Shell(line) => {
                 let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
                 let mut command = Command::new(shell);
@@ -163,12 +160,6 @@ impl SideActions {
     pub(super) fn end(&self) {
         self.running.end(|_| true);
     }
-}
-
-/// This program, also where another was installed in its place meanwhile.
-fn own_program() -> std::io::Result<PathBuf> {
-    let program = std::env::current_exe()?;
-    Ok(if program.exists() { program } else { PathBuf::from("/proc/self/exe") })
 }
 
 /// What a program printed, and how it ended.

@@ -10,7 +10,8 @@ use std::time::Duration;
 use haft_agent::Places;
 use haft_probe::{Finding, PROBE_ARG, ProbeKind, ProbeOutcome, ProbeSite};
 use haft_sandbox::{
-    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, Network, SandboxPolicy, Supervisor,
+    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, Network, OF_HELPER, SandboxPolicy,
+    Supervisor,
 };
 use haft_text::CutLimits;
 use serde::Serialize;
@@ -76,10 +77,10 @@ async fn test(places: &Places, method: ConfinementMethod) -> anyhow::Result<Sand
     let folder = site_folder(places)?;
     let root = folder.path().canonicalize()?;
     let mut site = ProbeSite::prepare(&root.join("site"))?;
-    let program = std::env::current_exe()?;
-    let policy = policy(&root, &site, &program)?;
+    let program = wiring::environment().own_program();
+    let policy = policy(&root, &site, program.path())?;
     let command = CommandSpec {
-        argv: vec![program.clone().into(), PROBE_ARG.into(), site.targets_file().into()],
+        argv: vec![OF_HELPER.into(), PROBE_ARG.into(), site.targets_file().into()],
         env: wiring::environment().child_environment(),
         ..CommandSpec::shell("", site.targets().project.clone())
     };
@@ -95,7 +96,7 @@ async fn test(places: &Places, method: ConfinementMethod) -> anyhow::Result<Sand
         limits: Vec::new(),
         noticed: Vec::new(),
     };
-    match Supervisor::new(&program).run(&command, &capture, &CancellationToken::new()).await {
+    match Supervisor::new(program.clone()).run(&command, &capture, &CancellationToken::new()).await {
         Ok(finished) if finished.exit == CommandExit::Code(0) => {
             for line in finished.stdout.text(OUTPUT).text.lines().filter(|line| !line.is_empty()) {
                 tested.add(serde_json::from_str(line)?);

@@ -1,0 +1,82 @@
+//! Programs that haft starts by name, found where the model can't have put them.
+//!
+//! A folder of the project may be in `PATH` (an activated `.venv`, `node_modules/.bin`). A program found there could be one
+//! that the model wrote, so such folders are skipped.
+
+use std::path::{Path, PathBuf};
+
+use std::os::unix::fs::MetadataExt;
+
+/// Where programs usually are, if `PATH` names no other place.
+const USUAL: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
+
+/// Returns the first program called `name` in the folders of `search_path` that is outside `writable`. `None` if there is
+/// none. Links are not resolved in the result: programs such as Python find their files beside the link.
+pub fn find_program(name: &str, search_path: &str, writable: &[PathBuf]) -> Option<PathBuf> {
+    folders_outside(search_path, writable).chain(USUAL.map(PathBuf::from)).map(|folder| folder.join(name)).find(
+        |program| {
+            let target = program.canonicalize();
+            let is_outside = target.as_ref().is_ok_and(|target| !is_inside(target, writable));
+            let is_executable = |path: &PathBuf| {
+                path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.mode() & 0o111 != 0)
+            };
+            is_outside && target.as_ref().is_ok_and(is_executable)
+        },
+    )
+}
+
+/// Returns `search_path` without relative folders and without folders inside `writable`.
+pub fn search_path_outside(search_path: &str, writable: &[PathBuf]) -> String {
+    let folders: Vec<_> = folders_outside(search_path, writable).collect();
+    std::env::join_paths(folders).ok().and_then(|joined| joined.into_string().ok()).unwrap_or_default()
+}
+
+fn folders_outside(search_path: &str, writable: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    let folders = std::env::split_paths(search_path).filter(|folder| folder.is_absolute());
+    folders.filter(move |folder| {
+        // A folder that is missing now could be created by a command.
+        let resolved = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        !is_inside(&resolved, writable) && !is_inside(folder, writable)
+    })
+}
+
+fn is_inside(path: &Path, writable: &[PathBuf]) -> bool {
+    writable.iter().any(|folder| {
+        let resolved = folder.canonicalize();
+        path.starts_with(folder) || resolved.is_ok_and(|resolved| path.starts_with(resolved))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn plant(path: &Path) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    #[test]
+    fn find_program_skips_folders_that_the_model_can_write() {
+        let top = tempfile::tempdir().unwrap();
+        let project = top.path().join("project");
+        let own = top.path().join("own");
+        for folder in [project.join(".venv/bin"), own.clone()] {
+            plant(&folder.join("tool"));
+        }
+        symlink(&project, top.path().join("alias")).unwrap();
+        symlink(project.join(".venv/bin/tool"), own.join("linked")).unwrap();
+        let at = |folder: &Path| folder.display().to_string();
+        let through_link = top.path().join("alias/.venv/bin");
+        let path = format!("{}:{}:.venv/bin:{}", at(&project.join(".venv/bin")), at(&through_link), at(&own));
+        let writable = [project.clone()];
+        assert_eq!(find_program("tool", &path, &writable), Some(own.join("tool")));
+        assert_eq!(find_program("linked", &path, &writable), None, "a link into the project");
+        assert_eq!(search_path_outside(&path, &writable), at(&own));
+        assert_eq!(find_program("tool", &at(&project.join(".venv/bin")), &writable), None);
+    }
+}
