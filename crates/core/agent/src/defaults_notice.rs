@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::places::Places;
 
 /// The edition of defaults: what is said of each was not so before it.
-const EDITION: u32 = 4;
+const EDITION: u32 = 5;
 
 const CHANGED: &str = "prompts and defaults have changed in this version: conversations cost less, and are shortened later and \
     by more at once. To have the old defaults back, set `context.reminders = \"after-tool-result:3\"`, \
@@ -22,6 +22,10 @@ const CONFINED: &str = "your hooks run in the sandbox of commands now: they writ
 
 const BY_MODEL: &str = "how early old results are cleared, and whether they are compressed, now depends on the model's prices and \
     cache, because that costs less. `context.safe_zone = \"0.8\"` brings the former defaults back. This is said once.";
+
+const APART: &str = "your own MCP servers start in a private folder now, not in the project, and their programs are not looked \
+    up in the project: the model could have put code there. A server that needs the project as its folder gets it with \
+    `cwd = \"project\"` in its entry, and then runs in the sandbox. This is said once.";
 
 /// The notices that are due. From now on they are not.
 pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
@@ -37,7 +41,8 @@ pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
     let hooks = due(3, "hooks_confined", CONFINED).filter(|_| !config.hooks.is_empty());
     // Who goes back to the defaults of the first edition has left those of the model with them.
     let by_model = due(4, "defaults_by_model", BY_MODEL).filter(|_| seen >= 2);
-    due(2, "defaults_changed", CHANGED).into_iter().chain(hooks).chain(by_model).collect()
+    let apart = due(5, "servers_apart", APART).filter(|_| config.sections.contains_key("mcp_servers"));
+    due(2, "defaults_changed", CHANGED).into_iter().chain(hooks).chain(by_model).chain(apart).collect()
 }
 
 /// Notes that there is nothing to tell: the conversations begin with this version.
@@ -78,10 +83,15 @@ mod tests {
             ("", vec!["defaults_changed", "hooks_confined"]),
             ("2\n", vec!["hooks_confined", "defaults_by_model"]),
             ("3\n", vec!["defaults_by_model"]),
+            ("4\n", vec![]),
         ] {
             std::fs::write(places.defaults_file(), left).unwrap();
             assert_eq!(taken(&places, &hooked), codes, "{left:?}");
             assert!(taken(&places, &hooked).is_empty(), "once");
         }
+        let mut served = Config::default();
+        served.sections.insert("mcp_servers".into(), toml::Value::Table(toml::Table::new()));
+        std::fs::write(places.defaults_file(), "4\n").unwrap();
+        assert_eq!(taken(&places, &served), ["servers_apart"]);
     }
 }

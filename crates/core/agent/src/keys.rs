@@ -4,9 +4,11 @@
 use std::process::{Command, Stdio};
 
 use haft_model::{ProviderConfig, Secret};
+use haft_sandbox::{find_program, search_path_outside};
 
 use crate::environment::HostEnvironment;
 use crate::error::KeyError;
+use crate::project::Project;
 
 /// Whether a provider's key is at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,10 +95,16 @@ fn from_file(environment: &HostEnvironment, provider: &str, path: &str) -> Resul
     non_empty(provider, &text, &format!("the file `{expanded}` (`api_key_file`) is empty"))
 }
 
-/// A program of the user's own, with the user's whole environment: a keyring cannot be asked without it.
+/// A program of the user's own, with the user's whole environment: a keyring can't be read without it. Neither the program nor
+/// one that it starts is looked up in the project, where the model or another person could have put it.
 fn program(environment: &HostEnvironment, name: &str) -> Command {
-    let mut command = Command::new(name);
-    command.env_clear().envs(environment.variables()).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let mut writable = vec![environment.cwd().to_owned()];
+    writable.extend(Project::find(environment, None).ok().map(|project| project.root));
+    let path = search_path_outside(&environment.variable("PATH").unwrap_or_default(), &writable);
+    let found = find_program(name, &path, &writable).unwrap_or_else(|| name.into());
+    let mut command = Command::new(found);
+    command.env_clear().envs(environment.variables()).env("PATH", path);
+    command.stdin(Stdio::null()).stderr(Stdio::inherit());
     command
 }
 

@@ -113,6 +113,11 @@ impl Places {
     }
 
     /// What MCP servers offer.
+    pub fn mcp_folders(&self) -> PathBuf {
+        self.cache.join("mcp")
+    }
+
+    /// Cached lists of what MCP servers offer.
     pub fn mcp_lists(&self) -> PathBuf {
         self.state.join("mcp/lists")
     }

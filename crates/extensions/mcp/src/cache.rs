@@ -89,7 +89,7 @@ fn declaration(server: &ServerDefinition) -> String {
     };
     field(&server.name);
     match &server.reach {
-        ServerEndpoint::Command { program, args, env, cwd } => {
+        ServerEndpoint::Command { program, args, env, cwd, starts_apart: _ } => {
             field("command");
             field(program);
             field(&cwd.to_string_lossy());
@@ -129,6 +129,7 @@ mod tests {
                 args: args.iter().map(|arg| (*arg).to_owned()).collect(),
                 env: vec![("KEY".into(), "s3cret".into())],
                 cwd: "/".into(),
+                starts_apart: false,
             },
             confinement: crate::server::ServerConfinement::Default,
             asks: crate::config::ServerReach::default(),

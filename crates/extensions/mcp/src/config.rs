@@ -19,7 +19,8 @@ pub struct ServerConfig {
     /// What it gets in its environment beside what every child gets.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", serialize_with = "without_values")]
     pub env: BTreeMap<String, String>,
-    /// The folder it runs in; the project when absent.
+    /// The folder it runs in, `project` for the project. Absent, a server of the user's own that names nothing of the project
+    /// starts in a private folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// Where it answers over HTTP.

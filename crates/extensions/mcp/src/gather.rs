@@ -150,7 +150,7 @@ impl Gathered {
             return;
         }
         let made = if NameRule::Server.allows(name) {
-            reach(config, root, variable).and_then(|reach| Ok((reach, oauth(config, variable)?)))
+            reach(config, origin, root, variable).and_then(|reach| Ok((reach, oauth(config, variable)?)))
         } else {
             let reason = "a name has at most 64 letters, digits, `-`, `.` and single `_`; choose another";
             Err((String::new(), reason.to_owned()))
@@ -195,6 +195,23 @@ fn confinement(said: Option<&ServerSandbox>, origin: ServerOrigin) -> (ServerCon
     (confinement, asks)
 }
 
+/// The value of `cwd` that names the project's root.
+const PROJECT_FOLDER: &str = "project";
+
+/// True if a word of the entry is a relative path of something in the project: the server needs the project as its folder.
+fn names_project_entry(program: &str, config: &ServerConfig, root: &Path) -> bool {
+    let is_entry = |word: &str| {
+        let path = Path::new(word);
+        !word.is_empty() && !word.starts_with('-') && path.is_relative() && root.join(path).exists()
+    };
+    let values = config.env.values();
+    let words = config.args.iter().chain(values).flat_map(|word| {
+        let value = word.split_once('=').map(|(_, value)| value);
+        std::iter::once(word.as_str()).chain(value)
+    });
+    program.contains('/') && is_entry(program) || words.into_iter().any(is_entry)
+}
+
 fn oauth(config: &ServerConfig, variable: &dyn Fn(&str) -> Option<String>) -> Result<Oauth, (String, String)> {
     let given = &config.oauth;
     let client_secret = match &given.client_secret_env {
@@ -214,6 +231,7 @@ fn oauth(config: &ServerConfig, variable: &dyn Fn(&str) -> Option<String>) -> Re
 
 fn reach(
     config: &ServerConfig,
+    origin: ServerOrigin,
     root: &Path,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<ServerEndpoint, (String, String)> {
@@ -231,14 +249,16 @@ fn reach(
             }
             let home = || variable("HOME").map(PathBuf::from);
             let cwd = match config.cwd.as_deref() {
-                None => root.to_owned(),
+                None | Some(PROJECT_FOLDER) => root.to_owned(),
                 Some(cwd) => match (cwd.strip_prefix("~/"), home()) {
                     (Some(below), Some(home)) => home.join(below),
                     (Some(_) | None, _) => root.join(cwd),
                 },
             };
             let env = config.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-            Ok(ServerEndpoint::Command { program, args: config.args.clone(), env, cwd })
+            let starts_apart =
+                origin == ServerOrigin::User && config.cwd.is_none() && !names_project_entry(&program, config, root);
+            Ok(ServerEndpoint::Command { program, args: config.args.clone(), env, cwd, starts_apart })
         }
         (None, Some(url)) => {
             if !matches!(config.sandbox, None | Some(ServerSandbox::Switch(false))) {

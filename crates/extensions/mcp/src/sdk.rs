@@ -7,10 +7,15 @@ mod convert;
 mod handler;
 
 use std::collections::HashMap;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_sandbox::{Background, Capture, CommandSpec, ConfinementSpec, Stdin, Supervisor};
+use haft_sandbox::{
+    Background, Capture, CommandSpec, ConfinementSpec, Stdin, Supervisor, find_program, search_path_outside,
+};
 use haft_text::CutLimits;
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
@@ -64,6 +69,10 @@ pub(crate) struct Launch<'a> {
     pub(crate) supervisor: &'a Supervisor,
     /// The environment of every child.
     pub(crate) environment: &'a [(String, String)],
+    /// The folders in which no program of the user's own servers is looked up.
+    pub(crate) writable: &'a [PathBuf],
+    /// The folder that holds the private folders of the user's own servers.
+    pub(crate) folders: &'a Path,
     pub(crate) tokens: &'a TokenStore,
     pub(crate) elicitor: Option<Arc<dyn Elicitor>>,
     /// What holds it in, where it is a program; see [`confinement`].
@@ -262,15 +271,26 @@ pub(crate) async fn confinement(
 
 fn start(server: &ServerDefinition, launch: &Launch<'_>) -> Result<(Background, tokio::net::UnixStream), McpError> {
     let failed = |reason: String| McpError::Start { server: server.name.clone(), reason };
-    let ServerEndpoint::Command { program, args, env, cwd } = &server.reach else {
+    let ServerEndpoint::Command { program, args, env, cwd, starts_apart } = &server.reach else {
         return Err(failed("it is not a program".into()));
     };
+    let mut cwd = cwd.clone();
+    if *starts_apart && launch.confined.is_none() {
+        cwd = launch.folders.join(&server.name);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&cwd);
+        made.map_err(|error| failed(format!("its folder `{}` cannot be created: {error}", cwd.display())))?;
+    }
     let mut environment: Vec<_> = launch.environment.to_vec();
     environment.retain(|(name, _)| !env.iter().any(|(own, _)| own == name));
     environment.extend(env.iter().cloned());
+    let mut program = program.clone();
+    if server.origin == ServerOrigin::User && launch.confined.is_none() {
+        keep_outside(&mut environment, env, launch.writable);
+        program = own_program(&program, &environment, launch.writable).map_err(failed)?;
+    }
     let command = CommandSpec {
-        argv: std::iter::once(program).chain(args).map(Into::into).collect(),
-        cwd: cwd.clone(),
+        argv: std::iter::once(&program).chain(args).map(Into::into).collect(),
+        cwd,
         env: environment,
         timeout: Duration::MAX,
         stdin: Stdin::default(),
@@ -278,6 +298,35 @@ fn start(server: &ServerDefinition, launch: &Launch<'_>) -> Result<(Background, 
     };
     let capture = Capture { limits: LAST_WORDS, ..Capture::default() };
     launch.supervisor.connect(command, capture).map_err(|error| failed(error.to_string()))
+}
+
+/// Variables that name folders in which interpreters and linkers look for code.
+const CODE_PATHS: [&str; 6] = ["GEM_PATH", "LD_LIBRARY_PATH", "NODE_PATH", "PERL5LIB", "PYTHONPATH", "RUBYLIB"];
+
+/// Takes the folders that the model can write out of the inherited `PATH`, and drops inherited variables that name folders
+/// with code. Variables that the server's own entry sets stay as they are.
+fn keep_outside(environment: &mut Vec<(String, String)>, own: &[(String, String)], writable: &[PathBuf]) {
+    let is_own = |name: &str| own.iter().any(|(own, _)| own == name);
+    environment.retain(|(name, _)| is_own(name) || !CODE_PATHS.contains(&name.as_str()));
+    for (_, value) in environment.iter_mut().filter(|(name, _)| name == "PATH" && !is_own(name)) {
+        *value = search_path_outside(value, writable);
+    }
+}
+
+/// Resolves the program of a user's own server outside the folders that the model can write. A program that is named by its
+/// path stays as it is: one in the project is confined.
+fn own_program(program: &str, environment: &[(String, String)], writable: &[PathBuf]) -> Result<String, String> {
+    if program.contains('/') {
+        return Ok(program.to_owned());
+    }
+    let path = environment.iter().find(|(name, _)| name == "PATH").map_or("", |(_, value)| value.as_str());
+    let found = find_program(program, path, writable).ok_or_else(|| {
+        format!(
+            "there is no program `{program}` in `PATH` outside the project; folders of the project are skipped, because the \
+             model can write them. Install it elsewhere, or name it by its path, which runs it in the sandbox"
+        )
+    })?;
+    found.into_os_string().into_string().map_err(|path| format!("`{}` is not UTF-8", path.display()))
 }
 
 async fn reach(

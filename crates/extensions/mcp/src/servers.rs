@@ -38,6 +38,10 @@ pub struct ServerHost {
     pub supervisor: Arc<Supervisor>,
     /// The environment of every child.
     pub environment: Arc<Vec<(String, String)>>,
+    /// Folders that the model can write. Programs of the user's own servers are not looked up in them.
+    pub writable: Vec<std::path::PathBuf>,
+    /// The folder that holds the private folders of the user's own servers.
+    pub folders: std::path::PathBuf,
     /// Where it is kept what servers offer.
     pub cache: Cache,
     /// The folder of tokens.
@@ -347,6 +351,8 @@ impl Servers {
         let launch = Launch {
             supervisor: &self.host.supervisor,
             environment: &self.host.environment,
+            writable: &self.host.writable,
+            folders: &self.host.folders,
             tokens: &tokens,
             elicitor: self.host.elicitor.clone(),
             // Before its time begins: who is asked may think about it.

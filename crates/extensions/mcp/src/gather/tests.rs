@@ -103,7 +103,8 @@ fn everything_that_is_declared_arrives() {
             program: "run".into(),
             args: vec!["-x".into()],
             env: vec![("A".into(), "b".into())],
-            cwd: "/home/me/s".into()
+            cwd: "/home/me/s".into(),
+            starts_apart: false,
         }
     );
     assert_eq!((a.timeout, a.permission), (Duration::from_secs(7), Some(Decision::Allow)));
@@ -120,6 +121,7 @@ fn a_projects_variables_are_put_in_place() {
         args: vec!["80".into()],
         env: vec![],
         cwd: "/p/sub".into(),
+        starts_apart: false,
     };
     assert_eq!(gathered.servers[0].reach, wanted);
 }

@@ -45,7 +45,16 @@ fn http(name: &str, url: &str) -> ServerDefinition {
 
 fn program(name: &str, cwd: &Path, line: &str) -> ServerDefinition {
     let args = vec!["-c".into(), line.into()];
-    server(name, ServerEndpoint::Command { program: "/bin/sh".into(), args, env: Vec::new(), cwd: cwd.into() })
+    server(
+        name,
+        ServerEndpoint::Command {
+            program: "/bin/sh".into(),
+            args,
+            env: Vec::new(),
+            cwd: cwd.into(),
+            starts_apart: false,
+        },
+    )
 }
 
 /// The server of [`SHELL_MCP_SERVER`], in this folder.
@@ -57,6 +66,8 @@ fn host(state: &Path) -> ServerHost {
     ServerHost {
         supervisor: Arc::new(Supervisor::for_tests().unwrap()),
         environment: Arc::new(vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())]),
+        writable: Vec::new(),
+        folders: state.join("servers"),
         cache: Cache::at(state.join("lists")),
         tokens: state.join("tokens"),
         elicitor: None,

@@ -65,6 +65,7 @@ fn what_cannot_start_says_why() {
         args: Vec::new(),
         env: Vec::new(),
         cwd: folder.path().into(),
+        starts_apart: false,
     };
     let hanging =
         ServerDefinition { startup: Duration::from_millis(300), ..program("hangs", folder.path(), "exec sleep 1000") };

@@ -278,6 +278,8 @@ fn host(
     ServerHost {
         supervisor,
         environment,
+        writable: sandboxes.writable_folders(),
+        folders: places.mcp_folders(),
         cache: Cache::at(places.mcp_lists()),
         tokens: places.mcp_tokens(),
         elicitor: approver.map(|approver| Arc::new(Person { approver, shared: Arc::clone(shared) }) as _),
@@ -295,6 +297,8 @@ fn bare_host() -> ServerHost {
     ServerHost {
         supervisor: Arc::new(super::environment().supervisor()),
         environment: Arc::default(),
+        writable: Vec::new(),
+        folders: "".into(),
         cache: Cache::at(""),
         tokens: "".into(),
         elicitor: None,

@@ -31,6 +31,7 @@ mod conversations;
 mod core_build;
 mod crash;
 mod deferred_tools;
+mod denied_reads;
 mod doctor;
 mod edits;
 mod engine_of_context;
@@ -64,6 +65,8 @@ mod modes;
 mod modules;
 mod money;
 mod needles;
+#[cfg(feature = "mcp")]
+mod own_servers;
 mod pages;
 mod permissions;
 mod project_policy;
@@ -107,6 +110,7 @@ mod traces;
 mod translations;
 mod turns;
 mod undo;
+mod unseen_results;
 #[cfg(feature = "web")]
 mod web;
 #[cfg(feature = "postgres")]

@@ -58,17 +58,33 @@ impl Confines for ServerSandboxes {
             (ServerConfinement::Always, _) => true,
             (ServerConfinement::Default, ServerOrigin::Project) => !yolo,
             (ServerConfinement::Default, ServerOrigin::User) => {
-                !yolo && (!self.trusted || self.runs_what_is_in_project(server))
+                !yolo && (!self.trusted || self.runs_in_project(server) || self.runs_what_is_in_project(server))
             }
         }
     }
 }
 
 impl ServerSandboxes {
+    /// The folders that the model can write.
+    pub(super) fn writable_folders(&self) -> Vec<PathBuf> {
+        let home = self.places.environment.absolute_home();
+        let configured = self.config.writable.iter();
+        let configured = configured.filter_map(|path| haft_sandbox::configured_path(path, home.as_deref()));
+        std::iter::once(self.project.clone()).chain(configured).collect()
+    }
+
+    /// True for a server that starts in a folder that the model can write: `python3 -m`, `npx` and others run code or obey
+    /// configuration that they find in their working directory.
+    fn runs_in_project(&self, server: &ServerDefinition) -> bool {
+        let ServerEndpoint::Command { cwd, starts_apart, .. } = &server.reach else { return false };
+        let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.clone());
+        !starts_apart && self.writable_folders().iter().any(|folder| cwd.starts_with(folder))
+    }
+
     /// Whether a file of the project is what runs, which the model may have written: one that the entry names, or a package that a
     /// runner finds in the project before it looks elsewhere.
     fn runs_what_is_in_project(&self, server: &ServerDefinition) -> bool {
-        let ServerEndpoint::Command { program, args, env, cwd } = &server.reach else { return false };
+        let ServerEndpoint::Command { program, args, env, cwd, .. } = &server.reach else { return false };
         let values = env.iter().map(|(_, value)| value);
         let lines: Vec<_> = std::iter::once(program).chain(args).chain(values).cloned().collect();
         let found = Footprint::of_lines(&self.project, cwd, &lines);
@@ -113,7 +129,7 @@ impl ServerSandboxes {
 
     async fn admit(&self, server: &ServerDefinition, sandbox: &Sandbox) -> Result<(), String> {
         let none = || format!("it is to run in a sandbox, and there is none: {}", sandbox.status().reasons.join("; "));
-        let ServerEndpoint::Command { program, args, env, cwd } = &server.reach else { return Ok(()) };
+        let ServerEndpoint::Command { program, args, env, cwd, .. } = &server.reach else { return Ok(()) };
         let guard = match (&self.guard, server.confinement) {
             (Some(guard), ServerConfinement::Default) => guard,
             (None, _) | (_, ServerConfinement::Always | ServerConfinement::Never) => {
@@ -145,7 +161,13 @@ impl ServerSandboxes {
         let asked = &server.asks.network;
         match server.origin {
             ServerOrigin::User if server.confinement == ServerConfinement::Default => {
-                let why = if self.trusted { "it runs files of this project" } else { "the folder is not trusted" };
+                let why = if !self.trusted {
+                    "the folder is not trusted"
+                } else if self.runs_what_is_in_project(server) {
+                    "it runs files of this project"
+                } else {
+                    "it starts in this project, where the model can write"
+                };
                 self.tell(server, &format!("runs confined and without network, because {why}; `sandbox = false` in its entry lets it run outside"));
             }
             ServerOrigin::User => {}

@@ -1,0 +1,109 @@
+//! MCP servers of the user's own in a trusted project run no code that the model wrote.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use haft_testkit::test::SHELL_MCP_SERVER;
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::rig::{Ran, Rig};
+
+/// A trusted project whose user has the server `s` with this entry, and whose model writes `planted` and then calls the server.
+fn rig_with_server(entry: &str, planted: &[(&str, &str)]) -> Rig {
+    let writes = planted
+        .iter()
+        .map(|(path, content)| Reply::call("write_to_file", json!({"path": path, "content": content})))
+        .collect::<Vec<_>>();
+    let arguments = json!({"server_name": "s", "tool_name": "show", "arguments": {}});
+    let replies = writes.into_iter().chain([Reply::call("use_mcp_tool", arguments), Reply::text("Done.")]);
+    let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
+    let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    rig.configure(&format!("{config}[permissions]\nallow = [\"mcp__s\"]\n[mcp_servers.s]\n{entry}"));
+    rig
+}
+
+fn run_with_path(rig: &Rig, folders: &[&Path]) -> Ran {
+    let path: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    let arguments = ["run", "--output-format", "stream-json", "--permission-mode", "accept-edits", "use the server"];
+    let mut command = rig.command(&arguments);
+    command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", path.join(":")));
+    Ran(command.output().unwrap())
+}
+
+fn last_result(ran: &Ran) -> Value {
+    let results = ran.events().into_iter().filter(|event| event["type"] == "tool_result");
+    results.last().unwrap_or_else(|| panic!("{} {}", ran.stdout(), ran.stderr()))
+}
+
+fn make_program(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, format!("#!/bin/sh\n{text}")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn own_server_is_not_looked_up_in_the_project() {
+    let outside = TempDir::new().unwrap();
+    let mark = outside.path().join("planted");
+    let rig = rig_with_server("command = \"mytool\"\n", &[]);
+    let venv = rig.project().join(".venv/bin");
+    make_program(&venv.join("mytool"), &format!("touch {}\n{SHELL_MCP_SERVER}", mark.display()));
+    let ran = run_with_path(&rig, &[&venv]);
+    let refused = last_result(&ran);
+    assert_eq!(refused["status"], "error", "{refused}");
+    assert!(refused["text"].to_string().contains("no program `mytool` in `PATH` outside the project"), "{refused}");
+    assert!(!mark.exists());
+
+    let rig = rig_with_server("command = \"mytool\"\n", &[]);
+    let venv = rig.project().join(".venv/bin");
+    make_program(&venv.join("mytool"), &format!("touch {}\n{SHELL_MCP_SERVER}", mark.display()));
+    make_program(&outside.path().join("bin/mytool"), SHELL_MCP_SERVER);
+    let ran = run_with_path(&rig, &[&venv, &outside.path().join("bin")]);
+    assert_eq!(last_result(&ran)["status"], "success", "{}", ran.stdout());
+    assert!(!mark.exists());
+}
+
+#[test]
+fn own_server_does_not_start_in_the_project() {
+    let outside = TempDir::new().unwrap();
+    let at = |name: &str| outside.path().join(name).display().to_string();
+    fs::write(at("server.sh"), SHELL_MCP_SERVER).unwrap();
+    let script =
+        format!("test -e .npmrc && touch {0}; pwd > {1}; exec sh {2}", at("planted"), at("cwd"), at("server.sh"));
+    let entry = format!("command = \"sh\"\nargs = [\"-c\", \"{script}\"]\n");
+    let rig = rig_with_server(&entry, &[("notes.txt", "x\n")]);
+    rig.write(".npmrc", "script-shell=./evil.sh\n");
+    let ran = run_with_path(&rig, &[]);
+    assert_eq!(last_result(&ran)["status"], "success", "{} {}", ran.stdout(), ran.stderr());
+    assert!(!outside.path().join("planted").exists());
+    let cwd = fs::read_to_string(at("cwd")).unwrap();
+    assert_eq!(Path::new(cwd.trim()), rig.home().canonicalize().unwrap().join("cache/mcp/s"));
+    let mode = fs::metadata(cwd.trim()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
+fn own_python_module_imports_nothing_that_the_model_wrote() {
+    if !Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: there is no python3");
+        return;
+    }
+    let outside = TempDir::new().unwrap();
+    let at = |name: &str| outside.path().join(name).display().to_string();
+    fs::write(at("server.sh"), SHELL_MCP_SERVER).unwrap();
+    fs::write(at("weather.py"), format!("import ast, os\nos.execv('/bin/sh', ['sh', '{}'])\n", at("server.sh")))
+        .unwrap();
+    let entry =
+        format!("command = \"python3\"\nargs = [\"-m\", \"weather\"]\nenv = {{ PYTHONPATH = \"{}\" }}\n", at(""));
+    let planted = format!("open('{}', 'w')\n", at("planted"));
+    let rig = rig_with_server(&entry, &[("ast.py", &planted), ("weather.py", &planted)]);
+    let ran = run_with_path(&rig, &[]);
+    assert_eq!(last_result(&ran)["status"], "success", "{} {}", ran.stdout(), ran.stderr());
+    assert!(rig.project().join("ast.py").exists());
+    assert!(!outside.path().join("planted").exists());
+}
