@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use haft_permission::{PermissionRequest, PermissionRule, Permissions, Verdict};
+use haft_permission::{PermissionRequest, PermissionRule, Permissions, ProjectFiles, Verdict};
 use haft_tool::{Guard, Intent, ReadFilter, Tool, ToolContext, Workspace};
 use haft_types::{Decision, Envelope, PermissionMode};
 use serde_json::Value;
@@ -134,8 +134,9 @@ impl Permit {
         context: &ToolContext,
         arguments: &Value,
         opinion: Opinion,
+        project_files: ProjectFiles,
     ) -> Result<Granted, Denied> {
-        let call = PermissionRequest::of(tool, arguments);
+        let call = PermissionRequest { project_files, ..PermissionRequest::of(tool, arguments) };
         let (verdict, mode) = self.verdict(&call);
         let mut verdict = opinion.weigh(verdict);
         let mut _alone = None;
@@ -257,7 +258,10 @@ impl Permit {
 #[async_trait]
 impl Guard for Permit {
     async fn permit(&self, tool: &dyn Tool, context: &ToolContext, arguments: &Value) -> Result<(), Envelope> {
-        let granted = self.decide(tool, context, arguments, Opinion::None).await.map_err(|denied| denied.envelope)?;
+        let granted = self
+            .decide(tool, context, arguments, Opinion::None, ProjectFiles::Changing)
+            .await
+            .map_err(|denied| denied.envelope)?;
         if granted.changed.is_some() {
             let message =
                 format!("A plugin and the user both changed this call of `{}`; it did not run.", tool.spec().name);

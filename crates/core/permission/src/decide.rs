@@ -94,7 +94,7 @@ impl Permissions {
             Intent::Files(files) if !files.is_empty() => self.decide_files(call.tool, files, workspace),
             Intent::Hosts(hosts) if !hosts.is_empty() => self.decide_hosts(call.tool, hosts),
             Intent::Hosts(_) => self.decide_whole(call.tool, "reaches the network"),
-            Intent::Command { line, cwd } => self.decide_line(call.tool, line, cwd.as_deref(), workspace),
+            Intent::Command { line, cwd } => self.decide_line(call, line, cwd.as_deref(), workspace),
             Intent::Input(text) => self.decide_input(call.tool, text),
             Intent::Server { server, tool } => self.decide_server(call.tool, server, tool),
             // What is not declared may be anything.

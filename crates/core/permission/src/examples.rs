@@ -4,7 +4,7 @@ use haft_tool::{Access, FileUse, Intent, Workspace};
 use haft_types::{Decision, PermissionMode};
 
 use super::rule::{HOST_TOOLS, PermissionRule, READ_TOOLS, WRITE_TOOLS};
-use super::{Confinement, PermissionRequest, PermissionRules, Permissions};
+use super::{Confinement, PermissionRequest, PermissionRules, Permissions, ProjectFiles};
 
 /// Whether a rule decides an example.
 pub(super) struct ExampleOutcome {
@@ -35,7 +35,14 @@ pub(super) fn decides(rule: &PermissionRule, decision: Decision, example: &str) 
         Access::Write => Intent::Files(vec![FileUse::Write(example.to_owned())]),
         Access::Execute => Intent::Command { line: example.to_owned(), cwd: None },
     };
-    let call = PermissionRequest { tool: rule.tool(), access, intent, requires_approval: false, leaves_sandbox: false };
+    let call = PermissionRequest {
+        tool: rule.tool(),
+        access,
+        intent,
+        requires_approval: false,
+        leaves_sandbox: false,
+        project_files: ProjectFiles::Changing,
+    };
     let mut rules = PermissionRules::default().with(decision, rule.clone());
     if decision != Decision::Allow
         && let Ok(everything) = PermissionRule::parse(rule.tool(), None)

@@ -34,7 +34,7 @@ mod verdict;
 
 pub use config::{PermissionsConfig, RuleConfig};
 pub use decide::{Confinement, Permissions};
-pub use request::PermissionRequest;
+pub use request::{PermissionRequest, ProjectFiles};
 pub use rule::{PermissionRule, RuleError};
 pub use rules::{ActiveRule, PermissionRules, RuleOrigin, RulesError};
 pub use verdict::{PartVerdict, Verdict};

@@ -3,6 +3,7 @@
 //! Invariant: a line is allowed only if it was understood whole and every effect in it is covered by a rule, or by a mode that
 //! asks nothing.
 
+mod names;
 mod words;
 
 use haft_tool::Workspace;
@@ -16,6 +17,7 @@ use super::effects::{
 use super::files::FileAccess;
 use super::pattern::{CommandPattern, PatternMatch};
 use super::protected::protected;
+use super::request::{PermissionRequest, ProjectFiles};
 use super::rule::{EXECUTE, PermissionRule};
 use super::shell;
 use super::verdict::{self, Ruling, Verdict};
@@ -25,7 +27,14 @@ use haft_tool::follow_links;
 const MAX_PARTS: usize = 50;
 
 impl Permissions {
-    pub(super) fn decide_line(&self, tool: &str, line: &str, cwd: Option<&str>, workspace: &Workspace) -> Verdict {
+    pub(super) fn decide_line(
+        &self,
+        call: &PermissionRequest<'_>,
+        line: &str,
+        cwd: Option<&str>,
+        workspace: &Workspace,
+    ) -> Verdict {
+        let tool = call.tool;
         if let Some(ruling) = self.forbidden_by_mode(tool, "runs commands") {
             return Verdict::of_parts(vec![ruling.part(line)]);
         }
@@ -40,7 +49,9 @@ impl Permissions {
                 return Verdict::of_parts(vec![self.unless_yolo(error.to_string()).part(line)]);
             }
         };
-        let judge = LineJudge { permissions: self, tool, workspace };
+        let is_hidden = self.confinement == Confinement::Sandbox && !call.leaves_sandbox;
+        let looks_up_names = is_hidden && call.project_files == ProjectFiles::Still;
+        let judge = LineJudge { permissions: self, tool, workspace, looks_up_names };
         let script = match shell::parse(line) {
             Ok(script) => script,
             Err(why) => return Verdict::of_parts(vec![judge.unread(line, &format!("the line has {why}")).part(line)]),
@@ -76,6 +87,8 @@ struct LineJudge<'a> {
     permissions: &'a Permissions,
     tool: &'a str,
     workspace: &'a Workspace,
+    /// Whether the names that match a pattern are looked up: denied files are hidden, and no other process changes files.
+    looks_up_names: bool,
 }
 
 impl LineJudge<'_> {

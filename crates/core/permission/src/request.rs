@@ -16,6 +16,18 @@ pub struct PermissionRequest<'a> {
     pub requires_approval: bool,
     /// Whether it would run outside the sandbox.
     pub leaves_sandbox: bool,
+    /// Whether the files of the project can change until the call runs.
+    pub project_files: ProjectFiles,
+}
+
+/// Whether something besides the call can change the files of the project.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProjectFiles {
+    /// Nothing does: names that match a pattern can be looked up.
+    #[default]
+    Still,
+    /// A background task or a session runs.
+    Changing,
 }
 
 impl<'a> PermissionRequest<'a> {
@@ -28,7 +40,8 @@ impl<'a> PermissionRequest<'a> {
             Some(place) => tool.access() == Access::Execute && place != "inside",
         };
         let (access, intent) = (tool.access(), tool.intent(arguments));
-        Self { tool: &tool.spec().name, access, intent, requires_approval, leaves_sandbox }
+        let project_files = ProjectFiles::default();
+        Self { tool: &tool.spec().name, access, intent, requires_approval, leaves_sandbox, project_files }
     }
 
     /// A call of this tool of this MCP server.
@@ -39,6 +52,7 @@ impl<'a> PermissionRequest<'a> {
             intent: Intent::Server { server: server.to_owned(), tool: tool.to_owned() },
             requires_approval: false,
             leaves_sandbox: false,
+            project_files: ProjectFiles::default(),
         }
     }
 
@@ -51,6 +65,7 @@ impl<'a> PermissionRequest<'a> {
             intent,
             requires_approval: false,
             leaves_sandbox: false,
+            project_files: ProjectFiles::default(),
         }
     }
 }

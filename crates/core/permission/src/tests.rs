@@ -4,6 +4,7 @@ mod commits;
 mod files;
 mod hosts;
 mod modes;
+mod names;
 mod ordinary;
 mod properties;
 mod reading;

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use haft_permission::{Confinement, PermissionRules, PermissionsConfig};
+use haft_permission::{Confinement, PermissionRules, PermissionsConfig, ProjectFiles};
 use haft_tool::{Access, Intent, ToolContext, ToolOutput};
 use haft_types::ToolSpec;
 use serde_json::json;
@@ -111,7 +111,10 @@ async fn who_would_leave_the_sandbox_without_need_is_told_to_stay() {
         arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let permit = permit(&[rule], &[], None);
         permit.permissions.lock().unwrap().confinement = confinement;
-        permit.decide(&execute(), &context(), &arguments, Opinion::None).await.map_err(|denied| denied.envelope.text)
+        permit
+            .decide(&execute(), &context(), &arguments, Opinion::None, ProjectFiles::Still)
+            .await
+            .map_err(|denied| denied.envelope.text)
     };
     let (outside, approval) = (json!({"sandbox": "outside"}), json!({"sandbox": "outside", "requires_approval": true}));
     let (all, none) = ("execute_command", "execute_command(ls:*)");
@@ -128,8 +131,14 @@ async fn who_would_leave_the_sandbox_without_need_is_told_to_stay() {
 #[tokio::test]
 async fn where_nobody_can_be_asked_asking_means_no() {
     let permit = permit(&["execute_command(ls:*)"], &["execute_command(rm:*)"], None);
-    assert_eq!(permit.decide(&execute(), &context(), &line("ls -l"), Opinion::None).await, Ok(Granted::default()));
-    let denied = permit.decide(&execute(), &context(), &line("make check"), Opinion::None).await.unwrap_err();
+    assert_eq!(
+        permit.decide(&execute(), &context(), &line("ls -l"), Opinion::None, ProjectFiles::Still).await,
+        Ok(Granted::default())
+    );
+    let denied = permit
+        .decide(&execute(), &context(), &line("make check"), Opinion::None, ProjectFiles::Still)
+        .await
+        .unwrap_err();
     assert!(denied.wants_person);
     assert!(denied.envelope.text.contains("nobody can be asked"), "{}", denied.envelope.text);
     assert!(
@@ -137,14 +146,21 @@ async fn where_nobody_can_be_asked_asking_means_no() {
         "{}",
         denied.envelope.text
     );
-    let denied = permit.decide(&execute(), &context(), &line("rm x"), Opinion::None).await.unwrap_err();
+    let denied =
+        permit.decide(&execute(), &context(), &line("rm x"), Opinion::None, ProjectFiles::Still).await.unwrap_err();
     assert!(
         denied.envelope.text.contains("the rule `execute_command(rm:*)` denies `rm x`"),
         "{}",
         denied.envelope.text
     );
     let outside = permit
-        .decide(&Fake::new("read_file", Access::Read), &context(), &json!({ "path": "/etc/passwd" }), Opinion::None)
+        .decide(
+            &Fake::new("read_file", Access::Read),
+            &context(),
+            &json!({ "path": "/etc/passwd" }),
+            Opinion::None,
+            ProjectFiles::Still,
+        )
         .await
         .unwrap_err();
     assert_eq!(outside.envelope.error.map(|error| error.code), Some("outside_workspace".into()));
@@ -161,13 +177,25 @@ async fn a_person_sees_the_whole_and_decides() {
     let permit = permit(&[], &[], Some(Arc::clone(&approver) as _));
     let write = Fake::new("write_to_file", Access::Write);
     let arguments = json!({ "path": "a.txt", "content": "one\ntwo\n" });
-    assert_eq!(permit.decide(&write, &context(), &arguments, Opinion::None).await, Ok(Granted::default()));
-    let denied = permit.decide(&execute(), &context(), &line("cargo build"), Opinion::None).await.unwrap_err();
+    assert_eq!(
+        permit.decide(&write, &context(), &arguments, Opinion::None, ProjectFiles::Still).await,
+        Ok(Granted::default())
+    );
+    let denied = permit
+        .decide(&execute(), &context(), &line("cargo build"), Opinion::None, ProjectFiles::Still)
+        .await
+        .unwrap_err();
     assert!(denied.envelope.text.contains("They said: use make instead"), "{}", denied.envelope.text);
     assert!(!denied.wants_person);
-    assert_eq!(permit.decide(&execute(), &context(), &line("make"), Opinion::None).await, Ok(Granted::default()));
+    assert_eq!(
+        permit.decide(&execute(), &context(), &line("make"), Opinion::None, ProjectFiles::Still).await,
+        Ok(Granted::default())
+    );
     // Remembered: it is not asked again.
-    assert_eq!(permit.decide(&execute(), &context(), &line("make"), Opinion::None).await, Ok(Granted::default()));
+    assert_eq!(
+        permit.decide(&execute(), &context(), &line("make"), Opinion::None, ProjectFiles::Still).await,
+        Ok(Granted::default())
+    );
     let asked = approver.asked.lock().unwrap();
     assert_eq!(asked[0].subject, "path: a.txt\ncontent:\none\ntwo\n");
     assert_eq!(asked[1].subject, "cargo build");
@@ -180,7 +208,13 @@ async fn an_approved_file_outside_can_be_reached() {
     let approver = Scripted::new([ApprovalReply::Once]);
     let permit = permit(&[], &[], Some(approver as _));
     let granted = permit
-        .decide(&Fake::new("read_file", Access::Read), &context(), &json!({ "path": "/etc/hosts" }), Opinion::None)
+        .decide(
+            &Fake::new("read_file", Access::Read),
+            &context(),
+            &json!({ "path": "/etc/hosts" }),
+            Opinion::None,
+            ProjectFiles::Still,
+        )
         .await
         .unwrap();
     assert_eq!(granted.outside, [PathBuf::from("/etc/hosts")]);
@@ -190,11 +224,21 @@ async fn an_approved_file_outside_can_be_reached() {
 async fn a_call_that_lacks_what_it_needs_is_left_to_the_tool() {
     let permit = permit(&[], &[], None);
     assert_eq!(
-        permit.decide(&execute(), &context(), &json!({ "requires_approval": false }), Opinion::None).await,
+        permit
+            .decide(&execute(), &context(), &json!({ "requires_approval": false }), Opinion::None, ProjectFiles::Still)
+            .await,
         Ok(Granted::default())
     );
     assert_eq!(
-        permit.decide(&Fake::new("write_to_file", Access::Write), &context(), &json!({}), Opinion::None).await,
+        permit
+            .decide(
+                &Fake::new("write_to_file", Access::Write),
+                &context(),
+                &json!({}),
+                Opinion::None,
+                ProjectFiles::Still
+            )
+            .await,
         Ok(Granted::default())
     );
 }
@@ -223,7 +267,7 @@ async fn an_opinion_spares_a_question_or_asks_one_but_overrules_no_rule() {
         ("make", Opinion::Allow, true),
         ("rm x", Opinion::Allow, false),
     ] {
-        let decided = permit.decide(&execute(), &context(), &line(command), opinion).await;
+        let decided = permit.decide(&execute(), &context(), &line(command), opinion, ProjectFiles::Still).await;
         assert_eq!(decided.is_ok(), runs, "{command} {opinion:?}");
     }
 }

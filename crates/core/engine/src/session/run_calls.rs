@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use haft_permission::ProjectFiles;
 use haft_tool::{CallName, RecordedCall, ToolContext, ToolOutput, Unrecorded};
 use haft_types::{Envelope, EventBody, ToolCall};
 use tokio_util::sync::CancellationToken;
@@ -80,12 +81,14 @@ impl Session {
             Ok(heard) => heard,
             Err(refused) => return Some(Err(refused)),
         };
+        let is_still = self.services.running.names().is_empty();
+        let files = if is_still { ProjectFiles::Still } else { ProjectFiles::Changing };
         // Nothing changes before it is decided.
         let context = self.tool_context(&call.call, &Unrecorded, io.cancel, &ProgressRelay::new());
         let decided = tokio::select! {
             biased;
             () = io.cancel.cancelled() => return None,
-            decided = self.permit.decide(call.tool.as_ref(), &context, &call.arguments, opinion) => decided,
+            decided = self.permit.decide(call.tool.as_ref(), &context, &call.arguments, opinion, files) => decided,
         };
         Some(match decided {
             Ok(Granted { outside, commits, changed: other, notice }) => {

@@ -3,6 +3,7 @@
 //! A word that only the shell knows is compared as a [`shape`](crate::shape): where a file that a rule denies, or one that is
 //! protected, could come of it, the command is asked.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use haft_types::{Decision, PROTECTED, PermissionMode, STEERING};
 
 use super::LineJudge;
+use super::names::{Expanded, Operands, expand_words};
 use crate::effects::{self, ProgramRun, TreeReading, WorkingFolders};
 use crate::files::{Descent, FileAccess, WalkEnd, walk};
 use crate::pattern::{CommandPattern, PathPattern};
@@ -22,6 +24,12 @@ use crate::verdict::Ruling;
 /// More words that only the shell knows are not looked at one by one.
 const MAX_UNKNOWN: usize = 64;
 
+/// A command after the names in place of its patterns were looked up.
+struct NamedRun<'r> {
+    run: Cow<'r, ProgramRun>,
+    operands: Operands,
+}
+
 impl LineJudge<'_> {
     /// A file named in the command that a rule on files denies or asks for, or that may be one.
     pub(super) fn forbidden_words(&self, run: &ProgramRun) -> Option<Ruling> {
@@ -30,6 +38,8 @@ impl LineJudge<'_> {
         if !of_files(Decision::Deny) && !of_files(Decision::Ask) {
             return None;
         }
+        let NamedRun { run, operands } = self.with_names(run);
+        let run = &*run;
         let mut seen = HashSet::new();
         let words = run.words.iter().skip(1).filter(|word| seen.insert(word.source.as_str()));
         let rulings = words.filter_map(|word| {
@@ -39,17 +49,30 @@ impl LineJudge<'_> {
                 .filter_map(|usage| self.permissions.forbidden_file(usage, &forms, self.workspace));
             rulings.max_by_key(|ruling| ruling.decision)
         });
-        rulings.max_by_key(|ruling| ruling.decision).or_else(|| self.uncertain_words(run))
+        rulings.max_by_key(|ruling| ruling.decision).or_else(|| self.uncertain_words(run, operands))
+    }
+
+    /// The command with the names that the shell puts in place of patterns, where they can be known.
+    fn with_names<'r>(&self, run: &'r ProgramRun) -> NamedRun<'r> {
+        let plain = NamedRun { run: Cow::Borrowed(run), operands: Operands::Unknown };
+        let WorkingFolders::Known(folders) = &run.folders else { return plain };
+        match folders.as_slice() {
+            [folder] if self.looks_up_names => {
+                let Expanded { words, operands } = expand_words(&run.words, folder);
+                NamedRun { run: Cow::Owned(ProgramRun { words: words.into(), ..run.clone() }), operands }
+            }
+            _ => plain,
+        }
     }
 
     /// Words that may turn out to be such a file, or a folder with one in it.
-    fn uncertain_words(&self, run: &ProgramRun) -> Option<Ruling> {
+    fn uncertain_words(&self, run: &ProgramRun, operands: Operands) -> Option<Ruling> {
         let words: Vec<&ShellWord> = run.words.iter().skip(1).filter(|word| word.literal().is_none()).collect();
         let reads = !effects::shows_no_content(&run.words);
         let read = reads.then(|| self.uncertain(FileAccess::Read, &words, &run.folders)).flatten();
         let writes = !effects::only_reads(&run.words, &run.risks);
         let write = || writes.then(|| self.uncertain(FileAccess::Write, &words, &run.folders)).flatten();
-        read.or_else(write).or_else(|| self.uncertain_tree(run, &words))
+        read.or_else(write).or_else(|| self.uncertain_tree(run, &words, operands))
     }
 
     /// A rule that may speak of one of these words.
@@ -72,13 +95,13 @@ impl LineJudge<'_> {
     }
 
     /// A command that reads whole folders, in which something may lie that a rule speaks of.
-    fn uncertain_tree(&self, run: &ProgramRun, unknown: &[&ShellWord]) -> Option<Ruling> {
+    fn uncertain_tree(&self, run: &ProgramRun, unknown: &[&ShellWord], operands: Operands) -> Option<Ruling> {
         let reading = effects::tree_reading(&run.words)?;
         let words = run.words.iter().skip(1).filter_map(ShellWord::literal);
         let mut folders: Vec<PathBuf> =
             words.filter_map(|word| effects::resolve(&run.folders, word)).flatten().collect();
         folders.retain(|folder| folder.is_dir());
-        if folders.is_empty() {
+        if folders.is_empty() && operands == Operands::Unknown {
             folders = effects::resolve(&run.folders, ".").unwrap_or_else(|| vec![self.workspace.root.clone()]);
         }
         let shapes = unknown.iter().take(MAX_UNKNOWN).flat_map(|word| shapes(&word.shape, &run.folders));
@@ -137,6 +160,7 @@ impl LineJudge<'_> {
         if effects::changes_nothing(&run.words, &run.risks) {
             return None;
         }
+        let run = &*self.with_names(run).run;
         // Whoever named every word of the command knew what it is given.
         let exact = rule.command().is_some_and(CommandPattern::is_whole);
         let known = self.protected_name(run).map(|(word, name)| protects(word, name));

@@ -2,12 +2,19 @@ use haft_tool::{Access, FileUse, Intent};
 use haft_types::{Decision, PermissionMode};
 
 use super::{Project, permissions};
-use crate::{PermissionRequest, Permissions, Verdict};
+use crate::{PermissionRequest, Permissions, ProjectFiles, Verdict};
 
 fn call<'a>(tool: &'a str, access: Access, paths: &[&str]) -> PermissionRequest<'a> {
     let usage = if access == Access::Read { FileUse::Read } else { FileUse::Write };
     let files = paths.iter().map(|path| usage((*path).to_owned())).collect();
-    PermissionRequest { tool, access, intent: Intent::Files(files), requires_approval: false, leaves_sandbox: false }
+    PermissionRequest {
+        tool,
+        access,
+        intent: Intent::Files(files),
+        requires_approval: false,
+        leaves_sandbox: false,
+        project_files: ProjectFiles::Still,
+    }
 }
 
 fn write(permissions: &Permissions, project: &Project, path: &str) -> Verdict {

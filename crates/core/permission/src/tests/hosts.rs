@@ -3,7 +3,9 @@
 use haft_tool::{Access, Intent, Workspace};
 use haft_types::{Decision, PermissionMode};
 
-use crate::{PermissionRequest, PermissionRule, PermissionRules, Permissions, RuleConfig, RuleError, Verdict};
+use crate::{
+    PermissionRequest, PermissionRule, PermissionRules, Permissions, ProjectFiles, RuleConfig, RuleError, Verdict,
+};
 
 fn decide(mode: PermissionMode, rules: &[(Decision, &str)], tool: &str, hosts: &[&str]) -> Verdict {
     let rules = rules.iter().fold(PermissionRules::default(), |rules, (by, text)| {
@@ -15,6 +17,7 @@ fn decide(mode: PermissionMode, rules: &[(Decision, &str)], tool: &str, hosts: &
         intent: Intent::Hosts(hosts.iter().map(|host| (*host).to_owned()).collect()),
         requires_approval: false,
         leaves_sandbox: false,
+        project_files: ProjectFiles::Still,
     };
     let nowhere = std::path::PathBuf::from("/nonexistent");
     let workspace = Workspace {

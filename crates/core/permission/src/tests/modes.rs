@@ -3,14 +3,21 @@ use haft_types::{Decision, PermissionMode};
 
 use super::{Project, permissions};
 use crate::effects::{self, WorkingFolders};
-use crate::{Confinement, PermissionRequest, Permissions, shell};
+use crate::{Confinement, PermissionRequest, Permissions, ProjectFiles, shell};
 
 /// What a mode makes of a read, an edit, an unlisted command, and a tool of which nothing is known.
 fn decisions(permissions: &Permissions, project: &Project) -> [Decision; 4] {
     let file = |tool, access| {
         let usage = if access == Access::Read { FileUse::Read } else { FileUse::Write };
         let intent = Intent::Files(vec![usage("src/a".to_owned())]);
-        PermissionRequest { tool, access, intent, requires_approval: false, leaves_sandbox: false }
+        PermissionRequest {
+            tool,
+            access,
+            intent,
+            requires_approval: false,
+            leaves_sandbox: false,
+            project_files: ProjectFiles::Still,
+        }
     };
     let opaque = PermissionRequest { intent: Intent::Unknown, ..file("mystery", Access::Execute) };
     [file("read_file", Access::Read), file("write_to_file", Access::Write), PermissionRequest::command("make"), opaque]
@@ -75,7 +82,14 @@ fn files_that_steer_later_runs_are_asked() {
             {
                 let intent = Intent::Files(vec![FileUse::Write(path.to_owned())]);
                 let (tool, access) = ("write_to_file", Access::Write);
-                let call = PermissionRequest { tool, access, intent, requires_approval: false, leaves_sandbox: false };
+                let call = PermissionRequest {
+                    tool,
+                    access,
+                    intent,
+                    requires_approval: false,
+                    leaves_sandbox: false,
+                    project_files: ProjectFiles::Still,
+                };
                 let verdict = permissions.decide(&call, &project.workspace);
                 assert_eq!(verdict.decision, Decision::Ask, "{mode} {path}: {}", verdict.reason);
             }

@@ -3,7 +3,7 @@
 use haft_tool::{Access, Intent, Workspace};
 use haft_types::{Decision, PermissionMode};
 
-use crate::{PermissionRequest, PermissionRule, PermissionRules, Permissions, Verdict};
+use crate::{PermissionRequest, PermissionRule, PermissionRules, Permissions, ProjectFiles, Verdict};
 
 fn decide(mode: PermissionMode, rules: &[(Decision, &str)], server: &str, tool: &str) -> Verdict {
     let rules = rules.iter().fold(PermissionRules::default(), |rules, (by, text)| {
@@ -15,6 +15,7 @@ fn decide(mode: PermissionMode, rules: &[(Decision, &str)], server: &str, tool: 
         intent: Intent::Server { server: server.into(), tool: tool.into() },
         requires_approval: false,
         leaves_sandbox: false,
+        project_files: ProjectFiles::Still,
     };
     let nowhere = std::path::PathBuf::from("/nonexistent");
     let workspace = Workspace {
