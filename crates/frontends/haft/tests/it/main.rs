@@ -90,6 +90,7 @@ mod surface;
 mod terminal;
 mod terminal_approvals;
 mod terminal_choices;
+mod terminal_answers;
 mod terminal_commands;
 mod terminal_images;
 mod terminal_kept;
