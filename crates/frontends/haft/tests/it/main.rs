@@ -32,6 +32,7 @@ mod core_build;
 mod crash;
 mod deferred_tools;
 mod doctor;
+mod demo;
 mod edits;
 mod engine_of_context;
 #[cfg(feature = "mcp")]
