@@ -5,6 +5,7 @@
 
 mod acp;
 mod active_context;
+mod advice;
 mod advisories;
 mod agents;
 mod architecture;
@@ -31,8 +32,8 @@ mod conversations;
 mod core_build;
 mod crash;
 mod deferred_tools;
-mod doctor;
 mod demo;
+mod doctor;
 mod edits;
 mod engine_of_context;
 #[cfg(feature = "mcp")]
@@ -89,9 +90,9 @@ mod stored_home;
 mod stream;
 mod surface;
 mod terminal;
+mod terminal_answers;
 mod terminal_approvals;
 mod terminal_choices;
-mod terminal_answers;
 mod terminal_commands;
 mod terminal_images;
 mod terminal_kept;

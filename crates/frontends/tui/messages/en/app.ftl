@@ -40,7 +40,7 @@ app-pasted-lines =
        *[other] [pasted { $lines } lines]
     }
 app-files-usage = `/files`, `/files add PATH…`, `/files remove PATH…` or `/files clear`
-app-yolo-refused = `yolo` has no sandbox: start haft with `--permission-mode yolo`
+app-yolo-refused = this mode has no sandbox and cannot be switched on in a session; `auto` asks nothing inside the sandbox
 app-title-working = haft: working
 app-title-question = haft: a question waits
 app-alert-question = haft: { $tool } needs your permission
