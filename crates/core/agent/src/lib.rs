@@ -64,7 +64,9 @@ pub use clock::{RandomIds, WallClock};
 pub use environment::HostEnvironment;
 pub use error::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupError};
 /// What a front end needs of a running session: its events, and the approval of calls.
-pub use haft_engine::{Approval, ApprovalReply, Approver, Callback, EventSink, MAIN, ModeSwitch, Session, Which};
+pub use haft_engine::{
+    Approval, ApprovalReply, Approver, CHANGED_NOTE, Callback, EventSink, MAIN, ModeSwitch, Session, Which,
+};
 /// The rule a person may write when a call is approved.
 pub use haft_permission::PermissionRule;
 /// What an editor has to say of its open files and terminals, and who looks at the calls that change them.

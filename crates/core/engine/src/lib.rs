@@ -45,7 +45,7 @@ pub use callbacks::{
 };
 pub use error::{EditContextError, EngineError, Notice};
 pub use external::{Asking, HelpCell, ToolHelp};
-pub use names::MAIN;
+pub use names::{CHANGED_NOTE, MAIN};
 pub use permit::DecisionState;
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};
 pub use session::{

@@ -3,6 +3,9 @@
 /// The agent the user talks to.
 pub const MAIN: &str = "main";
 
+/// Precedes the arguments of a call, in its result, where they are not the model's: a hook or the user has changed them.
+pub const CHANGED_NOTE: &str = "\n\nNote: the call ran with other arguments than yours: ";
+
 /// Asks the user.
 pub(crate) const ASK: &str = "ask_followup_question";
 /// Puts a plan before the user.

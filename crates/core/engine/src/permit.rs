@@ -3,6 +3,7 @@
 //! Invariant: a call runs only with arguments that were permitted; arguments a plugin changed are decided again, and a denial
 //! is final.
 
+mod advice;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use haft_tool::{Guard, Intent, ReadFilter, Tool, ToolContext, Workspace};
 use haft_types::{Decision, Envelope, PermissionMode};
 use serde_json::Value;
 
+use self::advice::AdviceContext;
 use crate::approval::{Approval, ApprovalReply, Approver};
 use crate::names;
 
@@ -162,9 +164,14 @@ impl Permit {
                 self.ask(approver.as_ref(), tool, arguments, subject, verdict).await
             }
             (Decision::Ask, None) => {
+                let ways = {
+                    let permissions = self.permissions.lock().unwrap_or_else(PoisonError::into_inner);
+                    let context = AdviceContext { permissions: &permissions, workspace: &self.workspace, opinion };
+                    context.ways(&call, &verdict)
+                };
                 let inside = PermissionRequest { leaves_sandbox: false, ..call };
                 let runs_inside = opinion.weigh(self.verdict(&inside).0).decision == Decision::Allow;
-                Err(nobody(inside.tool, &verdict, mode, runs_inside))
+                Err(nobody(inside.tool, &verdict, mode, runs_inside, &ways))
             }
         }
     }
@@ -291,8 +298,9 @@ fn denied(tool: &str, verdict: &Verdict) -> Denied {
     Denied { envelope: Envelope::failure("permission_denied", message), wants_person: true }
 }
 
-/// A person would have to say yes, and there is none. What runs inside the sandbox unasked is told so.
-fn nobody(tool: &str, verdict: &Verdict, mode: PermissionMode, runs_inside: bool) -> Denied {
+/// Refuses a call that only a person could allow, because there is none. `ways` names what would allow it. A call that runs
+/// inside the sandbox without a question is told so instead.
+fn nobody(tool: &str, verdict: &Verdict, mode: PermissionMode, runs_inside: bool, ways: &str) -> Denied {
     let reason = &verdict.reason;
     if runs_inside {
         let message = format!(
@@ -301,18 +309,13 @@ fn nobody(tool: &str, verdict: &Verdict, mode: PermissionMode, runs_inside: bool
         return Denied { envelope: Envelope::failure("permission_denied", message), wants_person: true };
     }
     if !verdict.outside.is_empty() {
-        let message = format!("{reason}, and nobody can be asked in this run; use a path inside it");
+        let message = format!(
+            "{reason}, and nobody can be asked in this run; use a path inside it. The user can allow it with {ways}."
+        );
         return Denied { envelope: Envelope::failure("outside_workspace", message), wants_person: false };
     }
-    let way = match verdict.remember.as_slice() {
-        [] => String::new(),
-        rules => {
-            let added: Vec<_> = rules.iter().map(|rule| format!("`haft permissions add \"{rule}\"`")).collect();
-            format!("{}, or everything with ", added.join(" and "))
-        }
-    };
     let message = format!(
-        "`{tool}` needs the user's permission ({reason}), and nobody can be asked in this run (permission mode `{mode}`). The user can allow it with {way}`--permission-mode yolo`."
+        "`{tool}` needs the user's permission ({reason}), and nobody can be asked in this run (permission mode `{mode}`). The user can allow it with {ways}."
     );
     Denied { envelope: Envelope::failure("permission_denied", message), wants_person: true }
 }

@@ -16,6 +16,7 @@ pub(crate) fn is_invisible(c: char) -> bool {
         | '\u{fe00}'..='\u{fe0f}'     // variation selectors
         | '\u{feff}'                  // byte order mark
         | '\u{fff0}'..='\u{fffb}'     // specials up to the interlinear annotations
+        | '\u{fffe}' | '\u{ffff}'     // noncharacters
         | '\u{1d173}'..='\u{1d17a}'   // musical controls
         | '\u{e0000}'..='\u{e0fff}'   // tags and further variation selectors
     )

@@ -26,27 +26,34 @@ pub fn sanitise(text: &str) -> Cow<'_, str> {
     Cow::Owned(invisible::reveal(&shown))
 }
 
-/// Text that somebody is to agree to: safe to show in a terminal, and nothing of it missing.
+/// Returns text that a user is asked to approve: safe to show in a terminal or a browser, with nothing left out.
 ///
-/// Unlike in [`sanitise`], nothing is played: a carriage return or an escape sequence is shown as what it is, so that it cannot
-/// hide what stands before it.
+/// Unlike [`sanitise`], this function does not apply control sequences. A carriage return or an escape sequence is shown as a
+/// visible symbol, so it cannot hide the text before it.
 ///
 /// ```
 /// assert_eq!(haft_text::reveal("rm -rf ~\r\x1b[2Kls\n"), "rm -rf ~␍␛[2Kls\n");
+/// assert_eq!(haft_text::reveal("a\u{9b}2Kb"), "a<U+009B>2Kb");
 /// ```
 pub fn reveal(text: &str) -> Cow<'_, str> {
     if !text.contains(terminal::is_control) {
         return sanitise(text);
     }
-    let picture = |one: char| match u32::from(one) {
-        _ if !terminal::is_control(one) => one,
-        code @ 0..0x20 => char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER),
-        0x7F => '␡',
-        // The second set of controls has no pictures.
-        _ => char::REPLACEMENT_CHARACTER,
-    };
-    let pictured: String = text.chars().map(picture).collect();
-    Cow::Owned(sanitise(&pictured).into_owned())
+    let mut shown = String::with_capacity(text.len());
+    for one in text.chars() {
+        match u32::from(one) {
+            _ if !terminal::is_control(one) => shown.push(one),
+            code @ 0..0x20 => shown.extend(char::from_u32(0x2400 + code)),
+            0x7F => shown.push('␡'),
+            // C1 controls have no symbols in Unicode.
+            code => {
+                use std::fmt::Write as _;
+                // Writing to a string cannot fail.
+                let _ = write!(shown, "<U+{code:04X}>");
+            }
+        }
+    }
+    Cow::Owned(sanitise(&shown).into_owned())
 }
 
 /// [`sanitise`] for bytes of unknown encoding: what is not UTF-8 becomes `U+FFFD`.

@@ -149,7 +149,7 @@ fn number(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// Text for SVG and HTML. Control characters have no place in either.
+/// Escapes text for SVG and HTML. Control characters other than line breaks and tabs are removed as by [`sanitise`].
 pub fn escape_markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in sanitise(text).chars() {
@@ -158,8 +158,7 @@ pub fn escape_markup(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            '\n' => out.push('\n'),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push(' '),
+            c if c.is_control() && !matches!(c, '\n' | '\t') => out.push(' '),
             c => out.push(c),
         }
     }
@@ -195,8 +194,8 @@ mod tests {
 
     #[test]
     fn untrusted_text_stays_text() {
-        let escaped = escape_markup("<script>&\"\u{1b}[31m\u{ffff}\n\u{a0}");
-        assert_eq!(escaped, "&lt;script&gt;&amp;&quot; \n\u{a0}");
+        let escaped = escape_markup("<script>&\"\u{1b}[31m\u{ffff}\n\ta\u{a0}");
+        assert_eq!(escaped, "&lt;script&gt;&amp;&quot;&lt;U+FFFF&gt;\n\ta\u{a0}");
         let mut svg = Svg::new(1.0, 1.0, &[]);
         svg.element("rect").attribute("class", "\"/><script>").empty();
         assert!(!svg.finish().contains("<script>"));

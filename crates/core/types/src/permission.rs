@@ -37,7 +37,7 @@ impl PermissionMode {
 
 /// Not the name of a permission mode.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is not a permission mode; use plan, ask, accept-edits, auto or yolo")]
+#[error("`{0}` is not a permission mode; use plan, ask, accept-edits or auto")]
 pub struct UnknownMode(String);
 
 impl FromStr for PermissionMode {

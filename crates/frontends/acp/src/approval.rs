@@ -9,6 +9,7 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{is_connection_terminated, is_incoming_transport_closed};
 use async_trait::async_trait;
 use haft_agent::{Approval, ApprovalReply, Approver};
+use haft_text::reveal;
 use haft_types::{Filled, Form};
 
 use crate::forms;
@@ -77,8 +78,10 @@ impl Approver for EditorApprover {
 fn choices(rules: &[String]) -> Vec<PermissionOption> {
     let mut choices = vec![PermissionOption::new(ONCE, "Allow once", PermissionOptionKind::AllowOnce)];
     if !rules.is_empty() {
-        let name =
-            format!("Always allow {}", rules.iter().map(|rule| format!("`{rule}`")).collect::<Vec<_>>().join(", "));
+        let name = format!(
+            "Always allow {}",
+            rules.iter().map(|rule| format!("`{}`", reveal(rule))).collect::<Vec<_>>().join(", ")
+        );
         choices.push(PermissionOption::new(ALWAYS, name, PermissionOptionKind::AllowAlways));
     }
     choices.push(PermissionOption::new(NO, "Reject", PermissionOptionKind::RejectOnce));

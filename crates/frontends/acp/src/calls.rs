@@ -8,6 +8,7 @@ use agent_client_protocol::v1::schema::{
     ToolCallUpdateFields, ToolKind,
 };
 use haft_agent::{Approval, MAIN};
+use haft_text::reveal;
 use haft_types::ToolStatus;
 use serde_json::Value;
 
@@ -151,7 +152,11 @@ impl OpenCalls {
         self.calls.drain().map(|(id, _)| failed(id)).collect()
     }
 
-    /// The call that a question is about, with why it is asked. One that no call is known for gets an id of its own.
+    /// Returns the call that a question is about, with the reason for asking. A question about an unknown call gets an id of
+    /// its own.
+    ///
+    /// Invariant: the content shows the approval's subject whole, with control characters spelled out. It is not derived from
+    /// the arguments, which can say something else than the tool does.
     pub(crate) fn asked(&mut self, approval: &Approval) -> ToolCallUpdate {
         let same = |call: &OpenCall| call.agent == approval.agent && call.arguments == approval.arguments;
         let by_arguments = self.calls.iter().find(|(_, call)| same(call));
@@ -163,11 +168,9 @@ impl OpenCalls {
             format!("question-{}", self.nameless)
         };
         let (tool, arguments) = (&approval.tool, &approval.arguments);
-        let mut content = diffs::proposed(tool, arguments, &self.cwd);
-        if content.is_empty() {
-            content.push(said(tool, &approval.subject));
-        }
-        content.push(approval.reason.clone().into());
+        let mut content =
+            diffs::foreseen(&approval.subject, &self.cwd).unwrap_or_else(|| vec![fenced(&reveal(&approval.subject))]);
+        content.push(reveal(&approval.reason).into_owned().into());
         let title = titled(&approval.agent, tool, arguments);
         let title = if approval.leaves_sandbox { format!("{title} (outside the sandbox)") } else { title };
         let fields = ToolCallUpdateFields::new()
@@ -191,15 +194,31 @@ pub(crate) fn earlier(id: &str, tool: &str, arguments: &Value, cwd: &Path) -> To
         .raw_input(arguments.clone())
 }
 
-/// What a call says: commands as they print, anything else as it is.
+/// Returns the output of a call: a code block for commands, plain text otherwise.
 pub(crate) fn said(tool: &str, text: &str) -> ToolCallContent {
     let text = text.trim_end();
-    if kind_of(tool) != ToolKind::Execute {
-        return text.to_owned().into();
-    }
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
-    let fence = "`".repeat(longest.max(2) + 1);
+    if kind_of(tool) == ToolKind::Execute { fenced(text) } else { text.to_owned().into() }
+}
+
+/// Returns a code block. Editors render text as Markdown, which would hide comments and the targets of links.
+fn fenced(text: &str) -> ToolCallContent {
+    let fence = "`".repeat(longest_backticks(text).max(2) + 1);
     format!("{fence}\n{text}\n{fence}").into()
+}
+
+/// Returns inline code, which ends only at as many backticks as it starts with.
+fn inline_code(text: &str) -> String {
+    match longest_backticks(text) {
+        0 => format!("`{text}`"),
+        longest => {
+            let fence = "`".repeat(longest + 1);
+            format!("{fence} {text} {fence}")
+        }
+    }
+}
+
+fn longest_backticks(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or_default()
 }
 
 /// Calls of sub-agents have ids of their own, which may be those of another agent's calls.
@@ -211,7 +230,7 @@ fn shown_id(agent: &str, id: &str) -> String {
 fn titled(agent: &str, tool: &str, arguments: &Value) -> String {
     let text = |key: &str| arguments.get(key).and_then(Value::as_str);
     let about = match (kind_of(tool), text("command"), text("regex").or_else(|| text("pattern"))) {
-        (ToolKind::Execute, Some(command), _) => format!("`{}`", one_line(command)),
+        (ToolKind::Execute, Some(command), _) => inline_code(&one_line(command)),
         (_, _, Some(pattern)) => format!("{tool} \"{}\" in {}", one_line(pattern), text("path").unwrap_or(".")),
         _ => {
             let files = diffs::written(tool, arguments);
@@ -227,7 +246,7 @@ fn titled(agent: &str, tool: &str, arguments: &Value) -> String {
 }
 
 fn one_line(text: &str) -> String {
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = reveal(text).split_whitespace().collect::<Vec<_>>().join(" ");
     if text.len() <= TITLE { text } else { format!("{}…", &text[..text.floor_char_boundary(TITLE)]) }
 }
 
@@ -284,6 +303,38 @@ mod tests {
         assert_eq!(asked.fields.title.as_deref(), Some("scout: `make` (outside the sandbox)"));
         approval.agent = "nobody".into();
         assert_eq!(calls.asked(&approval).tool_call_id.0.as_ref(), "question-1");
+    }
+
+    #[test]
+    fn asked_shows_the_whole_subject() {
+        let mut calls = OpenCalls::new("/work".into());
+        let mut asked = |tool: &str, arguments: Value, subject: &str| {
+            let approval = Approval {
+                agent: MAIN.into(),
+                tool: tool.into(),
+                arguments,
+                subject: subject.into(),
+                reason: "why\r".into(),
+                leaves_sandbox: false,
+                parts: Vec::new(),
+                remember: Vec::new(),
+            };
+            serde_json::to_value(calls.asked(&approval)).unwrap()
+        };
+        let hostile = "rm -rf ~\r\u{1b}[2Kls `a` \u{202e}\n<!-- b -->";
+        for tool in ["execute_command", "mcp__x__y"] {
+            let call = asked(tool, json!({"command": hostile}), hostile);
+            let text = &call["content"][0]["content"]["text"];
+            assert_eq!(text, "```\nrm -rf ~␍␛[2Kls `a` <U+202E>\n<!-- b -->\n```", "{tool}");
+            assert_eq!(call["content"][1]["content"]["text"], "why␍", "{tool}");
+        }
+        let call = asked("execute_command", json!({"command": hostile}), hostile);
+        assert_eq!(call["title"], "`` rm -rf ~␍␛[2Kls `a` <U+202E> <!-- b --> ``");
+        // The arguments claim less than the tool would write.
+        let subject = "--- a\n+++ a\n@@ -1 +1,2 @@\n one\n+evil\u{1b}\n--- /dev/null\n+++ b\n@@ -0,0 +1 @@\n+two\n";
+        let call = asked("edit_file", json!({"path": "a", "old_text": "one", "new_text": "one"}), subject);
+        let diffs: Vec<_> = call["content"].as_array().unwrap().iter().map(|one| one["newText"].as_str()).collect();
+        assert_eq!(diffs, [Some("one\nevil␛\n"), Some("two\n"), None]);
     }
 
     #[test]

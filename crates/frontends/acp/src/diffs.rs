@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use agent_client_protocol::v1::schema::{Diff, ToolCallContent};
+use haft_text::reveal;
 use serde_json::Value;
 
 /// The largest file that is shown whole, before and after.
@@ -87,6 +88,70 @@ pub(crate) fn proposed(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCal
         }
         _ => Vec::new(),
     }
+}
+
+/// One place of a unified diff: the numbers of lines that are still to come, and the text on both sides.
+#[derive(Default)]
+struct Hunk {
+    old_left: usize,
+    new_left: usize,
+    old: String,
+    new: String,
+}
+
+impl Hunk {
+    /// Parses a head such as `@@ -1,3 +1,4 @@`.
+    fn parse(line: &str) -> Option<Self> {
+        let (old, rest) = line.strip_prefix("@@ -")?.split_once(" +")?;
+        let count = |range: &str| range.split_once(',').map_or(Some(1), |(_, count)| count.parse().ok());
+        Some(Self { old_left: count(old)?, new_left: count(rest.split(' ').next()?)?, ..Self::default() })
+    }
+
+    /// Takes one line in; returns `None` if the line does not belong here.
+    fn take(&mut self, line: &str) -> Option<()> {
+        let (sign, text) = line.split_at_checked(1)?;
+        if matches!(sign, " " | "-") {
+            self.old_left = self.old_left.checked_sub(1)?;
+            self.old.extend([text, "\n"]);
+        }
+        if matches!(sign, " " | "+") {
+            self.new_left = self.new_left.checked_sub(1)?;
+            self.new.extend([text, "\n"]);
+        }
+        matches!(sign, " " | "+" | "-").then_some(())
+    }
+}
+
+/// Converts a whole unified diff, as a tool previews its call, for the editor's own view. Control characters are spelled out.
+///
+/// Returns `None` for anything else, and for changes that a diff of the protocol cannot express: deleted and renamed files,
+/// missing final line breaks and lone carriage returns.
+pub(crate) fn foreseen(subject: &str, cwd: &Path) -> Option<Vec<ToolCallContent>> {
+    const NOWHERE: &str = "/dev/null";
+    let mut diffs = Vec::new();
+    let mut lines = subject.lines().peekable();
+    while let Some(line) = lines.next() {
+        let old = line.strip_prefix("--- ")?;
+        let new = lines.next()?.strip_prefix("+++ ")?;
+        if new == NOWHERE || (old != new && old != NOWHERE) || subject.contains('\r') {
+            return None;
+        }
+        let mut hunks = 0;
+        while let Some(mut hunk) = lines.peek().and_then(|line| Hunk::parse(line)) {
+            lines.next();
+            hunks += 1;
+            while hunk.old_left + hunk.new_left > 0 {
+                hunk.take(lines.next()?)?;
+            }
+            let old_text = (old != NOWHERE).then(|| reveal(&hunk.old).into_owned());
+            let path = cwd.join(reveal(new).as_ref());
+            diffs.push(ToolCallContent::Diff(Diff::new(path, reveal(&hunk.new)).old_text(old_text)));
+        }
+        if hunks == 0 {
+            return None;
+        }
+    }
+    (!diffs.is_empty()).then_some(diffs)
 }
 
 /// The pairs of texts in SEARCH/REPLACE blocks.
@@ -174,6 +239,26 @@ mod tests {
         ] {
             assert_eq!(proposed(classic, &theirs, folder), proposed(tool, &ours, folder), "{classic}");
             assert_eq!(proposed(classic, &theirs, folder).len(), 1, "{classic}");
+        }
+    }
+
+    #[test]
+    fn foreseen_rejects_what_the_protocol_cannot_express() {
+        let folder = Path::new("/work");
+        let hunk = "@@ -1 +1 @@\n-x\n+y\n";
+        assert_eq!(foreseen(&format!("--- a\n+++ a\n{hunk}"), folder).map(|diffs| diffs.len()), Some(1));
+        for subject in [
+            "make\n".to_owned(),
+            format!("make\n--- a\n+++ a\n{hunk}"),
+            format!("--- a\n+++ /dev/null\n{hunk}"),
+            format!("--- a\n+++ b\n{hunk}"),
+            "--- a\n+++ b\n".to_owned(),
+            format!("--- a\n+++ a\n{hunk}\\ No newline at end of file\n"),
+            format!("--- a\n+++ a\n{hunk}rm -rf ~\n"),
+            "--- a\n+++ a\n@@ -1 +1 @@\n-x\r+y\n+z\n".to_owned(),
+            "--- a\n+++ a\n@@ -1,2 +1 @@\n-x\n+y\n".to_owned(),
+        ] {
+            assert_eq!(foreseen(&subject, folder), None, "{subject:?}");
         }
     }
 

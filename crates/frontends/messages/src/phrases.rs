@@ -192,10 +192,10 @@ mod tests {
             ),
             (
                 "`x` needs the user's permission (no rule allows `a`; no rule allows `b`), and nobody can be asked in this run \
-                 (permission mode `ask`). The user can allow it with `haft permissions add \"x\"`, or everything with \
-                 `--permission-mode yolo`.",
+                 (permission mode `ask`). The user can allow it with `haft permissions add \"x\"`, or \
+                 `--permission-mode auto` (all commands, inside the sandbox).",
                 "`x` 需要用户许可（没有规则允许 `a`；没有规则允许 `b`），而本次运行无法询问任何人（权限模式 `ask`）。可以这样允许：\
-                 `haft permissions add \"x\"`，或用 `--permission-mode yolo` 允许一切。",
+                 `haft permissions add \"x\"`，或 `--permission-mode auto`（沙箱内的所有命令）。",
             ),
         ] {
             assert_eq!(ERRORS.told(english).as_deref(), Some(chinese));

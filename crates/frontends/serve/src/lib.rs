@@ -11,5 +11,5 @@ mod markup;
 mod server;
 
 pub use guard::AccessToken;
-pub use markup::{Markup, document};
+pub use markup::{Markup, document, redirect_page};
 pub use server::{FormAnswer, FormFields, PageRequest, Site, SiteImage, serve};

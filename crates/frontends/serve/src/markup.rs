@@ -92,6 +92,19 @@ impl Markup {
     }
 }
 
+/// Returns a page that sends the browser to another address at once, without scripts.
+pub fn redirect_page(to: &str) -> String {
+    let head = Markup::all([
+        Markup::element("meta", &[("charset", "utf-8")], []),
+        Markup::element("meta", &[("http-equiv", "refresh"), ("content", &format!("0; url={to}"))], []),
+        Markup::plain("title", "haft"),
+    ]);
+    let body = Markup::link(to, "haft");
+    let html =
+        Markup::element("html", &[], [Markup::element("head", &[], [head]), Markup::element("body", &[], [body])]);
+    format!("<!doctype html>\n{}\n", html.0)
+}
+
 /// A whole page.
 pub fn document(language: &str, title: &str, body: Markup) -> String {
     let head = Markup::all([

@@ -18,7 +18,8 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::guard::{AccessToken, GuardVerdict, check, protect};
+use crate::guard::{AccessToken, GivenSecrets, GuardVerdict, check, protect};
+use crate::markup::redirect_page;
 
 /// How often is looked whether a page has changed.
 const LOOK: Duration = Duration::from_secs(1);
@@ -152,12 +153,21 @@ type SiteBody = UnsyncBoxBody<Bytes, Infallible>;
 
 async fn answer(site: Arc<dyn Site>, token: &AccessToken, port: u16, request: Request<Incoming>) -> Response<SiteBody> {
     let page = PageRequest::new(request.uri().path(), request.uri().query().unwrap_or_default());
-    let given = page.query.get("token").map(String::as_str);
+    let parameter = |name: &str| page.query.get(name).map(String::as_str);
+    let given = GivenSecrets { token: parameter("token"), ticket: parameter("ticket") };
     let mut response = match check(token, port, request.method(), request.headers(), given) {
         GuardVerdict::Refused(status, why) => refused(status, why),
         GuardVerdict::LogIn(cookie) => {
             // The token must not stay in the address, and so in the history.
             let mut response = see(request.uri().path());
+            set(&mut response, SET_COOKIE, &cookie);
+            response
+        }
+        GuardVerdict::Redeemed(cookie) => {
+            // The visit was started by a page outside the site. A browser that is redirected by its status would not send a
+            // `SameSite=Strict` cookie along; one that follows a page of the site itself does.
+            let page = redirect_page(request.uri().path());
+            let mut response = reply(StatusCode::OK, "text/html; charset=utf-8", page);
             set(&mut response, SET_COOKIE, &cookie);
             response
         }

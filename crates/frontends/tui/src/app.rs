@@ -67,6 +67,8 @@ pub struct Setup {
     pub notifies: bool,
     /// The project's folder, where the terminal is known to take links to its files.
     pub links: Option<String>,
+    /// The file that rules of approvals are saved in, as it is shown.
+    pub rules_file: String,
 }
 
 /// Something that happens to the interface.
@@ -74,6 +76,8 @@ pub struct Setup {
 pub enum AppInput {
     /// A key.
     Key(KeyEvent),
+    /// Keys that were read at once.
+    Keys(Vec<KeyEvent>),
     /// Text from the clipboard.
     Paste(String),
     /// A picture that was pasted.
@@ -101,8 +105,8 @@ pub enum AppInput {
     Chosen(PickerAction),
     /// The call that is asked about is to run with these arguments.
     CallEdited(Value),
-    /// It is to run as it is.
-    CallUnchanged,
+    /// The user left the editor, and nothing of the edit is used, for this reason: the question stays open.
+    CallNotEdited(String),
     /// Its arguments are to be edited as they are: there is no file to edit.
     NoFile,
 }
@@ -197,6 +201,8 @@ pub struct App {
     viewer: Option<ResultViewer>,
     /// The project's folder, where a click opens its files.
     links: Option<String>,
+    /// The file that rules of approvals are saved in.
+    rules_file: String,
     /// What a user who looks elsewhere is to know.
     alert: Option<String>,
     asking: Option<ApprovalDialog>,
@@ -285,6 +291,7 @@ impl App {
             results: ResultList::default(),
             viewer: None,
             links: setup.links,
+            rules_file: setup.rules_file,
             alert: None,
             asking: None,
             form: None,
@@ -326,6 +333,7 @@ impl App {
         let mut effects = Vec::new();
         match input.into() {
             AppInput::Key(key) => self.key(key, &mut effects),
+            AppInput::Keys(keys) => self.keys_at_once(&keys, &mut effects),
             AppInput::Paste(text) => self.paste(&text, &mut effects),
             AppInput::Image(image) => {
                 self.editor.insert(&image.label);
@@ -339,6 +347,7 @@ impl App {
             AppInput::Armed => {
                 if let Some(asking) = &mut self.asking {
                     asking.armed = true;
+                    asking.pause();
                 }
                 if let Some(filling) = &mut self.form {
                     filling.armed = true;
@@ -350,10 +359,14 @@ impl App {
             AppInput::Form(form) => self.show_form(*form, &mut effects),
             AppInput::Chosen(action) => self.chosen(action, &mut effects),
             AppInput::CallEdited(arguments) => self.answer(ApprovalReply::Changed { arguments }, &mut effects),
-            AppInput::CallUnchanged => self.answer(ApprovalReply::Once, &mut effects),
+            AppInput::CallNotEdited(why) => {
+                self.note(&why, TextStyle::Warning);
+                self.ask_again(&mut effects);
+            }
             AppInput::NoFile => {
                 if let Some(text) = self.asking.as_ref().map(ApprovalDialog::editable) {
                     self.begin_typing(ApprovalStage::Change, &text);
+                    effects.push(Effect::Arm);
                 }
             }
         }
@@ -439,9 +452,9 @@ impl App {
         self.alert.take()
     }
 
-    /// How much may happen without asking.
-    pub(crate) fn mode(&self) -> PermissionMode {
-        self.status.mode
+    /// Opens a question about a call, in the mode there is now.
+    pub(crate) fn dialog(&self, approval: Approval) -> ApprovalDialog {
+        ApprovalDialog::new(approval, self.status.mode, &self.rules_file)
     }
 
     /// The command in the user's shell that was started last and still runs.
@@ -540,16 +553,27 @@ impl App {
         self.finish_text();
         (self.picker, self.viewer) = (None, None);
         self.alert = Some(text!("app-alert-question", tool = approval.tool));
-        let mut asking = ApprovalDialog::new(approval, self.status.mode);
+        let mut asking = self.dialog(approval);
         self.print_apart(asking.subject(self.columns));
         self.asking = Some(asking);
         effects.push(Effect::Arm);
     }
 
+    /// The question is open again, after the screen showed something else: keys answer it once it could be read.
+    fn ask_again(&mut self, effects: &mut Vec<Effect>) {
+        if let Some(asking) = &mut self.asking {
+            asking.armed = false;
+            effects.push(Effect::Arm);
+        }
+    }
+
     /// The question is gone; the editor is given back what it held.
     fn end_question(&mut self) {
-        let stage = self.asking.take().map(|asking| asking.stage);
-        if stage.is_some_and(|stage| stage != ApprovalStage::Choose) || self.form.take().is_some() {
+        let types = self.asking.take().is_some_and(|asking| match asking.stage {
+            ApprovalStage::Choose | ApprovalStage::Confirm(_) => false,
+            ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule => true,
+        });
+        if types || self.form.take().is_some() {
             self.editor.clear();
         }
         if let Some(draft) = self.draft.take() {

@@ -1,7 +1,8 @@
 //! A call that waits for a yes or no: what is shown, and what keys mean.
 //!
 //! What is asked about is printed whole, as finished output, so that it can be scrolled through; the question stands in the live
-//! region. Invariant: no key that was pressed before the question could be read answers it (`armed`).
+//! region. Invariants: no key that was pressed before the question could be read answers it (`armed`), and one key allows at
+//! most this one call. A choice that allows more is confirmed with Enter while its rules are shown.
 
 use haft_agent::{Approval, ApprovalReply, MAIN, PermissionRule};
 use haft_text::reveal;
@@ -33,6 +34,31 @@ pub(crate) struct ApprovalDialog {
     chosen: Option<usize>,
     /// Whether the reason was too long to stand beside the choices, and was printed with the subject.
     reason_above: bool,
+    /// The file that rules are saved in, as it is shown.
+    rules_file: String,
+    /// The key that opened the input, until something else shows that the user edits rather than types a sentence.
+    opened_by: Option<char>,
+}
+
+/// A choice that allows more than the call at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grant {
+    /// The rules of the approval are saved.
+    Always,
+    /// The rules of the approval hold until the session ends.
+    Session,
+    /// Edits are not asked about until the session ends.
+    AllEdits,
+}
+
+impl Grant {
+    /// The key that chooses it.
+    pub(crate) fn key(self) -> char {
+        match self {
+            Self::Always => 'a',
+            Self::Session | Self::AllEdits => 's',
+        }
+    }
 }
 
 /// What is being typed for it.
@@ -40,6 +66,8 @@ pub(crate) struct ApprovalDialog {
 pub(crate) enum ApprovalStage {
     /// Nothing: a key chooses.
     Choose,
+    /// Nothing: Enter confirms this choice.
+    Confirm(Grant),
     /// The user types a reason for the model, with a no.
     Reason,
     /// Other arguments.
@@ -53,8 +81,8 @@ pub(crate) enum ApprovalStage {
 pub(crate) enum ApprovalChoice {
     /// That is the answer.
     Answer(ApprovalReply),
-    /// Yes, and edits are not asked about any more.
-    AllEdits,
+    /// More than this call is allowed, once the user has confirmed it.
+    Confirm(Grant),
     /// A reason is typed first.
     Reason,
     /// The arguments are changed first, beginning with this text.
@@ -73,12 +101,21 @@ struct ApprovalRow {
 }
 
 impl ApprovalDialog {
-    /// The question as it is at first, in this mode.
-    pub(crate) fn new(approval: Approval, mode: PermissionMode) -> Self {
+    /// Creates the question as it is at first, in this mode. Rules are saved in `rules_file`.
+    pub(crate) fn new(approval: Approval, mode: PermissionMode, rules_file: &str) -> Self {
         let is_edit = diff::is_diff(&approval.subject) || proposed::is_file_tool(&approval.tool);
         // What no rule can allow is asked whatever the mode.
         let edits = is_edit && mode == PermissionMode::Ask && !approval.remember.is_empty();
-        Self { approval, armed: false, stage: ApprovalStage::Choose, edits, chosen: None, reason_above: false }
+        Self {
+            approval,
+            armed: false,
+            stage: ApprovalStage::Choose,
+            edits,
+            chosen: None,
+            reason_above: false,
+            rules_file: rules_file.to_owned(),
+            opened_by: None,
+        }
     }
 
     /// What can be answered, in the order it is shown.
@@ -111,9 +148,9 @@ impl ApprovalDialog {
         let can_remember = !self.approval.remember.is_empty();
         match key {
             'y' => Some(ApprovalChoice::Answer(ApprovalReply::Once)),
-            's' if self.edits => Some(ApprovalChoice::AllEdits),
-            's' if can_remember => Some(ApprovalChoice::Answer(ApprovalReply::Session)),
-            'a' if can_remember => Some(ApprovalChoice::Answer(ApprovalReply::Always)),
+            's' if self.edits => Some(ApprovalChoice::Confirm(Grant::AllEdits)),
+            's' if can_remember => Some(ApprovalChoice::Confirm(Grant::Session)),
+            'a' if can_remember => Some(ApprovalChoice::Confirm(Grant::Always)),
             'r' if can_remember => Some(ApprovalChoice::Rule(self.proposed_rules())),
             'n' => Some(ApprovalChoice::Answer(ApprovalReply::No { reason: String::new() })),
             'w' => Some(ApprovalChoice::Reason),
@@ -139,10 +176,48 @@ impl ApprovalDialog {
         });
     }
 
+    /// Opens the input for `stage`.
+    pub(crate) fn open_input(&mut self, stage: ApprovalStage) {
+        self.stage = stage;
+        self.opened_by = match stage {
+            ApprovalStage::Change => Some('e'),
+            ApprovalStage::Rule => Some('r'),
+            ApprovalStage::Choose | ApprovalStage::Confirm(_) | ApprovalStage::Reason => None,
+        };
+    }
+
+    /// Notes that the user paused after opening the input: the next letter edits a command.
+    pub(crate) fn pause(&mut self) {
+        if self.stage == ApprovalStage::Change {
+            self.opened_by = None;
+        }
+    }
+
+    /// Returns the beginning of the sentence that the user seems to type, if a choice's key was only its first letter.
+    ///
+    /// `typed` is a character for the end of the text that the input was opened with. Behind a rule, only a parenthesis makes
+    /// sense. Behind a command, a letter does, but only after a pause.
+    pub(crate) fn sentence_begun(&mut self, typed: char) -> Option<String> {
+        let opened_by = self.opened_by.take()?;
+        let is_sentence = match self.stage {
+            ApprovalStage::Rule => typed != '(',
+            ApprovalStage::Change => typed.is_alphabetic(),
+            ApprovalStage::Choose | ApprovalStage::Confirm(_) | ApprovalStage::Reason => false,
+        };
+        is_sentence.then(|| format!("{opened_by}{typed}"))
+    }
+
+    /// Notes that the user edits what the input was opened with.
+    pub(crate) fn edit(&mut self) {
+        self.opened_by = None;
+    }
+
     /// The answer that typed text is, or why it is none.
     pub(crate) fn typed(&self, text: &str) -> Result<ApprovalReply, String> {
         match self.stage {
-            ApprovalStage::Choose | ApprovalStage::Reason => Ok(ApprovalReply::No { reason: text.trim().to_owned() }),
+            ApprovalStage::Choose | ApprovalStage::Confirm(_) | ApprovalStage::Reason => {
+                Ok(ApprovalReply::No { reason: text.trim().to_owned() })
+            }
             ApprovalStage::Change => {
                 let arguments = self.changed(text)?;
                 Ok(if arguments == self.approval.arguments {
@@ -159,6 +234,9 @@ impl ApprovalDialog {
                 }
                 match rules.as_slice() {
                     [] => Err(text!("approval-no-rule").to_owned()),
+                    others if !others.iter().any(|rule| self.is_about_this_tool(rule)) => {
+                        Err(text!("approval-other-rule", tool = self.tools_of_rules().join(", ")))
+                    }
                     same if same == self.approval.remember => Ok(ApprovalReply::Always),
                     _ => Ok(ApprovalReply::AlwaysBy { rules }),
                 }
@@ -171,6 +249,19 @@ impl ApprovalDialog {
         let mut rules: Vec<_> = self.approval.remember.iter().map(|rule| rule_prefix::proposed(rule)).collect();
         rules.dedup();
         rules.join("\n")
+    }
+
+    /// The tools that the rules of the approval name.
+    fn tools_of_rules(&self) -> Vec<&str> {
+        let mut tools: Vec<_> = self.approval.remember.iter().map(|rule| tool_of(rule)).collect();
+        tools.dedup();
+        tools
+    }
+
+    /// Whether a rule can allow the call: one that names another tool is a slip of the keyboard.
+    fn is_about_this_tool(&self, rule: &str) -> bool {
+        let tool = tool_of(rule);
+        tool.contains('*') || self.tools_of_rules().contains(&tool)
     }
 
     fn command(&self) -> Option<&str> {
@@ -272,8 +363,13 @@ impl ApprovalDialog {
     /// The question in no more rows than these, as far as that is possible.
     pub(crate) fn question_within(&self, columns: usize, room: usize) -> Vec<StyledLine> {
         let rows = self.question(columns);
-        if rows.len() <= room || self.stage != ApprovalStage::Choose {
+        if rows.len() <= room {
             return rows;
+        }
+        match self.stage {
+            ApprovalStage::Choose => {}
+            ApprovalStage::Confirm(grant) => return self.confirmation(grant, columns, ConfirmationRows::Few),
+            ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule => return rows,
         }
         let mut short = self.short_rows(columns, |_| true);
         if short.len() >= room {
@@ -307,8 +403,63 @@ impl ApprovalDialog {
         format!("{}{key} ", if self.chosen == Some(at) { '▸' } else { ' ' })
     }
 
+    /// What a choice allows from now on, where that is kept, and the keys.
+    fn confirmation(&self, grant: Grant, columns: usize, rows: ConfirmationRows) -> Vec<StyledLine> {
+        let (question, kept, keys) = self.confirmed(grant);
+        let indent = StyledLine::of("  ", TextStyle::Plain);
+        let hung = |text: &str, style| few(hang(&StyledLine::of(text, style), &indent, &indent, columns));
+        let mut shown = Vec::new();
+        if rows == ConfirmationRows::All {
+            shown.extend(few(wrap(&StyledLine::of(question, TextStyle::Warning), columns)));
+        }
+        match grant {
+            Grant::Always | Grant::Session => shown.extend(hung(&self.rules(), TextStyle::Strong)),
+            Grant::AllEdits => {}
+        }
+        if rows == ConfirmationRows::All {
+            shown.extend(hung(&kept, TextStyle::Dim));
+        }
+        shown.extend(wrap(&StyledLine::of(keys, TextStyle::Accent), columns));
+        shown
+    }
+
+    /// The question, where the grant is kept, and the keys, each as a sentence.
+    pub(crate) fn confirmed(&self, grant: Grant) -> (&'static str, String, &'static str) {
+        match grant {
+            Grant::Always => (
+                text!("approval-confirm-always"),
+                text!("approval-saved-in", file = reveal(&self.rules_file)),
+                text!("approval-always-keys"),
+            ),
+            Grant::Session => (
+                text!("approval-confirm-session"),
+                text!("approval-not-saved").to_owned(),
+                text!("approval-session-keys"),
+            ),
+            Grant::AllEdits => (
+                text!("approval-confirm-edits"),
+                text!("approval-edits-meaning").to_owned(),
+                text!("approval-session-keys"),
+            ),
+        }
+    }
+
+    /// The file that rules are saved in.
+    pub(crate) fn rules_file(&self) -> &str {
+        &self.rules_file
+    }
+
+    /// Returns what was allowed by saved rules, and the file they are in.
+    pub(crate) fn saved(&self, rules: &[String]) -> String {
+        let rules = reveal(&rules.join(", ")).into_owned();
+        text!("approval-saved", rules, file = reveal(&self.rules_file))
+    }
+
     /// The question.
     pub(crate) fn question(&self, columns: usize) -> Vec<StyledLine> {
+        if let ApprovalStage::Confirm(grant) = self.stage {
+            return self.confirmation(grant, columns, ConfirmationRows::All);
+        }
         let mut rows = few(wrap(&self.reason(), columns));
         let key = if self.armed { TextStyle::Accent } else { TextStyle::Dim };
         let note = match self.stage {
@@ -321,13 +472,32 @@ impl ApprovalDialog {
                 }
                 text!("approval-choice-keys")
             }
+            // Returned above.
+            ApprovalStage::Confirm(_) => "",
             ApprovalStage::Reason => text!("approval-reason-keys"),
             ApprovalStage::Change => text!("approval-edit-keys"),
-            ApprovalStage::Rule => text!("approval-rule-keys"),
+            ApprovalStage::Rule => {
+                let kept = text!("approval-saved-in", file = reveal(&self.rules_file));
+                rows.extend(few(wrap(&StyledLine::of(kept, TextStyle::Dim), columns)));
+                text!("approval-rule-keys")
+            }
         };
         rows.push(StyledLine::of(note, TextStyle::Dim).cut(columns));
         rows
     }
+}
+
+/// How much of a confirmation is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ConfirmationRows {
+    All,
+    /// The rules and the keys.
+    Few,
+}
+
+/// The part of a rule that names its tool.
+fn tool_of(rule: &str) -> &str {
+    rule.split('(').next().unwrap_or(rule).trim()
 }
 
 /// The first of these rows: whatever they say, the choices below them must stay on the screen.
@@ -356,7 +526,7 @@ mod tests {
             parts: Vec::new(),
             remember: Vec::new(),
         };
-        ApprovalDialog::new(approval, PermissionMode::Ask)
+        ApprovalDialog::new(approval, PermissionMode::Ask, "/home/me/config.toml")
     }
 
     #[test]
@@ -427,13 +597,15 @@ mod tests {
         let mut one = asking("execute_command", json!({"command": "cargo test -p x"}), "cargo test -p x");
         assert_eq!((one.choice('s'), one.choice('r')), (None, None), "no rule would hold");
         one.approval.remember = vec!["execute_command(cargo test -p x)".into()];
-        assert_eq!(one.choice('s'), Some(ApprovalChoice::Answer(ApprovalReply::Session)));
+        assert_eq!(one.choice('s'), Some(ApprovalChoice::Confirm(Grant::Session)));
+        assert_eq!(one.choice('a'), Some(ApprovalChoice::Confirm(Grant::Always)));
         assert_eq!(one.choice('r'), Some(ApprovalChoice::Rule("execute_command(cargo test:*)".into())));
         one.stage = ApprovalStage::Rule;
         assert_eq!(one.typed("execute_command(cargo test -p x)"), Ok(ApprovalReply::Always));
         let rules = vec!["execute_command(cargo test:*)".to_owned(), "read_file(a)".to_owned()];
         assert_eq!(one.typed(&rules.join("\n\n ")), Ok(ApprovalReply::AlwaysBy { rules }));
         assert!(one.typed("execute_command(").is_err() && one.typed(" \n").is_err());
+        assert!(one.typed("read_file(a)").is_err(), "it does not allow this call");
     }
 
     #[test]
@@ -442,9 +614,42 @@ mod tests {
         let mut edit = asking("write_to_file", json!({"path": "a"}), subject);
         assert_eq!(edit.choice('s'), None, "it is asked in every mode");
         edit.approval.remember = vec!["write_to_file(a)".into()];
-        let of = |mode| ApprovalDialog::new(edit.approval.clone(), mode).choice('s');
-        assert_eq!(of(PermissionMode::Ask), Some(ApprovalChoice::AllEdits));
-        assert_eq!(of(PermissionMode::AcceptEdits), Some(ApprovalChoice::Answer(ApprovalReply::Session)));
+        let of = |mode| ApprovalDialog::new(edit.approval.clone(), mode, "").choice('s');
+        assert_eq!(of(PermissionMode::Ask), Some(ApprovalChoice::Confirm(Grant::AllEdits)));
+        assert_eq!(of(PermissionMode::AcceptEdits), Some(ApprovalChoice::Confirm(Grant::Session)));
+    }
+
+    #[test]
+    fn confirmation_shows_the_rules_and_where_they_are_kept() {
+        let mut one = asking("execute_command", json!({"command": "make \u{1b}"}), "make \u{1b}");
+        one.approval.remember = vec!["execute_command(make \u{1b})".into()];
+        let shown = |one: &ApprovalDialog, columns, room| {
+            one.question_within(columns, room).iter().map(StyledLine::plain).collect::<Vec<_>>()
+        };
+        one.stage = ApprovalStage::Confirm(Grant::Always);
+        assert_eq!(
+            shown(&one, 70, 20),
+            [
+                "Always allow this?",
+                "  execute_command(make ␛)",
+                "  saved in /home/me/config.toml",
+                "Enter saves the rule and runs the call, Esc goes back"
+            ]
+        );
+        let small = shown(&one, 24, 3);
+        assert_eq!(small[..2], ["  execute_command(make", "  ␛)"], "where it is kept gives way: {small:#?}");
+        one.stage = ApprovalStage::Confirm(Grant::Session);
+        assert_eq!(
+            shown(&one, 70, 20),
+            [
+                "Allow this until the session ends?",
+                "  execute_command(make ␛)",
+                "  nothing is saved",
+                "Enter allows it, Esc goes back"
+            ]
+        );
+        one.stage = ApprovalStage::Rule;
+        assert!(shown(&one, 70, 20).contains(&"saved in /home/me/config.toml".to_owned()));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use haft_agent::CHANGED_NOTE;
 use haft_messages::result_text;
 use haft_types::ToolStatus;
 use serde_json::Value;
@@ -34,6 +35,8 @@ pub(crate) struct ToolCallView {
     pub(crate) since: Duration,
     /// The file it is about, where a click may open it.
     pub(crate) link: Option<String>,
+    /// Whether the user has edited its arguments.
+    pub(crate) edited: bool,
 }
 
 impl ToolCallView {
@@ -45,7 +48,14 @@ impl ToolCallView {
             progress: String::new(),
             since: Duration::ZERO,
             link: None,
+            edited: false,
         }
+    }
+
+    /// Returns a result as the user reads it: whoever edited a call needs no note that it was edited.
+    pub(crate) fn shown_result<'a>(&self, text: &'a str) -> &'a str {
+        let note = text.rfind(CHANGED_NOTE).filter(|_| self.edited);
+        note.map_or(text, |at| &text[..at])
     }
 
     /// The row of a call that runs.

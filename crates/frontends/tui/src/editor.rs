@@ -119,6 +119,11 @@ impl Editor {
         self.insert(text);
     }
 
+    /// Has the next letters typed rather than taken as commands of vi.
+    pub(crate) fn type_next(&mut self) {
+        self.vim.iter_mut().for_each(Vim::reset);
+    }
+
     /// Types text.
     pub(crate) fn insert(&mut self, text: &str) {
         let text: String = text.chars().filter(|c| !PASTES.contains(c)).collect();

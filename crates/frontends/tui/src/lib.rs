@@ -62,6 +62,7 @@ pub use picker::{PickerAction, PickerList, PickerRow};
 pub use plain::run_plain;
 pub use run::{EditText, Ended, FindImage, HostActions, ReadFile, TuiError, run};
 pub use screen::{Palette, TerminalScreen};
+pub use terminal::has_more;
 pub use viewer::MOST_RESULTS;
 
 /// How long a question stands before it can be answered: what was typed sooner was typed before anybody could have read it.

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use crate::READING;
 use crate::app::{App, AppInput, Effect, Setup};
-use crate::approval::{ApprovalChoice, ApprovalDialog, ApprovalStage};
+use crate::approval::{ApprovalChoice, ApprovalDialog, ApprovalStage, Grant};
 use crate::ask::fitted;
 use crate::call::about;
 use crate::config::Editing;
@@ -25,6 +25,7 @@ use crate::form::{FormDialog, FormProgress};
 use crate::link::{EarlierMessage, Incoming, Operation, SideAction, TerminalSide, UiMessage};
 use crate::picker::{PickerAction, PickerList};
 use crate::run::{Ended, HostActions, TuiError};
+use crate::terminal;
 
 /// Rows are as long as what they say: whoever reads them aloud needs no breaks.
 const COLUMNS: usize = 4_096;
@@ -92,7 +93,7 @@ impl PlainDriver {
                 _ = hangup.recv() => self.ended = Some(Ended::Signalled),
                 _ = interrupt.recv() => self.interrupt()?,
                 line = lines.recv() => match line {
-                    Some(line) => self.line(line)?,
+                    Some(line) => self.typed(line)?,
                     None => self.ended = Some(Ended::Left),
                 },
                 () = withdrawn(&mut self.asking) => {
@@ -136,7 +137,7 @@ impl PlainDriver {
         match incoming {
             Incoming::Message(message) => self.message(message),
             Incoming::Ask { approval, answer } => {
-                let mut asking = ApprovalDialog::new(*approval, self.app.mode());
+                let mut asking = self.app.dialog(*approval);
                 // What was said before it belongs before it.
                 let effects = self.app.flush();
                 self.carry_out(effects)?;
@@ -199,6 +200,16 @@ impl PlainDriver {
             // Nothing is completed here.
             UiMessage::Files(_) => Ok(()),
         }
+    }
+
+    /// Takes a line as the terminal gave it. Lines that came together were pasted, and answer no question.
+    fn typed(&mut self, line: TypedLine) -> io::Result<()> {
+        if line.came_with_others && self.asking.is_some() {
+            (self.prompted, self.leaving) = (false, false);
+            self.say(text!("plain-several-lines"))?;
+            return self.ask(text!("plain-answer"));
+        }
+        self.line(line.text)
     }
 
     fn line(&mut self, line: String) -> io::Result<()> {
@@ -299,7 +310,7 @@ impl PlainDriver {
         }
         let line = line.trim();
         let given = match asking.stage {
-            ApprovalStage::Choose => self.first_answer(&mut asking, line)?,
+            ApprovalStage::Choose | ApprovalStage::Confirm(_) => self.first_answer(&mut asking, line)?,
             ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule if line.is_empty() => {
                 asking.stage = ApprovalStage::Choose;
                 Err(text!("plain-answer"))
@@ -314,7 +325,10 @@ impl PlainDriver {
         };
         match given {
             Ok(given) => {
-                self.say(text::answered(&given))?;
+                self.say(&text::answered(&given, &asking))?;
+                if let ApprovalReply::Changed { arguments } = &given {
+                    self.app.call_changed(&asking.approval, arguments);
+                }
                 // Whoever asked may have gone in this very moment.
                 drop(answer.send(given));
                 Ok(())
@@ -326,7 +340,8 @@ impl PlainDriver {
         }
     }
 
-    /// The answer that a line is, or what is asked for next.
+    /// The answer that a line is, or what is asked for next. A line is one choice or a reason to refuse; the question has
+    /// shown the rules that each choice keeps, and where.
     fn first_answer(
         &mut self,
         asking: &mut ApprovalDialog,
@@ -342,26 +357,30 @@ impl PlainDriver {
         let choice = chars.next().and_then(|c| asking.choice(c)).filter(|_| chars.as_str().is_empty());
         Ok(match choice {
             Some(ApprovalChoice::Answer(given)) => Ok(given),
-            Some(ApprovalChoice::AllEdits) => {
+            Some(ApprovalChoice::Confirm(Grant::Always)) => Ok(ApprovalReply::Always),
+            Some(ApprovalChoice::Confirm(Grant::Session)) => Ok(ApprovalReply::Session),
+            Some(ApprovalChoice::Confirm(Grant::AllEdits)) => {
                 let mode = PickerAction::Mode { mode: PermissionMode::AcceptEdits, prompt: None };
                 self.take(AppInput::Chosen(mode))?;
                 Ok(ApprovalReply::Once)
             }
             Some(ApprovalChoice::Reason) => {
-                asking.stage = ApprovalStage::Reason;
+                asking.open_input(ApprovalStage::Reason);
                 Err(text!("plain-reason"))
             }
             // Two would read the same keys: a file is edited as the call says it.
             Some(ApprovalChoice::Change(_) | ApprovalChoice::ChangeFile) => {
-                asking.stage = ApprovalStage::Change;
+                asking.open_input(ApprovalStage::Change);
                 self.say(&text!("plain-call-is", text = asking.editable().replace('\n', " ")))?;
                 Err(text!("plain-change"))
             }
             Some(ApprovalChoice::Rule(text)) => {
-                asking.stage = ApprovalStage::Rule;
+                asking.open_input(ApprovalStage::Rule);
                 self.say(&text!("plain-rule-is", text = text.replace('\n', " ")))?;
                 Err(text!("plain-rule"))
             }
+            // A single word may be a slip: it is asked again.
+            None if line.contains(char::is_whitespace) => Ok(ApprovalReply::No { reason: line.to_owned() }),
             None => Err(text!("plain-answer")),
         })
     }
@@ -453,13 +472,23 @@ fn told(event: &Event) -> Vec<String> {
     }
 }
 
+/// A line of the input.
+struct TypedLine {
+    text: String,
+    /// Whether it came in one piece with other lines, which nobody types.
+    came_with_others: bool,
+}
+
 /// Lines as they are typed. The thread ends with the process: nothing can wake it.
-fn lines() -> UnboundedReceiver<String> {
+fn lines() -> UnboundedReceiver<TypedLine> {
     let (send, lines) = unbounded_channel();
     std::thread::spawn(move || {
-        for line in io::stdin().lock().lines() {
-            let Ok(line) = line else { break };
-            if send.send(line).is_err() {
+        let mut follows = false;
+        for text in io::stdin().lock().lines() {
+            let Ok(text) = text else { break };
+            let is_followed = terminal::has_more(io::stdin());
+            let came_with_others = std::mem::replace(&mut follows, is_followed) || is_followed;
+            if send.send(TypedLine { text, came_with_others }).is_err() {
                 break;
             }
         }

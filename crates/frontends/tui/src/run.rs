@@ -29,6 +29,9 @@ const FRAME: Duration = Duration::from_millis(33);
 const TICK: Duration = Duration::from_secs(1);
 /// How the name of the file ends in which a prompt is edited.
 const PROMPT_ENDING: &str = ".md";
+/// Keys that follow each other within this time were pasted or sent by a program: nobody types as fast. It must not be zero,
+/// for which `event::poll` does not even look at keys that were read already.
+const TOGETHER_TIMEOUT: Duration = Duration::from_millis(30);
 /// How many messages are taken in before anything is drawn.
 const AT_ONCE: usize = 512;
 
@@ -212,6 +215,10 @@ impl ScreenDriver {
 
     /// Takes in one key and those that have come with it, and draws once.
     fn keys(&mut self, first: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
+        if self.app.awaits_choice() {
+            self.answer_keys(first)?;
+            return if self.dirty { self.draw() } else { Ok(()) };
+        }
         self.key(first)?;
         for _ in 0..AT_ONCE {
             // Read past the stream: one that is polled without waiting for it never wakes anybody again.
@@ -221,6 +228,28 @@ impl ScreenDriver {
             self.key(Some(event::read()))?;
         }
         if self.dirty { self.draw() } else { Ok(()) }
+    }
+
+    /// Takes in everything that was read at once while a key may answer a question: one key is an answer, several are text.
+    fn answer_keys(&mut self, first: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
+        let mut events = vec![first];
+        while events.len() < AT_ONCE && event::poll(TOGETHER_TIMEOUT)? {
+            events.push(Some(event::read()));
+        }
+        let is_typed = |event: &&Option<_>| matches!(event, Some(Ok(TerminalEvent::Key(_) | TerminalEvent::Paste(_))));
+        if events.iter().filter(is_typed).count() < 2 {
+            return events.into_iter().try_for_each(|event| self.key(event));
+        }
+        let mut keys = Vec::new();
+        for event in events {
+            if let Some(Ok(TerminalEvent::Key(key))) = event {
+                keys.push(key);
+                continue;
+            }
+            self.take(AppInput::Keys(std::mem::take(&mut keys)))?;
+            self.key(event)?;
+        }
+        self.take(AppInput::Keys(keys))
     }
 
     fn key(&mut self, key: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
@@ -374,10 +403,11 @@ impl ScreenDriver {
         match self.open_editor(&files.text(), &files.ending())? {
             Ok(text) => match files.arguments(approval, &text) {
                 Ok(Some(arguments)) => self.take(AppInput::CallEdited(arguments)),
-                Ok(None) => self.take(AppInput::CallUnchanged),
-                Err(LostNames) => self.take(UiMessage::Told { text: text!("app-lost-names").to_owned() }),
+                // Whoever leaves an editor without saving has not said yes.
+                Ok(None) => self.take(AppInput::CallNotEdited(text!("app-edit-unchanged").to_owned())),
+                Err(LostNames) => self.take(AppInput::CallNotEdited(text!("app-lost-names").to_owned())),
             },
-            Err(why) => self.take(UiMessage::Told { text: why }),
+            Err(why) => self.take(AppInput::CallNotEdited(why)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The terminal while it is ours: no echo, keys one by one, pastes distinguished from typing. Restored on drop.
 
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -61,4 +62,9 @@ pub(crate) fn give_back() {
     let mut out = io::stdout();
     drop(out.write_all(END).and_then(|()| out.flush()));
     drop(terminal::disable_raw_mode());
+}
+
+/// Whether a terminal that gives whole lines has another one waiting. False for pipes and files.
+pub fn has_more(terminal: impl AsFd) -> bool {
+    rustix::termios::isatty(&terminal) && rustix::io::ioctl_fionread(&terminal).is_ok_and(|bytes| bytes > 0)
 }

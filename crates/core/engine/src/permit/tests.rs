@@ -167,6 +167,47 @@ async fn where_nobody_can_be_asked_asking_means_no() {
     assert!(!outside.wants_person);
 }
 
+/// Returns what a refusal of `arguments` names behind "with".
+async fn advice(permit: &Permit, tool: &Fake, arguments: &Value, opinion: Opinion) -> String {
+    let denied = permit.decide(tool, &context(), arguments, opinion).await.unwrap_err();
+    let text = denied.envelope.text;
+    text.split("The user can allow it with ").nth(1).unwrap_or_else(|| panic!("{text}")).to_owned()
+}
+
+#[tokio::test]
+async fn refusal_names_only_what_allows_the_call() {
+    let write = Fake::new("write_to_file", Access::Write);
+    let confined = |permit: Permit| {
+        permit.permissions.lock().unwrap().confinement = Confinement::Sandbox;
+        permit
+    };
+    let none = permit(&[], &[], None);
+    assert_eq!(
+        advice(&none, &write, &json!({"path": "a.txt"}), Opinion::None).await,
+        "`haft permissions add \"write_to_file(a.txt)\"`, or `--permission-mode accept-edits` (all edits in the project)."
+    );
+    let terminal = "an answer at a terminal: `haft`, or `haft run --ask`.";
+    let rule = "`haft permissions add \"execute_command(make)\"`";
+    let auto = "`--permission-mode auto` (all commands, inside the sandbox)";
+    // Without a sandbox, no mode but the one that is never named would run it.
+    assert_eq!(advice(&none, &execute(), &line("make"), Opinion::None).await, format!("{rule}."));
+    assert_eq!(advice(&none, &execute(), &line("python3 -m pytest"), Opinion::None).await, terminal);
+    let held = confined(permit(&[], &[], None));
+    assert_eq!(advice(&held, &execute(), &line("make"), Opinion::None).await, format!("{rule}, or {auto}."));
+    assert_eq!(advice(&held, &execute(), &line("python3 -m pytest"), Opinion::None).await, format!("{auto}."));
+    // A hook wants a person to be asked, whatever rules and modes allow.
+    assert_eq!(advice(&held, &execute(), &line("make"), Opinion::Ask).await, terminal);
+    let protected = json!({"path": ".git/config"});
+    assert_eq!(advice(&held, &write, &protected, Opinion::None).await, terminal);
+    let outside = json!({"path": "/etc/it's $HOME/x"});
+    let read = Fake::new("read_file", Access::Read);
+    let folder = r"`--add-dir '/etc/it'\''s $HOME'` (everything in this folder).";
+    let told = advice(&held, &read, &outside, Opinion::None).await;
+    assert!(told.ends_with(folder) && told.contains(r"add 'read_file(/etc/it'\''s $HOME/x)'`"), "{told}");
+    let told = advice(&held, &write, &outside, Opinion::None).await;
+    assert!(told.contains(r"$HOME' --permission-mode accept-edits` (everything in this folder)"), "{told}");
+}
+
 #[tokio::test]
 async fn a_person_sees_the_whole_and_decides() {
     let approver = Scripted::new([

@@ -12,6 +12,7 @@ use super::hooked::called_name;
 use crate::call_check::{self, Admitted, Refused};
 use crate::callbacks::{Moment, ToolResponse};
 use crate::calls;
+use crate::names::CHANGED_NOTE;
 use crate::permit::Opinion;
 use crate::turn_io::TurnIo;
 
@@ -73,8 +74,7 @@ impl Session {
         io: &mut TurnIo<'_>,
     ) {
         if ran.changed {
-            let note = format!("\n\nNote: the call ran with other arguments than yours: {}", ran.arguments);
-            output.envelope.text.push_str(&note);
+            output.envelope.text.extend([CHANGED_NOTE, &ran.arguments.to_string()]);
         }
         if !self.hooked.listen_to(HookPoint::PostToolCall) || calls::waits_for_user(&output.flow) {
             return;

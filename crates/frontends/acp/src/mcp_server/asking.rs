@@ -1,7 +1,7 @@
 //! What a task asks, as a form for the user of a client that can show one, and what their answer means.
 
 use haft_agent::ApprovalReply;
-use haft_text::sanitise;
+use haft_text::reveal;
 use rmcp::model::{
     ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest, InputRequests,
     InputRequiredResult,
@@ -118,7 +118,7 @@ impl TaskNeed {
 fn approval_text(approval: &TaskApproval) -> String {
     let TaskApproval { tool, subject, reason, .. } = approval;
     let outside = if approval.leaves_sandbox { "\nIt would run outside of the sandbox." } else { "" };
-    sanitise(&format!("haft asks for permission to use {tool}:\n\n{subject}\n\n{reason}{outside}")).into_owned()
+    reveal(&format!("haft asks for permission to use {tool}:\n\n{subject}\n\n{reason}{outside}")).into_owned()
 }
 
 fn approval_schema(approval: &TaskApproval) -> Value {
@@ -127,7 +127,7 @@ fn approval_schema(approval: &TaskApproval) -> Value {
         (vec!["allow", "deny"], "allow: this once; deny: no".to_owned())
     } else {
         let description =
-            sanitise(&format!("allow: this once; always: from now on, by the rules {rules}; deny: no")).into_owned();
+            reveal(&format!("allow: this once; always: from now on, by the rules {rules}; deny: no")).into_owned();
         (vec!["allow", "always", "deny"], description)
     };
     json!({
@@ -142,7 +142,7 @@ fn approval_schema(approval: &TaskApproval) -> Value {
 
 fn question_text(question: &TaskQuestion) -> String {
     let options: Vec<_> = question.options.iter().map(|option| format!("- {option}")).collect();
-    sanitise(&format!("haft asks:\n\n{}\n\n{}", question.question, options.join("\n"))).trim_end().to_owned()
+    reveal(&format!("haft asks:\n\n{}\n\n{}", question.question, options.join("\n"))).trim_end().to_owned()
 }
 
 fn question_schema() -> Value {

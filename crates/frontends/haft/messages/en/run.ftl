@@ -19,8 +19,9 @@ run-not-allowed-yet = Not allowed yet:
 run-form-confirm = y = yes, n = no:{" "}
 run-form = { $from } asks for input. It sees what you type; give no password.
 run-form-note = An empty line takes the default or leaves the field out, `-` declines the form.
+run-several-lines = Several lines at once answer no question.
 run-permission-keys = y = yes, n = no, or a reason for the model:
-run-permission-keys-always = y = yes, a = always ({ $rules }), n = no, or a reason for the model:
+run-permission-keys-always = y = yes, a = always (saves { $rules } in { $file }), n = no, or a reason for the model:
 run-goal-limit = `--goal` needs a limit: `--max-budget-usd`, `--max-total-tokens`, `--max-turns` or `--max-wall-time`
 run-image-unreadable = `--image { $path }`: the file cannot be read: { $error }
 run-image-none = `--image { $path }`: models do not take this kind of file as an image; use PNG, JPEG, GIF or WebP below 3.7 MB

@@ -19,8 +19,9 @@ run-not-allowed-yet = 尚未允许：
 run-form-confirm = y = 是，n = 否：
 run-form = { $from } 请求你填写信息。你输入的内容会发给它；请勿输入密码。
 run-form-note = 空行采用默认值或跳过该项，`-` 拒绝填写。
+run-several-lines = 一次输入多行不能回答问题。
 run-permission-keys = y = 是，n = 否，或写下给模型的理由：
-run-permission-keys-always = y = 是，a = 始终（{ $rules }），n = 否，或写下给模型的理由：
+run-permission-keys-always = y = 是，a = 始终（将 { $rules } 保存到 { $file }），n = 否，或写下给模型的理由：
 run-goal-limit = `--goal` 需要一个上限：`--max-budget-usd`、`--max-total-tokens`、`--max-turns` 或 `--max-wall-time`
 run-image-unreadable = `--image { $path }`：无法读取该文件：{ $error }
 run-image-none = `--image { $path }`：模型不接受这种文件作为图片；请使用小于 3.7 MB 的 PNG、JPEG、GIF 或 WebP

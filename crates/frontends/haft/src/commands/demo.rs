@@ -1,13 +1,17 @@
 //! `haft demo`: a scripted model drives the real agent to a real fixed bug, with no key and no network.
 //!
 //! Only the model is scripted. The request goes through a real socket in the real wire format, the tools really read, edit and
-//! run, and the test of the sample project really fails before and passes after.
+//! run, and the test of the sample project really fails before and passes after. The run is in mode `ask` and confined, as a
+//! first run of the user is: a rule allows the test, and the edit is asked about.
+
+mod approval;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 use clap::Args;
 use haft_agent::config::Config;
@@ -15,13 +19,17 @@ use haft_agent::{Places, RunPlan, WallClock};
 use haft_context::Budget;
 use haft_engine::{EventSink, Which};
 use haft_model::{ModelConfig, ProviderConfig};
+use haft_permission::PermissionsConfig;
 use haft_project::TrustList;
 use haft_testkit::{Script, ScriptedServer};
-use haft_types::{Api, CacheKind, CacheRule, Clock as _, Event, EventBody, Outcome, PermissionMode, Price, TurnResult};
+use haft_types::{
+    Api, CacheKind, CacheRule, Clock as _, Event, EventBody, Outcome, PermissionMode, Price, SandboxLayer, TurnResult,
+};
 use tokio_util::sync::CancellationToken;
 
+use self::approval::DemoApprover;
 use crate::commands::options::OutputFormat;
-use crate::exit::ProcessExit;
+use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, Printer};
 use crate::wiring;
 
@@ -44,6 +52,9 @@ impl Default for DemoArgs {
 
 const TASK: &str = "One of the checks in test.sh fails. Find out why, fix it, and make sure that the test passes.";
 
+/// Allows the test of the sample project, which the model runs twice.
+const TEST_RULE: &str = "execute_command(./test.sh)";
+
 const SAMPLE: [(&str, &str, u32); 3] = [
     ("greet.sh", include_str!("demo/sample/greet.sh"), 0o755),
     ("test.sh", include_str!("demo/sample/test.sh"), 0o755),
@@ -52,14 +63,16 @@ const SAMPLE: [(&str, &str, u32); 3] = [
 
 /// Runs the demo.
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ProcessExit> {
-    let folder = tempfile::Builder::new().prefix("haft-demo-").tempdir()?;
+    let folder = tempfile::Builder::new().prefix("haft-demo-").tempdir();
+    let no_folder = |error| usage_error(text!("demo-no-folder", folder = std::env::temp_dir().display(), error));
+    let folder = folder.map_err(no_folder)?;
     let project = folder.path().join("greet");
-    write_sample(&project)?;
+    write_sample(&project).map_err(no_folder)?;
     output::print(&format!("{}\n\n", text!("demo-project", project = project.display())))?;
     let failed_before = !run_test(&project)?;
     output::print(&format!("\n{}\n\n", text!("demo-task", task = TASK)))?;
 
-    let (result, budget) = wiring::runtime()?.block_on(drive(args, folder.path(), &project))?;
+    let (result, budget, answer) = wiring::runtime()?.block_on(drive(args, folder.path(), &project))?;
     output::print(&format!("\n{}\n\n", text!("demo-test-after")))?;
     let passes_after = run_test(&project)?;
     output::print(&report(&result, budget.as_ref()))?;
@@ -67,11 +80,26 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ProcessExit> {
         let kept = folder.keep();
         output::print(&format!("\n{}\n", text!("demo-kept", folder = kept.display())))?;
     }
-    let fixed = failed_before && passes_after && result.outcome == Outcome::Completed;
-    Ok(if fixed { ProcessExit::Completed } else { ProcessExit::Failed })
+    Ok(match answer {
+        DemoAnswer::Refused => {
+            output::print(&format!("\n{}\n", text!("demo-refused")))?;
+            ProcessExit::Completed
+        }
+        DemoAnswer::Allowed if failed_before && passes_after && result.outcome == Outcome::Completed => {
+            ProcessExit::Completed
+        }
+        DemoAnswer::Allowed => ProcessExit::Failed,
+    })
 }
 
-fn write_sample(project: &Path) -> anyhow::Result<()> {
+/// Whether the edit was allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DemoAnswer {
+    Allowed,
+    Refused,
+}
+
+fn write_sample(project: &Path) -> std::io::Result<()> {
     std::fs::create_dir(project)?;
     for (name, content, mode) in SAMPLE {
         let path = project.join(name);
@@ -90,19 +118,27 @@ fn run_test(project: &Path) -> anyhow::Result<bool> {
     Ok(output.status.success())
 }
 
-async fn drive(args: &DemoArgs, home: &Path, project: &Path) -> anyhow::Result<(TurnResult, Option<Budget>)> {
+async fn drive(
+    args: &DemoArgs,
+    home: &Path,
+    project: &Path,
+) -> anyhow::Result<(TurnResult, Option<Budget>, DemoAnswer)> {
     let server = ScriptedServer::start(Script::from_yaml("script.yaml", include_str!("demo/script.yaml"))?).await?;
     let config = configuration(args, &server);
     let which = Which::New { title: TASK.into() };
     let plan = RunPlan::of_config(&config, "scripted/demo-model".into(), wiring::project(Some(project))?, which);
-    let plan = RunPlan { mode: PermissionMode::Yolo, ..plan };
+    // A user who says no ends the demo: the scripted model cannot think of another way.
+    let refused = CancellationToken::new();
+    let approver = Arc::new(DemoApprover { refused: refused.clone() });
+    let plan = RunPlan { mode: PermissionMode::Ask, approver: Some(approver), ..plan };
     let places = Places::under(&home.join("home"), wiring::environment().clone());
     // It was written here a moment ago.
     TrustList::at(places.trust_file()).trust(&plan.project.root, WallClock.now())?;
     let mut session = wiring::open_session(&places, config, plan).await?;
     let mut listener = DemoListener { printer: Printer::new(OutputFormat::Text, false), budget: None };
-    let report = session.run(Some(TASK.into()), &mut listener, &CancellationToken::new()).await;
-    Ok((report.result, listener.budget))
+    let report = session.run(Some(TASK.into()), &mut listener, &refused).await;
+    let answer = if refused.is_cancelled() { DemoAnswer::Refused } else { DemoAnswer::Allowed };
+    Ok((report.result, listener.budget, answer))
 }
 
 fn configuration(args: &DemoArgs, server: &ScriptedServer) -> Config {
@@ -117,6 +153,7 @@ fn configuration(args: &DemoArgs, server: &ScriptedServer) -> Config {
     Config {
         providers: BTreeMap::from([("scripted".to_owned(), provider)]),
         models: BTreeMap::from([("scripted/demo-model".to_owned(), model)]),
+        permissions: PermissionsConfig { allow: vec![TEST_RULE.to_owned()], ..PermissionsConfig::default() },
         ..Config::default()
     }
 }
@@ -132,6 +169,14 @@ impl EventSink for DemoListener {
         if let EventBody::Budget { layers, output_reserve, remaining, window } = &event.body {
             let (output_reserve, remaining, window) = (*output_reserve, *remaining, *window);
             self.budget = Some(Budget { layers: layers.clone(), output_reserve, remaining, window });
+        }
+        // The printer mentions the sandbox only where it is weak.
+        if let EventBody::Conversation { sandbox: Some(status), .. } = &event.body {
+            drop(output::say(&output::sandbox(status)));
+            if status.layer == SandboxLayer::None {
+                drop(output::say(text!("demo-no-sandbox")));
+            }
+            return;
         }
         self.printer.event(event);
     }

@@ -88,6 +88,7 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
         bell: tui.notifications,
         notifies: tui.notifications && start_screen::takes_sequences(),
         links: start_screen::takes_sequences().then(|| plan.project.cwd.display().to_string()),
+        rules_file: places.config_file().display().to_string(),
     };
     setup.greeting = start_screen::lines(&plan.project, &setup);
     let (ui, wanted, side) = haft_tui::link();

@@ -1,7 +1,8 @@
 //! `haft serve`: a local web page over conversations and what was sent.
 
+mod opening;
+
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use clap::Args;
@@ -9,6 +10,8 @@ use haft_acp::{DelegatedTasks, Host as _};
 use haft_serve::{AccessToken, serve};
 use tokio::task::LocalSet;
 use uuid::Uuid;
+
+use self::opening::BrowserOpening;
 
 use crate::commands::acp::DrivenHost;
 use crate::commands::configuration;
@@ -35,7 +38,7 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ProcessExit> {
     let (places, loaded) = configuration(&args.common)?;
     let store = wiring::open_store(&places, &loaded.config)?;
-    let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+    let token = secret();
     let access = AccessToken::new(token.clone());
     let form_token = access.for_forms();
     let host = Arc::new(DrivenHost::new(args.common.clone(), None, None)?);
@@ -60,10 +63,19 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ProcessExit> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
         let listener = tokio::net::TcpListener::bind(address).await;
         let listener = listener.map_err(|error| usage_error(text!("serve-cannot-listen", address, error)))?;
-        let url = format!("http://{}/?token={token}", listener.local_addr()?);
+        let address = listener.local_addr()?;
+        let url = format!("http://{address}/?token={token}");
         output::print(&format!("{}\n", text!("serve-listening", url)))?;
         if args.open {
-            open(&url);
+            let ticket = secret();
+            access.issue_ticket(ticket.clone());
+            match BrowserOpening::start(&places.state, &format!("http://{address}/?ticket={ticket}")) {
+                Ok(opening) => drop(tokio::task::spawn_local(opening.finish(access.clone()))),
+                Err(why) => {
+                    access.revoke_ticket();
+                    output::tell(&format!("haft: {why}"));
+                }
+            }
         }
         let end = async {
             // Where signals cannot be waited for, the system's own way to end a program is left.
@@ -77,11 +89,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ProcessExit> {
     }))
 }
 
-fn open(url: &str) {
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let started =
-        Command::new(program).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    if let Err(error) = started {
-        output::tell(&format!("haft: {}", text!("serve-cannot-open", program, error)));
-    }
+/// Returns 244 random bits as letters and digits.
+fn secret() -> String {
+    format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple())
 }

@@ -5,6 +5,7 @@
 
 mod acp;
 mod active_context;
+mod advice;
 mod advisories;
 mod agents;
 mod architecture;
@@ -32,6 +33,7 @@ mod core_build;
 mod crash;
 mod deferred_tools;
 mod denied_reads;
+mod demo;
 mod doctor;
 mod edits;
 mod engine_of_context;
@@ -91,6 +93,7 @@ mod stored_home;
 mod stream;
 mod surface;
 mod terminal;
+mod terminal_answers;
 mod terminal_approvals;
 mod terminal_choices;
 mod terminal_commands;

@@ -2,6 +2,7 @@
 
 mod family;
 mod live;
+mod opening;
 mod other_agents;
 #[cfg(feature = "postgres")]
 mod queue;

@@ -48,6 +48,9 @@ fn what_is_allowed_for_the_session_is_not_written() {
     let mut terminal = Terminal::start(&rig, &["--", "go"], (80, 30));
     terminal.until_armed();
     terminal.press("s");
+    terminal.until_text("Allow this until the session ends?");
+    assert!(!rig.project().join("b.txt").exists(), "it is confirmed first");
+    terminal.press("\r");
     terminal.until_text("allowed for this session");
     // The same is not asked again; another is.
     terminal.until_text("touch c.txt");
@@ -85,6 +88,8 @@ fn all_edits_of_a_session_are_allowed_and_commands_are_not() {
     let mut terminal = Terminal::start(&rig, &["--", "go"], (80, 30));
     terminal.until_armed();
     terminal.press("s");
+    terminal.until_text("Allow all edits until the session ends?");
+    terminal.press("\r");
     terminal.until("the edit that steers later runs", |screen| screen.contents().contains("+++ AGENTS.md"));
     terminal.until_armed();
     assert!(rig.project().join("b.txt").exists() && terminal.text().contains("accept-edits"), "{}", terminal.text());
@@ -108,8 +113,13 @@ fn outside_the_sandbox_nothing_is_offered_that_would_not_hold() {
     if shown.contains("outside the sandbox") {
         assert!(!shown.contains(" a always") && !shown.contains(" s yes") && !shown.contains(" r always"), "{shown}");
     }
-    for key in ["a", "s", "r"] {
-        terminal.press(key);
+    if shown.contains("outside the sandbox") {
+        for key in ["a", "s", "r"] {
+            terminal.press(key);
+            terminal.until_text("Enter refuses with this reason");
+            terminal.press("\u{1b}");
+            terminal.until_text("press a key");
+        }
     }
     terminal.press("n");
     terminal.until_text("So be it.");

@@ -281,18 +281,26 @@ fn a_change_that_was_shown_is_not_shown_twice() {
 }
 
 #[test]
-fn an_editor_that_fails_or_changes_nothing_is_no_surprise() {
-    let rig = rig([Reply::call("write_to_file", json!({"path": "a.txt", "content": "x\n"})), Reply::text("Written.")]);
-    let mut terminal = Terminal::start_with(&rig, &["--", "go"], (100, 30), &[("EDITOR", "test -e again && true")]);
-    terminal.until_armed();
-    terminal.press("e");
-    terminal.until_text("what you typed is unchanged");
-    assert!(!rig.project().join("a.txt").exists());
-    rig.write("again", "");
-    terminal.press("e");
-    terminal.until_text("Written.");
-    assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "x\n");
-    leave(terminal);
+fn editor_that_fails_or_changes_nothing_leaves_the_question_open() {
+    // The second is left without saving, the third saves what was there.
+    for (editor, said) in [
+        ("false", "what you typed is unchanged"),
+        ("true", "so nothing was allowed"),
+        ("touch", "so nothing was allowed"),
+    ] {
+        let write = json!({"path": "a.txt", "content": "x\n"});
+        let rig = rig([Reply::call("write_to_file", write), Reply::text("So be it.")]);
+        let mut terminal = Terminal::start_with(&rig, &["--", "go"], (100, 30), &[("EDITOR", editor)]);
+        terminal.until_armed();
+        terminal.press("e");
+        terminal.until_text(said);
+        terminal.until_armed();
+        assert!(!rig.project().join("a.txt").exists(), "{editor}: {}", terminal.text());
+        terminal.press("n");
+        terminal.until_text("So be it.");
+        assert!(!rig.project().join("a.txt").exists(), "{editor}");
+        leave(terminal);
+    }
 }
 
 #[test]

@@ -150,6 +150,8 @@ fn the_demo_needs_nothing() {
     let mut terminal = Terminal::start(&rig, &[], SIZE);
     terminal.until_text("s or d:");
     terminal.press("d\r");
+    terminal.until_text("Enter = yes");
+    terminal.press("\r");
     terminal.until_text("at the demo's made-up prices");
     assert_eq!(terminal.ended().0, 0);
     assert!(configured(&rig).is_empty());

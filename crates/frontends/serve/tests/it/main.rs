@@ -46,9 +46,13 @@ impl Site for OnePage {
 const TOKEN: &str = "5ecret5ecret5ecret5ecret";
 
 async fn start() -> u16 {
+    start_with(AccessToken::new(TOKEN.to_owned())).await
+}
+
+async fn start_with(access: AccessToken) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    tokio::spawn(serve(listener, Arc::new(OnePage), AccessToken::new(TOKEN.to_owned()), std::future::pending()));
+    tokio::spawn(serve(listener, Arc::new(OnePage), access, std::future::pending()));
     port
 }
 
@@ -87,6 +91,38 @@ async fn the_first_address_gives_a_cookie_and_the_cookie_the_page() {
     assert!(ask(port, "GET /image", &headers, "").await.starts_with("HTTP/1.1 404 "), "it could hold a script");
     let broken = ask(port, "GET /broken", &headers, "").await;
     assert!(broken.starts_with("HTTP/1.1 500 ") && broken.contains("text/plain"), "{broken}");
+}
+
+#[tokio::test]
+async fn ticket_opens_the_site_once() {
+    const TICKET: &str = "t1cket";
+    let access = AccessToken::new(TOKEN.to_owned());
+    access.issue_ticket(TICKET.to_owned());
+    let port = start_with(access.clone()).await;
+    let own = "host: 127.0.0.1:PORT\r\n";
+    for (request, headers, status) in [
+        ("GET /?ticket=wrong", own.to_owned(), 401),
+        ("GET /?token=t1cket", own.to_owned(), 401),
+        ("HEAD /?ticket=t1cket", own.to_owned(), 401),
+        ("GET /?ticket=t1cket", "host: evil.example\r\n".to_owned(), 421),
+        ("GET /?ticket=t1cket", format!("{own}origin: http://evil.example\r\n"), 403),
+        ("POST /?ticket=t1cket", format!("{own}origin: http://127.0.0.1:PORT\r\n"), 401),
+    ] {
+        let answer = ask(port, request, &headers, "").await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {answer}");
+        assert!(!answer.contains("set-cookie"), "{request}: {answer}");
+    }
+    let visit = ask(port, &format!("GET /c/1?ticket={TICKET}"), own, "").await;
+    assert!(visit.starts_with("HTTP/1.1 200 "), "{visit}");
+    assert!(visit.contains(&format!("set-cookie: haft_{port}={TOKEN}; HttpOnly; SameSite=Strict")), "{visit}");
+    assert!(visit.contains("http-equiv=\"refresh\" content=\"0; url=/c/1\"") && !visit.contains(TICKET), "{visit}");
+    access.ticket_redeemed().await;
+    let again = ask(port, &format!("GET /?ticket={TICKET}"), own, "").await;
+    assert!(again.starts_with("HTTP/1.1 401 "), "{again}");
+    access.issue_ticket("another".to_owned());
+    access.revoke_ticket();
+    let revoked = ask(port, "GET /?ticket=another", own, "").await;
+    assert!(revoked.starts_with("HTTP/1.1 401 "), "{revoked}");
 }
 
 #[tokio::test]

@@ -40,7 +40,7 @@ app-pasted-lines =
        *[other] [pasted { $lines } lines]
     }
 app-files-usage = `/files`, `/files add PATH…`, `/files remove PATH…` or `/files clear`
-app-yolo-refused = `yolo` has no sandbox: start haft with `--permission-mode yolo`
+app-yolo-refused = this mode has no sandbox and cannot be switched on in a session; `auto` asks nothing inside the sandbox
 app-title-working = haft: working
 app-title-question = haft: a question waits
 app-alert-question = haft: { $tool } needs your permission
@@ -54,6 +54,7 @@ app-placeholder = Describe a task; ? shows the keys
 app-more-keys = /help shows all
 app-help-path = name a file for the model
 app-help-shell = run a command in your shell; the model reads the output
+app-edit-unchanged = Nothing was changed in the editor, so nothing was allowed.
 app-lost-names = The lines with the file names were changed, so nothing was used of the edit.
 
 ## What a permission mode means
@@ -121,8 +122,6 @@ app-form-declined = declined
 app-form-cancelled = cancelled
 app-allowed = allowed
 app-allowed-as = allowed as { $call }
-app-always-allowed = always allowed
-app-always-allowed-by = always allowed by { $rules }
 app-session-allowed = allowed for this session
 app-edits-allowed = allowed, and all edits of this session
 app-not-allowed = not allowed

@@ -10,6 +10,7 @@ plain-call-is = now: { $text }
 plain-typed = your message was: { $text }
 plain-withdrawn = the question is withdrawn
 plain-too-early = ignored: this was typed before the question was shown
+plain-several-lines = ignored: several lines at once answer no question
 plain-interrupting = interrupting
 plain-retry = retry { $attempt } in { $wait } s: { $reason }
 plain-quit-again = Press Ctrl-C again to quit
@@ -20,8 +21,8 @@ plain-todo =
         [in_progress] todo, in progress: { $content }
        *[other] todo, { $status }: { $content }
     }
-plain-approval = approval: may { $tool } run? { $reason }; answer y for this once, n for no, w for no with a reason, or e to edit it first
-plain-approval-always = approval: may { $tool } run? { $reason }; answer y for this once, s for { $session }, a for always, which allows { $rules }, r for a rule of your own, n for no, w for no with a reason, or e to edit it first
+plain-approval = approval: may { $tool } run? { $reason }; answer y for this once, n for no, w for no with a reason, or e to edit it first; any other text refuses with this reason
+plain-approval-always = approval: may { $tool } run? { $reason }; answer y for this once, s for { $session }, a for always, which saves { $rules } in { $file }, r for a rule of your own, n for no, w for no with a reason, or e to edit it first; any other text refuses with this reason
 plain-rules-and = and
 plain-session = this session
 plain-session-edits = all edits of this session
@@ -30,7 +31,6 @@ plain-rule-is = proposed: { $text }
 plain-session-allowed = allowed for this session
 plain-allowed = allowed
 plain-allowed-changed = allowed as changed
-plain-always-allowed = always allowed
 plain-not-allowed = not allowed
 
 ## What stands for a symbol at the beginning of a row

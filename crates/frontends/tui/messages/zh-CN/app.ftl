@@ -23,7 +23,7 @@ app-more-rows = … 还有 { $extra } 行；Ctrl-O 显示全部
 app-pasted-characters = [已粘贴 { $count } 个字符]
 app-pasted-lines = [已粘贴 { $lines } 行]
 app-files-usage = 用法：`/files`、`/files add PATH…`、`/files remove PATH…` 或 `/files clear`
-app-yolo-refused = `yolo` 没有沙箱：请用 `--permission-mode yolo` 启动 haft
+app-yolo-refused = 此模式没有沙箱，不能在会话中开启；`auto` 在沙箱内不询问
 app-title-working = haft：工作中
 app-title-question = haft：有问题等你回答
 app-alert-question = haft：{ $tool } 需要你的许可
@@ -37,6 +37,7 @@ app-placeholder = 描述任务；? 快捷键
 app-more-keys = /help 显示全部
 app-help-path = 为模型指明文件
 app-help-shell = 在你的 shell 中运行命令；模型会读取输出
+app-edit-unchanged = 在编辑器中没有改动，因此没有允许任何操作。
 app-lost-names = 文件名所在的行被改动，因此没有采用这次编辑。
 
 ## What a permission mode means
@@ -92,8 +93,6 @@ app-form-declined = 已拒绝
 app-form-cancelled = 已取消
 app-allowed = 已允许
 app-allowed-as = 已允许，改为 { $call }
-app-always-allowed = 始终允许
-app-always-allowed-by = 始终允许（规则 { $rules }）
 app-session-allowed = 本次会话内允许
 app-edits-allowed = 已允许，并允许本次会话的所有编辑
 app-not-allowed = 已拒绝

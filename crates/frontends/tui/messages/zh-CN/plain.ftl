@@ -10,6 +10,7 @@ plain-call-is = 当前：{ $text }
 plain-typed = 你的消息是：{ $text }
 plain-withdrawn = 问题已撤回
 plain-too-early = 已忽略：这是在问题显示之前输入的
+plain-several-lines = 已忽略：一次输入多行不能回答问题
 plain-interrupting = 正在中断
 plain-retry = { $wait } 秒后重试（第 { $attempt } 次）：{ $reason }
 plain-quit-again = 再按一次 Ctrl-C 退出
@@ -22,8 +23,8 @@ plain-todo =
         [completed] 待办，已完成：{ $content }
        *[other] 待办，{ $status }：{ $content }
     }
-plain-approval = 请求批准：允许运行 { $tool } 吗？{ $reason }；y 仅此一次，n 否，w 否并说明理由，e 先编辑
-plain-approval-always = 请求批准：允许运行 { $tool } 吗？{ $reason }；y 仅此一次，s { $session }，a 始终（将允许 { $rules }），r 自定规则，n 否，w 否并说明理由，e 先编辑
+plain-approval = 请求批准：允许运行 { $tool } 吗？{ $reason }；y 仅此一次，n 否，w 否并说明理由，e 先编辑；输入其他文字则以此为由拒绝
+plain-approval-always = 请求批准：允许运行 { $tool } 吗？{ $reason }；y 仅此一次，s { $session }，a 始终（将 { $rules } 保存到 { $file }），r 自定规则，n 否，w 否并说明理由，e 先编辑；输入其他文字则以此为由拒绝
 plain-rules-and = 和
 plain-session = 本次会话
 plain-session-edits = 本次会话的所有编辑
@@ -32,7 +33,6 @@ plain-rule-is = 建议：{ $text }
 plain-session-allowed = 本次会话内允许
 plain-allowed = 已允许
 plain-allowed-changed = 已允许修改后的调用
-plain-always-allowed = 始终允许
 plain-not-allowed = 已拒绝
 
 ## What stands for a symbol at the beginning of a row

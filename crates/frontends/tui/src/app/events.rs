@@ -3,7 +3,7 @@
 //! Invariant: what arrives is printed in the order it arrived; whatever ends a piece of text (a call, a result, an error) first
 //! finishes that text.
 
-use haft_agent::MAIN;
+use haft_agent::{Approval, MAIN};
 use haft_text::grouped;
 use haft_types::{
     CallPhase, CompactionPhase, Event, EventBody, Outcome, SubagentPhase, TaskPhase, ToolStatus, TurnResult,
@@ -182,6 +182,19 @@ impl App {
         Some(if path.starts_with('/') { path.to_owned() } else { format!("{root}/{path}") })
     }
 
+    /// Shows a call with the arguments that the user has put in place of the model's.
+    pub(crate) fn call_changed(&mut self, approval: &Approval, arguments: &Value) {
+        if approval.agent != MAIN {
+            return;
+        }
+        let link = self.link_of(arguments);
+        let asked = about(&approval.arguments);
+        let is_asked = |call: &&mut ToolCallView| call.tool == approval.tool && call.about == asked;
+        if let Some(call) = self.calls.iter_mut().find(is_asked) {
+            (call.about, call.link, call.edited) = (about(arguments), link, true);
+        }
+    }
+
     /// The call of that id; one that was never announced is now.
     fn call(&mut self, id: &str, name: &str) -> &mut ToolCallView {
         let at = self.calls.iter().position(|call| call.id == id).unwrap_or_else(|| {
@@ -201,6 +214,7 @@ impl App {
             Some(at) => self.calls.remove(at),
             None => ToolCallView::new(id, name),
         };
+        let text = call.shown_result(text);
         // The list itself is on the screen.
         if name != "todo_write" || status != ToolStatus::Success {
             let mut rows = call.finished(status, text, self.activity.now(), self.columns);

@@ -2,7 +2,8 @@
 //!
 //! A key belongs to the first of these that wants it: the open list, the search in what was sent, the open question or form, the
 //! menu, the editor.
-//! Invariant: no key both answers a question and types.
+//! Invariants: no key both answers a question and types; keys that arrive together, as a paste does where the terminal does not
+//! mark it, answer no question.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use haft_agent::ApprovalReply;
@@ -10,7 +11,7 @@ use haft_agent::ApprovalReply;
 use haft_types::{Filled, PermissionMode};
 
 use super::{App, Effect, Hint, HistorySearch, view};
-use crate::approval::{ApprovalChoice, ApprovalStage};
+use crate::approval::{ApprovalChoice, ApprovalStage, Grant};
 use crate::commands::{COMMANDS, is_command};
 use crate::complete::{self, CompletionItem, CompletionMenu, MenuMove};
 use crate::form;
@@ -109,7 +110,13 @@ impl App {
             search.query.push_str(text.lines().next().unwrap_or_default());
             return;
         }
-        // While a question waits for a key, a paste must not be lost, nor answer it.
+        // While a question waits for a key, a paste must not be lost, nor answer it: it is a reason to refuse.
+        if self.awaits_choice() {
+            self.begin_typing(ApprovalStage::Reason, "");
+        }
+        if let Some(asking) = &mut self.asking {
+            asking.edit();
+        }
         match image_path(text).filter(|_| self.asking.is_none() && self.form.is_none()) {
             Some(path) => {
                 let (source, text) = (ImageSource::Path(path), text.to_owned());
@@ -163,15 +170,90 @@ impl App {
         }
     }
 
+    /// Whether the next key may answer a question.
+    pub(crate) fn awaits_choice(&self) -> bool {
+        let asks = self.asking.as_ref().is_some_and(|asking| {
+            asking.armed && matches!(asking.stage, ApprovalStage::Choose | ApprovalStage::Confirm(_))
+        });
+        asks && self.picker.is_none() && self.viewer.is_none() && self.search.is_none()
+    }
+
+    /// Handles keys that were read at once. Together they answer no question: their text refuses the call, with Enter.
+    pub(super) fn keys_at_once(&mut self, keys: &[KeyEvent], effects: &mut Vec<Effect>) {
+        let mut text = String::new();
+        for key in keys.iter().filter(|key| key.kind != KeyEventKind::Release) {
+            let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+            match key.code {
+                _ if !self.awaits_choice() => self.key(*key, effects),
+                KeyCode::Char(c) if plain => text.push(c),
+                KeyCode::Char('j') if key.modifiers == KeyModifiers::CONTROL && !text.is_empty() => text.push('\n'),
+                KeyCode::Enter if !text.is_empty() => text.push('\n'),
+                KeyCode::Enter => {}
+                KeyCode::Backspace if !text.is_empty() => drop(text.pop()),
+                _ => self.key(*key, effects),
+            }
+        }
+        let words = text.trim();
+        if words.is_empty() || !self.awaits_choice() {
+            return;
+        }
+        let is_sentence = words.chars().count() > 1 && haft_messages::agreement(words).is_none();
+        let is_no = haft_messages::agreement(words) == Some(false);
+        if text.ends_with('\n') && is_no {
+            return self.answer(ApprovalReply::No { reason: String::new() }, effects);
+        }
+        let reason = format!("{}{words}", self.confirming().map_or_else(String::new, |grant| grant.key().to_string()));
+        if text.ends_with('\n') && is_sentence {
+            return self.answer(ApprovalReply::No { reason }, effects);
+        }
+        self.begin_typing(ApprovalStage::Reason, &reason);
+    }
+
+    /// The choice that waits for Enter.
+    fn confirming(&self) -> Option<Grant> {
+        match self.asking.as_ref()?.stage {
+            ApprovalStage::Confirm(grant) => Some(grant),
+            ApprovalStage::Choose | ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule => None,
+        }
+    }
+
     /// Keys while a question is open; whether this was one of them.
     fn key_of_question(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) -> bool {
+        let at_end = self.editor.cursor() == self.editor.text().len();
         let Some(asking) = &mut self.asking else { return false };
         let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         match (asking.stage, key.code) {
             (ApprovalStage::Choose, KeyCode::Char(c)) if asking.armed && plain => {
-                let choice = asking.choice(c);
-                self.choose(choice, effects);
+                match asking.choice(c) {
+                    // A letter of no choice begins a sentence.
+                    None if !c.is_whitespace() => self.begin_typing(ApprovalStage::Reason, &c.to_string()),
+                    choice => self.choose(choice, effects),
+                }
                 true
+            }
+            (ApprovalStage::Confirm(grant), KeyCode::Enter) if key.modifiers.is_empty() => {
+                self.grant(grant, effects);
+                true
+            }
+            (ApprovalStage::Confirm(_), KeyCode::Esc | KeyCode::Backspace) => {
+                asking.stage = ApprovalStage::Choose;
+                true
+            }
+            // The key of the choice was the first letter of a sentence.
+            (ApprovalStage::Confirm(grant), KeyCode::Char(c)) if plain => {
+                self.begin_typing(ApprovalStage::Reason, &format!("{}{c}", grant.key()));
+                true
+            }
+            (ApprovalStage::Confirm(_), KeyCode::Enter | KeyCode::Up | KeyCode::Down) => true,
+            (ApprovalStage::Change | ApprovalStage::Rule, KeyCode::Char(c)) if plain && at_end => {
+                match asking.sentence_begun(c) {
+                    Some(text) => {
+                        asking.stage = ApprovalStage::Reason;
+                        self.editor.set(&text);
+                        true
+                    }
+                    None => false,
+                }
             }
             (ApprovalStage::Choose, KeyCode::Up | KeyCode::Down) if asking.armed && plain => {
                 asking.step(if key.code == KeyCode::Up { MenuMove::Up } else { MenuMove::Down });
@@ -190,13 +272,30 @@ impl App {
                 true
             }
             (ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule, KeyCode::Enter) if plain => {
-                match asking.typed(self.editor.text()) {
+                match asking.typed(&self.editor.whole()) {
                     Ok(answer) => self.answer(answer, effects),
                     Err(why) => self.note(&why, TextStyle::Bad),
                 }
                 true
             }
-            (ApprovalStage::Choose | ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule, _) => false,
+            (ApprovalStage::Change | ApprovalStage::Rule, _) => {
+                asking.edit();
+                false
+            }
+            (ApprovalStage::Choose | ApprovalStage::Confirm(_) | ApprovalStage::Reason, _) => false,
+        }
+    }
+
+    /// Allows more than the call at hand: the user has confirmed it.
+    fn grant(&mut self, grant: Grant, effects: &mut Vec<Effect>) {
+        match grant {
+            Grant::Always => self.answer(ApprovalReply::Always, effects),
+            Grant::Session => self.answer(ApprovalReply::Session, effects),
+            Grant::AllEdits => {
+                // Before the answer: what is called next must find it.
+                self.set_mode(PermissionMode::AcceptEdits, effects);
+                self.answered(text!("app-edits-allowed"), TextStyle::Good, ApprovalReply::Once, effects);
+            }
         }
     }
 
@@ -204,13 +303,17 @@ impl App {
     fn choose(&mut self, choice: Option<ApprovalChoice>, effects: &mut Vec<Effect>) {
         match choice {
             Some(ApprovalChoice::Answer(answer)) => self.answer(answer, effects),
-            Some(ApprovalChoice::AllEdits) => {
-                // Before the answer: what is called next must find it.
-                self.set_mode(PermissionMode::AcceptEdits, effects);
-                self.answered(text!("app-edits-allowed"), TextStyle::Good, ApprovalReply::Once, effects);
+            Some(ApprovalChoice::Confirm(grant)) => {
+                if let Some(asking) = &mut self.asking {
+                    asking.stage = ApprovalStage::Confirm(grant);
+                }
             }
             Some(ApprovalChoice::Reason) => self.begin_typing(ApprovalStage::Reason, ""),
-            Some(ApprovalChoice::Change(text)) => self.begin_typing(ApprovalStage::Change, &text),
+            Some(ApprovalChoice::Change(text)) => {
+                self.begin_typing(ApprovalStage::Change, &text);
+                // Whoever goes on typing at once types a sentence.
+                effects.push(Effect::Arm);
+            }
             Some(ApprovalChoice::Rule(text)) => self.begin_typing(ApprovalStage::Rule, &text),
             Some(ApprovalChoice::ChangeFile) => {
                 let approval = self.asking.as_ref().map(|asking| Box::new(asking.approval.clone()));
@@ -325,10 +428,11 @@ impl App {
 
     pub(super) fn begin_typing(&mut self, stage: ApprovalStage, text: &str) {
         if let Some(asking) = &mut self.asking {
-            asking.stage = stage;
+            asking.open_input(stage);
         }
-        self.draft = Some(self.editor.text().to_owned());
+        self.draft = Some(self.editor.whole());
         self.editor.set(text);
+        self.editor.type_next();
     }
 
     pub(super) fn answer(&mut self, answer: ApprovalReply, effects: &mut Vec<Effect>) {
@@ -337,10 +441,8 @@ impl App {
             ApprovalReply::Changed { arguments } => {
                 (text!("app-allowed-as", call = crate::call::about(arguments)), TextStyle::Good)
             }
-            ApprovalReply::Always => (text!("app-always-allowed").to_owned(), TextStyle::Good),
-            ApprovalReply::AlwaysBy { rules } => {
-                (text!("app-always-allowed-by", rules = rules.join(", ")), TextStyle::Good)
-            }
+            ApprovalReply::Always => (self.saved_rules(None), TextStyle::Good),
+            ApprovalReply::AlwaysBy { rules } => (self.saved_rules(Some(rules)), TextStyle::Good),
             ApprovalReply::Session => (text!("app-session-allowed").to_owned(), TextStyle::Good),
             ApprovalReply::No { reason } if reason.is_empty() => (text!("app-not-allowed").to_owned(), TextStyle::Bad),
             ApprovalReply::No { reason } => (text!("app-not-allowed-because", reason), TextStyle::Bad),
@@ -348,8 +450,18 @@ impl App {
         self.answered(&said, style, answer, effects);
     }
 
+    /// Returns what is always allowed now; without `rules`, by those of the approval.
+    fn saved_rules(&self, rules: Option<&[String]>) -> String {
+        let Some(asking) = &self.asking else { return String::new() };
+        asking.saved(rules.unwrap_or(&asking.approval.remember))
+    }
+
     fn answered(&mut self, said: &str, style: TextStyle, answer: ApprovalReply, effects: &mut Vec<Effect>) {
         self.note(&format!("  {said}"), style);
+        if let (Some(asking), ApprovalReply::Changed { arguments }) = (&self.asking, &answer) {
+            let approval = asking.approval.clone();
+            self.call_changed(&approval, arguments);
+        }
         let as_shown = !matches!(answer, ApprovalReply::Changed { .. } | ApprovalReply::No { .. });
         self.shown_change = self.asking.as_ref().and_then(|asking| asking.change().filter(|_| as_shown));
         self.end_question();

@@ -1,3 +1,4 @@
+mod answering;
 mod choosing;
 
 use crossterm::event::{KeyCode, KeyModifiers};
@@ -223,7 +224,7 @@ fn what_is_asked_can_be_changed_and_refused_with_words() {
     terminal.write(" --lib");
     terminal.key(KeyCode::Enter);
     let arguments = json!({"command": "cargo test --lib"});
-    assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::Changed { arguments })]);
+    assert_eq!(terminal.wanted(), [Effect::Arm, Effect::Answer(ApprovalReply::Changed { arguments })]);
     assert!(terminal.live().contains("> draft"), "what was typed before is back");
 
     terminal.put(approval("cargo publish"));

@@ -67,7 +67,10 @@ impl App {
             above.drain(..above.len() - room);
         }
         let cursor = (above.len() + typed.0, typed.1);
-        let choosing = self.asking.as_ref().is_some_and(|asking| asking.stage == ApprovalStage::Choose);
+        let choosing = self.asking.as_ref().is_some_and(|asking| match asking.stage {
+            ApprovalStage::Choose | ApprovalStage::Confirm(_) => true,
+            ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule => false,
+        });
         above.extend(below);
         above.truncate(height);
         LiveRegion { rows: above, cursor, shows_cursor: !choosing }

@@ -4,7 +4,7 @@ use haft_agent::ApprovalReply;
 use haft_text::reveal;
 use serde_json::Value;
 
-use crate::approval::{ApprovalChoice, ApprovalDialog};
+use crate::approval::{ApprovalChoice, ApprovalDialog, Grant};
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 
 /// What replaces the symbol that starts a row, and the rest of the row.
@@ -70,23 +70,25 @@ pub(super) fn question(asking: &ApprovalDialog) -> String {
         rules => {
             let rules = rules.join(&format!(" {} ", text!("plain-rules-and")));
             let session = match asking.choice('s') {
-                Some(ApprovalChoice::AllEdits) => text!("plain-session-edits"),
+                Some(ApprovalChoice::Confirm(Grant::AllEdits)) => text!("plain-session-edits"),
                 _ => text!("plain-session"),
             };
-            text!("plain-approval-always", tool, reason, session, rules)
+            text!("plain-approval-always", tool, reason, session, rules, file = asking.rules_file())
         }
     };
     clean(&reveal(&text))
 }
 
-/// What an answer was taken for.
-pub(super) fn answered(answer: &ApprovalReply) -> &'static str {
+/// Returns what an answer was taken for.
+pub(super) fn answered(answer: &ApprovalReply, asking: &ApprovalDialog) -> String {
     match answer {
-        ApprovalReply::Once => text!("plain-allowed"),
-        ApprovalReply::Changed { .. } => text!("plain-allowed-changed"),
-        ApprovalReply::Always | ApprovalReply::AlwaysBy { .. } => text!("plain-always-allowed"),
-        ApprovalReply::Session => text!("plain-session-allowed"),
-        ApprovalReply::No { .. } => text!("plain-not-allowed"),
+        ApprovalReply::Once => text!("plain-allowed").to_owned(),
+        ApprovalReply::Changed { .. } => text!("plain-allowed-changed").to_owned(),
+        ApprovalReply::Always => asking.saved(&asking.approval.remember),
+        ApprovalReply::AlwaysBy { rules } => asking.saved(rules),
+        ApprovalReply::Session => text!("plain-session-allowed").to_owned(),
+        ApprovalReply::No { reason } if reason.is_empty() => text!("plain-not-allowed").to_owned(),
+        ApprovalReply::No { reason } => clean(&text!("app-not-allowed-because", reason)),
     }
 }
 

@@ -26,7 +26,8 @@ pub(super) fn settle(places: &Places, project: &Project, answers: &mut impl BufR
     output::print(&fitted(&reveal(&format!("{} ", text!("trust-question")))))?;
     let mut answer = String::new();
     answers.read_line(&mut answer)?;
-    if haft_messages::agreement(&answer) != Some(true) {
+    // Several lines at once were pasted: none of them answers.
+    if haft_messages::agreement(&answer) != Some(true) || haft_tui::has_more(std::io::stdin()) {
         return Ok(());
     }
     let trusted = list.trust_and_grant(&project.root, WallClock.now(), found.asked.clone())?;

@@ -37,7 +37,8 @@ impl TerminalApprover {
 impl Approver for TerminalApprover {
     async fn ask(&self, approval: &Approval) -> ApprovalReply {
         let (terminal, approval) = (Arc::clone(&self.terminal), approval.clone());
-        let asked = tokio::task::spawn_blocking(move || ask(&terminal, &approval)).await;
+        let rules_file = self.config_file.display().to_string();
+        let asked = tokio::task::spawn_blocking(move || ask(&terminal, &approval, &rules_file)).await;
         // A terminal that went away cannot say yes.
         asked.ok().and_then(Result::ok).unwrap_or(ApprovalReply::No { reason: String::new() })
     }
@@ -56,18 +57,24 @@ impl Approver for TerminalApprover {
     }
 }
 
-fn ask(terminal: &File, approval: &Approval) -> std::io::Result<ApprovalReply> {
+fn ask(terminal: &File, approval: &Approval, rules_file: &str) -> std::io::Result<ApprovalReply> {
     let mut out = terminal;
     let mut input = BufReader::new(terminal);
     out.write_all(question(approval).as_bytes())?;
     out.flush()?;
     typed_ahead::discard(terminal);
     loop {
-        out.write_all(choices(approval).as_bytes())?;
+        out.write_all(choices(approval, rules_file).as_bytes())?;
         out.flush()?;
         let mut line = String::new();
         if input.read_line(&mut line)? == 0 {
             return Ok(ApprovalReply::No { reason: String::new() });
+        }
+        // Several lines at once were pasted: none of them answers.
+        if haft_tui::has_more(terminal) {
+            typed_ahead::forget(terminal);
+            out.write_all(format!("{}\n", text!("run-several-lines")).as_bytes())?;
+            continue;
         }
         if let Some(answer) = answer(line.trim(), approval) {
             return Ok(answer);
@@ -76,7 +83,7 @@ fn ask(terminal: &File, approval: &Approval) -> std::io::Result<ApprovalReply> {
 }
 
 /// What is asked, with everything that would run or be written.
-fn question(approval: &Approval) -> String {
+pub(crate) fn question(approval: &Approval) -> String {
     let Approval { agent, tool, subject, reason, parts, .. } = approval;
     let whose = if agent == MAIN { String::new() } else { text!("run-of-subagent", agent) };
     let mut text =
@@ -96,10 +103,11 @@ fn question(approval: &Approval) -> String {
     reveal(&text).into_owned()
 }
 
-fn choices(approval: &Approval) -> String {
+/// The keys, with the rules that "always" saves and the file they are saved in.
+fn choices(approval: &Approval, rules_file: &str) -> String {
     let keys = match approval.remember.as_slice() {
         [] => text!("run-permission-keys").to_owned(),
-        rules => text!("run-permission-keys-always", rules = crate::output::listed(rules)),
+        rules => text!("run-permission-keys-always", rules = crate::output::listed(rules), file = rules_file),
     };
     reveal(&format!("{keys} ")).into_owned()
 }
@@ -167,7 +175,8 @@ mod tests {
             answer("yes please, but in out/", &can),
             Some(ApprovalReply::No { reason: "yes please, but in out/".into() })
         );
-        assert!(choices(&can).contains("a = always (execute_command(make))"));
-        assert!(!choices(&approval(&[])).contains("always"));
+        assert_eq!(answer("actually no", &can), Some(ApprovalReply::No { reason: "actually no".into() }));
+        assert!(choices(&can, "/c.toml").contains("a = always (saves execute_command(make) in /c.toml)"));
+        assert!(!choices(&approval(&[]), "/c.toml").contains("always"));
     }
 }

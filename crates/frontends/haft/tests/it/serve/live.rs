@@ -62,6 +62,64 @@ fn a_run_is_started_approved_and_gone_on_with() {
     assert!(page.page("/run").contains(&place), "it is listed");
 }
 
+/// Returns the text of the first `pre` of an approval, as a browser shows it.
+fn asked_about(html: &str) -> String {
+    let section = html.split("<section class=\"approval\">").nth(1).unwrap_or_else(|| panic!("{html}"));
+    let pre = section.split("<pre>").nth(1).unwrap().split("</pre>").next().unwrap();
+    pre.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+}
+
+/// Secrets of every kind that is masked elsewhere, and characters that browsers do not show.
+const MASKED_ELSEWHERE: &str = "cargo --version # -----BEGIN PRIVATE KEY-----
+touch ran
+# -----END PRIVATE KEY-----
+API_KEY=abcdefgh12345678 true https://me:hunter22@example.com Bearer abcdefgh12345678abcdefgh
+echo rm -rf ~\r\u{1b}[2K\techo\u{202e}\u{200b}\u{9b}\u{ffff}";
+const SHOWN: &str = "cargo --version # -----BEGIN PRIVATE KEY-----
+touch ran
+# -----END PRIVATE KEY-----
+API_KEY=abcdefgh12345678 true https://me:hunter22@example.com Bearer abcdefgh12345678abcdefgh
+echo rm -rf ~␍␛[2K\techo<U+202E><U+200B><U+009B><U+FFFF>";
+
+#[test]
+fn approval_shows_what_is_masked_elsewhere() {
+    let command = json!({"command": MASKED_ELSEWHERE, "requires_approval": true});
+    let write = json!({"path": "a\u{202e}.txt", "content": MASKED_ELSEWHERE});
+    let server = json!({"server_name": "s", "tool_name": "show", "arguments": {"text": MASKED_ELSEWHERE}});
+    let replies = [
+        Reply::call("execute_command", command),
+        Reply::call("write_to_file", write),
+        Reply::call("use_mcp_tool", server),
+        Reply::text("Done."),
+    ];
+    let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
+    crate::mcp::add_shell_server(&rig);
+    let page = ServedPage::start(&rig);
+    let place = page.begin(&rig, "ask", "Go");
+    let deny = |number: &str| {
+        let fields = [("do", "deny"), ("approval", number)];
+        assert!(page.post(&place, &place, &fields).starts_with("HTTP/1.1 303 "));
+    };
+    let html = page.once(&place, "permission: execute_command");
+    assert_eq!(asked_about(&html), SHOWN);
+    let section = html.split("<section class=\"approval\">").nth(1).unwrap().split("</section>").next().unwrap();
+    assert!(!section.contains("[masked"), "{section}");
+    deny("1");
+    let html = page.once(&place, "permission: write_to_file");
+    let diff: Vec<_> = SHOWN.lines().map(|line| format!("+{line}\n")).collect();
+    let shown = asked_about(&html);
+    // A carriage return ends a line of a diff.
+    assert!(shown.contains("+++ a<U+202E>.txt\n"), "{shown}");
+    assert!(shown.replace("␍+", "␍").contains(&diff.concat()), "{shown}");
+    deny("2");
+    let html = page.once(&place, "permission: use_mcp_tool");
+    let shown = asked_about(&html);
+    assert!(shown.contains("touch ran") && shown.contains("hunter22") && !shown.contains("[masked"), "{shown}");
+    deny("3");
+    page.once(&place, "Completed.");
+    assert!(!rig.project().join("ran").exists());
+}
+
 #[test]
 fn a_denial_reaches_the_model_and_a_run_is_stopped() {
     let slow = Reply { delta_chars: Some(1), delta_delay_ms: 200, ..Reply::text("slow ".repeat(100)) };

@@ -7,7 +7,7 @@ use haft_acp::{DelegatedTask, DelegatedTasks, RunRequest, TaskApproval, TaskErro
 use haft_agent::ApprovalReply;
 use haft_serve::{FormAnswer, FormFields, Markup};
 use haft_store::{Locked, StoreError};
-use haft_text::grouped;
+use haft_text::{grouped, reveal};
 use haft_types::{ConversationId, PermissionMode};
 
 use super::super::text::{and_cost, masked};
@@ -184,13 +184,15 @@ impl Inspector {
         pieces
     }
 
-    /// A call that waits, whole, and what can be answered.
+    /// Returns the form that asks about a call.
+    ///
+    /// Invariant: nothing in it is masked or left out. A mask would hide part of what the user approves.
     fn approval(&self, to: &str, approval: &TaskApproval) -> Markup {
         let TaskApproval { approval_id, agent, tool, subject, reason, .. } = approval;
         let outside = if approval.leaves_sandbox { text!("serve-approval-outside") } else { "" };
         let mut buttons = vec![Markup::button("allow", text!("serve-approval-once"))];
         if !approval.remember.is_empty() {
-            let rules = approval.remember.join(", ");
+            let rules = reveal(&approval.remember.join(", ")).into_owned();
             buttons.push(Markup::button("always", text!("serve-approval-always", rules)));
         }
         buttons.push(Markup::button("deny", text!("serve-approval-deny")));
@@ -206,9 +208,9 @@ impl Inspector {
             "section",
             &[("class", "approval")],
             [
-                Markup::plain("h2", text!("serve-approval", agent, tool)),
-                Markup::plain("p", format!("{} {outside}", masked(reason))),
-                Markup::plain("pre", masked(subject)),
+                Markup::plain("h2", text!("serve-approval", agent = reveal(agent), tool = reveal(tool))),
+                Markup::plain("p", format!("{} {outside}", reveal(reason))),
+                Markup::plain("pre", reveal(subject)),
                 Markup::form(to, &self.form_token, form),
             ],
         )

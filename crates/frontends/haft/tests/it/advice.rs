@@ -1,0 +1,200 @@
+//! What a refusal of a headless run advises: each way that it names allows the call, and none is the mode without a sandbox.
+
+use std::process::Command;
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+use serde_json::{Value, json};
+
+use crate::rig::{Ran, Rig, haft};
+use crate::sandbox::has_namespaces;
+
+const ALLOWED_WITH: &str = "The user can allow it with ";
+
+fn rig_for(tool: &str, arguments: &Value) -> Rig {
+    let replies = [Reply::call(tool, arguments.clone()), Reply::text("So be it.")];
+    let rig = Rig::new(Api::Anthropic, Script::turns(replies).unwrap());
+    rig.write("a.txt", "one\n");
+    rig
+}
+
+/// The result of the one call of a run.
+fn result(ran: &Ran) -> Value {
+    let events = ran.events();
+    events.into_iter().find(|event| event["type"] == "tool_result").unwrap_or_else(|| panic!("{}", ran.stderr()))
+}
+
+fn is_refused(result: &Value) -> bool {
+    ["permission_denied", "outside_workspace"].iter().any(|code| result["error"]["code"] == *code)
+}
+
+/// The ways that a refusal names, each as it stands between backticks.
+fn advised(result: &Value) -> Vec<String> {
+    let text = result["text"].as_str().unwrap();
+    assert!(!text.contains("yolo"), "{text}");
+    let ways = text.split(ALLOWED_WITH).nth(1).unwrap_or_else(|| panic!("{text}"));
+    // A rule may hold backticks, but none of these does.
+    ways.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// Runs the task with what a way says, word for word as a shell reads it.
+fn run_with(rig: &Rig, way: &str) -> Ran {
+    let plain = rig.command(&[]);
+    let shell = |line: String| {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &line, "sh"]).arg(haft()).current_dir(rig.project()).env_clear();
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Ran(command.output().unwrap())
+    };
+    let flags = match way.strip_prefix("haft ") {
+        Some(line) => {
+            let added = shell(format!("\"$1\" {line}"));
+            assert_eq!(added.code(), 0, "{way}: {}", added.stderr());
+            ""
+        }
+        None => way,
+    };
+    shell(format!("\"$1\" run --output-format stream-json {flags} go"))
+}
+
+#[test]
+fn refusals_name_what_allows_the_call() {
+    let outside = tempfile::tempdir().unwrap();
+    let outside = outside.path().canonicalize().unwrap().join("with space");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::write(outside.join("b.txt"), "two\n").unwrap();
+    let out = |name: &str| outside.join(name).display().to_string();
+    let command = |line: &str| json!({"command": line, "requires_approval": false});
+    let (edits, auto) = ("--permission-mode accept-edits", "--permission-mode auto");
+    let added = format!("--add-dir '{}'", outside.display());
+    let calls: [(&str, Value, Vec<String>); 8] = [
+        (
+            "write_to_file",
+            json!({"path": "new.txt", "content": "x\n"}),
+            vec!["haft permissions add \"write_to_file(new.txt)\"".into(), edits.into()],
+        ),
+        (
+            "edit_file",
+            json!({"path": "a.txt", "old_text": "one", "new_text": "eins"}),
+            vec!["haft permissions add \"edit_file(a.txt)\"".into(), edits.into()],
+        ),
+        (
+            "execute_command",
+            command("touch made"),
+            vec!["haft permissions add \"execute_command(touch made)\"".into(), auto.into()],
+        ),
+        (
+            "execute_command",
+            command("touch 'it is $HOME'"),
+            vec![r"haft permissions add 'execute_command(touch '\''it is $HOME'\'')'".into(), auto.into()],
+        ),
+        ("execute_command", command("python3 -m compileall -q ."), vec![auto.into()]),
+        ("execute_command", command("echo x > made"), vec![auto.into()]),
+        (
+            "read_file",
+            json!({"path": out("b.txt")}),
+            vec![format!("haft permissions add \"read_file({})\"", out("b.txt")), added.clone()],
+        ),
+        (
+            "write_to_file",
+            json!({"path": out("c.txt"), "content": "x\n"}),
+            vec![format!("haft permissions add \"write_to_file({})\"", out("c.txt")), format!("{added} {edits}")],
+        ),
+    ];
+    for (tool, arguments, expected) in calls {
+        let rig = rig_for(tool, &arguments);
+        if !has_namespaces(&rig) {
+            return;
+        }
+        let refused = result(&rig.run(&["run", "--output-format", "stream-json", "go"]));
+        assert!(is_refused(&refused), "{refused}");
+        assert_eq!(advised(&refused), expected, "{refused}");
+        for way in expected {
+            let rig = rig_for(tool, &arguments);
+            let ran = result(&run_with(&rig, &way));
+            assert!(!is_refused(&ran), "{way}: {ran}");
+        }
+    }
+}
+
+#[test]
+fn refusals_name_the_terminal_where_nothing_else_allows_the_call() {
+    let calls = [
+        ("write_to_file", json!({"path": ".git/hooks/pre-commit", "content": "x\n"})),
+        ("execute_command", json!({"command": "touch made", "requires_approval": true})),
+        ("execute_command", json!({"command": "touch made", "sandbox": "outside"})),
+    ];
+    for (tool, arguments) in calls {
+        let rig = rig_for(tool, &arguments);
+        if !has_namespaces(&rig) {
+            return;
+        }
+        let refused = result(&rig.run(&["run", "--output-format", "stream-json", "go"]));
+        assert_eq!(advised(&refused), ["haft", "haft run --ask"], "{refused}");
+    }
+}
+
+#[cfg(feature = "mcp")]
+#[test]
+fn refusal_of_a_servers_tool_names_its_rule() {
+    let arguments = json!({"server_name": "s", "tool_name": "show", "arguments": {}});
+    let rig = rig_for("use_mcp_tool", &arguments);
+    crate::mcp::add_shell_server(&rig);
+    let refused = result(&rig.run(&["run", "--output-format", "stream-json", "go"]));
+    let way = "haft permissions add \"mcp__s__show\"";
+    assert_eq!(advised(&refused), [way], "{refused}");
+    let rig = rig_for("use_mcp_tool", &arguments);
+    crate::mcp::add_shell_server(&rig);
+    let ran = result(&run_with(&rig, way));
+    assert!(!is_refused(&ran), "{ran}");
+}
+
+#[test]
+fn refusals_name_no_mode_that_would_not_help() {
+    let arguments = json!({"command": "touch made", "requires_approval": false});
+    let rig = rig_for("execute_command", &arguments).with([("HAFT_SANDBOX__MODE", "off")]);
+    let refused = result(&rig.run(&["run", "--output-format", "stream-json", "go"]));
+    assert_eq!(advised(&refused), ["haft permissions add \"execute_command(touch made)\""], "{refused}");
+}
+
+/// Every value of a message file that names the mode without a sandbox.
+fn named_in_messages() -> Vec<String> {
+    let frontends = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut found = Vec::new();
+    let mut look = |path: &std::path::Path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        // What stands before the sign is the key.
+        let value = |line: &&str| line.split_once(" = ").map_or(*line, |(_, value)| value).contains("yolo");
+        found.extend(text.lines().filter(value).map(str::to_owned));
+    };
+    look(&frontends.join("messages/errors.zh-CN.txt"));
+    for folder in ["haft/messages/en", "haft/messages/zh-CN", "tui/messages/en", "tui/messages/zh-CN"] {
+        for file in std::fs::read_dir(frontends.join(folder)).unwrap().map(|file| file.unwrap().path()) {
+            // The help describes options, with all their values.
+            if file.extension().is_some_and(|extension| extension == "ftl") {
+                look(&file);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn no_message_recommends_the_mode_without_a_sandbox() {
+    let found: Vec<_> = named_in_messages();
+    // This one refuses it.
+    assert!(found.iter().all(|line| line.starts_with("queue-yolo = ")), "{found:#?}");
+    assert_eq!(found.len(), 2, "in both languages: {found:#?}");
+    let describes = [
+        "(permission mode `yolo`)", "in permission mode `yolo`", "\"yolo\"", "-yolo\"", "-yolo-refused\"",
+        "unless_yolo(",
+    ];
+    for source in crate::budgets::sources().into_iter().filter(|source| !source.path.contains("test")) {
+        // Unit tests stand at the end.
+        let text = source.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for line in text.lines().filter(|line| line.contains("yolo") && line.contains('"')) {
+            let is_comment = line.trim_start().starts_with("//");
+            assert!(is_comment || describes.iter().any(|text| line.contains(text)), "{}: {line}", source.path);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Approvals by keys: what one key allows, what Enter confirms, and what is only text.
+
+use super::*;
+
+/// A question about `cargo test` that can be answered.
+fn armed_question() -> TestTerminal {
+    let setup = Setup { model: "mock/model".into(), rules_file: "/home/me/config.toml".into(), ..Setup::default() };
+    let (app, _) = App::new(setup, 80, 24);
+    let mut terminal = TestTerminal { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
+    terminal.say("go");
+    terminal.tell(call("5", "execute_command", json!({"command": "cargo test"})));
+    terminal.put(approval("cargo test"));
+    terminal.put(AppInput::Armed);
+    terminal.wanted();
+    terminal
+}
+
+/// Keys that the terminal gave in one piece.
+fn at_once(text: &str) -> AppInput {
+    let key = |c| match c {
+        '\r' => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
+        c => KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE),
+    };
+    AppInput::Keys(text.chars().map(key).collect())
+}
+
+fn refused(reason: &str) -> Vec<Effect> {
+    vec![Effect::Answer(ApprovalReply::No { reason: reason.into() })]
+}
+
+fn answers(effects: Vec<Effect>) -> Vec<Effect> {
+    effects.into_iter().filter(|effect| *effect != Effect::Arm).collect()
+}
+
+#[test]
+fn always_is_confirmed_with_the_rule_and_its_file_shown() {
+    let mut terminal = armed_question();
+    terminal.write("a");
+    assert_eq!(terminal.wanted(), []);
+    let shown = terminal.live();
+    assert!(shown.contains("Always allow this?\n  execute_command(cargo test:*)\n"), "{shown}");
+    assert!(shown.contains("saved in /home/me/config.toml"), "{shown}");
+    terminal.key(KeyCode::Esc);
+    assert_eq!(terminal.wanted(), []);
+    assert!(terminal.live().contains(" y yes, this once"), "{}", terminal.live());
+    terminal.write("a");
+    terminal.key(KeyCode::Enter);
+    assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::Always)]);
+    let said = "  always allowed: execute_command(cargo test:*) (saved in /home/me/config.toml)";
+    assert!(terminal.all().contains(said), "{}", terminal.all());
+}
+
+#[test]
+fn session_is_confirmed_with_the_rule_shown() {
+    let mut terminal = armed_question();
+    terminal.write("s");
+    let shown = terminal.live();
+    assert!(shown.contains("execute_command(cargo test:*)") && shown.contains("nothing is saved"), "{shown}");
+    assert_eq!(terminal.wanted(), []);
+    terminal.key(KeyCode::Enter);
+    assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::Session)]);
+}
+
+#[test]
+fn grant_chosen_with_the_arrows_is_confirmed() {
+    for steps in 2..=3 {
+        let mut terminal = armed_question();
+        (0..steps).for_each(|_| terminal.key(KeyCode::Down));
+        terminal.key(KeyCode::Enter);
+        assert_eq!(terminal.wanted(), [], "{}", terminal.live());
+        terminal.key(KeyCode::Enter);
+        let given = if steps == 2 { ApprovalReply::Session } else { ApprovalReply::Always };
+        assert_eq!(terminal.wanted(), [Effect::Answer(given)]);
+    }
+}
+
+#[test]
+fn all_edits_are_confirmed_before_the_mode_changes() {
+    let mut terminal = armed_question();
+    terminal.put(AppInput::Withdrawn);
+    let AppInput::Ask(mut edit) = approval("--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n") else { panic!() };
+    edit.tool = "write_to_file".into();
+    edit.remember = vec!["write_to_file(a)".into()];
+    terminal.put(AppInput::Ask(edit));
+    terminal.put(AppInput::Armed);
+    terminal.wanted();
+    terminal.write("s");
+    assert_eq!(terminal.wanted(), []);
+    assert!(terminal.live().contains("accept-edits: files of the project"), "{}", terminal.live());
+    terminal.key(KeyCode::Enter);
+    let mode = Effect::Do(Operation::Mode(PermissionMode::AcceptEdits));
+    assert_eq!(terminal.wanted(), [mode, Effect::Answer(ApprovalReply::Once)]);
+}
+
+#[test]
+fn sentence_that_begins_with_the_key_of_a_choice_refuses() {
+    for sentence in ["actually no", "sure, but use make", "really?", "r u sure", "exactly what is that", "wait"] {
+        let mut terminal = armed_question();
+        terminal.say(sentence);
+        let given = answers(terminal.wanted());
+        // `w` itself opens the reason.
+        let reason = sentence.strip_prefix('w').unwrap_or(sentence);
+        assert_eq!(given, refused(reason), "{sentence}: {}", terminal.all());
+    }
+}
+
+#[test]
+fn letter_of_no_choice_begins_a_reason() {
+    for sentence in ["don't", "Yes please", "1", "不行", "?", "let me think"] {
+        let mut terminal = armed_question();
+        terminal.say(sentence);
+        assert_eq!(answers(terminal.wanted()), refused(sentence), "{sentence}");
+    }
+    let mut terminal = armed_question();
+    terminal.write(" ");
+    assert!(terminal.live().contains(" y yes, this once"), "{}", terminal.live());
+    terminal.write("don");
+    terminal.key(KeyCode::Esc);
+    assert!(terminal.live().contains(" y yes, this once"), "{}", terminal.live());
+    terminal.write("y");
+    assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::Once)]);
+}
+
+#[test]
+fn letter_of_a_choice_that_is_not_offered_begins_a_reason() {
+    let mut terminal = armed_question();
+    terminal.put(AppInput::Withdrawn);
+    let AppInput::Ask(mut asked) = approval("cargo test") else { panic!() };
+    asked.remember = Vec::new();
+    terminal.put(AppInput::Ask(asked));
+    terminal.put(AppInput::Armed);
+    terminal.wanted();
+    terminal.say("actually no");
+    assert_eq!(answers(terminal.wanted()), refused("actually no"));
+}
+
+#[test]
+fn keys_read_at_once_are_text() {
+    for (text, given) in [
+        ("actually no\r", refused("actually no")),
+        ("yes, but in out/\r", refused("yes, but in out/")),
+        ("no\r", refused("")),
+        ("n\r", refused("")),
+        ("sure\nthing\r", refused("sure\nthing")),
+        // These are in the input, to be sent or taken back.
+        ("y\r", Vec::new()),
+        ("yes\r", Vec::new()),
+        ("a\r", Vec::new()),
+        ("s\r", Vec::new()),
+        ("r\r", Vec::new()),
+        ("e\r", Vec::new()),
+        ("yy", Vec::new()),
+        ("\ry", Vec::new()),
+        ("\r\r", Vec::new()),
+    ] {
+        let mut terminal = armed_question();
+        terminal.put(at_once(&text.replace('\n', "\r")));
+        assert_eq!(answers(terminal.wanted()), given, "{text:?}: {}", terminal.live());
+    }
+    let mut terminal = armed_question();
+    terminal.write("a");
+    terminal.put(at_once("\r\r"));
+    assert_eq!(terminal.wanted(), [], "a confirmation is one Enter");
+    terminal.put(at_once("lways wrong\r"));
+    assert_eq!(terminal.wanted(), refused("always wrong"));
+    let down = KeyEvent::new(KeyCode::Down, KeyModifiers::NONE);
+    let mut terminal = armed_question();
+    terminal.put(AppInput::Keys(vec![down, KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE)]));
+    assert_eq!(terminal.wanted(), []);
+    assert!(terminal.live().contains("▸y yes"), "{}", terminal.live());
+}
+
+#[test]
+fn paste_is_a_reason() {
+    let mut terminal = armed_question();
+    terminal.put(AppInput::Paste("y".into()));
+    assert_eq!(answers(terminal.wanted()), []);
+    assert!(terminal.live().contains("> y\n") && terminal.live().contains("Enter refuses"), "{}", terminal.live());
+    let long = "many words\n".repeat(100);
+    let mut terminal = armed_question();
+    terminal.put(AppInput::Paste(long.clone()));
+    terminal.key(KeyCode::Enter);
+    assert_eq!(answers(terminal.wanted()), refused(long.trim()));
+}
+
+#[test]
+fn rule_and_command_are_edited_after_their_key() {
+    let mut terminal = armed_question();
+    terminal.write("r");
+    assert!(terminal.live().contains("saved in /home/me/config.toml"), "{}", terminal.live());
+    terminal.key(KeyCode::Backspace);
+    terminal.say(")");
+    assert_eq!(answers(terminal.wanted()), [Effect::Answer(ApprovalReply::Always)]);
+    for edit in [" --lib", "s"] {
+        let mut terminal = armed_question();
+        terminal.write("e");
+        // A letter edits only after a pause.
+        terminal.put(AppInput::Armed);
+        terminal.say(edit);
+        let arguments = json!({"command": format!("cargo test{edit}")});
+        assert_eq!(answers(terminal.wanted()), [Effect::Answer(ApprovalReply::Changed { arguments })]);
+    }
+}
+
+#[test]
+fn rule_for_another_tool_is_not_kept() {
+    let mut terminal = armed_question();
+    terminal.write("r");
+    terminal.control('u');
+    terminal.say("execute_commandeally");
+    assert_eq!(answers(terminal.wanted()), []);
+    assert!(terminal.all().contains("no rule here is for execute_command"), "{}", terminal.all());
+}
+
+#[test]
+fn edit_that_is_not_saved_leaves_the_question_open() {
+    let mut terminal = armed_question();
+    terminal.put(AppInput::CallNotEdited("Nothing was changed.".into()));
+    assert_eq!(terminal.wanted(), [Effect::Arm]);
+    assert!(terminal.live().contains("Allow this?") && terminal.all().contains("Nothing was changed."));
+    terminal.write("y");
+    assert_eq!(terminal.wanted(), [Effect::Arm], "a key that was meant for the editor");
+    terminal.put(AppInput::Armed);
+    terminal.write("y");
+    assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::Once)]);
+}
+
+#[test]
+fn edited_command_is_shown_as_it_ran() {
+    let mut terminal = armed_question();
+    terminal.write("e");
+    terminal.say(" --lib");
+    assert!(terminal.live().contains("… cargo test --lib"), "{}", terminal.live());
+    let text = format!("Exit code 0.\n--- stdout ---\nok{}{{}}", haft_agent::CHANGED_NOTE);
+    terminal.tell(done("5", "execute_command", ToolStatus::Success, &text));
+    let shown = terminal.all();
+    assert!(shown.contains("✓ cargo test --lib\n  ok\n") && !shown.contains("than yours"), "{shown}");
+}
+
+#[test]
+fn letters_are_typed_in_the_normal_mode_of_vi() {
+    let setup = Setup { editing: Editing::Vim, ..Setup::default() };
+    let (app, _) = App::new(setup, 80, 24);
+    let mut terminal = TestTerminal { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
+    terminal.key(KeyCode::Esc);
+    terminal.put(approval("cargo test"));
+    terminal.put(AppInput::Armed);
+    terminal.wanted();
+    terminal.say("don't");
+    assert_eq!(answers(terminal.wanted()), refused("don't"));
+}
