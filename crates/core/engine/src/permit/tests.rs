@@ -169,7 +169,7 @@ async fn where_nobody_can_be_asked_asking_means_no() {
 
 /// Returns what a refusal of `arguments` names behind "with".
 async fn advice(permit: &Permit, tool: &Fake, arguments: &Value, opinion: Opinion) -> String {
-    let denied = permit.decide(tool, &context(), arguments, opinion).await.unwrap_err();
+    let denied = permit.decide(tool, &context(), arguments, opinion, ProjectFiles::Still).await.unwrap_err();
     let text = denied.envelope.text;
     text.split("The user can allow it with ").nth(1).unwrap_or_else(|| panic!("{text}")).to_owned()
 }
