@@ -1,14 +1,12 @@
 //! `recall`: a message of the conversation as it was stored.
 
-use std::fs::DirBuilder;
-use std::io::{self, Write as _};
-use std::os::unix::fs::DirBuilderExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use haft_files::Durability;
 use haft_text::{CutLimits, cut_lines};
 use haft_tool::{OutputLimits, Recalled};
 use haft_types::ToolStatus;
-use tempfile::NamedTempFile;
 
 use crate::knowledge::failure;
 use crate::on_files::off_thread;
@@ -72,11 +70,8 @@ fn heading(message: &Recalled) -> String {
 
 /// Puts the whole text where the model can read it by range. The same message gives the same file.
 fn spill(message: &Recalled, folder: &Path) -> io::Result<PathBuf> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let mut file = NamedTempFile::new_in(folder)?;
-    file.write_all(message.text.as_bytes())?;
     let path = folder.join(format!("recall-{}.txt", message.id));
-    file.persist(&path).map_err(|error| error.error)?;
+    haft_files::replace(&path, message.text.as_bytes(), Durability::Process)?;
     Ok(path)
 }
 

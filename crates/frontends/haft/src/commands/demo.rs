@@ -52,7 +52,7 @@ const SAMPLE: [(&str, &str, u32); 3] = [
 
 /// Runs the demo.
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ProcessExit> {
-    let folder = tempfile::Builder::new().prefix("haft-demo-").tempdir()?;
+    let folder = haft_files::temporary_folder(&std::env::temp_dir(), "haft-demo-")?;
     let project = folder.path().join("greet");
     write_sample(&project)?;
     output::print(&format!("{}\n\n", text!("demo-project", project = project.display())))?;

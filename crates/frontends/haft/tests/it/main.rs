@@ -64,6 +64,7 @@ mod modes;
 mod modules;
 mod money;
 mod needles;
+mod own_files;
 mod pages;
 mod permissions;
 mod project_policy;
