@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use haft_context::{Account, Assembly, ContextError, EditState, ListOwner, Snapshot, assemble};
-use haft_types::{Entry, EventBody, Layer, Request};
+use haft_types::{Entry, EventBody, Layer, Request, Usage};
+use tracing::debug;
 
 use super::prompt_context::PromptContext;
 use super::{EngineError, Session};
@@ -65,6 +66,14 @@ impl Session {
         assemble(&self.sent.remembered(edits, now))
     }
 
+    /// Logs what the provider's cache should hold of the next request.
+    fn log_prediction(&self, account: &Account) {
+        let Usage { input, cached_input, cache_write, .. } = account.expected;
+        let kept = account.prefix.as_ref().map(|prefix| prefix.kept);
+        let (agent, cost) = (&self.config.agent, account.expected_cost.map(|cost| cost.total));
+        debug!(agent, input, cached_input, cache_write, kept, cost, "cache predicted");
+    }
+
     /// Keeps what this request decided, and tells how it came to be.
     pub(super) async fn take_account(
         &mut self,
@@ -73,6 +82,7 @@ impl Session {
         io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
         tell(&account, request, io);
+        self.log_prediction(&account);
         self.prompt.keep_tool_descriptions(&self.transcript).await?;
         self.sent.keep(account, &self.transcript).await
     }
