@@ -136,6 +136,7 @@ impl Agent {
         drop(std::thread::Builder::new().spawn(Masker::prepare));
         let agent = self.tightened(&mut plan, false)?;
         let Self { places, config, .. } = &*agent;
+        places.tighten();
         spill::sweep(&places.spill(), WallClock.now().into(), config.limits.spill_days);
         tool_help::sweep(places);
         let store = store::open_store_with_backups(places, config, &agent.extensions)?;

@@ -5,12 +5,16 @@
 use std::io;
 
 use haft_engine::Notice;
+use haft_files::Durability;
 
 use crate::config::Config;
 use crate::places::Places;
 
 /// The edition of defaults: what is said of each was not so before it.
 const EDITION: u32 = 5;
+
+/// The largest file that can hold an edition.
+const MAX_BYTES: u64 = 64;
 
 const CHANGED: &str = "prompts and defaults have changed in this version: conversations cost less, and are shortened later and \
     by more at once. To have the old defaults back, set `context.reminders = \"after-tool-result:3\"`, \
@@ -29,7 +33,8 @@ const APART: &str = "your own MCP servers start in a private folder now, not in 
 
 /// The notices that are due. From now on they are not.
 pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
-    let seen = std::fs::read_to_string(places.defaults_file()).ok().and_then(|text| text.trim().parse::<u32>().ok());
+    let seen =
+        haft_files::read_text(&places.defaults_file(), MAX_BYTES).ok().and_then(|text| text.trim().parse::<u32>().ok());
     let seen = seen.unwrap_or_default();
     // Where that cannot be kept, it would be said again and again.
     if seen >= EDITION || !places.database().exists() || keep(places).is_err() {
@@ -47,8 +52,7 @@ pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
 
 /// Notes that there is nothing to tell: the conversations begin with this version.
 pub(crate) fn keep(places: &Places) -> io::Result<()> {
-    std::fs::create_dir_all(&places.state)?;
-    std::fs::write(places.defaults_file(), format!("{EDITION}\n"))
+    haft_files::replace(&places.defaults_file(), format!("{EDITION}\n").as_bytes(), Durability::Process)
 }
 
 #[cfg(test)]

@@ -57,6 +57,16 @@ impl Places {
         }
     }
 
+    /// Takes the rights of group and others away from the data, state, and cache folders, which older versions of haft
+    /// created as the umask allowed. A symbolic link, a folder of another user, and the configuration folder, which its
+    /// user may share or keep among their dotfiles, stay as they are.
+    pub(crate) fn tighten(&self) {
+        for folder in [&self.data, &self.state, &self.cache] {
+            // A file system that has no modes must not keep haft from running.
+            drop(haft_files::tighten(folder));
+        }
+    }
+
     /// The user's configuration file.
     pub fn config_file(&self) -> PathBuf {
         self.config.join("config.toml")

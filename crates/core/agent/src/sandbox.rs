@@ -1,7 +1,5 @@
 //! The sandbox of this user's commands: from the configuration and haft's own folders to a policy.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,7 +29,7 @@ pub async fn set_up_sandbox(
     }
     let private = private_folder(places)?;
     let tmp = private.path().join("tmp");
-    DirBuilder::new().mode(0o700).create(&tmp)?;
+    haft_files::create_new_folder(&tmp)?;
     let (network, proxy) = network(&config.network, private.path().join("proxy"))?;
     let policy = SandboxPolicy { network, ..policy(places, config, projects, tmp)? };
     // What a process that was killed left in projects; what cannot be removed now is for the next start.
@@ -54,7 +52,7 @@ pub(crate) async fn for_help(
 ) -> Result<Sandbox, SandboxSetupError> {
     let private = private_folder(places)?;
     let tmp = private.path().join("tmp");
-    DirBuilder::new().mode(0o700).create(&tmp)?;
+    haft_files::create_new_folder(&tmp)?;
     let mut policy = SandboxPolicy { writable: Vec::new(), ..policy(places, config, Vec::new(), tmp)? };
     policy.readable.extend(seen);
     let supervisor = places.environment.supervisor();
@@ -74,8 +72,7 @@ pub fn confinement(sandbox: &Sandbox) -> Confinement {
 fn private_folder(places: &Places) -> Result<TempDir, SandboxSetupError> {
     let folder = places.private_tmp();
     spill::sweep(&folder, WallClock.now().into(), OLD);
-    DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-    Ok(tempfile::Builder::new().prefix("run-").tempdir_in(folder)?)
+    Ok(haft_files::temporary_folder(&folder, "run-")?)
 }
 
 fn policy(

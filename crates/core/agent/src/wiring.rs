@@ -13,6 +13,7 @@ use haft_engine::{
 use haft_model::{Client, Declared, O200k, Secret};
 use haft_permission::{Confinement, PermissionRule, PermissionRules, Permissions, PermissionsConfig};
 use haft_project::external::HelpCache;
+use haft_project::hooks::Hook;
 use haft_project::library::Libraries;
 use haft_project::{TrustList, TrustState};
 use haft_sandbox::{Sandbox, SandboxConfig};
@@ -21,6 +22,7 @@ use haft_text::Masker;
 use haft_tool::{ToolSearch, Workspace};
 use haft_tools::{RecoveryOutcome, Running};
 use haft_types::{Decision, PermissionMode, TokenCounter};
+use tracing::info;
 
 use crate::agent::Agent;
 use crate::config::{Config, ModelRole};
@@ -56,6 +58,7 @@ pub(crate) fn prepare(
     let child_environment = Arc::new(host.child_environment());
     let counter: Arc<dyn TokenCounter> = Arc::new(O200k);
     let (found, problems) = hooks::found(places, &config.hooks, &paths);
+    log_loaded(&plan, &trust_state, &found);
     let record = TrustList::at(places.trust_file()).record(&plan.project.root).map_err(SetupError::Trust)?;
     let shared = Arc::new(DecisionState::new(plan.mode));
     let guard = Arc::new(StartGuard::new(plan.approver.clone(), Arc::clone(&shared), record.runs.clone()));
@@ -156,6 +159,18 @@ pub(crate) fn prepare(
         notices: untrusted.into_iter().chain(given.notices).chain(problems).collect(),
     };
     Ok((session, services))
+}
+
+/// Logs what a session starts with. Skipped files are logged with the notices about them.
+fn log_loaded(plan: &RunPlan, trust_state: &TrustState, hooks: &[Hook]) {
+    let (root, mode, model) = (plan.project.root.display(), plan.mode, &plan.model);
+    let ignored = plan.ignores_project || !trust_state.is_trusted();
+    info!(project = %root, trusted = trust_state.is_trusted(), ignored, %mode, model, "session opened");
+    for hook in hooks {
+        let programs = haft_permission::program_names(&hook.command).join(", ");
+        let (path, sandboxed) = (hook.path.display(), hook.sandboxed);
+        info!(point = %hook.point, programs, path = %path, sandboxed, "hook loaded");
+    }
 }
 
 /// Who is asked, and who in the place of the main model.

@@ -9,6 +9,7 @@
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use haft_model::{Client, O200k, Reply};
 use haft_text::Masker;
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::call_check::{self, Admitted, Refused};
 use crate::calls::{self, CallFate};
 use crate::driver::{TurnHost, drive, failed, mark_nothing_changed, take_reply, turn_result};
+use crate::event_log::CallRun;
 use crate::meter::Meter;
 use crate::names;
 use crate::resume;
@@ -217,7 +219,9 @@ impl TurnHost for BaseLoop {
             let (call, mut output) = match checked {
                 Ok(Admitted { call, tool, arguments }) => {
                     let context = ToolContext::bare(&self.folder, &call.id, io.cancel.clone());
+                    let since = Instant::now();
                     let output = self.registry.call(tool.as_ref(), &context, arguments).await;
+                    io.note_run(&call, CallRun { ran: since.elapsed(), ..CallRun::default() });
                     calls::count_effect(&call, CallFate::of(&output), &self.registry, &mut done.effects);
                     (call, output)
                 }

@@ -13,12 +13,14 @@ mod tests;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use haft_types::{Decision, HookPoint, PermissionMode};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
 
 pub use answer::reaction as hook_reaction;
 pub use command::{CommandHook, HookHost};
@@ -26,6 +28,7 @@ pub use guard::{StartGuard, StartRefusal, StartRequest};
 pub use moment::{Moment, ToolName, ToolResponse};
 
 use crate::error::Notice;
+use crate::meter::millis;
 
 /// What happens, and where.
 pub struct Occasion<'a> {
@@ -128,6 +131,16 @@ impl<F: Fn(&Occasion<'_>) -> Reaction + Send + Sync> Callback for At<F> {
     }
 }
 
+/// Logs the call of a hook. Of its command line only the programs are logged, and nothing of what it printed.
+fn log_call(point: HookPoint, name: &str, succeeded: bool, took: Duration) {
+    let (programs, ms) = (haft_permission::program_names(name).join(", "), millis(took));
+    if succeeded {
+        info!(%point, programs, ms, "hook called");
+    } else {
+        warn!(%point, programs, ms, "hook failed");
+    }
+}
+
 /// Everybody who is called, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Callbacks(Vec<Arc<dyn Callback>>);
@@ -152,8 +165,11 @@ impl Callbacks {
                 continue;
             }
             let occasion = Occasion { moment: &moment, ..*occasion };
+            let since = Instant::now();
             let called = AssertUnwindSafe(callback.call(&occasion)).catch_unwind().await;
-            match called.unwrap_or_else(|_| Err("it crashed".to_owned())) {
+            let called = called.unwrap_or_else(|_| Err("it crashed".to_owned()));
+            log_call(point, callback.name(), called.is_ok(), since.elapsed());
+            match called {
                 Ok(reaction) => {
                     if let Some(input) = &reaction.input {
                         moment.change_input(input);

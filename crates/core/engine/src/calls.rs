@@ -1,36 +1,55 @@
 //! The parts of running a reply's calls that every loop shares: a call in a task of its own, what may run beside others, and what
 //! a result means for the turn.
 
-use haft_tool::{Access, Registry, ToolContext, ToolOutput, TurnFlow};
+use std::time::{Duration, Instant};
+
+use haft_tool::{Access, Intent, Registry, ToolContext, ToolOutput, TurnFlow};
 use haft_types::{ContentHash, Envelope, EventBody, Hasher, ToolCall};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::call_check::Admitted;
+use crate::event_log::CallRun;
 use crate::names;
 use crate::turn::{About, EffectCount, Question, ToolsDone};
 use crate::turn_io::TurnIo;
 
+/// A call that runs.
+pub(crate) struct StartedCall {
+    task: JoinHandle<(ToolOutput, Duration)>,
+    since: Instant,
+    /// The programs of its command line, for the log.
+    programs: Vec<String>,
+}
+
 /// Starts one call in a task of its own, so that a tool that panics is an error result and nothing more.
-pub(crate) fn start(
-    admitted: Admitted,
-    registry: Registry,
-    context: ToolContext,
-) -> (ToolCall, JoinHandle<ToolOutput>) {
+pub(crate) fn start(admitted: Admitted, registry: Registry, context: ToolContext) -> (ToolCall, StartedCall) {
     let Admitted { call, tool, arguments } = admitted;
-    let task = tokio::spawn(async move { registry.call(tool.as_ref(), &context, arguments).await });
-    (call, task)
+    let programs = match tool.intent(&arguments) {
+        Intent::Command { line, .. } => haft_permission::program_names(&line),
+        Intent::Files(_)
+        | Intent::Hosts(_)
+        | Intent::Input(_)
+        | Intent::Server { .. }
+        | Intent::Nothing
+        | Intent::Unknown => Vec::new(),
+    };
+    let since = Instant::now();
+    let task = tokio::spawn(async move {
+        let output = registry.call(tool.as_ref(), &context, arguments).await;
+        (output, since.elapsed())
+    });
+    (call, StartedCall { task, since, programs })
 }
 
 /// Waits for a call that was started.
-pub(crate) async fn finish(call: &ToolCall, task: JoinHandle<ToolOutput>) -> ToolOutput {
-    match task.await {
-        Ok(output) => output,
-        Err(error) => {
-            let message = format!("`{}` crashed ({error}). This is a bug in the tool; try another way.", call.name);
-            Envelope::failure("crashed", message).into()
-        }
-    }
+pub(crate) async fn finish(call: &ToolCall, started: StartedCall) -> (ToolOutput, CallRun) {
+    let StartedCall { task, since, programs } = started;
+    let (output, ran) = task.await.unwrap_or_else(|error| {
+        let message = format!("`{}` crashed ({error}). This is a bug in the tool; try another way.", call.name);
+        (Envelope::failure("crashed", message).into(), since.elapsed())
+    });
+    (output, CallRun { ran, programs })
 }
 
 /// Notes what came of a call for the turn, and tells of what it asks or reports. A call that fails as it did before says what to

@@ -14,6 +14,7 @@ use haft_project::rules::{Applies, RuleFile};
 use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, instructions, rules};
 use haft_text::Masker;
 use haft_types::TokenCounter;
+use tracing::info;
 
 use crate::external::ExternalShelf;
 use crate::session::ProjectRules;
@@ -113,6 +114,10 @@ impl StandingDocuments {
         self.read();
         if self.documents == before {
             return false;
+        }
+        for document in &self.documents {
+            let (kind, bytes) = (format!("{:?}", document.kind).to_lowercase(), document.text.len());
+            info!(kind, name = document.heading, bytes, "instructions loaded");
         }
         self.layer = Documents::new(self.documents.clone(), counter);
         true

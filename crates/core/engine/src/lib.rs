@@ -18,6 +18,7 @@ mod calls;
 mod documents;
 mod driver;
 mod error;
+mod event_log;
 mod external;
 pub mod hub;
 mod meter;

@@ -9,15 +9,18 @@ mod tests;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use haft_permission::{PermissionRequest, PermissionRule, Permissions, ProjectFiles, Verdict};
 use haft_tool::{Guard, Intent, ReadFilter, Tool, ToolContext, Workspace};
 use haft_types::{Decision, Envelope, PermissionMode};
 use serde_json::Value;
+use tracing::{debug, info};
 
 use self::advice::AdviceContext;
 use crate::approval::{Approval, ApprovalReply, Approver};
+use crate::meter::millis;
 use crate::names;
 
 /// What decides for one session.
@@ -141,6 +144,7 @@ impl Permit {
         let call = PermissionRequest { project_files, ..PermissionRequest::of(tool, arguments) };
         let (verdict, mode) = self.verdict(&call);
         let mut verdict = opinion.weigh(verdict);
+        self.log_verdict(&call, &verdict, mode);
         let mut _alone = None;
         if verdict.decision == Decision::Ask && self.approver.is_some() {
             _alone = Some(self.shared.turn_to_ask().await);
@@ -218,7 +222,10 @@ impl Permit {
             remember: verdict.remember,
         };
         let mut granted = Granted { outside: verdict.outside, commits: verdict.commits, ..Granted::default() };
-        match approver.ask(&approval).await {
+        let since = Instant::now();
+        let reply = approver.ask(&approval).await;
+        self.log_approval(&call, &reply, &approval.remember, since.elapsed());
+        match reply {
             ApprovalReply::Once => Ok(granted),
             ApprovalReply::Changed { arguments } => {
                 let call = PermissionRequest::of(tool, &arguments);
@@ -250,6 +257,29 @@ impl Permit {
                 Err(Denied { envelope: Envelope::failure("permission_denied", message), wants_person: false })
             }
         }
+    }
+
+    /// Logs what the rules decided. The reason of a verdict repeats words of the command, so it is left out.
+    fn log_verdict(&self, call: &PermissionRequest<'_>, verdict: &Verdict, mode: PermissionMode) {
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            let (agent, tool, programs) = (&self.agent, call.tool, programs(call));
+            let (decision, rule) = (verdict.decision.name(), verdict.rule.as_deref());
+            debug!(agent, tool, decision, rule, %mode, programs, "permission decided");
+        }
+    }
+
+    /// Logs what a person answered, and the rules that hold from now on.
+    fn log_approval(&self, call: &PermissionRequest<'_>, reply: &ApprovalReply, remember: &[String], waited: Duration) {
+        let (agent, tool, ms, programs) = (&self.agent, call.tool, millis(waited), programs(call));
+        let (answer, rules) = match reply {
+            ApprovalReply::Once => ("once", None),
+            ApprovalReply::Changed { .. } => ("changed", None),
+            ApprovalReply::Session => ("session", Some(remember.join(", "))),
+            ApprovalReply::Always => ("always", Some(remember.join(", "))),
+            ApprovalReply::AlwaysBy { rules } => ("always", Some(rules.join(", "))),
+            ApprovalReply::No { .. } => ("no", None),
+        };
+        info!(agent, tool, programs, answer, rules, ms, "approval asked");
     }
 
     /// The rules hold for the rest of this session, whatever becomes of the file.
@@ -286,6 +316,19 @@ impl Guard for Permit {
                 ),
             )),
         }
+    }
+}
+
+/// The programs of a command line, for the log.
+fn programs(call: &PermissionRequest<'_>) -> Option<String> {
+    match &call.intent {
+        Intent::Command { line, .. } => Some(haft_permission::program_names(line).join(", ")),
+        Intent::Files(_)
+        | Intent::Hosts(_)
+        | Intent::Input(_)
+        | Intent::Server { .. }
+        | Intent::Nothing
+        | Intent::Unknown => None,
     }
 }
 

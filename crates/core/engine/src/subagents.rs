@@ -26,7 +26,9 @@ use haft_project::{KnowledgePaths, NamedItems};
 use haft_text::Masker;
 use haft_tool::{AgentReport, Assignment, CaseDocument, StartedAgent, SubAgents, ToolContext, UnknownAgent, WorkOrder};
 use haft_types::{ConversationId, Hasher, MessageId};
+use tracing::info;
 
+use crate::event_log;
 use crate::hub;
 use crate::session::KnowledgeSettings;
 
@@ -72,7 +74,16 @@ impl SubagentRoster {
     pub(crate) fn look(knowledge: &KnowledgeSettings, masker: &Masker) -> Option<Arc<Self>> {
         let KnowledgeSettings { paths, agents: given, .. } = knowledge;
         // What is wrong with one is shown by `haft agents list`.
-        let found = agents::load_after(given, paths, &mut Vec::new());
+        let mut problems = Vec::new();
+        let found = agents::load_after(given, paths, &mut problems);
+        event_log::log_problems("agent skipped", &problems);
+        for shadowed in &found.shadowed {
+            info!(name = shadowed.name, path = %shadowed.path.display(), reason = "its name is taken", "agent skipped");
+        }
+        if !found.items.is_empty() {
+            let names: Vec<_> = found.items.iter().map(|agent| agent.name.as_str()).collect();
+            info!(names = names.join(", "), "agents loaded");
+        }
         if found.items.is_empty() {
             return None;
         }

@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Notice;
+use crate::event_log::{self, CallRun};
 use crate::secrets::mask_text;
 use crate::strict_json;
 
@@ -76,6 +77,8 @@ pub(crate) struct TurnIo<'a> {
     calls: HashMap<String, String>,
     /// How often each call has failed in the same way.
     failures: HashMap<ContentHash, u32>,
+    /// How calls ran whose results are not told yet, by their ids.
+    runs: HashMap<String, CallRun>,
 }
 
 impl<'a> TurnIo<'a> {
@@ -86,7 +89,17 @@ impl<'a> TurnIo<'a> {
         masker: Masker,
         agent: String,
     ) -> Self {
-        Self { sink, cancel, conversation_id, masker, agent, seq: 0, calls: HashMap::new(), failures: HashMap::new() }
+        Self {
+            sink,
+            cancel,
+            conversation_id,
+            masker,
+            agent,
+            seq: 0,
+            calls: HashMap::new(),
+            failures: HashMap::new(),
+            runs: HashMap::new(),
+        }
     }
 
     /// The same, going on after the event of this number.
@@ -101,9 +114,24 @@ impl<'a> TurnIo<'a> {
 
     pub(crate) fn emit(&mut self, mut body: EventBody) {
         mask_body(&self.masker, &mut body);
+        self.log(&body);
         self.seq += 1;
         let (conversation_id, agent) = (self.conversation_id.clone(), self.agent.clone());
         self.sink.event(&Event { body, conversation_id, seq: self.seq, agent });
+    }
+
+    /// Logs an event of this agent. Sub-agents log theirs themselves; only their start and end are logged here, too.
+    fn log(&mut self, body: &EventBody) {
+        let run = match body {
+            EventBody::ToolResult { id, .. } => self.runs.remove(id),
+            _ => None,
+        };
+        event_log::log(&self.conversation_id, &self.agent, body, run.as_ref());
+    }
+
+    /// Notes how a call ran, for the log line of its result.
+    pub(crate) fn note_run(&mut self, call: &ToolCall, run: CallRun) {
+        self.runs.insert(call.id.clone(), run);
     }
 
     /// What the user wrote while the turn ran are stored as part of it.
@@ -119,6 +147,9 @@ impl<'a> TurnIo<'a> {
     /// An event of a sub-agent: its own in everything but its number.
     pub(crate) fn relay(&mut self, mut event: Event) {
         mask_body(&self.masker, &mut event.body);
+        if matches!(event.body, EventBody::Subagent { .. }) {
+            self.log(&event.body);
+        }
         self.seq += 1;
         self.sink.event(&Event { seq: self.seq, ..event });
     }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use haft_types::{ModelSpec, Request};
+use haft_types::{ModelSpec, Request, Usage};
 use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
 
 use crate::catalogue::Declared;
 use crate::config::RetryConfig;
@@ -101,11 +102,35 @@ impl Client {
         cancel: &CancellationToken,
         sink: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
+        let started = Instant::now();
+        let mut retries = 0;
+        let ended = self.exchange(request, cancel, sink, started, &mut retries).await;
+        let (model, ms) = (self.spec.full_name(), started.elapsed().as_millis() as u64);
+        match &ended {
+            Ok(Reply { usage, .. }) => {
+                let Usage { input, cached_input, cache_write, output, .. } = usage;
+                info!(model, ms, retries, input, cached_input, cache_write, output, "request answered");
+            }
+            Err(ModelError::Cancelled) => info!(model, ms, retries, "request canceled"),
+            Err(error) => {
+                error!(model, ms, retries, code = error.code(), status = error.status(), "request failed");
+            }
+        }
+        ended
+    }
+
+    /// Sends the request until it is answered or given up. `retries` counts along, for the log.
+    async fn exchange(
+        &mut self,
+        request: &Request,
+        cancel: &CancellationToken,
+        sink: &mut (dyn FnMut(Delta) + Send),
+        started: Instant,
+        retries: &mut u32,
+    ) -> Result<Reply, ModelError> {
         let body = self.encode(request);
         let ids = CallIds::after(request);
-        let started = Instant::now();
         let mut backoff = Backoff::new(&self.retry);
-        let mut retries = 0;
         loop {
             let decoder = wire::decoder(self.spec.api, ids.clone());
             let decoder = read_calls(decoder, self.spec.tool_protocol, &request.tools, ids.clone());
@@ -122,15 +147,18 @@ impl Client {
                 }
                 Err(failure) => failure,
             };
-            let Some(delay) = self.next_wait(&failure, retries, started.elapsed(), &mut backoff) else {
-                return Err(self.give_up(failure.error, retries));
+            let Some(delay) = self.next_wait(&failure, *retries, started.elapsed(), &mut backoff) else {
+                return Err(self.give_up(failure.error, *retries));
             };
-            retries += 1;
-            tracing::debug!(retries, ?delay, error = ?failure.error, "the request is sent again");
+            *retries += 1;
+            let (model, delay_ms) = (self.spec.full_name(), delay.as_millis() as u64);
+            let (attempt, code, status) = (*retries, failure.error.code(), failure.error.status());
+            // What the provider said may repeat the request, so it is not logged.
+            warn!(model, attempt, code, status, delay_ms, "request failed and is retried");
             sink(Delta::Retry {
-                attempt: retries,
+                attempt,
                 limit: self.limit(&failure),
-                delay_ms: delay.as_millis() as u64,
+                delay_ms,
                 reason: failure.error.to_string(),
                 billed: failure.error.may_be_billed(),
             });

@@ -131,6 +131,26 @@ impl ModelError {
         }
     }
 
+    /// The HTTP status of the provider's answer, if there was one.
+    pub fn status(&self) -> Option<u16> {
+        match self.cause() {
+            Self::Unauthorized { status, .. } | Self::SpendLimit { status, .. } | Self::Status { status, .. } => {
+                Some(*status)
+            }
+            Self::Config { .. }
+            | Self::Unreachable { .. }
+            | Self::NotAnApi { .. }
+            | Self::BadReply { .. }
+            | Self::Dropped { .. }
+            | Self::Timeout { .. }
+            | Self::Cancelled
+            | Self::OverBudget(_)
+            | Self::NoPrice(_)
+            | Self::Exhausted { .. }
+            | Self::NeverValid { .. } => None,
+        }
+    }
+
     /// Whether no request of the client ever got a valid reply, so that the fault is in the configuration or the server.
     pub fn never_valid(&self) -> bool {
         matches!(self, Self::NeverValid { .. } | Self::Config { .. })

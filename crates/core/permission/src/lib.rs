@@ -21,6 +21,7 @@ mod files;
 mod hosts;
 mod line;
 mod pattern;
+mod programs;
 mod protected;
 mod remember;
 mod request;
@@ -34,6 +35,7 @@ mod verdict;
 
 pub use config::{PermissionsConfig, RuleConfig};
 pub use decide::{Confinement, Permissions};
+pub use programs::program_names;
 pub use request::{PermissionRequest, ProjectFiles};
 pub use rule::{PermissionRule, RuleError};
 pub use rules::{ActiveRule, PermissionRules, RuleOrigin, RulesError};

@@ -5,11 +5,12 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use haft_files::Durability;
+
 use crate::compat;
 use crate::file;
 use crate::knowledge::KnowledgePaths;
 use crate::problem::FileProblem;
-use crate::replace::replace;
 
 /// Where they lie.
 const FOLDER: &str = ".haft/active-context";
@@ -94,7 +95,7 @@ pub fn write(knowledge: &KnowledgePaths, folder: &Path, text: &str) -> io::Resul
     if let Some(link) = inside.find(|path| is_link(path)) {
         return Err(io::Error::other(format!("{} is a link", link.display())));
     }
-    replace(&path, &format!("{}\n", cut(text.trim())))
+    haft_files::replace(&path, format!("{}\n", cut(text.trim())).as_bytes(), Durability::PowerCut)
 }
 
 /// The file of a folder's description.

@@ -46,7 +46,6 @@ pub mod modules;
 mod named;
 mod named_files;
 mod problem;
-mod replace;
 pub mod rules;
 pub mod skills;
 mod trust;

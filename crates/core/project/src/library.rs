@@ -4,10 +4,10 @@
 //! This module reads files; whoever calls it fetches the repository.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use haft_files::Durability;
 use serde::{Deserialize, Serialize};
 
 use crate::compat;
@@ -15,13 +15,15 @@ use crate::file;
 use crate::knowledge::KnowledgePaths;
 use crate::memory;
 use crate::problem::FileProblem;
-use crate::replace::replace;
 
 /// Where libraries come from unless the user says otherwise.
 pub const DEFAULT_SOURCE: &str = "https://github.com/allwefantasy/llm_friendly_packages";
 /// So many files of a library are read at most, so deep.
 const MOST_FILES: usize = 200;
 const DEEPEST: usize = 8;
+
+/// The largest list of libraries that is read.
+const MAX_LIST_BYTES: u64 = 4 << 20;
 
 /// The libraries of one user.
 #[derive(Clone, Debug)]
@@ -185,7 +187,7 @@ impl Libraries {
 
     fn read(&self) -> Result<StoredLibraries, LibraryError> {
         let path = self.list();
-        match fs::read_to_string(&path) {
+        match haft_files::read_text(&path, MAX_LIST_BYTES) {
             Ok(text) => toml::from_str(&text)
                 .map_err(|error| LibraryError::Unreadable { path, problem: error.message().replace('\n', " ") }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(StoredLibraries::default()),
@@ -196,7 +198,7 @@ impl Libraries {
     fn write(&self, stored: &StoredLibraries) -> Result<(), LibraryError> {
         let fail = |source| LibraryError::Io { path: self.list(), source };
         let text = toml::to_string(stored).map_err(|error| fail(io::Error::other(error)))?;
-        replace(&self.list(), &text).map_err(fail)
+        haft_files::replace(&self.list(), text.as_bytes(), Durability::PowerCut).map_err(fail)
     }
 }
 
@@ -285,6 +287,8 @@ fn markdown_below(top: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

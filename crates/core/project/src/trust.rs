@@ -4,18 +4,20 @@
 //! everything in it that would run: a change of any of it takes the trust back until the user gives it again.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use haft_files::Durability;
 use haft_types::{ContentHash, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::Footprint;
-use crate::replace::replace;
 
 /// What is looked at when a folder is trusted. Since 2 the files that hooks and servers name are.
 const EDITION: u32 = 2;
+
+/// The largest list of trusted folders that is read.
+const MAX_LIST_BYTES: u64 = 64 << 20;
 
 const HEADING: &str = "# Folders you trust, written by `haft trust`. Remove an entry to take the trust back.\n\n";
 
@@ -185,7 +187,7 @@ impl TrustList {
     }
 
     fn read(&self) -> Result<TrustFile, TrustError> {
-        match fs::read_to_string(&self.path) {
+        match haft_files::read_text(&self.path, MAX_LIST_BYTES) {
             Ok(text) => toml::from_str(&text).map_err(|error| TrustError::Unreadable {
                 path: self.path.clone(),
                 problem: error.message().replace('\n', " "),
@@ -198,12 +200,14 @@ impl TrustList {
     fn write(&self, stored: &TrustFile) -> Result<(), TrustError> {
         let fail = |source| TrustError::Io { doing: "write", path: self.path.clone(), source };
         let text = toml::to_string(stored).map_err(|error| fail(io::Error::other(error)))?;
-        replace(&self.path, &format!("{HEADING}{text}")).map_err(fail)
+        haft_files::replace(&self.path, format!("{HEADING}{text}").as_bytes(), Durability::PowerCut).map_err(fail)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn now() -> Timestamp {

@@ -31,6 +31,7 @@ mod sanitise;
 mod svg;
 mod terminal;
 mod terms;
+mod unquoted;
 mod width;
 
 pub use address::is_public;
@@ -42,4 +43,5 @@ pub use numbers::grouped;
 pub use sanitise::{reveal, sanitise, sanitise_bytes};
 pub use svg::{Anchor, Svg, SvgElement, escape_markup};
 pub use terms::{TermScript, TermStyle, TextRun, fold_char};
+pub use unquoted::without_quoted;
 pub use width::{truncate_to_width, width};

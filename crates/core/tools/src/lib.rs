@@ -67,7 +67,6 @@ mod prelude;
 mod readers;
 mod running;
 mod scope;
-mod spill;
 mod visible;
 
 // A source file of an extension is tested here, too.
@@ -98,7 +97,6 @@ pub use on_files::OnFiles;
 pub use readers::Readers;
 pub use running::{Running, TaskReport, announcement, shell};
 pub use scope::FileScope;
-pub use spill::spill_text;
 pub use visible::line as visible_line;
 
 use std::sync::Arc;

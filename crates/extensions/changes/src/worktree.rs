@@ -11,12 +11,12 @@ pub use kept::{KeptCopy, kept_copies, remove_copy};
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use haft_files::Durability;
 use haft_sandbox::{Git, GitError, GitProgram};
 use haft_text::sanitise;
 use haft_tool::{FileHistory, Workspace};
@@ -82,7 +82,7 @@ impl Worktree {
             ));
         }
         let failed = |error: std::io::Error| format!("`{}`: {error}", folder.display());
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        haft_files::create_folder(folder).map_err(failed)?;
         let within = folder.canonicalize().map_err(failed)?;
         let git = GitProgram::find(running.supervisor(), running.sandbox(), request.environment, &[root])
             .and_then(|program| Git::open(program, root, &within.with_file_name("git")))
@@ -117,7 +117,7 @@ impl Worktree {
         self.git.add_worktree(&self.at, &base, &self.within)?;
         self.git.writing(&self.at, INDEX)?.run(["checkout-index", "--all", "--quiet", "-u"])?;
         fs::copy(&index, self.git.index_of(&self.at)?).map_err(failed)?;
-        fs::write(&self.note, &base).map_err(failed)?;
+        haft_files::replace(&self.note, base.as_bytes(), Durability::Process).map_err(failed)?;
         Ok(base)
     }
 

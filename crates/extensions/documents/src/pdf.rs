@@ -6,9 +6,8 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,7 +16,6 @@ use std::time::Duration;
 use haft_sandbox::{Capture, CommandExit, CommandSpec, OF_HELPER, Stdin, Supervisor};
 use pdf_extract::{Document, Error, OutputError, PlainTextOutput, output_doc_page};
 use rustix::process::{Resource, Rlimit, setrlimit};
-use tempfile::NamedTempFile;
 use tokio::runtime::Handle;
 
 use super::flow::TextFlow;
@@ -57,8 +55,7 @@ const STATUS_DAMAGED: u8 = 4;
 /// The text of a PDF file. Blocks.
 pub(super) fn text(supervisor: &Supervisor, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError> {
     let failed = |error: io::Error| DocumentError::Unavailable(format!("no process could be started for it ({error})"));
-    DirBuilder::new().recursive(true).mode(0o700).create(source.spill).map_err(failed)?;
-    let out = NamedTempFile::new_in(source.spill).map_err(failed)?;
+    let out = haft_files::temporary_file(source.spill, "pdf-", ".txt").map_err(failed)?;
     let time = time_for(source.bytes.len() as u64);
     let command = CommandSpec {
         argv: vec![OF_HELPER.into(), CHILD_ARG.into(), source.path.into(), out.path().into()],

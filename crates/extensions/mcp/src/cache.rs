@@ -3,11 +3,10 @@
 //! Invariant: a list is found only for the declaration it was made with. A file that is missing or broken is no list, and
 //! one that cannot be written is none next time; neither is an error.
 
-use std::fs::{self, DirBuilder};
-use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::io;
 use std::path::PathBuf;
 
+use haft_files::Durability;
 use serde::{Deserialize, Serialize};
 
 use crate::listing::ServerListing;
@@ -41,9 +40,8 @@ impl Cache {
         if is_linked(server) {
             return None;
         }
-        let path = self.file(server);
-        let small = fs::metadata(&path).is_ok_and(|metadata| metadata.len() <= LARGEST);
-        let kept: CachedListing = serde_json::from_slice(&fs::read(path).ok().filter(|_| small)?).ok()?;
+        let kept = haft_files::read(&self.file(server), LARGEST).ok()?;
+        let kept: CachedListing = serde_json::from_slice(&kept).ok()?;
         (kept.form == FORM).then_some(kept.listing)
     }
 
@@ -62,11 +60,7 @@ impl Cache {
         if kept.len() as u64 > LARGEST {
             return Err(io::Error::other("it is too large"));
         }
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-        file.write_all(&kept)?;
-        file.persist(self.file(server)).map_err(|error| error.error)?;
-        Ok(())
+        haft_files::replace(&self.file(server), &kept, Durability::Process)
     }
 
     fn file(&self, server: &ServerDefinition) -> PathBuf {
@@ -112,6 +106,8 @@ fn declaration(server: &ServerDefinition) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use std::os::unix::fs::PermissionsExt;
     use std::time::Duration;
 

@@ -3,9 +3,7 @@
 //! Invariant: the text is sanitised and within the limits; when anything is left out it says where the whole is.
 
 use std::fmt::Write as _;
-use std::fs::DirBuilder;
 use std::io::{self, Write as _};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use haft_text::{CutLimits, cut_lines, sanitise};
@@ -100,8 +98,7 @@ impl AnswerContent {
 
 /// Puts the whole where the model can read it by range.
 fn spill(text: &str, folder: &Path) -> io::Result<PathBuf> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let mut file = tempfile::Builder::new().prefix("mcp-").suffix(".txt").tempfile_in(folder)?;
+    let mut file = haft_files::temporary_file(folder, "mcp-", ".txt")?;
     file.write_all(text.as_bytes())?;
     let (_, path) = file.keep().map_err(|error| error.error)?;
     Ok(path)

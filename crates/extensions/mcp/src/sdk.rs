@@ -7,8 +7,6 @@ mod convert;
 mod handler;
 
 use std::collections::HashMap;
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -277,8 +275,8 @@ fn start(server: &ServerDefinition, launch: &Launch<'_>) -> Result<(Background, 
     let mut cwd = cwd.clone();
     if *starts_apart && launch.confined.is_none() {
         cwd = launch.folders.join(&server.name);
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&cwd);
-        made.map_err(|error| failed(format!("its folder `{}` cannot be created: {error}", cwd.display())))?;
+        haft_files::create_folder(&cwd)
+            .map_err(|error| failed(format!("its folder `{}` cannot be created: {error}", cwd.display())))?;
     }
     let mut environment: Vec<_> = launch.environment.to_vec();
     environment.retain(|(name, _)| !env.iter().any(|(own, _)| own == name));

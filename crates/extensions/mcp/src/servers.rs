@@ -332,7 +332,9 @@ impl Servers {
             }
             life.connection = None;
             life.note_start(&slot.server.name)?;
+            let since = Instant::now();
             let opened = self.open(slot).await;
+            log_start(slot, opened.as_ref().err(), since.elapsed());
             life.note_end(opened.as_ref().err());
             let connection = opened?;
             life.connection = Some(Arc::clone(&connection));
@@ -394,6 +396,18 @@ impl Servers {
             };
             McpError::UnknownServer { name: name.to_owned(), known }
         })
+    }
+}
+
+/// Logs how a start ended. What the server wrote is not part of it.
+fn log_start(slot: &ServerSlot, error: Option<&McpError>, took: Duration) {
+    let (server, ms) = (&slot.server.name, took.as_millis() as u64);
+    match error {
+        None => {
+            let tools = slot.known().map(|listing| listing.tools.len());
+            tracing::info!(server, ms, tools, "MCP server started");
+        }
+        Some(error) => tracing::warn!(server, ms, code = error.code(), "MCP server not started"),
     }
 }
 

@@ -7,12 +7,11 @@ mod search;
 mod update;
 mod vectors;
 
-use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use haft_files::LockFile;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 pub(crate) use search::IndexHit;
@@ -134,20 +133,18 @@ pub(crate) fn failed(path: &Path, source: rusqlite::Error) -> RagError {
 }
 
 /// Held while the database is opened or made again; its folder and the database are readable by their owner only.
-fn lock(path: &Path) -> Result<File, RagError> {
+fn lock(path: &Path) -> Result<LockFile, RagError> {
     let io = |action, path: &Path| {
         let path = path.to_owned();
         move |source| RagError::Io { action, path, source }
     };
     if let Some(folder) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io("create the folder", folder))?;
+        haft_files::create_folder(folder).map_err(io("create the folder", folder))?;
     }
     let beside = beside(path, "lock");
-    let private = |path: &Path| OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
-    let file = private(&beside).map_err(io("open", &beside))?;
-    file.lock().map_err(io("lock", &beside))?;
-    private(path).map_err(io("create", path))?;
-    Ok(file)
+    let lock = LockFile::wait(&beside).map_err(io("lock", &beside))?;
+    haft_files::open(path).map_err(io("create", path))?;
+    Ok(lock)
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

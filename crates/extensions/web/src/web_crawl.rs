@@ -1,9 +1,7 @@
 //! `web_crawl`: pages as Markdown.
 
 use std::fmt::Write as _;
-use std::fs::DirBuilder;
 use std::io::Write as _;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -112,8 +110,7 @@ fn shown(context: &ToolContext, asked: &str, crawled: &Crawled) -> Envelope {
 
 /// Keeps the whole in a file of its own; where that fails, what is shown must do.
 fn spill(folder: &Path, text: &str) -> Option<String> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).ok()?;
-    let mut file = tempfile::Builder::new().prefix("web-").suffix(".md").tempfile_in(folder).ok()?;
+    let mut file = haft_files::temporary_file(folder, "web-", ".md").ok()?;
     file.write_all(text.as_bytes()).ok()?;
     let (_, path) = file.keep().ok()?;
     Some(path.display().to_string())

@@ -4,12 +4,12 @@
 //! the process is killed, the steps that are noted as done are done, and the others can be gone on with.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use haft_files::{Durability, LockFile};
 use haft_types::{Clock, ContentHash, ConversationId, IdSource, Outcome, Timestamp, TurnResult};
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub struct HeldRun {
     pub(crate) record: RunRecord,
     file: PathBuf,
     told: Option<RecordListener>,
-    _lock: File,
+    _lock: LockFile,
 }
 
 /// One run.
@@ -91,8 +91,7 @@ impl WorkflowRuns {
         clock: &dyn Clock,
         ids: &dyn IdSource,
     ) -> Result<HeldRun, WorkflowError> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
-        made.map_err(|error| file_error("make", &self.folder, error))?;
+        haft_files::create_folder(&self.folder).map_err(|error| file_error("make", &self.folder, error))?;
         self.sweep();
         let record = RunRecord {
             id: ids.uuid().simple().to_string()[..8].to_owned(),
@@ -135,12 +134,8 @@ impl WorkflowRuns {
 
     fn hold(&self, record: RunRecord) -> Result<HeldRun, WorkflowError> {
         let file = self.file(&record.id, "lock");
-        let lock = private(&file).map_err(|error| file_error("open", &file, error))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(WorkflowError::Busy(record.id)),
-            Err(TryLockError::Error(error)) => return Err(file_error("lock", &file, error)),
-        }
+        let lock = LockFile::try_new(&file).map_err(|error| file_error("lock", &file, error))?;
+        let lock = lock.ok_or_else(|| WorkflowError::Busy(record.id.clone()))?;
         Ok(HeldRun { file: self.file(&record.id, "json"), record, told: self.told.clone(), _lock: lock })
     }
 
@@ -159,7 +154,7 @@ impl HeldRun {
         change(&mut self.record);
         let bytes = serde_json::to_vec(&self.record).map_err(io::Error::other);
         let written = bytes.and_then(|bytes| {
-            replace(&self.file, &bytes)?;
+            haft_files::replace(&self.file, &bytes, Durability::PowerCut)?;
             self.told.as_ref().map_or(Ok(()), |told| told(&bytes))
         });
         written.map_err(|error| file_error("write", &self.file, error))
@@ -168,16 +163,4 @@ impl HeldRun {
 
 fn file_error(verb: &'static str, path: &Path, source: io::Error) -> WorkflowError {
     WorkflowError::File { verb, path: path.to_owned(), source }
-}
-
-fn private(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
-}
-
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let new = path.with_extension("new");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&new, path)
 }

@@ -408,7 +408,7 @@ pub(crate) enum CliCommand {
     Doctor(commands::doctor::DoctorArgs),
     /// Show or follow the log.
     ///
-    /// The log records what went wrong without stopping a run. It lies in `state/log`, a file a day for two weeks; `log_level` sets how much is in it.
+    /// Shows the last run: what it loaded and skipped, its requests, tool calls, approvals, and what failed. The log lies in `state/log`, a file a day for two weeks; `log_level` sets how much is in it. It holds no prompts, arguments, file text or keys.
     #[command(alias = "log")]
     Logs(commands::logs::LogArgs),
     /// Describe the JSON events that programs read and write.

@@ -65,10 +65,41 @@ pub(crate) fn usage_error(message: impl Into<String>) -> anyhow::Error {
 /// Prints a panic like any failure: on one line, with secrets masked.
 pub(crate) fn mask_panics() {
     std::panic::set_hook(Box::new(|panic| {
+        // The message of a panic may hold anything; the log gets the place alone.
+        let at = panic.location().map(ToString::to_string);
+        tracing::error!(at, "panic");
+        crate::wiring::log::flush();
         let known = crate::wiring::environment().secret_values();
         let text = haft_text::Masker::knowing(known).mask(&panic.to_string()).replace('\n', " ");
         drop(writeln!(std::io::stderr(), "haft: this is a bug: {}", haft_text::sanitise(&text)));
     }));
+}
+
+/// Logs a failure that ends a command: its kind, and for wrong configuration the reason. Other messages may repeat an
+/// argument, a prompt, or an answer of a server.
+pub(crate) fn log(failure: &anyhow::Error) {
+    let (code, reason) = failure.chain().find_map(kind).unwrap_or(("failed", None));
+    if reason.is_some() {
+        // A configuration that cannot be loaded starts no log.
+        crate::wiring::log::start_default();
+    }
+    let reason = reason.map(|reason| haft_text::without_quoted(&reason));
+    tracing::error!(code, reason, "command failed");
+}
+
+/// Returns the code of an error in a chain, and its message if that may be logged.
+fn kind(cause: &(dyn Error + 'static)) -> Option<(&'static str, Option<String>)> {
+    let of_setting = cause.is::<ConfigError>()
+        || cause.is::<KeyError>()
+        || cause.is::<FolderError>()
+        || cause.is::<SandboxSetupError>();
+    if of_setting {
+        return Some(("configuration", Some(cause.to_string())));
+    }
+    if let Some(error) = cause.downcast_ref::<ModelError>() {
+        return Some((error.code(), None));
+    }
+    cause.is::<UsageError>().then_some(("usage", None))
 }
 
 /// Prints a failure on stderr and gives its exit code.

@@ -49,7 +49,11 @@ pub fn run() -> ExitCode {
     }
     match cli::Cli::from_process() {
         Ok(cli) => {
-            let ended = cli.run().unwrap_or_else(|failure| exit::report(&failure));
+            let ended = cli.run().unwrap_or_else(|failure| {
+                exit::log(&failure);
+                exit::report(&failure)
+            });
+            wiring::log::flush();
             #[cfg(feature = "otel")]
             wiring::traces::flush();
             ended.into()

@@ -279,8 +279,23 @@ pub(crate) async fn open_driven_session(
     plan: RunPlan,
     client: ClientParts,
 ) -> Result<Session, SetupError> {
+    log_configuration(places);
     haft_changes::sweep_merges(&places.worktrees());
     Box::pin(agent_with(places, config, client).open(plan)).await
+}
+
+/// Logs where the settings of a session come from: files and names of variables, never a value.
+fn log_configuration(places: &Places) {
+    let (file, exists) = (places.config_file(), places.config_file().exists());
+    let mut variables: Vec<_> =
+        places.environment.text_variables().into_iter().map(|(name, _)| name).filter(|name| is_setting(name)).collect();
+    variables.sort();
+    tracing::info!(file = %file.display(), exists, variables = variables.join(", "), "configuration loaded");
+}
+
+/// Whether a variable of the environment is a setting of haft.
+fn is_setting(name: &str) -> bool {
+    name.starts_with("HAFT_") && name != "HAFT_HOME"
 }
 
 /// Opens the session a run works in.
@@ -305,7 +320,7 @@ mod tests {
             let loaded = load(&Sources { user_file, environment, set: Vec::new(), sections }).unwrap();
             (log_level(&loaded.config).unwrap(), loaded.origin("log_level"))
         };
-        assert_eq!(level(&[]).0, LogLevel::Warn);
+        assert_eq!(level(&[]).0, LogLevel::Info);
         std::fs::write(&user_file, "log_level = \"off\"\n").unwrap();
         assert_eq!(level(&[]).0, LogLevel::Off);
         let variable = ValueOrigin::Variable("HAFT_LOG_LEVEL".into());

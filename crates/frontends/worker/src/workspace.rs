@@ -3,11 +3,12 @@
 //! Objects are copied, not linked: what a task does to its clone never reaches the mirror. git is run as haft runs it everywhere, without
 //! the configuration of the repository.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
+use haft_files::{Durability, LockFile};
 use haft_postgres::{KeptFile, KeptKind, QueuedTask};
 use haft_sandbox::{Git, GitError, GitProgram, GitReach};
 
@@ -97,7 +98,8 @@ impl Workspaces {
             }
             (Some(_), Some(content)) => {
                 let at = above.join("repository.bundle");
-                fs::write(&at, content).map_err(|source| WorkspaceError::File { at: at.clone(), source })?;
+                haft_files::replace(&at, content, Durability::Process)
+                    .map_err(|source| WorkspaceError::File { at: at.clone(), source })?;
                 at
             }
             (Some(url), None) => self.mirror(url)?,
@@ -121,8 +123,7 @@ impl Workspaces {
         let above = above.canonicalize().map_err(|source| WorkspaceError::File { at: above.clone(), source })?;
         let name = blake3::hash(url.as_bytes()).to_hex();
         let (at, lock) = (above.join(format!("{}.git", &name[..32])), above.join(format!("{}.lock", &name[..32])));
-        let lock = File::create(&lock).and_then(|file| file.lock().map(|()| file));
-        let _lock = lock.map_err(|source| WorkspaceError::File { at: at.clone(), source })?;
+        let _lock = LockFile::wait(&lock).map_err(|source| WorkspaceError::File { at: at.clone(), source })?;
         let reach = GitReach::Network { source: url, agent: self.agent.as_deref().filter(|_| is_ssh(url)) };
         if !at.join("HEAD").exists() {
             remove(&at)?;
@@ -176,7 +177,8 @@ impl Workspaces {
         let from = text(mirror).to_owned();
         let clone = ["clone", "--quiet", "--no-checkout", "--no-hardlinks", "--template=", "--", &from, text(&folder)];
         self.run(above, GitReach::Network { source: &from, agent: None }, "git clone", &clone)?;
-        fs::write(&change, patch).map_err(|source| WorkspaceError::File { at: change.clone(), source })?;
+        haft_files::replace(&change, patch, Durability::Process)
+            .map_err(|source| WorkspaceError::File { at: change.clone(), source })?;
         let (dir, tree) = (format!("--git-dir={}/.git", text(&folder)), format!("--work-tree={}", text(&folder)));
         let own = |what: &str, arguments: &[&str]| {
             let all: Vec<_> = [dir.as_str(), &tree].into_iter().chain(arguments.iter().copied()).collect();
@@ -263,7 +265,7 @@ fn put(file: &KeptFile, at: &Path) -> io::Result<()> {
 }
 
 fn create(folder: &Path) -> Result<(), WorkspaceError> {
-    fs::create_dir_all(folder).map_err(|source| WorkspaceError::File { at: folder.to_owned(), source })
+    haft_files::create_folder(folder).map_err(|source| WorkspaceError::File { at: folder.to_owned(), source })
 }
 
 /// Removes whatever is there.

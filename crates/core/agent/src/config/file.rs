@@ -1,6 +1,5 @@
 //! Changes the user's configuration file, which keeps its comments and order.
 
-use std::io::Write;
 use std::path::Path;
 
 use crate::error::ConfigError;
@@ -13,7 +12,8 @@ pub fn edit<E: From<ConfigError>>(file: &Path, change: impl FnOnce(&str) -> Resu
         Err(error) => return Err(ConfigError::Unreadable { file: file.to_owned(), error }.into()),
     };
     let after = below_comments(&before, change(&before)?);
-    write(file, &after).map_err(|error| ConfigError::Unwritable { file: file.to_owned(), error }.into())
+    haft_files::replace_user_file(file, after.as_bytes())
+        .map_err(|error| ConfigError::Unwritable { file: file.to_owned(), error }.into())
 }
 
 /// The text with a new table below the comments that end the file. They belong to what stands above them, and would otherwise
@@ -31,21 +31,6 @@ fn below_comments(before: &str, after: String) -> String {
         }
         None => after,
     }
-}
-
-/// Writes the whole file or nothing. A link stays a link.
-fn write(file: &Path, text: &str) -> std::io::Result<()> {
-    let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let folder = target.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let mut whole = tempfile::NamedTempFile::new_in(folder)?;
-    whole.write_all(text.as_bytes())?;
-    if let Ok(existing) = std::fs::metadata(&target) {
-        whole.as_file().set_permissions(existing.permissions())?;
-    }
-    whole.as_file().sync_all()?;
-    whole.persist(&target).map_err(|error| error.error)?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -18,6 +18,10 @@ pub(super) fn at(path: &Path, text: &str, offset: Option<usize>, problem: String
 /// The error's message on one line, with a suggestion for an unknown key.
 pub(super) fn in_words(message: &str) -> String {
     let message = message.trim().replace('\n', "; ");
+    // What `toml` says where a name was expected and something without quotes was found.
+    if message == "invalid type: unit variant, expected string only" {
+        return "expected a name, not a number, a boolean, a list or a table".to_owned();
+    }
     let Some(rest) = message.strip_prefix("unknown field ") else { return message };
     let mut names = rest.split('`').skip(1).step_by(2);
     let unknown = names.next().unwrap_or_default();
@@ -54,6 +58,12 @@ mod tests {
         assert_eq!(message, "unknown key `modle`; did you mean `model`?");
         let message = in_words("unknown field `zzzzzz`, expected `mode`");
         assert_eq!(message, "unknown key `zzzzzz`; the keys here are mode");
+    }
+
+    #[test]
+    fn in_words_explains_a_number_in_place_of_a_name() {
+        let error = toml::Value::Integer(1).try_into::<haft_types::PermissionMode>().unwrap_err();
+        assert_eq!(in_words(error.message()), "expected a name, not a number, a boolean, a list or a table");
     }
 
     #[test]

@@ -22,6 +22,10 @@ impl FoundSkills {
     pub(crate) fn look(paths: &KnowledgePaths, masker: &Masker) -> Option<Self> {
         // What is wrong with one is reported by `SkillWatch`.
         let found = skills::load(paths, &mut Vec::new());
+        if !found.items.is_empty() {
+            let names: Vec<_> = found.items.iter().map(|skill| skill.name.as_str()).collect();
+            tracing::info!(names = names.join(", "), "skills loaded");
+        }
         (!found.items.is_empty()).then(|| Self { paths: paths.clone(), masker: masker.clone(), found })
     }
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use haft_context::{Account, Assembly, ContextError, EditState, ListOwner, Snapshot, assemble, excerpt_file};
-use haft_tools::spill_text;
-use haft_types::{Entry, EventBody, Layer, MessageId, Request};
+use haft_files::Durability;
+use haft_types::{Entry, EventBody, Layer, MessageId, Request, Usage};
+use tracing::debug;
 
 use super::prompt_context::PromptContext;
 use super::{EngineError, Session};
@@ -67,6 +68,14 @@ impl Session {
         assemble(&self.sent.remembered(edits, now))
     }
 
+    /// Logs what the provider's cache should hold of the next request.
+    fn log_prediction(&self, account: &Account) {
+        let Usage { input, cached_input, cache_write, .. } = account.expected;
+        let kept = account.prefix.as_ref().map(|prefix| prefix.kept);
+        let (agent, cost) = (&self.config.agent, account.expected_cost.map(|cost| cost.total));
+        debug!(agent, input, cached_input, cache_write, kept, cost, "cache predicted");
+    }
+
     /// Keeps what this request decided, and tells how it came to be.
     pub(super) async fn take_account(
         &mut self,
@@ -76,6 +85,7 @@ impl Session {
     ) -> Result<(), EngineError> {
         self.spill_excerpts(&account.excerpts, io);
         tell(&account, request, io);
+        self.log_prediction(&account);
         self.prompt.keep_tool_descriptions(&self.transcript).await?;
         self.sent.keep(account, &self.transcript).await
     }
@@ -93,7 +103,7 @@ impl Session {
             };
             let texts: Vec<_> = entry.message.tool_results().map(|result| result.envelope.text.as_str()).collect();
             let path = excerpt_file(folder, *id);
-            if let Err(error) = spill_text(&path, &texts.join("\n\n")) {
+            if let Err(error) = haft_files::replace(&path, texts.join("\n\n").as_bytes(), Durability::Process) {
                 let path = path.display();
                 io.notice("spill_failed", format!("the whole result could not be written to `{path}`: {error}"));
             }

@@ -133,7 +133,8 @@ impl Session {
             started.push((call, task, recorded, ran));
         }
         for (call, task, recorded, ran) in started {
-            let output = shown.until(calls::finish(&call, task), &mut self.agents.relayed, io).await;
+            let (output, run) = shown.until(calls::finish(&call, task), &mut self.agents.relayed, io).await;
+            io.note_run(&call, run);
             self.take_relayed_usage();
             let mut output = recorded.end(output).await;
             self.after_call(&call, &ran, &mut output, io).await;

@@ -50,8 +50,14 @@ fn yolo_asks_nothing_of_files_and_commands_alike() {
     let file = |usage: fn(String) -> FileUse, path: &str| {
         let intent = Intent::Files(vec![usage(path.to_owned())]);
         let tool = "write_to_file";
-        let call =
-            PermissionRequest { tool, access: Access::Write, intent, requires_approval: true, leaves_sandbox: false };
+        let call = PermissionRequest {
+            tool,
+            access: Access::Write,
+            intent,
+            requires_approval: true,
+            leaves_sandbox: false,
+            project_files: ProjectFiles::Still,
+        };
         yolo.decide(&call, &project.workspace).decision
     };
     for path in ["/etc/hosts", "../elsewhere/x", "away/x", ".git/config", "AGENTS.md", "notes/a", "src/a"] {

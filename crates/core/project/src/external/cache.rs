@@ -3,15 +3,17 @@
 //! One small file a tool, in a folder of the user's own: processes that run side by side write different files, or the same.
 //! Everything in it can be made again, so a file that cannot be read is one that is not there.
 
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 
+use haft_files::Durability;
 use haft_types::ContentHash;
 use serde::{Deserialize, Serialize};
 
 use super::{ExternalTool, ToolFileVersion};
-use crate::replace::replace;
+
+/// The largest stored answer that is read.
+const MAX_STORED_BYTES: u64 = 1 << 20;
 
 /// What came of asking a tool for its help.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +48,8 @@ impl HelpCache {
 
     /// What came of asking this tool, as its file is now.
     pub fn get(&self, tool: &ExternalTool) -> Option<HelpAnswer> {
-        let stored: StoredHelp = toml::from_str(&fs::read_to_string(self.file(tool)).ok()?).ok()?;
+        let stored: StoredHelp =
+            toml::from_str(&haft_files::read_text(&self.file(tool), MAX_STORED_BYTES).ok()?).ok()?;
         (stored.path == tool.path && stored.version == tool.version).then_some(stored.asked)
     }
 
@@ -54,7 +57,7 @@ impl HelpCache {
     pub fn put(&self, tool: &ExternalTool, asked: HelpAnswer) -> io::Result<()> {
         let stored = StoredHelp { path: tool.path.clone(), version: tool.version, asked };
         let text = toml::to_string(&stored).map_err(io::Error::other)?;
-        replace(&self.file(tool), &text)
+        haft_files::replace(&self.file(tool), text.as_bytes(), Durability::Process)
     }
 
     fn file(&self, tool: &ExternalTool) -> PathBuf {

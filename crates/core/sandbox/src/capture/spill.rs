@@ -5,7 +5,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tokio::fs::{File, OpenOptions};
+use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 
 use super::SpillFrom;
@@ -90,7 +90,7 @@ impl Spill {
             SpillFrom::Start => true,
             SpillFrom::Overflow => false,
         };
-        match create(&path).await {
+        match create(&path) {
             Ok(file) => self.state = SpillState::Open(file, SpillDraft { path, bytes: 0, stays }),
             Err(error) => return self.fail(path, &error),
         }
@@ -142,6 +142,7 @@ impl Spill {
     }
 }
 
-async fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).await
+/// Creates the file on this thread: a new name in haft's own folder does not wait for the disk.
+fn create(path: &Path) -> io::Result<File> {
+    haft_files::create_new(path).map(File::from_std)
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder};
-use std::io;
+use std::fs;
+use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,9 +49,9 @@ impl Git {
     pub fn open(program: GitProgram, project: &Path, scratch: &Path) -> Result<Self, GitError> {
         let real = RealRepository::find(project)?;
         let at = |source| GitError::Prepare { at: scratch.to_owned(), source };
-        DirBuilder::new().recursive(true).mode(0o700).create(scratch).map_err(at)?;
+        haft_files::create_folder(scratch).map_err(at)?;
         let scratch = scratch.canonicalize().map_err(at)?;
-        let view = tempfile::Builder::new().prefix("view-").tempdir_in(scratch).map_err(at)?;
+        let view = haft_files::temporary_folder(&scratch, "view-").map_err(at)?;
         let (tree, index) = (real.top.clone(), real.dir.join("index"));
         let git = Self { program, real: Arc::new(real), view: Arc::new(view), tree, index, writable: Vec::new() };
         let kept = git.settings()?;
@@ -221,8 +221,8 @@ impl Git {
 
     fn fill(&self, settings: &str) -> io::Result<()> {
         let (view, real) = (self.view.path(), &self.real);
-        fs::write(view.join("config"), settings)?;
-        fs::write(view.join("HEAD"), fs::read(real.dir.join("HEAD"))?)?;
+        haft_files::create_new(&view.join("config"))?.write_all(settings.as_bytes())?;
+        haft_files::create_new(&view.join("HEAD"))?.write_all(&fs::read(real.dir.join("HEAD"))?)?;
         for name in SHARED.iter().filter(|name| real.common.join(name).exists()) {
             symlink(real.common.join(name), view.join(name))?;
         }
@@ -233,7 +233,7 @@ impl Git {
                 symlink(real.dir.join(&name), view.join(&name))?;
             }
         }
-        DirBuilder::new().mode(0o700).create(self.own_folder())
+        haft_files::create_new_folder(&self.own_folder())
     }
 }
 

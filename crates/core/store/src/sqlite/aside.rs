@@ -47,7 +47,7 @@ fn numbers(database: &Path, after: &str) -> io::Result<Vec<u32>> {
     let beginning = files::beside(database, DAMAGED);
     let beginning = beginning.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut numbers = Vec::new();
-    for entry in fs::read_dir(files::folder_of(database))? {
+    for entry in fs::read_dir(haft_files::folder_of(database))? {
         let name = entry?.file_name();
         let name = name.to_string_lossy();
         let number = name.strip_prefix(&beginning).and_then(|rest| rest.strip_suffix(after)?.parse::<u32>().ok());
@@ -82,7 +82,7 @@ fn have_same_content(one: &Path, other: &Path) -> io::Result<bool> {
 fn put_aside(database: &Path, log: &Path) -> io::Result<()> {
     let taken = numbers(database, "")?.into_iter().chain(numbers(database, "-wal")?).max();
     let copy = copy_of(database, taken.unwrap_or(0) + 1);
-    files::copy(log, &files::beside(&copy, "-wal"))?;
-    files::copy(database, &copy)?;
-    files::sync_folder(files::folder_of(database))
+    haft_files::copy_new(log, &files::beside(&copy, "-wal"))?;
+    haft_files::copy_new(database, &copy)?;
+    haft_files::sync_folder(haft_files::folder_of(database))
 }

@@ -106,7 +106,7 @@ impl Backups {
 
     /// Copies the database under a name that is no backup's, and names the copy once it is whole. Nobody else does the same.
     fn make(&self) -> Result<Backup, StoreError> {
-        files::create_private_folder(&self.folder).map_err(|source| self.failed("create the folder", source))?;
+        haft_files::create_folder(&self.folder).map_err(|source| self.failed("create the folder", source))?;
         let number = self.list()?.last().map_or(1, |newest| newest.number + 1);
         let (made_at, seen) = (self.clock.now(), self.seen());
         let unfinished = self.folder.join("unfinished");
@@ -117,7 +117,7 @@ impl Backups {
             return Err(error);
         }
         let backup = Backup::new(&self.folder, number, made_at, &seen);
-        let named = fs::rename(&unfinished, &backup.path).and_then(|()| files::sync_folder(&self.folder));
+        let named = fs::rename(&unfinished, &backup.path).and_then(|()| haft_files::sync_folder(&self.folder));
         named.map_err(|source| self.failed("name a backup in", source))?;
         self.prune()?;
         Ok(Backup { bytes: fs::metadata(&backup.path).map_or(0, |metadata| metadata.len()), ..backup })
@@ -162,7 +162,7 @@ impl Backups {
         // First a whole copy under another name, so that the last step is a rename.
         let new = files::beside(database, ".new");
         let _ = remove_database(&new);
-        files::copy(backup, &new).map_err(|source| self.failed("copy a backup out of", source))?;
+        haft_files::copy_new(backup, &new).map_err(|source| self.failed("copy a backup out of", source))?;
         if database.exists() {
             self.put_aside()?;
         }
@@ -171,7 +171,7 @@ impl Backups {
             files::remove(&files::beside(database, "-wal"))?;
             files::remove(&files::beside(database, "-shm"))?;
             fs::rename(&new, database)?;
-            files::sync_folder(files::folder_of(database))?;
+            haft_files::sync_folder(haft_files::folder_of(database))?;
             index::remove(database)
         })();
         replaced.map_err(|source| StoreError::Io { action: "replace", path: database.clone(), source })?;
@@ -180,16 +180,16 @@ impl Backups {
 
     /// Copies the database as it is, damaged or not, with its log.
     fn put_aside(&self) -> Result<(), StoreError> {
-        files::create_private_folder(&self.folder).map_err(|source| self.failed("create the folder", source))?;
+        haft_files::create_folder(&self.folder).map_err(|source| self.failed("create the folder", source))?;
         let number = self.list()?.last().map_or(1, |newest| newest.number + 1);
         let path = Backup::new(&self.folder, number, self.clock.now(), REPLACED).path;
         let log = files::beside(&self.place.path, "-wal");
         let copied = (|| {
             if log.exists() {
-                files::copy(&log, &files::beside(&path, "-wal"))?;
+                haft_files::copy_new(&log, &files::beside(&path, "-wal"))?;
             }
-            files::copy(&self.place.path, &path)?;
-            files::sync_folder(&self.folder)
+            haft_files::copy_new(&self.place.path, &path)?;
+            haft_files::sync_folder(&self.folder)
         })();
         copied.map_err(|source| self.failed("keep the present database in", source))
     }

@@ -55,7 +55,7 @@ struct Connections {
 
 /// The index of a database.
 pub fn path_of(database: &Path) -> PathBuf {
-    files::folder_of(database).join("search.db")
+    haft_files::folder_of(database).join("search.db")
 }
 
 /// Removes the index of a database; it is made again when it is needed.

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use haft_types::{ContentHash, ConversationId, Timestamp};
 
-use super::files;
 use crate::error::StoreError;
 use crate::lock::{Holder, Locked};
 
@@ -134,14 +133,14 @@ fn timed_out(conversation: &ConversationId, holder: Option<Holder>, waited: Dura
 
 /// Where the locks of a database lie.
 fn folder(database: &Path) -> PathBuf {
-    files::folder_of(database).join("locks")
+    haft_files::folder_of(database).join("locks")
 }
 
 fn try_take(path: PathBuf, holder: &Holder) -> io::Result<Tried> {
     loop {
-        let mut file = match files::open_private_file(&path) {
+        let mut file = match haft_files::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                files::create_private_folder(files::folder_of(&path))?;
+                haft_files::create_folder(haft_files::folder_of(&path))?;
                 continue;
             }
             opened => opened?,
@@ -240,8 +239,8 @@ fn take(
     let folder = folder(database);
     let path = folder.join(name);
     let failed = |path: &Path, source| StoreError::Io { action: "lock", path: path.to_path_buf(), source };
-    files::create_private_folder(&folder).map_err(|source| failed(&folder, source))?;
-    let file = files::open_private_file(&path).map_err(|source| failed(&path, source))?;
+    haft_files::create_folder(&folder).map_err(|source| failed(&folder, source))?;
+    let file = haft_files::open(&path).map_err(|source| failed(&path, source))?;
     match lock(&file) {
         Ok(()) => Ok(Some(DatabaseUse { _file: file })),
         Err(TryLockError::WouldBlock) => Ok(None),

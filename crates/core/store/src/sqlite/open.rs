@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::failure::{DatabaseFile, SqliteFailure};
-use super::files;
 use super::migrations::{APPLICATION_ID, FORMAT, identity, migrate};
 use crate::error::StoreError;
 
@@ -108,17 +107,17 @@ pub fn use_wal(connection: &Connection, place: &DatabaseFile) -> Result<(), Sqli
 /// Creates the file and its folders, readable by their owner only, unless they exist.
 pub fn create_file(path: &Path) -> Result<(), StoreError> {
     let failed = |action, path: &Path, source| StoreError::Io { action, path: path.to_path_buf(), source };
-    let folder = files::folder_of(path);
+    let folder = haft_files::folder_of(path);
     let _alone = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
     if path.exists() {
         return Ok(());
     }
-    files::create_private_folder(folder).map_err(|error| failed("create the folder", folder, error))?;
-    match files::create_private_file(path) {
+    haft_files::create_folder(folder).map_err(|error| failed("create the folder", folder, error))?;
+    match haft_files::create_new(path) {
         Ok(file) => {
             // The name of the file must survive a power cut as well as its content.
             drop(file);
-            files::sync_folder(folder).map_err(|error| failed("save the folder", folder, error))
+            haft_files::sync_folder(folder).map_err(|error| failed("save the folder", folder, error))
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(failed("create", path, error)),

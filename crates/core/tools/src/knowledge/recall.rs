@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use haft_files::Durability;
 use haft_text::{CutLimits, cut_lines};
 use haft_tool::{OutputLimits, Recalled};
 use haft_types::ToolStatus;
@@ -11,7 +12,6 @@ use crate::knowledge::failure;
 use crate::on_files::off_thread;
 use crate::prelude::*;
 use crate::scope::FileScope;
-use crate::spill::spill_text;
 
 const NAME: &str = "recall";
 
@@ -71,7 +71,7 @@ fn heading(message: &Recalled) -> String {
 /// Puts the whole text where the model can read it by range. The same message gives the same file.
 fn spill(message: &Recalled, folder: &Path) -> io::Result<PathBuf> {
     let path = folder.join(format!("recall-{}.txt", message.id));
-    spill_text(&path, &message.text)?;
+    haft_files::replace(&path, message.text.as_bytes(), Durability::Process)?;
     Ok(path)
 }
 

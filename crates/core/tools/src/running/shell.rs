@@ -1,8 +1,6 @@
 //! What every tool that runs a command line does first: check it, find where it runs, and make room for its output.
 
-use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -127,9 +125,7 @@ pub(crate) fn seconds(given: Option<u64>, default: u64, least: u64, most: u64) -
 
 /// A private folder of an unpredictable name for the whole output of one command.
 pub(crate) fn output_folder(context: &ToolContext, prefix: &str) -> io::Result<TempDir> {
-    let spill = &context.workspace.spill;
-    DirBuilder::new().recursive(true).mode(0o700).create(spill)?;
-    tempfile::Builder::new().prefix(prefix).tempdir_in(spill)
+    haft_files::temporary_folder(&context.workspace.spill, prefix)
 }
 
 /// The shell that command lines run under, with `-c`.

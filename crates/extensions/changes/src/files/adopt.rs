@@ -13,6 +13,7 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use haft_files::LockFile;
 use haft_tool::{FileChange, FileHistory};
 use haft_tools::OpenFolder;
 use haft_types::{ChangeKind, ContentHash};
@@ -28,13 +29,14 @@ const TEMPORARY: &str = ".haft-merge-";
 pub(crate) const MERGING: &str = "merging";
 
 /// Notes in this file the folders that a merge works in, for [`sweep_merges`]. It is locked as long as what comes back is there.
-pub(crate) fn note_merge(note: &Path, changes: &[Adoption]) -> io::Result<File> {
-    let mut file = File::create(note)?;
-    file.lock()?;
+pub(crate) fn note_merge(note: &Path, changes: &[Adoption]) -> io::Result<LockFile> {
+    let lock = LockFile::wait(note)?;
+    let mut file = lock.file();
+    file.set_len(0)?;
     let folders: BTreeSet<&Path> = changes.iter().filter_map(|change| change.path.parent()).collect();
     let folders: Vec<_> = folders.into_iter().map(|folder| folder.as_os_str().as_bytes()).collect();
     file.write_all(&folders.join(&0))?;
-    Ok(file)
+    Ok(lock)
 }
 
 /// Removes the temporary files of merges that were killed; what they replaced is among the saved versions. The notes lie in

@@ -2,7 +2,6 @@
 
 use std::fs::{File, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use haft_types::ContentHash;
@@ -48,8 +47,6 @@ pub(super) fn is_used(folder: &Path, used: LiveUse<'_>) -> bool {
 
 /// Opens a private file for locking.
 pub(super) fn open(path: &Path) -> io::Result<File> {
-    if let Some(folder) = path.parent() {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    }
-    File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+    haft_files::create_folder(haft_files::folder_of(path))?;
+    haft_files::open(path)
 }

@@ -3,12 +3,11 @@
 //! Invariant: what such a copy holds and the project does not is in a patch beside it before it is removed, and that is said. A copy
 //! somebody may still work in is left alone, as is one that git cannot read.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use haft_files::Durability;
 use haft_sandbox::GitError;
 use haft_text::sanitise;
 
@@ -78,7 +77,8 @@ impl Worktree {
         if !changes.is_empty() {
             let patch = self.at.with_extension("patch");
             let bytes = self.patch().map_err(|why| why.to_string())?;
-            write_private(&patch, &bytes).map_err(|error| format!("`{}`: {error}", patch.display()))?;
+            haft_files::replace(&patch, &bytes, Durability::PowerCut)
+                .map_err(|error| format!("`{}`: {error}", patch.display()))?;
             kept = Some((patch, self.names(changes.iter().map(|change| &change.path))));
         }
         Ok((kept, self.remove()))
@@ -104,10 +104,4 @@ pub(super) fn copies(within: &Path) -> impl Iterator<Item = PathBuf> {
 pub(super) fn used(at: &Path) -> Option<SystemTime> {
     let of = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).ok();
     of(at).max(of(&at.with_extension("base")))
-}
-
-fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }

@@ -2,12 +2,12 @@
 //!
 //! Invariant: a token is kept for the address it was given for, in a file of its owner alone, and is never part of an error.
 
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
+use haft_files::{Durability, LockFile};
 use rmcp::transport::auth::{
     AuthClient, AuthError, AuthorizationManager, AuthorizationMetadata, AuthorizationRequest, AuthorizationSession,
     CredentialRefreshGuard, CredentialStore, StoredCredentials, WWWAuthenticateParams,
@@ -190,7 +190,7 @@ impl CredentialStore for TokenFile {
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
         let bytes = serde_json::to_vec(&credentials).map_err(|error| broken(&self.0, &error))?;
-        write(&self.0, &bytes).map_err(|error| broken(&self.0, &error))
+        haft_files::replace(&self.0, &bytes, Durability::PowerCut).map_err(|error| broken(&self.0, &error))
     }
 
     async fn clear(&self) -> Result<(), AuthError> {
@@ -203,13 +203,9 @@ impl CredentialStore for TokenFile {
     /// A refresh token can be used once: two processes must not use it at the same time.
     async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
         let path = self.0.with_extension("lock");
-        let locked = tokio::task::spawn_blocking(move || -> io::Result<File> {
-            let file = File::options().create(true).append(true).open(path)?;
-            file.lock()?;
-            Ok(file)
-        });
+        let locked = tokio::task::spawn_blocking(move || LockFile::wait(&path));
         match locked.await {
-            Ok(Ok(file)) => Ok(Some(CredentialRefreshGuard::new(file))),
+            Ok(Ok(lock)) => Ok(Some(CredentialRefreshGuard::new(lock))),
             Ok(Err(error)) => Err(broken(&self.0, &error)),
             Err(error) => Err(broken(&self.0, &error)),
         }
@@ -218,15 +214,4 @@ impl CredentialStore for TokenFile {
 
 fn broken(path: &Path, error: &dyn std::fmt::Display) -> AuthError {
     AuthError::CredentialStoreError(format!("the file `{}`: {error}", path.display()))
-}
-
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    // Made readable by its owner only.
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
 }

@@ -1,6 +1,5 @@
 //! Who may read the files of a store, and what a killed process left behind.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -20,12 +19,12 @@ pub(super) fn check(database: &Path, backups: &Path) -> Vec<Check> {
         Err(error) => failed.push(format!("{}: {error}", path.display())),
     };
     for path in [folder, backups, &folder.join("locks")] {
-        note(make_private(path, 0o700), path);
+        note(make_private(path), path);
     }
     let index = search_index(database);
     let logs = [beside(database, "-wal"), beside(database, "-shm"), beside(&index, "-wal"), beside(&index, "-shm")];
     for path in [database.to_path_buf(), index].iter().chain(&logs) {
-        note(make_private(path, 0o600), path);
+        note(make_private(path), path);
     }
     match database::remove_leftovers(database, backups) {
         Ok(left) => {
@@ -43,23 +42,7 @@ pub(super) fn check(database: &Path, backups: &Path) -> Vec<Check> {
     }]
 }
 
-#[cfg(unix)]
-fn make_private(path: &Path, mode: u32) -> io::Result<Option<String>> {
-    use std::os::unix::fs::PermissionsExt;
-    let metadata = match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        metadata => metadata?,
-    };
-    let before = metadata.permissions().mode() & 0o777;
-    let for_others = before & 0o077;
-    if for_others == 0 {
-        return Ok(None);
-    }
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
-    Ok(Some(format!("{} could be read by others ({before:03o}), which is over", path.display())))
-}
-
-#[cfg(not(unix))]
-fn make_private(_path: &Path, _mode: u32) -> io::Result<Option<String>> {
-    Ok(None)
+fn make_private(path: &Path) -> io::Result<Option<String>> {
+    let report = |before| format!("{} could be read by others ({before:03o}), which is over", path.display());
+    Ok(haft_files::tighten(path)?.map(report))
 }

@@ -1,3 +1,11 @@
 # `haft logs`.
 
 logs-none = nothing is logged in { $folder }
+logs-unknown-run = the log has no run `{ $run }`; `haft logs --runs` lists those it has
+logs-several-runs = `{ $run }` could be any of { $ids }; give more of the id
+logs-column-run = RUN
+logs-column-started = STARTED
+logs-column-outcome = OUTCOME
+logs-column-problems = PROBLEMS
+logs-column-model = MODEL
+logs-column-folder = FOLDER

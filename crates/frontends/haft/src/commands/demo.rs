@@ -63,7 +63,7 @@ const SAMPLE: [(&str, &str, u32); 3] = [
 
 /// Runs the demo.
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ProcessExit> {
-    let folder = tempfile::Builder::new().prefix("haft-demo-").tempdir();
+    let folder = haft_files::temporary_folder(&std::env::temp_dir(), "haft-demo-");
     let no_folder = |error| usage_error(text!("demo-no-folder", folder = std::env::temp_dir().display(), error));
     let folder = folder.map_err(no_folder)?;
     let project = folder.path().join("greet");

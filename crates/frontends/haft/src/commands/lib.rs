@@ -174,7 +174,9 @@ fn refresh(libraries: &Libraries, project: &Project, common: &Common) -> anyhow:
     let repository = repository.canonicalize()?;
     let git = LibraryGit::open(&repository, project, common)?;
     git.run(git.network(&source), &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"])?;
-    git.run(GitReach::Local, &["reset", "--quiet", "--hard", "FETCH_HEAD"])
+    git.run(GitReach::Local, &["reset", "--quiet", "--hard", "FETCH_HEAD"])?;
+    // git creates files as the umask allows.
+    Ok(haft_files::tighten_tree(&repository)?)
 }
 
 /// Checks the repository out; what failed half way leaves nothing.
@@ -182,15 +184,16 @@ fn fetch(libraries: &Libraries, project: &Project, common: &Common) -> anyhow::R
     let source = libraries.source().map_err(|error| told(&error))?;
     let repository = libraries.repository();
     let above = repository.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(above)?;
-    let half = tempfile::Builder::new().prefix("fetching-").tempdir_in(above.canonicalize()?)?;
+    haft_files::create_folder(above)?;
+    let half = haft_files::temporary_folder(&above.canonicalize()?, "fetching-")?;
     let target = half.path().join("repository");
-    fs::create_dir(&target)?;
+    haft_files::create_new_folder(&target)?;
     output::tell(&format!("haft: {}", text!("lib-fetching", source)));
     let git = LibraryGit::open(&target, project, common)?;
     git.run(GitReach::Local, &["init", "--quiet", "--template="])?;
     git.run(git.network(&source), &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"])?;
     git.run(GitReach::Local, &["reset", "--quiet", "--hard", "FETCH_HEAD"])?;
+    haft_files::tighten_tree(&target)?;
     fs::rename(&target, &repository)?;
     Ok(())
 }

@@ -1,20 +1,35 @@
-//! `haft logs`: what went wrong without stopping a run.
+//! `haft logs`: what runs loaded, asked, did, and failed at.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
+use haft_types::Timestamp;
+use serde_json::{Value, json};
 
 use crate::commands::options::Common;
-use crate::exit::ProcessExit;
-use crate::output;
-use crate::wiring::log::{Follower, LogLevel, LogLine, newest_lines};
+use crate::exit::{ProcessExit, usage_error};
+use crate::output::{self, TextTable};
+use crate::wiring::log::{Follower, LogLevel, LogLine, TURN_STARTED, each_line, newest_lines};
 
-/// How often a look is taken at what is new.
-const EVERY: Duration = Duration::from_millis(250);
+/// The interval between polls of the log.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Maximum runs that `--runs` lists.
+const MAX_RUNS: usize = 50;
 
 #[derive(Debug, Args)]
 pub(crate) struct LogArgs {
-    /// Follow the log until Ctrl-C.
+    /// The run to show, by its id or the beginning of it; the last one by default.
+    #[arg(conflicts_with_all = ["all", "runs"])]
+    run: Option<String>,
+    /// List the runs that the log holds.
+    #[arg(long, conflicts_with_all = ["all", "follow", "level", "lines"])]
+    runs: bool,
+    /// Show the lines of all runs and commands.
+    #[arg(long)]
+    all: bool,
+    /// Follow the log of all runs until Ctrl-C.
     #[arg(short, long)]
     follow: bool,
     /// Show only lines of this level and more severe ones: error, warn, info, debug or trace.
@@ -27,9 +42,9 @@ pub(crate) struct LogArgs {
         hide_default_value = true
     )]
     level: LogLevel,
-    /// Start with this many of the newest lines.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
-    lines: usize,
+    /// Show only this many of the newest lines.
+    #[arg(short = 'n', long, value_name = "N")]
+    lines: Option<usize>,
     /// As JSON, one object a line.
     #[arg(long)]
     json: bool,
@@ -37,23 +52,132 @@ pub(crate) struct LogArgs {
     common: Common,
 }
 
+/// A run as the log tells it.
+struct LoggedRun {
+    id: String,
+    started: Timestamp,
+    model: String,
+    folder: String,
+    /// The outcome of its last turn; absent if it has not ended, or was killed.
+    outcome: Option<String>,
+    /// Lines of level `warn` and `error`.
+    problems: usize,
+}
+
 pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ProcessExit> {
     let (places, _) = super::configuration(&args.common)?;
     let folder = places.log();
-    // Before the lines are read: one that comes in between is shown twice rather than never.
+    if args.runs {
+        let runs = logged_runs(&folder);
+        if runs.is_empty() && !args.json {
+            output::tell(&format!("haft: {}", text!("logs-none", folder = folder.display())));
+        }
+        return list(&runs, args.json);
+    }
+    // Opened before the lines are read: one that arrives in between is shown twice rather than never.
     let follower = args.follow.then(|| Follower::new(&folder));
-    let wanted = |line: &str| parse(line).is_some_and(|line| line.level <= args.level);
-    let lines = newest_lines(&folder, args.lines, wanted);
+    let run = match (&args.run, args.all) {
+        (Some(named), _) => Some(find_run(&folder, named)?),
+        (None, true) => None,
+        (None, false) => logged_runs(&folder).pop().map(|run| run.id),
+    };
+    let is_shown = |line: &LogLine| line.level <= args.level && run.as_ref().is_none_or(|run| line.run == *run);
+    let most = args.lines.unwrap_or(usize::MAX);
+    let lines = newest_lines(&folder, most, |line| parse(line).is_some_and(|line| is_shown(&line)));
     if lines.is_empty() && !args.follow {
         output::tell(&format!("haft: {}", text!("logs-none", folder = folder.display())));
     }
     show(args, &lines)?;
     let Some(mut follower) = follower else { return Ok(ProcessExit::Completed) };
+    let is_followed = |line: &LogLine| line.level <= args.level && args.run.as_ref().is_none_or(|_| is_shown(line));
     loop {
-        let lines: Vec<_> = follower.lines().into_iter().filter(|line| wanted(line)).collect();
-        show(args, &lines)?;
-        std::thread::sleep(EVERY);
+        let lines = follower.lines().into_iter().filter(|line| parse(line).is_some_and(|line| is_followed(&line)));
+        show(args, &lines.collect::<Vec<_>>())?;
+        std::thread::sleep(POLL_INTERVAL);
     }
+}
+
+/// The processes that ran a turn, in the order in which they started it.
+fn logged_runs(folder: &std::path::Path) -> Vec<LoggedRun> {
+    let mut runs: Vec<LoggedRun> = Vec::new();
+    let mut problems: BTreeMap<String, usize> = BTreeMap::new();
+    each_line(folder, |line| {
+        let Some(line) = parse(line).filter(|line| !line.run.is_empty()) else { return };
+        let text = |name: &str| line.fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        if line.level <= LogLevel::Warn {
+            *problems.entry(line.run.clone()).or_default() += 1;
+        }
+        match runs.iter_mut().find(|run| run.id == line.run) {
+            Some(run) if line.message == "turn ended" && text("agent") == haft_engine::MAIN => {
+                run.outcome = Some(text("outcome"));
+            }
+            None if line.message == TURN_STARTED => {
+                let (model, folder) = (text("model"), text("cwd"));
+                runs.push(LoggedRun { id: line.run, started: line.time, model, folder, outcome: None, problems: 0 });
+            }
+            Some(_) | None => {}
+        }
+    });
+    for run in &mut runs {
+        run.problems = problems.get(&run.id).copied().unwrap_or_default();
+    }
+    runs
+}
+
+/// Returns the id of the one run whose id starts with `named`.
+fn find_run(folder: &std::path::Path, named: &str) -> anyhow::Result<String> {
+    let mut found: Vec<String> = Vec::new();
+    each_line(folder, |line| {
+        if let Some(line) = parse(line).filter(|line| line.run.starts_with(named) && !line.run.is_empty())
+            && !found.contains(&line.run)
+        {
+            found.push(line.run);
+        }
+    });
+    match <[String; 1]>::try_from(found) {
+        Ok([run]) => Ok(run),
+        Err(none) if none.is_empty() => Err(usage_error(text!("logs-unknown-run", run = named))),
+        Err(several) => Err(usage_error(text!("logs-several-runs", run = named, ids = several.join(", ")))),
+    }
+}
+
+fn list(runs: &[LoggedRun], as_json: bool) -> anyhow::Result<ProcessExit> {
+    let newest = runs.iter().rev().take(MAX_RUNS);
+    if as_json {
+        let one = |run: &LoggedRun| {
+            let LoggedRun { id, started, model, folder, outcome, problems } = run;
+            json!({
+                "run": id, "started_at": started, "model": model, "cwd": folder, "outcome": outcome,
+                "problems": problems,
+            })
+        };
+        output::print_json(&newest.map(one).collect())?;
+        return Ok(ProcessExit::Completed);
+    }
+    let headings = [
+        text!("logs-column-run"),
+        text!("logs-column-started"),
+        text!("logs-column-outcome"),
+        text!("logs-column-problems"),
+        text!("logs-column-model"),
+        text!("logs-column-folder"),
+    ];
+    let mut table = TextTable::new(&headings);
+    for LoggedRun { id, started, model, folder, outcome, problems } in newest {
+        let outcome = outcome.clone().unwrap_or_else(|| "-".to_owned());
+        table.row(vec![
+            id.clone(),
+            format!("{started:.0}"),
+            outcome,
+            problems.to_string(),
+            model.clone(),
+            folder.clone(),
+        ]);
+    }
+    if !runs.is_empty() {
+        output::print(&table.to_string())?;
+    }
+    Ok(ProcessExit::Completed)
 }
 
 fn parse(line: &str) -> Option<LogLine> {
@@ -73,13 +197,20 @@ fn show(args: &LogArgs, lines: &[String]) -> anyhow::Result<()> {
     output::print(&text)
 }
 
-/// A line for people: when, how bad, where, what, and what is known besides.
+/// A line for people: when, how severe, what, and its fields. The module is named where nothing else tells the source.
 fn as_text(line: &LogLine) -> String {
-    let LogLine { time, level, target, message, fields } = line;
+    let LogLine { time, level, run: _, target, message, fields } = line;
     let level = format!("{level:?}").to_uppercase();
-    let mut text = format!("{time} {level:<5} {target}: {message}");
+    let mut text = format!("{time:.3} {level:<5} {message}");
+    if !target.starts_with("haft") {
+        text.extend([" target=", target]);
+    }
     for (name, value) in fields {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let value = match value {
+            Value::String(value) if value.contains([' ', '=', '"']) => format!("{value:?}"),
+            Value::String(value) => value.clone(),
+            other => other.to_string(),
+        };
         text.extend([" ", name, "=", &value]);
     }
     text.replace('\n', " ")
@@ -92,9 +223,9 @@ mod tests {
     #[test]
     fn a_line_for_people_is_one_line() {
         let line = parse(
-            r#"{"time":"2026-11-16T00:52:39.123Z","level":"warn","target":"haft_engine::files","message":"not\nrecorded","fields":{"call":"c1","tries":3}}"#,
+            r#"{"time":"2026-11-16T00:52:39.123456Z","level":"warn","target":"haft_engine::files","message":"not\nrecorded","fields":{"call":"c1","reason":"no room","tries":3}}"#,
         );
         let text = as_text(&line.unwrap());
-        assert_eq!(text, "2026-11-16T00:52:39.123Z WARN  haft_engine::files: not recorded call=c1 tries=3");
+        assert_eq!(text, "2026-11-16T00:52:39.123Z WARN  not recorded call=c1 reason=\"no room\" tries=3");
     }
 }

@@ -388,6 +388,7 @@ pub(super) fn cancel_on_signals(cancel: &CancellationToken) {
         tokio::spawn(async move {
             while signals.recv().await.is_some() {
                 if cancel.is_cancelled() {
+                    wiring::log::flush();
                     std::process::exit(130);
                 }
                 cancel.cancel();

@@ -132,7 +132,7 @@ fn metrics(address: SocketAddr, config: &Config) -> anyhow::Result<()> {
 }
 
 fn workspaces(places: &Places, config: &Config, folder: &Path) -> anyhow::Result<Workspaces> {
-    fs::create_dir_all(folder)?;
+    haft_files::create_folder(folder)?;
     let folder = folder.canonicalize()?;
     if folder.to_str().is_none() {
         return Err(usage_error(text!("worker-folder-not-text", folder = folder.display())));

@@ -1,16 +1,15 @@
 //! Starts a job, and is one.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use haft_agent::{RandomIds, WallClock};
+use haft_files::LockFile;
 use haft_types::{Clock, IdSource};
 
 use super::{BackgroundJob, JobFolder, JobRequest};
@@ -27,7 +26,7 @@ pub(crate) fn start(jobs: &JobFolder, task: Option<&str>, piped: Option<&str>) -
     let input = match piped {
         None => Stdio::null(),
         Some(text) => {
-            private(&job.file("input"))?.write_all(text.as_bytes())?;
+            haft_files::append(&job.file("input"))?.write_all(text.as_bytes())?;
             File::open(job.file("input"))?.into()
         }
     };
@@ -36,8 +35,8 @@ pub(crate) fn start(jobs: &JobFolder, task: Option<&str>, piped: Option<&str>) -
         .arg0(program.path())
         .args(as_job(std::env::args_os().skip(1), &job.told.id))
         .stdin(input)
-        .stdout(private(&job.events())?)
-        .stderr(private(&job.file("stderr"))?)
+        .stdout(haft_files::append(&job.events())?)
+        .stderr(haft_files::append(&job.file("stderr"))?)
         .spawn()
         .context(text!("jobs-cannot-start"))?;
     let begun = Instant::now();
@@ -61,20 +60,16 @@ fn prepare(jobs: &JobFolder, task: Option<&str>) -> anyhow::Result<BackgroundJob
     let id = RandomIds.uuid().simple().to_string()[..8].to_owned();
     let folder = jobs.folder.join(&id);
     let within = || text!("jobs-cannot-prepare", folder = folder.display());
-    DirBuilder::new().recursive(true).mode(0o700).create(&jobs.folder).with_context(within)?;
-    DirBuilder::new().mode(0o700).create(&folder).with_context(within)?;
+    haft_files::create_folder(&jobs.folder).with_context(within)?;
+    haft_files::create_new_folder(&folder).with_context(within)?;
     let told = JobRequest {
         id,
         started_at: WallClock.now(),
         cwd: std::env::current_dir()?,
         task: task.and_then(|task| task.trim().lines().next()).map(str::to_owned),
     };
-    private(&folder.join("job.json")).with_context(within)?.write_all(&serde_json::to_vec(&told)?)?;
+    haft_files::append(&folder.join("job.json")).with_context(within)?.write_all(&serde_json::to_vec(&told)?)?;
     Ok(BackgroundJob { folder, told })
-}
-
-fn private(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
 /// The arguments of this process with `--job=ID` in place of `--bg`. What stands after `--` is the task.
@@ -88,13 +83,12 @@ fn as_job(arguments: impl Iterator<Item = OsString>, id: &str) -> Vec<OsString> 
 }
 
 /// Makes this process the job: it leaves the terminal it was started from, and holds the job's lock until it ends.
-pub(crate) fn become_job(jobs: &JobFolder, id: &str) -> anyhow::Result<File> {
+pub(crate) fn become_job(jobs: &JobFolder, id: &str) -> anyhow::Result<LockFile> {
     // Fails only where it is the leader of its group, which no child just started is.
     rustix::process::setsid().context(text!("jobs-cannot-leave-terminal"))?;
     let path = jobs.folder.join(id).join("lock");
-    let mut lock = private(&path).with_context(|| text!("jobs-cannot-open", path = path.display()))?;
-    lock.lock()?;
-    write!(lock, "{}", std::process::id())?;
+    let lock = LockFile::wait(&path).with_context(|| text!("jobs-cannot-open", path = path.display()))?;
+    write!(lock.file(), "{}", std::process::id())?;
     Ok(lock)
 }
 

@@ -1,18 +1,24 @@
-//! The log: what went wrong without stopping anything, as JSON lines in `state/log`, for `haft logs` to show.
+//! The log: what a run loaded, asked, did, and failed at, as JSON lines in `state/log`, for `haft logs` to show.
 //!
-//! Invariant: logging never fails or holds up a run, nothing is written or made before something is logged, and no secret that
-//! can be known is in a line. Only haft's own crates are heard below `warn`: what libraries say there is neither short nor masked
-//! with care.
+//! Lines are masked and written by a thread of their own, so that a run does not wait for the disk; the first line starts
+//! the thread, and [`flush`] waits for it before the process ends. A process that is killed loses at most the lines of its
+//! last moment.
+//!
+//! Invariant: logging never fails or delays a run, nothing is created before something is logged, and no secret that can be
+//! known is in a line. haft's own crates log no prompts, arguments, or file text. Libraries might, so of their lines only
+//! the place is kept.
 
 mod file;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
-use haft_agent::WallClock;
+use haft_agent::{RandomIds, WallClock};
 use haft_text::Masker;
-use haft_types::{Clock, Timestamp};
+use haft_types::{Clock, IdSource, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
@@ -23,13 +29,22 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use crate::wiring;
 use file::LogFolder;
-pub(crate) use file::{Follower, newest_lines};
+pub(crate) use file::{Follower, each_line, newest_lines};
 
-/// More of one text says nothing new.
-const LONGEST: usize = 8 * 1024;
+/// Maximum bytes of one text; more says nothing new.
+const MAX_TEXT: usize = 8 * 1024;
 
-/// What every target of haft's own begins with.
+/// The beginning of every target of haft's own crates.
 const OWN: &str = "haft";
+
+/// The message of the first line of a turn, by which `haft logs` knows a run.
+pub(crate) const TURN_STARTED: &str = "turn started";
+
+/// How long the end of a process waits for the last lines.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The stack of the writing thread, in bytes.
+const STACK: usize = 256 * 1024;
 
 /// How much is logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
@@ -37,16 +52,16 @@ const OWN: &str = "haft";
 pub(crate) enum LogLevel {
     /// Nothing.
     Off,
-    /// What went wrong.
+    /// Failures that ended something.
     Error,
-    /// And what may be wrong.
-    #[default]
+    /// Failures that a run survived, too.
     Warn,
-    /// And what was done.
+    /// What was loaded, asked, and done, too.
+    #[default]
     Info,
-    /// And how.
+    /// Decisions, too.
     Debug,
-    /// And everything else.
+    /// Everything.
     Trace,
 }
 
@@ -63,34 +78,59 @@ impl From<LogLevel> for LevelFilter {
     }
 }
 
-/// One line of the log. What is written here is read by programs: names stay.
+/// One line of the log. Programs read the names: they stay as they are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LogLine {
     pub(crate) time: Timestamp,
     pub(crate) level: LogLevel,
-    /// The module that says it.
+    /// The process that logged it; empty in lines of older versions.
+    #[serde(default)]
+    pub(crate) run: String,
+    /// The module that logged it.
     pub(crate) target: String,
     pub(crate) message: String,
     #[serde(default)]
     pub(crate) fields: Map<String, Value>,
 }
 
-/// Values that were learnt after the log began, such as a key out of a file.
+/// Values that became known after the log began, such as a key from a file.
 static KNOWN: Mutex<Option<Masker>> = Mutex::new(None);
 
-/// From now on everything at this level and above is written to this folder. Only the first call of a process counts.
+/// The queue of the log of this process, once it has one.
+static QUEUE: OnceLock<LogQueue> = OnceLock::new();
+
+/// Logs everything at `level` and above to a folder from now on. Only the first call in a process counts.
 pub(crate) fn start(folder: PathBuf, level: LogLevel) {
     if level == LogLevel::Off {
         return;
     }
-    let others = LevelFilter::from(level).min(LevelFilter::WARN);
-    let heard = Targets::new().with_default(others).with_target(OWN, level);
-    let writer = LogWriter { folder: LogFolder::new(folder) };
-    // It fails where there is a log already.
-    drop(tracing::subscriber::set_global_default(tracing_subscriber::registry().with(writer.with_filter(heard))));
+    let mut is_first = false;
+    let queue = QUEUE.get_or_init(|| {
+        is_first = true;
+        LogQueue::new(folder)
+    });
+    if is_first {
+        // Fails where another subscriber was set, which then decides what becomes of events.
+        let layer = LogLayer { queue }.with_filter(heard(level));
+        drop(tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer)));
+    }
 }
 
-/// Masks with this from now on.
+/// Starts the log of this user at the default level, for a failure that came before the configuration was known.
+pub(crate) fn start_default() {
+    if let Ok(places) = wiring::places() {
+        start(places.log(), LogLevel::default());
+    }
+}
+
+/// Waits until every line is written.
+pub(crate) fn flush() {
+    if let Some(queue) = QUEUE.get() {
+        queue.flush();
+    }
+}
+
+/// Masks with `masker` from now on.
 pub(crate) fn mask_with(masker: Masker) {
     *KNOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(masker);
 }
@@ -100,26 +140,115 @@ fn masker() -> Masker {
     known.get_or_insert_with(|| Masker::knowing(wiring::environment().secret_values())).clone()
 }
 
-/// Writes every event it hears as a line.
-struct LogWriter {
-    folder: LogFolder,
+/// Passes events of haft's own crates at `level`, and warnings of libraries.
+fn heard(level: LogLevel) -> Targets {
+    Targets::new().with_default(LevelFilter::from(level).min(LevelFilter::WARN)).with_target(OWN, level)
 }
 
-impl<S: Subscriber> Layer<S> for LogWriter {
-    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
-        let mut content = EventContent { masker: masker(), message: String::new(), fields: Map::new() };
-        event.record(&mut content);
-        let line = LogLine {
-            time: WallClock.now(),
-            level: level_of(*event.metadata().level()),
-            target: event.metadata().target().to_owned(),
-            message: content.message,
-            fields: content.fields,
-        };
-        if let Ok(mut text) = serde_json::to_string(&line) {
-            text.push('\n');
-            self.folder.append(line.time, text.as_bytes());
+/// The lines on their way to the disk.
+struct LogQueue {
+    folder: PathBuf,
+    /// The id of this process in its lines.
+    run: String,
+    /// Absent where no thread could be started: then nothing is logged.
+    sender: OnceLock<Option<Sender<LogMessage>>>,
+}
+
+/// A message to the writing thread.
+enum LogMessage {
+    Line(LogLine),
+    /// Answered once everything before it is written.
+    Flush(Sender<()>),
+}
+
+impl LogQueue {
+    fn new(folder: PathBuf) -> Self {
+        let run = RandomIds.uuid().simple().to_string()[..8].to_owned();
+        Self { folder, run, sender: OnceLock::new() }
+    }
+
+    fn push(&self, line: LogLine) {
+        let sender = self.sender.get_or_init(|| {
+            let (sender, receiver) = channel();
+            let folder = self.folder.clone();
+            let thread = std::thread::Builder::new().name("haft-log".to_owned()).stack_size(STACK);
+            thread.spawn(move || write_lines(&receiver, folder)).ok().map(|_| sender)
+        });
+        if let Some(sender) = sender {
+            // Fails only if the thread is gone; a run goes on without a log.
+            drop(sender.send(LogMessage::Line(line)));
         }
+    }
+
+    fn flush(&self) {
+        if let Some(Some(sender)) = self.sender.get() {
+            let (done, written) = channel();
+            if sender.send(LogMessage::Flush(done)).is_ok() {
+                // A disk that does not answer must not keep a process from ending.
+                let _ = written.recv_timeout(FLUSH_TIMEOUT);
+            }
+        }
+    }
+}
+
+/// Writes lines until nothing can log any more.
+fn write_lines(receiver: &Receiver<LogMessage>, folder: PathBuf) {
+    let folder = LogFolder::new(folder);
+    for message in receiver {
+        match message {
+            LogMessage::Line(line) => write_line(&folder, line),
+            LogMessage::Flush(done) => drop(done.send(())),
+        }
+    }
+}
+
+fn write_line(folder: &LogFolder, mut line: LogLine) {
+    let masker = masker();
+    line.message = shortened(&masker, &line.message);
+    for value in line.fields.values_mut() {
+        if let Value::String(text) = value {
+            *text = shortened(&masker, text);
+        }
+    }
+    if let Ok(mut text) = serde_json::to_string(&line) {
+        text.push('\n');
+        folder.append(line.time, text.as_bytes());
+    }
+}
+
+fn shortened(masker: &Masker, text: &str) -> String {
+    let masked = masker.mask(text);
+    masked[..masked.floor_char_boundary(MAX_TEXT)].to_owned()
+}
+
+/// Puts every event it hears into the queue.
+struct LogLayer<'a> {
+    queue: &'a LogQueue,
+}
+
+impl<S: Subscriber> Layer<S> for LogLayer<'static> {
+    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+        self.queue.push(line_of(event, &self.queue.run));
+    }
+}
+
+fn line_of(event: &Event<'_>, run: &str) -> LogLine {
+    let metadata = event.metadata();
+    let mut content = EventContent::default();
+    if metadata.target().starts_with(OWN) {
+        event.record(&mut content);
+    } else {
+        "reported by a library".clone_into(&mut content.message);
+        let at = format!("{}:{}", metadata.file().unwrap_or("?"), metadata.line().unwrap_or_default());
+        content.fields.insert("at".to_owned(), at.into());
+    }
+    LogLine {
+        time: WallClock.now(),
+        level: level_of(*metadata.level()),
+        run: run.to_owned(),
+        target: metadata.target().to_owned(),
+        message: content.message,
+        fields: content.fields,
     }
 }
 
@@ -133,20 +262,19 @@ fn level_of(level: Level) -> LogLevel {
     }
 }
 
-/// What an event says, without its secrets.
+/// The message and the fields of an event. Empty texts are left out.
+#[derive(Default)]
 struct EventContent {
-    masker: Masker,
     message: String,
     fields: Map<String, Value>,
 }
 
 impl EventContent {
-    fn text(&mut self, field: &Field, text: &str) {
-        let masked = self.masker.mask(text);
-        let short = &masked[..masked.floor_char_boundary(LONGEST)];
+    fn text(&mut self, field: &Field, text: String) {
         match field.name() {
-            "message" => short.clone_into(&mut self.message),
-            name => drop(self.fields.insert(name.to_owned(), short.into())),
+            "message" => self.message = text,
+            _ if text.is_empty() => {}
+            name => drop(self.fields.insert(name.to_owned(), text.into())),
         }
     }
 
@@ -157,11 +285,11 @@ impl EventContent {
 
 impl Visit for EventContent {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.text(field, &format!("{value:?}"));
+        self.text(field, format!("{value:?}"));
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.text(field, value);
+        self.text(field, value.to_owned());
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
@@ -190,9 +318,10 @@ mod tests {
     fn logged(level: LogLevel, act: impl FnOnce()) -> Vec<LogLine> {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("state/log");
-        let heard = Targets::new().with_default(LevelFilter::WARN).with_target(OWN, level);
-        let writer = LogWriter { folder: LogFolder::new(folder.clone()) };
-        tracing::subscriber::with_default(tracing_subscriber::registry().with(writer.with_filter(heard)), act);
+        let queue: &'static LogQueue = Box::leak(Box::new(LogQueue::new(folder.clone())));
+        let layer = LogLayer { queue }.with_filter(heard(level));
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), act);
+        queue.flush();
         let lines = newest_lines(&folder, 100, |_| true);
         lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
@@ -200,30 +329,41 @@ mod tests {
     #[test]
     fn a_line_has_its_fields_and_no_secret() {
         let lines = logged(LogLevel::Warn, || {
-            tracing::warn!(call = "c1", tries = 3, took = 0.5, last = true, error = %KEY, "it failed with {KEY}");
+            let absent: Option<u64> = None;
+            tracing::warn!(call = "c1", tries = 3, took = 0.5, last = true, absent, error = %KEY, "it failed with {KEY}");
         });
         let [line] = lines.as_slice() else { panic!("{lines:?}") };
-        assert_eq!((line.level, line.target.as_str()), (LogLevel::Warn, module_path!()));
+        assert_eq!((line.level, line.target.as_str(), line.run.len()), (LogLevel::Warn, module_path!(), 8));
         assert_eq!(line.message, "it failed with [masked: GitHub token]");
         let fields = Value::Object(line.fields.clone()).to_string();
         assert_eq!(fields, r#"{"call":"c1","tries":3,"took":0.5,"last":true,"error":"[masked: GitHub token]"}"#);
     }
 
     #[test]
-    fn only_what_the_level_lets_through_is_written_and_libraries_are_heard_from_warnings_on() {
+    fn libraries_are_heard_from_warnings_on_and_without_their_words() {
         let say = || {
             tracing::debug!("own");
-            tracing::debug!(target: "hyper", "other");
-            tracing::warn!(target: "hyper", "warning");
+            tracing::debug!(target: "rmcp", "other");
+            tracing::warn!(target: "rmcp", message_of_server = "arguments", "sent arguments");
         };
         let messages = |level| logged(level, say).into_iter().map(|line| line.message).collect::<Vec<_>>();
-        assert_eq!(messages(LogLevel::Warn), ["warning"]);
-        assert_eq!(messages(LogLevel::Debug), ["own", "warning"]);
+        assert_eq!(messages(LogLevel::Warn), ["reported by a library"]);
+        assert_eq!(messages(LogLevel::Debug), ["own", "reported by a library"]);
+        let lines = logged(LogLevel::Warn, say);
+        assert_eq!(lines[0].fields.keys().collect::<Vec<_>>(), ["at"]);
+        assert!(!serde_json::to_string(&lines).unwrap().contains("arguments"));
     }
 
     #[test]
     fn a_text_without_end_is_cut() {
-        let lines = logged(LogLevel::Warn, || tracing::warn!("{}", "ü".repeat(LONGEST)));
-        assert_eq!(lines[0].message.len(), LONGEST);
+        let lines = logged(LogLevel::Warn, || tracing::warn!("{}", "ü".repeat(MAX_TEXT)));
+        assert_eq!(lines[0].message.len(), MAX_TEXT);
+    }
+
+    #[test]
+    fn lines_keep_their_order() {
+        let lines = logged(LogLevel::Info, || (0..200).for_each(|number| tracing::info!(number, "line")));
+        let numbers: Vec<_> = lines.iter().map(|line| line.fields["number"].as_u64().unwrap()).collect();
+        assert_eq!(numbers, (100..200).collect::<Vec<_>>());
     }
 }

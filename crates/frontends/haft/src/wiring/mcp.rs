@@ -150,6 +150,10 @@ impl Mcp {
     /// These servers; none of them is started.
     fn new(gathered: Gathered, host: ServerHost) -> Self {
         let Gathered { servers, problems, warnings, .. } = gathered;
+        if !servers.is_empty() {
+            let names: Vec<_> = servers.iter().map(|server| server.name.as_str()).collect();
+            tracing::info!(names = names.join(", "), "MCP servers declared");
+        }
         Self { servers: Arc::new(Servers::new(servers, host)), problems, warnings }
     }
 

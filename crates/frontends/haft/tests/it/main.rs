@@ -32,8 +32,8 @@ mod conversations;
 mod core_build;
 mod crash;
 mod deferred_tools;
-mod denied_reads;
 mod demo;
+mod denied_reads;
 mod doctor;
 mod edits;
 mod engine_of_context;
@@ -67,6 +67,7 @@ mod modes;
 mod modules;
 mod money;
 mod needles;
+mod own_files;
 #[cfg(feature = "mcp")]
 mod own_servers;
 mod pages;

@@ -11,13 +11,14 @@
 //! block 40 µs a folder at best and 50 ms for all of them beside other work, and nobody has to wait for that.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
+use haft_files::LockFile;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, openat};
 
 use super::known_folders::KnownFolders;
@@ -72,7 +73,7 @@ impl PlacedCovers {
 
 impl FolderCovers {
     fn place(folder_of_notes: &Path, folder: &Path, home: Option<&Path>) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder_of_notes)?;
+        haft_files::create_folder(folder_of_notes)?;
         let notes = CoverNotes::of(folder_of_notes, folder);
         let held = notes.lock()?;
         let mut list = notes.list()?;
@@ -147,19 +148,13 @@ impl CoverNotes {
     }
 
     /// Waits for its turn: whoever holds it may change covers and notes.
-    fn lock(&self) -> io::Result<File> {
-        let file = open(&self.lock_file)?;
-        file.lock()?;
-        Ok(file)
+    fn lock(&self) -> io::Result<LockFile> {
+        LockFile::wait(&self.lock_file)
     }
 
     fn list(&self) -> io::Result<File> {
-        open(&self.list)
+        haft_files::open(&self.list)
     }
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
 fn cover(missing: &MissingEntry) -> io::Result<()> {
@@ -170,7 +165,7 @@ fn cover(missing: &MissingEntry) -> io::Result<()> {
             match mknodat(CWD, &missing.path, FileType::Socket, mode, 0) {
                 // A file system without sockets.
                 Err(rustix::io::Errno::PERM | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL) => {
-                    OpenOptions::new().write(true).create_new(true).mode(0o600).open(&missing.path).map(drop)
+                    haft_files::create_new(&missing.path).map(drop)
                 }
                 made => Ok(made?),
             }

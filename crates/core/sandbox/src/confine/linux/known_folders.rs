@@ -9,10 +9,11 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
-use std::io::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use haft_files::Durability;
 
 /// In seconds, the longest that two changes may share one time; some network file systems count in whole ones.
 const ROUNDING: i64 = 2;
@@ -86,11 +87,7 @@ impl KnownFolders {
                 bytes.extend(name.as_bytes().iter().chain(&[0]));
             }
         }
-        let folder = self.file.parent().unwrap_or(Path::new("/"));
-        let _ = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
-            file.write_all(&bytes)?;
-            Ok(file.persist(&self.file)?)
-        });
+        let _ = haft_files::replace(&self.file, &bytes, Durability::Process);
     }
 }
 

@@ -13,9 +13,9 @@
 //! behind. That saves most of the waiting for the disk.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use haft_types::ContentHash;
@@ -119,12 +119,12 @@ pub(super) struct Journal {
 impl Journal {
     /// Notes a change before anything of it is done.
     pub(super) fn begin(folder: &Path, record: &JournalRecord) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        haft_files::create_folder(folder)?;
         let text = serde_json::to_vec(record)?;
         let survives = if record.entries.len() == 1 { Survives::Death } else { Survives::PowerCut };
         loop {
             let path = folder.join(random_name()?).with_extension(JournalStage::Writing.ending());
-            let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+            let file = haft_files::create_new(&path)?;
             file.lock()?;
             // Whoever clears up may have taken the new file for a dead one in the moment before it was locked.
             if file.metadata()?.nlink() == 0 {
@@ -199,7 +199,7 @@ impl Journal {
     /// Best effort: some file systems can't sync a folder.
     fn sync_folder(&self) {
         if let (Survives::PowerCut, Some(folder)) = (self.survives, self.path.parent()) {
-            let _ = File::open(folder).and_then(|open| open.sync_all());
+            let _ = haft_files::sync_folder(folder);
         }
     }
 }

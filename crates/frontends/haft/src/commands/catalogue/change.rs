@@ -43,15 +43,15 @@ pub(super) fn add(
     let was_trusted = place.trust_state.is_trusted();
     let existed = folder.is_dir();
     let failed = |error: std::io::Error| usage_error(text!("catalogue-cannot-write", path = path.display(), error));
-    fs::create_dir_all(path.parent().unwrap_or(&folder)).map_err(failed)?;
-    let mut out = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
+    let owner = if user { CatalogueOwner::User } else { CatalogueOwner::Project };
+    let mut out = owner.create(&path).map_err(failed)?;
     out.write_all(&content).and_then(|()| out.sync_all()).map_err(failed)?;
     if kind == KnowledgeKind::Tools && (content.starts_with(b"#!") || path.extension().is_none()) {
-        out.set_permissions(fs::Permissions::from_mode(0o755)).map_err(failed)?;
+        out.set_permissions(fs::Permissions::from_mode(owner.program_mode())).map_err(failed)?;
     }
     drop(out);
     if let (Some(whole), Some(target)) = (whole, path.parent()) {
-        copy_files(whole, target, &further).map_err(failed)?;
+        copy_files(owner, whole, target, &further).map_err(failed)?;
     }
 
     // What cannot be used is not left lying about.
@@ -101,11 +101,46 @@ fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn copy_files(from: &Path, to: &Path, files: &[PathBuf]) -> std::io::Result<()> {
+/// The owner of an entry, who decides its modes.
+#[derive(Clone, Copy)]
+enum CatalogueOwner {
+    /// The user: the file is in haft's own folder, which is private.
+    User,
+    /// The project: the umask decides, as for every file of a repository.
+    Project,
+}
+
+impl CatalogueOwner {
+    /// Creates a file that must not exist, and its folder.
+    fn create(self, path: &Path) -> std::io::Result<fs::File> {
+        let folder = haft_files::folder_of(path);
+        match self {
+            Self::User => {
+                haft_files::create_folder(folder)?;
+                haft_files::create_new(path)
+            }
+            Self::Project => {
+                fs::create_dir_all(folder)?;
+                OpenOptions::new().write(true).create_new(true).open(path)
+            }
+        }
+    }
+
+    fn program_mode(self) -> u32 {
+        match self {
+            Self::User => 0o700,
+            Self::Project => 0o755,
+        }
+    }
+}
+
+fn copy_files(owner: CatalogueOwner, from: &Path, to: &Path, files: &[PathBuf]) -> std::io::Result<()> {
     for file in files {
-        let target = to.join(file);
-        fs::create_dir_all(target.parent().unwrap_or(to))?;
-        fs::copy(from.join(file), target)?;
+        let (source, target) = (from.join(file), to.join(file));
+        std::io::copy(&mut fs::File::open(&source)?, &mut owner.create(&target)?)?;
+        if source.metadata()?.permissions().mode() & 0o100 != 0 {
+            fs::set_permissions(&target, fs::Permissions::from_mode(owner.program_mode()))?;
+        }
     }
     Ok(())
 }

@@ -3,10 +3,11 @@
 //! The store is `haft_rescue`'s; what lies beside it is removed here: jobs, kept outputs, workflow runs, what was typed, the log.
 
 use std::fs;
-use std::io::{BufRead, Write};
+use std::io::BufRead;
 use std::path::Path;
 
 use haft_agent::{Places, WallClock};
+use haft_files::Durability;
 use haft_rescue::{Patient, PurgeFamily};
 use haft_store::{Conversation, ConversationMatch, ConversationScope, Store};
 use haft_types::{ConversationId, Role, Timestamp};
@@ -206,9 +207,5 @@ fn rewrite(file: &Path, stays: impl Fn(&str) -> bool) -> anyhow::Result<()> {
     if left.len() == text.len() {
         return Ok(());
     }
-    let mut whole = tempfile::NamedTempFile::new_in(file.parent().unwrap_or(Path::new(".")))?;
-    whole.write_all(left.as_bytes())?;
-    whole.as_file().sync_all()?;
-    whole.persist(file)?;
-    Ok(())
+    Ok(haft_files::replace(file, left.as_bytes(), Durability::PowerCut)?)
 }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use haft_files::Durability;
 use haft_store::{Conversation, ConversationDocument, ConversationScope, Store};
 use haft_types::ConversationId;
 use serde::Serialize;
@@ -68,9 +69,7 @@ pub(in crate::commands) struct ExportFolder(PathBuf);
 impl ExportFolder {
     /// Creates the folder, for its owner only, unless it exists.
     pub(in crate::commands) fn create(path: &Path) -> anyhow::Result<Self> {
-        use std::os::unix::fs::DirBuilderExt;
-        let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-        created.map_err(|error| failed(path, &error))?;
+        haft_files::create_folder(path).map_err(|error| failed(path, &error))?;
         Ok(Self(path.to_owned()))
     }
 
@@ -90,7 +89,8 @@ impl ExportFolder {
     fn write_json(&self, name: &str, value: &impl Serialize) -> anyhow::Result<()> {
         let path = self.0.join(name);
         let text = haft_text::escape_json(&serde_json::to_string_pretty(value)?).into_owned() + "\n";
-        write_private(&path, &text).map_err(|error| failed(&path, &error))
+        // Conversations are for their owner only.
+        haft_files::replace(&path, text.as_bytes(), Durability::Process).map_err(|error| failed(&path, &error))
     }
 }
 
@@ -103,14 +103,6 @@ fn file_name(id: &ConversationId) -> String {
     let name = format!("{}.json", id.file_name());
     // Two names are taken.
     if name == CURRENT || name == NAMESPACES { format!("%{name}") } else { name }
-}
-
-/// Conversations are for their owner only.
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    let mut file = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())
 }
 
 #[cfg(test)]

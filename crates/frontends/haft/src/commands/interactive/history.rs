@@ -3,11 +3,10 @@
 //! Responsible for one file per project: a JSON string a line, oldest first. Invariant: only its user can read it, no secret that
 //! haft knows or recognises is in it, and sessions that run at once lose nothing of each other.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use haft_files::{Durability, LockFile};
 use haft_text::Masker;
 
 /// A longer text was pasted, and is better looked for in its conversation.
@@ -51,25 +50,17 @@ impl History {
 
     fn append(&self, text: &str) -> io::Result<()> {
         let _lock = self.lock()?;
-        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.file)?;
-        file.write_all(line(text).as_bytes())
+        haft_files::append(&self.file)?.write_all(line(text).as_bytes())
     }
 
     fn replace(&self, texts: &[String]) -> io::Result<()> {
-        // Readable by its user alone from the beginning.
-        let mut whole = tempfile::NamedTempFile::new_in(self.file.parent().unwrap_or(Path::new(".")))?;
-        whole.write_all(texts.iter().map(|text| line(text)).collect::<String>().as_bytes())?;
-        whole.persist(&self.file).map_err(|error| error.error)?;
-        Ok(())
+        let lines: String = texts.iter().map(|text| line(text)).collect();
+        haft_files::replace(&self.file, lines.as_bytes(), Durability::Process)
     }
 
     /// Held while the file is read or written. It is another file: this one may be replaced.
-    fn lock(&self) -> io::Result<File> {
-        let folder = self.file.parent().unwrap_or(Path::new("."));
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(self.file.with_extension("lock"))?;
-        file.lock()?;
-        Ok(file)
+    fn lock(&self) -> io::Result<LockFile> {
+        LockFile::wait(&self.file.with_extension("lock"))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Pictures that are pasted: files that are dropped on the terminal, and what the clipboard holds.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ pub(super) struct PastedImages {
 
 impl PastedImages {
     pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder, kept: tempfile::tempdir().ok() }
+        Self { folder, kept: haft_files::temporary_folder(&std::env::temp_dir(), "haft-").ok() }
     }
 
     /// The picture, if it is one that can be sent.
@@ -44,7 +45,9 @@ impl PastedImages {
                 let folder = self.kept.as_ref().ok_or_else(|| text!("interactive-clipboard-none").to_owned())?;
                 let number = std::fs::read_dir(folder.path()).map_or(0, Iterator::count) + 1;
                 let path = folder.path().join(format!("clipboard-{number}.png"));
-                std::fs::write(&path, &bytes).map_err(|error| format!("haft: {error}"))?;
+                haft_files::create_new(&path)
+                    .and_then(|mut file| file.write_all(&bytes))
+                    .map_err(|error| format!("haft: {error}"))?;
                 described(&path, &bytes).map(Some).ok_or_else(|| text!("interactive-clipboard-none").to_owned())
             }
         }

@@ -6,12 +6,11 @@
 mod local_server;
 
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use haft_agent::config::{self, Config};
 use haft_agent::{KeyState, Places};
+use haft_files::Durability;
 use haft_model::{BuiltIn, ModelError, ProviderConfig, Secret};
 use haft_tui::{InputEcho, ask, fitted};
 use haft_types::Api;
@@ -352,15 +351,8 @@ fn write(places: &Places, config: &Config, provider: &str, model: &str, key: &Ke
 
 fn keep_key(file: &Path, key: &str) -> anyhow::Result<PathBuf> {
     let told = |error: std::io::Error| usage_error(text!("setup-key-unwritable", file = file.display(), error));
-    let folder = file.parent().unwrap_or(Path::new("."));
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(told)?;
-    // A file with other rights would keep them.
-    match std::fs::remove_file(file) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(told(error)),
-        _ => {}
-    }
-    let mut kept = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(told)?;
-    kept.write_all(format!("{key}\n").as_bytes()).and_then(|()| kept.sync_all()).map_err(told)?;
+    // Replacing the file also drops the mode and the link it may have had.
+    haft_files::replace(file, format!("{key}\n").as_bytes(), Durability::PowerCut).map_err(told)?;
     Ok(file.to_owned())
 }
 

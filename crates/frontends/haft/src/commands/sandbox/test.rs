@@ -1,8 +1,6 @@
 //! `haft sandbox test`: makes every attempt to leave, inside each layer, and reports the results.
 
 use std::collections::BTreeMap;
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,17 +114,13 @@ async fn test(places: &Places, method: ConfinementMethod) -> anyhow::Result<Sand
 /// A folder outside `/tmp`, which is another one inside and writable: what is not to be reached must be there. The user's home
 /// and the machine's own folder stand in for a cache that lies in `/tmp`.
 fn site_folder(places: &Places) -> anyhow::Result<TempDir> {
-    DirBuilder::new().recursive(true).mode(0o700).create(&places.cache)?;
+    haft_files::create_folder(&places.cache)?;
     let home = places.environment.raw("HOME").map(PathBuf::from);
     let candidates = [Some(places.cache.clone()), home, Some("/var/lib".into())];
     let is_temporary = |path: &Path| ["/tmp", "/var/tmp"].iter().any(|tmp| path.starts_with(tmp));
-    let builder = || {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix("haft-sandbox-test-");
-        builder
-    };
     for folder in candidates.into_iter().flatten().filter_map(|folder| folder.canonicalize().ok()) {
-        if let (false, Ok(made)) = (is_temporary(&folder), builder().tempdir_in(&folder)) {
+        if let (false, Ok(made)) = (is_temporary(&folder), haft_files::temporary_folder(&folder, "haft-sandbox-test-"))
+        {
             return Ok(made);
         }
     }
@@ -151,7 +145,7 @@ impl SandboxTest {
 /// A policy like that of every command, about the place where the attempts are made.
 fn policy(root: &Path, site: &ProbeSite, program: &Path) -> anyhow::Result<SandboxPolicy> {
     for folder in ["tmp", "notes"] {
-        DirBuilder::new().mode(0o700).create(root.join(folder))?;
+        haft_files::create_new_folder(&root.join(folder))?;
     }
     let targets = site.targets();
     let mut hidden = haft_sandbox::secret_places(None);

@@ -1,14 +1,13 @@
 //! A task as a run of this binary: the same plan and the same session as `haft run`, in the clone its worker made.
 
 use std::error::Error;
-use std::fs::{DirBuilder, File};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 
 use haft_agent::config::Config;
 use haft_agent::{Places, RunPlan, SetupError, WallClock};
 use haft_engine::{OpenError, RunReport, Which};
+use haft_files::LockFile;
 use haft_postgres::QueuedTask;
 use haft_project::TrustList;
 use haft_store::StoreError;
@@ -95,11 +94,9 @@ impl TaskHost for RunningHost {
 
 impl RunningHost {
     /// The list of trusted folders, which no other slot and no other worker of this user changes meanwhile.
-    fn trust_list(&self) -> anyhow::Result<(File, TrustList)> {
+    fn trust_list(&self) -> anyhow::Result<(LockFile, TrustList)> {
         let file = self.places.trust_file();
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.places.state)?;
-        let lock = File::create(file.with_extension("lock"))?;
-        lock.lock()?;
+        let lock = LockFile::wait(&file.with_extension("lock"))?;
         Ok((lock, TrustList::at(file)))
     }
 

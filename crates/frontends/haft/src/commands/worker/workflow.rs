@@ -3,12 +3,13 @@
 //! Invariant: which steps are done, and the conversation of one that has begun, are with the queue before anything comes of it. Another
 //! worker runs no step again that is done, and goes on with the conversations of the others.
 
+use std::io;
 use std::sync::Arc;
-use std::{fs, io};
 
 use haft_agent::config::Config;
 use haft_agent::{RandomIds, WallClock};
 use haft_engine::turn::TurnLimits;
+use haft_files::Durability;
 use haft_postgres::{KeptFile, KeptKind, TASK_RECORD};
 use haft_types::{PermissionMode, TurnResult};
 use haft_worker::{RunEnd, TaskRun};
@@ -89,7 +90,6 @@ fn held(run: &TaskRun, workflow: &Workflow) -> anyhow::Result<HeldRun> {
         let inputs = workflows::inputs(workflow, &run.task.request.inputs)?;
         return Ok(runs.begin(workflow, TASK, inputs, &WallClock, &RandomIds)?);
     };
-    fs::create_dir_all(&folder)?;
-    fs::write(folder.join("kept.json"), &kept)?;
+    haft_files::replace(&folder.join("kept.json"), &kept, Durability::Process)?;
     Ok(runs.newest(workflow, TASK)?)
 }

@@ -5,9 +5,9 @@
 //! begins; the log has a largest size whatever happens. Nothing here returns an error: where the log cannot be written
 //! there is nowhere left to report it.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -43,7 +43,7 @@ impl LogFolder {
     pub(super) fn append(&self, time: Timestamp, line: &[u8]) {
         let day = TimeZone::UTC.to_datetime(time).date();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.as_ref().is_none_or(|open| open.day != day || self.is_full(open)) {
+        if open.as_ref().is_none_or(|open| open.day != day || self.is_over(open)) {
             *open = self.open_file(day);
         }
         if let Some(open) = open.as_mut() {
@@ -52,26 +52,25 @@ impl LogFolder {
         }
     }
 
-    /// Whether the file has no room. If it is still the one of its day, it is moved away.
-    fn is_full(&self, open: &OpenLog) -> bool {
+    /// Whether another file must be opened: another process replaced this one, or it is full. A full one is renamed.
+    fn is_over(&self, open: &OpenLog) -> bool {
         let Ok(held) = open.file.metadata() else { return true };
-        if held.len() < self.largest {
-            return false;
-        }
         let path = self.folder.join(name(open.day));
-        if fs::metadata(&path).is_ok_and(|there| there.ino() == held.ino()) {
+        let is_named = fs::metadata(&path).is_ok_and(|there| there.ino() == held.ino());
+        let is_full = held.len() >= self.largest;
+        if is_named && is_full {
             drop(fs::rename(&path, self.folder.join(full_name(open.day))));
         }
-        true
+        !is_named || is_full
     }
 
     fn open_file(&self, day: Date) -> Option<OpenLog> {
         let path = self.folder.join(name(day));
         if !path.exists() {
-            DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).ok()?;
+            haft_files::create_folder(&self.folder).ok()?;
             sweep(&self.folder, day);
         }
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path).ok()?;
+        let file = haft_files::append(&path).ok()?;
         Some(OpenLog { day, file })
     }
 }
@@ -107,6 +106,14 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<_> = entries.filter_map(|path| day_of(&path).map(|(day, full)| (day, !full, path))).collect();
     files.sort();
     files.into_iter().map(|(_, _, path)| path).collect()
+}
+
+/// Calls `see` with every line of the log, oldest first.
+pub(crate) fn each_line(folder: &Path, mut see: impl FnMut(&str)) {
+    for path in files(folder) {
+        let bytes = fs::read(path).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).lines().filter(|line| !line.is_empty()).for_each(&mut see);
+    }
 }
 
 /// The newest lines that are wanted, at most so many, the oldest of them first.

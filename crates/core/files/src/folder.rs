@@ -1,0 +1,85 @@
+//! Folders that only their owner can enter.
+
+use std::fs::{DirBuilder, File, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::Path;
+
+use tempfile::TempDir;
+
+/// The mode of every folder.
+const MODE: u32 = 0o700;
+
+/// Creates a folder and the missing ones above it. An existing folder keeps its mode.
+pub fn create_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(MODE).create(folder)
+}
+
+/// Creates a folder in an existing one; fails if it exists.
+pub fn create_new_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(MODE).create(folder)
+}
+
+/// Creates a folder with an unpredictable name in `parent`, which is created if it is missing. Dropping the result removes
+/// the folder.
+pub fn temporary_folder(parent: &Path, prefix: &str) -> io::Result<TempDir> {
+    create_folder(parent)?;
+    tempfile::Builder::new().prefix(prefix).permissions(Permissions::from_mode(MODE)).tempdir_in(parent)
+}
+
+/// Makes renames and new names in a folder survive a power cut.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Returns the folder that holds `path`; a bare name lies in the current folder.
+pub fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn create_folder_closes_every_folder_it_creates() {
+        let root = tempfile::tempdir().unwrap();
+        let deep = root.path().join("a/b/c");
+        create_folder(&deep).unwrap();
+        create_folder(&deep).unwrap();
+        for folder in deep.ancestors().take(3) {
+            assert_eq!(mode(folder), 0o700, "{}", folder.display());
+        }
+    }
+
+    #[test]
+    fn create_folder_keeps_the_mode_of_an_existing_one() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(root.path(), Permissions::from_mode(0o755)).unwrap();
+        create_folder(root.path()).unwrap();
+        assert_eq!(mode(root.path()), 0o755);
+    }
+
+    #[test]
+    fn create_new_folder_fails_if_it_exists() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(create_new_folder(root.path()).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn temporary_folder_is_private() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = temporary_folder(&root.path().join("parent"), "run-").unwrap();
+        assert_eq!((mode(folder.path()), mode(&root.path().join("parent"))), (0o700, 0o700));
+    }
+
+    #[test]
+    fn folder_of_a_bare_name_is_the_current_folder() {
+        assert_eq!(folder_of(Path::new("file")), Path::new("."));
+        assert_eq!(folder_of(Path::new("/a/file")), Path::new("/a"));
+    }
+}

@@ -1,0 +1,357 @@
+//! Modes of haft's own files: every command on a fresh home, under umasks that take nothing away.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use haft_testkit::{Reply, Script, ScriptedServer, When};
+use haft_types::Api;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::rig::haft;
+
+/// Where haft keeps its files.
+#[derive(Clone, Copy, Debug)]
+enum Layout {
+    HaftHome,
+    Xdg,
+}
+
+/// A user without a single file of haft's, and a project.
+struct FreshUser {
+    layout: Layout,
+    umask: &'static str,
+    top: TempDir,
+}
+
+impl FreshUser {
+    fn new(layout: Layout, umask: &'static str) -> Self {
+        let top = tempfile::tempdir().unwrap();
+        fs::create_dir(top.path().join("user")).unwrap();
+        fs::create_dir(top.path().join("a project")).unwrap();
+        Self { layout, umask, top }
+    }
+
+    fn project(&self) -> PathBuf {
+        self.top.path().join("a project")
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let user = self.top.path().join("user");
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &format!("umask {}; exec \"$0\" \"$@\"", self.umask)]).arg(haft()).args(arguments);
+        command.current_dir(self.project()).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", &user).env("EDITOR", "true").stdin(Stdio::null());
+        match self.layout {
+            Layout::HaftHome => command.env("HAFT_HOME", user.join("home/of haft")),
+            Layout::Xdg => command.env("XDG_CACHE_HOME", user.join("caches")),
+        };
+        command
+    }
+
+    /// Runs a command and checks every file of the user afterwards.
+    fn run(&self, arguments: &[&str]) -> Output {
+        let output = self.command(arguments).output().unwrap();
+        self.check(arguments);
+        output
+    }
+
+    /// Like [`Self::run`], for a command that must succeed.
+    fn succeed(&self, arguments: &[&str]) -> Output {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        output
+    }
+
+    /// Fails if others may read, write, or enter anything below the user's folder.
+    fn check(&self, arguments: &[&str]) {
+        let mut loose = Vec::new();
+        visit(&self.top.path().join("user"), &mut |path, mode| {
+            if mode & 0o077 != 0 {
+                loose.push(format!("{mode:04o} {}", path.display()));
+            }
+        });
+        assert!(loose.is_empty(), "{:?}, umask {}, after {arguments:?}: {loose:#?}", self.layout, self.umask);
+    }
+
+    /// The mode of a path below one of haft's own folders.
+    fn mode(&self, of: &str) -> u32 {
+        let mut found = None;
+        visit(&self.top.path().join("user"), &mut |path, mode| {
+            if path.ends_with(of) {
+                found = Some(mode);
+            }
+        });
+        found.unwrap_or_else(|| panic!("there is no `{of}`"))
+    }
+}
+
+fn visit(folder: &Path, see: &mut dyn FnMut(&Path, u32)) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        // A file that another process removed meanwhile has no mode.
+        let Ok(metadata) = path.symlink_metadata() else { continue };
+        if !metadata.is_symlink() {
+            see(&path, metadata.mode() & 0o7777);
+        }
+        if metadata.is_dir() {
+            visit(&path, see);
+        }
+    }
+}
+
+/// The names in the list of commands of a help page.
+fn listed(help: &str) -> Vec<String> {
+    let (commands, _) = help.split_once("\nOptions:").unwrap_or((help, ""));
+    let commands = commands.split_once("Commands:").map_or(commands, |(_, commands)| commands);
+    let lines = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = lines.filter_map(|line| line.split_whitespace().next());
+    names
+        .filter(|name| *name != "help" && name.chars().all(|c| c.is_ascii_lowercase() || c == '-'))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Every command that does something itself, from the pages of `--help`.
+fn all_commands() -> Vec<Vec<String>> {
+    let help = |words: &[String]| {
+        let output = Command::new(haft()).args(words).arg("--help").env_clear().output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let mut open: Vec<Vec<String>> = listed(&help(&[])).into_iter().map(|name| vec![name]).collect();
+    assert!(open.len() > 30, "{open:?}");
+    let mut all = Vec::new();
+    while let Some(words) = open.pop() {
+        let page = help(&words);
+        let below = if page.contains("\nCommands:") { listed(&page) } else { Vec::new() };
+        if below.is_empty() {
+            all.push(words);
+        } else {
+            open.extend(below.into_iter().map(|name| [words.clone(), vec![name]].concat()));
+        }
+    }
+    all.sort();
+    all
+}
+
+/// Arguments that let a command do something on a fresh home; a command that is not listed gets none.
+const ARGUMENTS: [(&str, &[&str]); 31] = [
+    ("agents add", &["helper", "agent.md", "--user"]),
+    ("chat", &["hello", "--model", "none/none"]),
+    ("commands add", &["one", "text.md", "--user"]),
+    ("completions", &["bash"]),
+    ("config set", &["retry.attempts", "3"]),
+    ("config unset", &["retry.attempts"]),
+    ("conversations export", &["--all", "exported"]),
+    ("conversations new", &["one"]),
+    ("conversations search", &["one"]),
+    ("count", &["text.md"]),
+    ("lib add", &["flask"]),
+    ("lib docs", &["flask"]),
+    ("lib proxy", &["/nowhere"]),
+    ("logs", &["--all"]),
+    ("man", &["run"]),
+    ("mcp add", &["files", "--no-test", "--", "true"]),
+    ("models test", &["none/none"]),
+    ("notes add", &["text.md", "a note"]),
+    ("permissions add", &["execute_command(ls:*)"]),
+    ("permissions explain", &["ls"]),
+    ("proxy", &["--", "true"]),
+    ("rag add", &["docs", "."]),
+    ("rag query", &["docs", "what"]),
+    ("review", &["hello", "--model", "none/none"]),
+    ("rules add", &["one", "text.md", "--user"]),
+    ("run", &["hello", "--model", "none/none"]),
+    ("skills add", &["skill", "skill", "--user"]),
+    ("tools add", &["tool.sh", "tool.sh", "--user"]),
+    ("useful add", &["text.md"]),
+    ("workflows add", &["flow", "flow.yaml", "--user"]),
+    ("workflows run", &["flow", "--model", "none/none"]),
+];
+
+fn arguments_of(command: &str) -> &'static [&'static str] {
+    ARGUMENTS.iter().find(|(name, _)| *name == command).map_or(&[], |(_, arguments)| arguments)
+}
+
+/// Commands that run until they are ended, and print a line once they serve.
+const SERVING: [&str; 2] = ["serve", "rag serve"];
+
+/// Files that commands read.
+fn write_sources(project: &Path) {
+    let write = |name: &str, text: &str| {
+        fs::create_dir_all(project.join(name).parent().unwrap()).unwrap();
+        fs::write(project.join(name), text).unwrap();
+    };
+    write("text.md", "---\nalwaysApply: true\n---\nUse tabs.\n");
+    write("agent.md", "---\nname: helper\ndescription: Looks closely\n---\nYou look closely.\n");
+    write("skill/SKILL.md", "---\nname: skill\ndescription: Shows how\n---\nDo it.\n");
+    write("skill/scripts/do.sh", "#!/bin/sh\ntrue\n");
+    fs::set_permissions(project.join("skill/scripts/do.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    write("tool.sh", "#!/bin/sh\n# description: does nothing\n# usage: tool.sh\ntrue\n");
+    write("flow.yaml", "steps:\n  - id: one\n    prompt: Say hello.\n");
+}
+
+/// Waits for a line on one of the streams of a server, and ends it.
+fn end_once_it_serves(mut child: Child) {
+    let out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    // A server that refuses to start prints nothing here and has ended.
+    drop(out.take(4096).read_line(&mut line));
+    drop(child.kill());
+    child.wait().unwrap();
+}
+
+#[test]
+fn own_files_are_private_after_every_command_on_a_fresh_home() {
+    let commands = all_commands();
+    let cases: Vec<_> = [(Layout::HaftHome, "022"), (Layout::Xdg, "000")]
+        .into_iter()
+        .flat_map(|case| commands.iter().map(move |words| (case, words)))
+        .collect();
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some(((layout, umask), words)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    run_alone(&FreshUser::new(*layout, umask), words);
+                }
+            });
+        }
+    });
+}
+
+fn run_alone(user: &FreshUser, words: &[String]) {
+    write_sources(&user.project());
+    let name = words.join(" ");
+    let all: Vec<&str> = words.iter().map(String::as_str).chain(arguments_of(&name).iter().copied()).collect();
+    if SERVING.contains(&name.as_str()) {
+        let mut command = user.command(&all);
+        end_once_it_serves(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+        user.check(&all);
+    } else {
+        user.run(&all);
+    }
+}
+
+/// A model that writes a file, runs a command with a long output, starts a sub-agent, and answers.
+fn model() -> ScriptedServer {
+    let when = |results| When { tool_results: Some(results), ..When::default() };
+    let command = "seq 1 100000";
+    let replies = [
+        Reply::call("write_to_file", json!({"path": "made.txt", "content": "made\n"})).when(when(0)).times(2),
+        Reply::call("execute_command", json!({"command": command, "requires_approval": false})).when(when(1)).times(2),
+        Reply::text("Done.").times(20),
+    ];
+    ScriptedServer::builder(Script::replies(replies).unwrap()).start_in_thread().unwrap()
+}
+
+fn configuration(server: &ScriptedServer) -> String {
+    let base_url = server.base_url(Api::OpenaiChat);
+    format!(
+        "model = \"mock/m\"\n[providers.mock]\napi = \"openai-chat\"\nbase_url = \"{base_url}\"\n\
+         [models.\"mock/m\"]\ncontext_window = 200000\nmax_output_tokens = 8192\n[retry]\nbase_delay_ms = 20\n"
+    )
+}
+
+/// A git repository with the documentation of a library.
+fn library(folder: &Path) {
+    fs::create_dir_all(folder.join("github.com/pallets/flask")).unwrap();
+    fs::write(folder.join("github.com/pallets/flask/quick.md"), "Flask in brief.\n").unwrap();
+    for arguments in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "one"]] {
+        let identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
+        let ran = Command::new("git").arg("-C").arg(folder).args(identity).args(arguments).output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+    }
+}
+
+#[test]
+fn own_files_are_private_when_everything_is_used() {
+    for (layout, umask) in [(Layout::HaftHome, "000"), (Layout::Xdg, "022"), (Layout::Xdg, "000")] {
+        let (server, user) = (model(), FreshUser::new(layout, umask));
+        write_sources(&user.project());
+        let source = user.top.path().join("config.toml");
+        fs::write(&source, configuration(&server)).unwrap();
+        let mut edit = user.command(&["config", "edit"]);
+        let edited = edit.env("EDITOR", format!("cp '{}'", source.display())).output().unwrap();
+        assert!(edited.status.success(), "{edited:?}");
+        user.check(&["config", "edit"]);
+
+        user.succeed(&["trust"]);
+        let task = ["run", "--permission-mode", "yolo", "write and count"];
+        user.succeed(&task);
+        user.succeed(&["undo"]);
+        user.succeed(&["redo"]);
+        let job = user.succeed(&["run", "--bg", "--permission-mode", "yolo", "again"]);
+        let job = String::from_utf8(job.stdout).unwrap();
+        user.run(&["jobs", "attach", job.trim()]);
+        for arguments in [
+            &["conversations", "backup"][..],
+            &["mcp", "add", "files", "--no-test", "--", "true"],
+            &["rules", "add", "one", "text.md", "--user"],
+            &["skills", "add", "skill", "skill", "--user"],
+            &["agents", "add", "helper", "agent.md", "--user"],
+            &["tools", "add", "tool.sh", "tool.sh", "--user"],
+            &["notes", "add", "text.md", "a note"],
+            &["rag", "add", "docs", "."],
+            &["rag", "query", "docs", "tabs"],
+            &["doctor"],
+            &["logs"],
+        ] {
+            user.succeed(arguments);
+        }
+        if Command::new("git").arg("--version").output().is_ok() {
+            let repository = user.top.path().join("documentation");
+            library(&repository);
+            user.succeed(&["lib", "proxy", repository.to_str().unwrap()]);
+            user.succeed(&["lib", "add", "flask"]);
+            user.succeed(&["lib", "refresh"]);
+            assert_eq!(user.mode("pallets/flask/quick.md"), 0o600);
+        } else {
+            println!("skipped: git is not installed");
+        }
+        // What the modes above were checked on was really there.
+        for (path, mode) in [
+            ("config.toml", 0o600),
+            ("state/defaults", 0o600),
+            ("conversations.db", 0o600),
+            ("versions", 0o700),
+            ("backups", 0o700),
+            ("trust.toml", 0o600),
+            ("jobs", 0o700),
+            ("log", 0o700),
+            ("spill", 0o700),
+            ("rag/docs.db", 0o600),
+            ("tools/tool.sh", 0o700),
+            ("scripts/do.sh", 0o700),
+        ] {
+            let path = if matches!(layout, Layout::Xdg) { path.trim_start_matches("state/") } else { path };
+            assert_eq!(user.mode(path), mode, "{path}");
+        }
+        assert_eq!(
+            user.project().join("made.txt").metadata().unwrap().mode() & 0o777,
+            if umask == "000" { 0o666 } else { 0o644 }
+        );
+    }
+}
+
+#[test]
+fn own_folders_of_older_versions_are_tightened_and_the_configuration_folder_is_not() {
+    let (server, user) = (model(), FreshUser::new(Layout::HaftHome, "022"));
+    let home = user.top.path().join("user/home/of haft");
+    for folder in ["data", "state", "cache"] {
+        fs::create_dir_all(home.join(folder)).unwrap();
+        fs::set_permissions(home.join(folder), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(home.join("config.toml"), configuration(&server)).unwrap();
+    fs::set_permissions(home.join("config.toml"), fs::Permissions::from_mode(0o640)).unwrap();
+    let mode = |path: &str| home.join(path).metadata().unwrap().permissions().mode() & 0o777;
+    assert!(user.command(&["run", "--permission-mode", "yolo", "hello"]).output().unwrap().status.success());
+    assert_eq!(["data", "state", "cache"].map(mode), [0o700; 3]);
+    assert!(user.command(&["config", "set", "retry.attempts", "3"]).output().unwrap().status.success());
+    assert_eq!((mode(""), mode("config.toml")), (0o755, 0o640));
+}
