@@ -63,6 +63,7 @@ mod supervisor;
 mod terminal;
 #[cfg(feature = "test-helper")]
 mod test_helper;
+mod visibility;
 mod waiting;
 mod wire;
 
@@ -85,6 +86,7 @@ pub use sandbox::{Sandbox, configured_path};
 pub use session::{LONGEST_LINE, Pause, TerminalSession, TypeError};
 pub use supervisor::Supervisor;
 pub use terminal::TerminalSize;
+pub use visibility::{CommandPaths, HiddenCause, HiddenPath, PRIVATE_FOLDERS, private_entry};
 pub use waiting::AwaitedInput;
 
 /// The first argument with which a program is started as a supervisor helper.
