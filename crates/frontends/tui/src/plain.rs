@@ -92,7 +92,7 @@ impl PlainDriver {
                 _ = hangup.recv() => self.ended = Some(Ended::Signalled),
                 _ = interrupt.recv() => self.interrupt()?,
                 line = lines.recv() => match line {
-                    Some(line) => self.line(line)?,
+                    Some((line, typed_at)) => self.line(line, typed_at)?,
                     None => self.ended = Some(Ended::Left),
                 },
                 () = withdrawn(&mut self.asking) => {
@@ -201,14 +201,14 @@ impl PlainDriver {
         }
     }
 
-    fn line(&mut self, line: String) -> io::Result<()> {
+    fn line(&mut self, line: String, typed_at: Instant) -> io::Result<()> {
         // The user's Enter has ended the row.
         (self.prompted, self.leaving) = (false, false);
         if let Some((asking, answer, since)) = self.asking.take() {
-            return self.answer(asking, answer, since, &line);
+            return self.answer(asking, answer, (since, typed_at), &line);
         }
         if let Some((list, since)) = self.picking.take() {
-            return self.choose(list, since, line.trim());
+            return self.choose(list, (since, typed_at), line.trim());
         }
         if let Some((mut filling, answer)) = self.filling.take() {
             let step = if line.trim() == DECLINE { FormProgress::Done(Filled::Declined) } else { filling.typed(&line) };
@@ -248,8 +248,8 @@ impl PlainDriver {
         self.ask(text!("plain-number"))
     }
 
-    fn choose(&mut self, list: PickerList, since: Instant, typed: &str) -> io::Result<()> {
-        if list.is_question && since.elapsed() < READING {
+    fn choose(&mut self, list: PickerList, (since, typed_at): (Instant, Instant), typed: &str) -> io::Result<()> {
+        if list.is_question && typed_at < since + READING {
             self.say(text!("plain-too-early"))?;
             self.picking = Some((list, since));
             return self.ask(text!("plain-number"));
@@ -259,7 +259,7 @@ impl PlainDriver {
         }
         let chosen = typed.parse::<usize>().ok().and_then(|number| list.rows.get(number.checked_sub(1)?));
         match chosen.map(|row| row.then.clone()) {
-            None if list.is_question && typed.parse::<usize>().is_err() => self.line(typed.to_owned()),
+            None if list.is_question && typed.parse::<usize>().is_err() => self.line(typed.to_owned(), typed_at),
             None => {
                 self.picking = Some((list, since));
                 self.ask(text!("plain-number"))
@@ -289,10 +289,10 @@ impl PlainDriver {
         &mut self,
         mut asking: ApprovalDialog,
         answer: oneshot::Sender<ApprovalReply>,
-        since: Instant,
+        (since, typed_at): (Instant, Instant),
         line: &str,
     ) -> io::Result<()> {
-        if since.elapsed() < READING {
+        if typed_at < since + READING {
             self.say(text!("plain-too-early"))?;
             self.asking = Some((asking, answer, since));
             return self.ask(text!("plain-answer"));
@@ -453,13 +453,14 @@ fn told(event: &Event) -> Vec<String> {
     }
 }
 
-/// Lines as they are typed. The thread ends with the process: nothing can wake it.
-fn lines() -> UnboundedReceiver<String> {
+/// Lines with the time at which each was read: one that was typed before a question does not answer it, however long it has
+/// waited here. The thread ends with the process: nothing can wake it.
+fn lines() -> UnboundedReceiver<(String, Instant)> {
     let (send, lines) = unbounded_channel();
     std::thread::spawn(move || {
         for line in io::stdin().lock().lines() {
             let Ok(line) = line else { break };
-            if send.send(line).is_err() {
+            if send.send((line, Instant::now())).is_err() {
                 break;
             }
         }
