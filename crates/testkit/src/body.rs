@@ -9,6 +9,8 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::Sleep;
 
+use crate::script::Gate;
+
 /// The connection is to be dropped here, as the script says.
 #[derive(Debug, thiserror::Error)]
 #[error("dropped as the script says")]
@@ -39,6 +41,8 @@ pub(crate) struct ScriptBody {
     end: End,
     length: Length,
     between: Between,
+    /// How many further pieces are sent before the gate holds the rest.
+    hold: Option<(usize, Gate)>,
 }
 
 /// What has to happen before the next piece.
@@ -47,6 +51,7 @@ enum Between {
     /// Let what was given be written: the connection flushes when a body has nothing ready.
     Flush,
     Pause(Pin<Box<Sleep>>),
+    Hold(Pin<Box<dyn Future<Output = ()> + Send>>),
 }
 
 impl ScriptBody {
@@ -54,7 +59,13 @@ impl ScriptBody {
         let pieces = pieces.into();
         // The head of the response must be written before a drop, too.
         let between = if pieces.is_empty() && end == End::Drop { Between::Flush } else { Between::Nothing };
-        Self { pieces, pause, end, length, between }
+        Self { pieces, pause, end, length, between, hold: None }
+    }
+
+    /// The same body, of which the gate holds everything after the first `pieces`.
+    pub(crate) fn held_after(mut self, pieces: usize, gate: Gate) -> Self {
+        self.hold = Some((pieces, gate));
+        self
     }
 }
 
@@ -71,6 +82,15 @@ impl Body for ScriptBody {
                 return Poll::Pending;
             }
             Between::Pause(sleep) => ready!(sleep.as_mut().poll(context)),
+            Between::Hold(opened) => ready!(opened.as_mut().poll(context)),
+        }
+        match self.hold.take() {
+            Some((0, gate)) => {
+                self.between = Between::Hold(Box::pin(gate.opened()));
+                return self.poll_frame(context);
+            }
+            Some((left, gate)) => self.hold = Some((left - 1, gate)),
+            None => {}
         }
         let Some(piece) = self.pieces.pop_front() else {
             return Poll::Ready((self.end == End::Drop).then_some(Err(Dropped)));

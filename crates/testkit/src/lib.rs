@@ -36,7 +36,9 @@ pub mod rules;
 pub mod test;
 
 pub use record::{Handled, Recorded};
-pub use script::{Garbage, Replace, Reply, ReplyPart, Script, ScriptCall, ScriptError, ScriptedError, Stop, When};
+pub use script::{
+    Garbage, Gate, Hold, Replace, Reply, ReplyPart, Script, ScriptCall, ScriptError, ScriptedError, Stop, When,
+};
 pub use seen::{Seen, SeenError, SeenMessage, SeenPart, SeenRole, SeenTool};
 pub use server::{Builder, ScriptedServer, ServerError};
 pub use timing::Timing;

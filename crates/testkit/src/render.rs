@@ -9,7 +9,7 @@ use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use serde_json::Value;
 
 use crate::body::{End, Length, ScriptBody};
-use crate::script::{Replace, Reply, ReplyPart, ScriptedError, Stop};
+use crate::script::{Hold, Replace, Reply, ReplyPart, ScriptedError, Stop};
 use crate::wire::{self, Answer, Wants, json_bytes};
 
 /// Small enough that a sentence takes several deltas.
@@ -138,7 +138,14 @@ fn send(
     let end = if reply.drop_after_bytes.is_some() { End::Drop } else { End::Clean };
     // A body to be cut still announces its full length.
     let told = if end == End::Drop { Length::Unknown } else { length };
-    let mut response = Response::new(ScriptBody::new(pieces, Duration::from_millis(reply.delta_delay_ms), end, told));
+    let half = pieces.len() / 2;
+    let mut body = ScriptBody::new(pieces, Duration::from_millis(reply.delta_delay_ms), end, told);
+    match &reply.hold {
+        Some(Hold::Start(gate)) => body = body.held_after(0, gate.clone()),
+        Some(Hold::Middle(gate)) => body = body.held_after(half, gate.clone()),
+        None => {}
+    }
+    let mut response = Response::new(body);
     if let Ok(status) = status.try_into() {
         *response.status_mut() = status;
     }

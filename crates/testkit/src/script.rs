@@ -9,9 +9,11 @@ use serde_json::Value;
 
 use crate::seen::SeenRole;
 
+mod gate;
 mod load;
 mod part;
 
+pub use gate::{Gate, Hold};
 pub use load::ScriptError;
 pub(crate) use part::signature_or_made;
 pub use part::{ReplyPart, ScriptCall};
@@ -112,6 +114,9 @@ pub struct Reply {
     pub delay_ms: u64,
     /// Wait between the events of a stream.
     pub delta_delay_ms: u64,
+    /// The gate that holds the body back, for scripts written in Rust.
+    #[serde(skip)]
+    pub hold: Option<Hold>,
 
     /// The HTTP status of an error reply.
     pub status: Option<u16>,
@@ -197,6 +202,21 @@ impl Reply {
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times);
+        self
+    }
+
+    /// The same reply, whose body is sent once the gate is open.
+    #[must_use]
+    pub fn held_by(mut self, gate: &Gate) -> Self {
+        self.hold = Some(Hold::Start(gate.clone()));
+        self
+    }
+
+    /// The same reply, streamed in single characters, whose second half is sent once the gate is open.
+    #[must_use]
+    pub fn held_halfway_by(mut self, gate: &Gate) -> Self {
+        self.delta_chars = Some(1);
+        self.hold = Some(Hold::Middle(gate.clone()));
         self
     }
 

@@ -1,5 +1,6 @@
 //! The sandbox of this user's commands: from the configuration and haft's own folders to a policy.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use haft_types::{Clock as _, PermissionMode, SandboxLayer};
 use tempfile::TempDir;
 
 use crate::clock::WallClock;
+use crate::environment::HostEnvironment;
 use crate::error::SandboxSetupError;
 use crate::places::Places;
 use crate::spill;
@@ -90,6 +92,11 @@ fn policy(
     let writable = writable
         .iter()
         .map(|path| path.canonicalize().map_err(|error| SandboxSetupError::Missing { path: path.clone(), error }));
+    // What the prompt points the model to, or asks it to run.
+    let mut readable = vec![places.spill()];
+    readable.extend(["skills", "tools", "repos"].map(|name| places.config.join(name)));
+    readable.extend(visible_below_tmp(&places.environment, home.as_deref()));
+    readable.extend(paths(&config.readable, "readable", home.as_deref())?);
     let trusted = TrustList::at(places.trust_file());
     let is_trusted = |root: &PathBuf| trusted.state(root).is_ok_and(|state| state.is_trusted());
     let mut protected: Vec<PathBuf> =
@@ -103,15 +110,22 @@ fn policy(
         repositories: Vec::new(),
         writable: writable.collect::<Result<_, _>>()?,
         hidden,
-        // What the prompt points the model to, or asks it to run.
-        readable: std::iter::once(places.spill())
-            .chain(["skills", "tools", "repos"].map(|name| places.config.join(name)))
-            .collect(),
+        readable,
         tmp,
         notes: places.covers(),
         network: Network::None,
         home,
     })
+}
+
+/// Returns the user's home and the folders of the `PATH` that lie below `/tmp`: a command needs their programs and settings, and
+/// finds them wherever else they lie.
+fn visible_below_tmp(environment: &HostEnvironment, home: Option<&Path>) -> Vec<PathBuf> {
+    let search = environment.raw("PATH").map(std::env::split_paths).into_iter().flatten();
+    let real = search.flat_map(|folder| folder.canonicalize().into_iter().chain([folder]));
+    let programs = real.filter_map(|folder| haft_sandbox::private_entry(&folder));
+    let home = home.filter(|home| haft_sandbox::private_entry(home).is_some()).map(Path::to_owned);
+    programs.chain(home).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn paths(given: &[PathBuf], key: &'static str, home: Option<&Path>) -> Result<Vec<PathBuf>, SandboxSetupError> {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{CapturedOutput, ConfinementSpec};
+use crate::visibility::CommandPaths;
+use crate::{CapturedOutput, ConfinementSpec, HiddenPath};
 
 /// A command to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +58,13 @@ impl CommandSpec {
         self.env = env;
         self
     }
+
+    /// Returns the path that the command names, or that `output` mentions, and that the sandbox hides from the command.
+    pub(crate) fn hidden_path(&self, output: &str) -> Option<HiddenPath> {
+        let confined = self.confined.as_ref()?;
+        let texts: Vec<_> = self.argv.iter().map(|text| text.to_string_lossy().into_owned()).collect();
+        confined.hidden_in(CommandPaths { texts: &texts, cwd: &self.cwd, env: &self.env }, output)
+    }
 }
 
 /// What a command reads from its standard input, unless it is at a terminal. Otherwise there is none: it has a session of its
@@ -96,6 +104,8 @@ pub struct FinishedCommand {
     pub duration: Duration,
     /// Whether all its descendants are gone.
     pub aftermath: Aftermath,
+    /// For a confined command that failed: a path it named or complained about that only the sandbox hides.
+    pub hidden: Option<HiddenPath>,
 }
 
 /// Whether anything of a command is left.

@@ -16,6 +16,8 @@ pub struct SandboxConfig {
     pub writable: Vec<PathBuf>,
     /// Further folders and files that commands may not read; written the same way.
     pub hidden: Vec<PathBuf>,
+    /// Folders and files that commands may read although they lie below `/tmp` or in a hidden folder; written the same way.
+    pub readable: Vec<PathBuf>,
 }
 
 /// By which means commands are held in.

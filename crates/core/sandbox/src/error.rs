@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::ConfinementStep;
+use crate::{ConfinementStep, HiddenPath};
 
 /// A command could not be run. How a command that ran has ended is no error but an [`CommandExit`](crate::Exit).
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +30,18 @@ pub enum SandboxError {
         program: String,
         /// What the system said.
         source: io::Error,
+    },
+    /// The program or the interpreter of a script exists, but the sandbox hides it.
+    #[error("cannot run the program: {path}; move it to another folder, or add that path to `[sandbox] readable`")]
+    HiddenProgram {
+        /// The path that is hidden.
+        path: HiddenPath,
+    },
+    /// The folder to run in exists, but the sandbox hides it.
+    #[error("cannot run in the folder: {path}; move it to another folder, or add that path to `[sandbox] readable`")]
+    HiddenFolder {
+        /// The path that is hidden.
+        path: HiddenPath,
     },
     /// The helper could not be started.
     #[error("cannot start the supervisor `{}`: {source}", helper.display())]

@@ -217,7 +217,11 @@ impl GitProgram {
         let causes = |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ");
         let line = said.lines().find(causes).or_else(|| said.lines().rfind(|line| !line.trim().is_empty()));
         let line = line.map_or_else(|| format!("it ended with {:?}", ran.exit), str::to_owned);
-        Err(GitError::Failed(line.trim_start_matches("fatal: ").to_owned()))
+        let line = line.trim_start_matches("fatal: ");
+        Err(GitError::Failed(match &ran.hidden {
+            Some(path) => format!("{line}; {path}; {}", path.remedy()),
+            None => line.to_owned(),
+        }))
     }
 
     fn environment_of(&self, call: &GitCall<'_>) -> Vec<(String, String)> {
@@ -248,7 +252,8 @@ impl GitProgram {
         let ConfinementSpec { method, policy } = self.sandbox.confined()?.as_ref().clone();
         let (hidden, network) =
             if call.network { (Vec::new(), Network::All) } else { (policy.hidden.clone(), Network::None) };
-        let (projects, writable, readable) = (Vec::new(), call.writable.clone(), call.readable.clone());
+        let (projects, writable) = (Vec::new(), call.writable.clone());
+        let readable = policy.readable.iter().chain(&call.readable).cloned().collect();
         Some(ConfinementSpec {
             method,
             policy: SandboxPolicy { projects, writable, hidden, readable, network, ..policy },

@@ -65,6 +65,7 @@ mod supervisor;
 mod terminal;
 #[cfg(feature = "test-helper")]
 mod test_helper;
+mod visibility;
 mod waiting;
 mod wire;
 
@@ -91,6 +92,7 @@ pub use supervisor::Supervisor;
 pub use terminal::TerminalSize;
 #[cfg(feature = "test-helper")]
 pub use test_helper::LINGERING_HELPER;
+pub use visibility::{CommandPaths, HiddenCause, HiddenPath, PRIVATE_FOLDERS, private_entry};
 pub use waiting::AwaitedInput;
 
 /// The first argument with which a program is started as a supervisor helper.

@@ -14,8 +14,9 @@ use crate::{
     SandboxMode, SandboxPolicy, Supervisor,
 };
 
-/// How long a command that does nothing may take in a sandbox that is tried.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a command that does nothing may take in a sandbox that is tried. A sandbox that fails is replaced by a weaker one, so
+/// a busy machine must not be taken for a failure.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The sandbox that commands run in.
 #[derive(Clone, Debug)]

@@ -26,6 +26,7 @@ use crate::capture::OutputRecorder;
 use crate::live::OutputStream;
 use crate::program::OwnProgram;
 use crate::terminal::{self, TerminalReader};
+use crate::visibility::last_output;
 use crate::wire::{ALL_GONE, CommandOutcome, Console, HelperRequest, IDLE};
 use crate::{
     Aftermath, Background, Capture, CapturedOutput, CommandExit, CommandSpec, FinishedCommand, HELPER_ARG, LiveCommand,
@@ -172,10 +173,16 @@ impl Supervisor {
             CommandOutcome::TimedOut => CommandExit::TimedOut,
             CommandOutcome::Cancelled => CommandExit::Cancelled,
             CommandOutcome::NoFolder(error) => {
+                if let Some(path) = command.confined.as_ref().and_then(|confined| confined.hides(&command.cwd)) {
+                    return Err(SandboxError::HiddenFolder { path });
+                }
                 let source = io::Error::from_raw_os_error(error);
                 return Err(SandboxError::Folder { cwd: command.cwd.clone(), source });
             }
             CommandOutcome::NoProgram(error) => {
+                if let Some(path) = command.hidden_path("") {
+                    return Err(SandboxError::HiddenProgram { path });
+                }
                 let source = io::Error::from_raw_os_error(error);
                 let program = command.argv.first().map(|program| program.display().to_string()).unwrap_or_default();
                 return Err(SandboxError::Program { program, source });
@@ -186,7 +193,15 @@ impl Supervisor {
             }
             CommandOutcome::NoNamespace | CommandOutcome::Lost => return Err(lost()),
         };
-        Ok(FinishedCommand { exit, stdout, stderr, duration: started.elapsed(), aftermath })
+        let hidden = match exit {
+            CommandExit::Code(0) | CommandExit::TimedOut | CommandExit::Cancelled => None,
+            // Where both streams are one, complaints are in the first.
+            CommandExit::Code(_) | CommandExit::Signal(_) => {
+                let complaints = if first == OutputStream::Both { &stdout } else { &stderr };
+                command.hidden_path(&last_output(complaints))
+            }
+        };
+        Ok(FinishedCommand { exit, stdout, stderr, duration: started.elapsed(), aftermath, hidden })
     }
 
     fn start_helper(&self, wires: Wires) -> Result<Helper, SandboxError> {
@@ -330,5 +345,6 @@ fn never_started() -> FinishedCommand {
         stderr: CapturedOutput::default(),
         duration: Duration::ZERO,
         aftermath: Aftermath::AllGone,
+        hidden: None,
     }
 }

@@ -48,6 +48,10 @@ const REDIRECTS: usize = 5;
 const LARGEST: usize = 64 << 20;
 /// What is kept of a server's errors.
 const LAST_WORDS: CutLimits = CutLimits { lines: 20, bytes: 2 * 1024 };
+/// How long a server that closed its connection may take to end, so that the cause of its end and its last output are known.
+const ENDING_TIMEOUT: Duration = Duration::from_secs(10);
+/// The same for a server that refused, which need not end.
+const REFUSAL_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long a server may take to say goodbye.
 const GOODBYE: Duration = Duration::from_millis(500);
 
@@ -91,7 +95,11 @@ impl Connection {
                 match service {
                     Ok(service) => (service, Some(process)),
                     Err(error) => {
-                        let said = last_words(&process).await;
+                        let limit = match error {
+                            ClientInitializeError::ConnectionClosed(_) => ENDING_TIMEOUT,
+                            _ => REFUSAL_TIMEOUT,
+                        };
+                        let said = last_words(&process, limit).await;
                         return Err(failed_start(server, &error, &said));
                     }
                 }
@@ -201,7 +209,7 @@ impl Connection {
     /// The end of what a process of ours wrote to its errors, as a sentence of its own.
     pub(crate) async fn last_words(&self) -> String {
         match &self.process {
-            Some(process) => last_words(process).await,
+            Some(process) => last_words(process, ENDING_TIMEOUT).await,
             None => String::new(),
         }
     }
@@ -416,15 +424,17 @@ fn root_cause<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std:
 }
 
 /// The end of what a process wrote to its errors, or why it did not run.
-async fn last_words(process: &Background) -> String {
-    // A process that is about to end gets a moment, so that its last output is complete.
-    let ended = tokio::time::timeout(Duration::from_millis(200), process.ended()).await.ok().flatten();
-    if let Some(Err(error)) = ended.as_deref() {
-        return format!(" ({error})");
-    }
+async fn last_words(process: &Background, limit: Duration) -> String {
+    let ended = tokio::time::timeout(limit, process.ended()).await.ok().flatten();
+    let hidden = match ended.as_deref() {
+        Some(Err(error)) => return format!(" ({error})"),
+        Some(Ok(finished)) => finished.hidden.as_ref(),
+        None => None,
+    };
+    let note = hidden.map_or_else(String::new, |hidden| format!("; {hidden}; {}", hidden.remedy()));
     let text = process.live().stderr().text(LAST_WORDS).text;
     match text.trim() {
-        "" => String::new(),
-        last => format!("; its last words were:\n{last}"),
+        "" => note,
+        last => format!("{note}; its last words were:\n{last}"),
     }
 }

@@ -186,6 +186,11 @@ mod tests {
             ("there is no MCP server `x`; there is only `y`", "没有 MCP 服务器 `x`；只有 `y`"),
             ("Exit code 2. No output.", "退出码 2。没有输出。"),
             (
+                "cannot run the program: `/tmp/a` is hidden by the sandbox, in which `/tmp` is a private folder; move it to \
+                 another folder, or add that path to `[sandbox] readable`",
+                "无法运行程序：`/tmp/a` 被沙箱隐藏：沙箱内的 `/tmp` 是私有目录；请把它移到其他目录，或把该路径加入 `[sandbox] readable`",
+            ),
+            (
                 "`old_text` is not in `a.rs`; nothing was changed. Nothing similar was found: read the file with \
                  `read_file` and copy the lines from there.",
                 "`a.rs` 中没有 `old_text`；没有修改任何内容。没有找到相似的内容：请用 `read_file` 读取文件，照抄其中的行。",

@@ -209,17 +209,17 @@ impl PlainDriver {
             self.say(text!("plain-several-lines"))?;
             return self.ask(text!("plain-answer"));
         }
-        self.line(line.text)
+        self.line(line.text, line.typed_at)
     }
 
-    fn line(&mut self, line: String) -> io::Result<()> {
+    fn line(&mut self, line: String, typed_at: Instant) -> io::Result<()> {
         // The user's Enter has ended the row.
         (self.prompted, self.leaving) = (false, false);
         if let Some((asking, answer, since)) = self.asking.take() {
-            return self.answer(asking, answer, since, &line);
+            return self.answer(asking, answer, (since, typed_at), &line);
         }
         if let Some((list, since)) = self.picking.take() {
-            return self.choose(list, since, line.trim());
+            return self.choose(list, (since, typed_at), line.trim());
         }
         if let Some((mut filling, answer)) = self.filling.take() {
             let step = if line.trim() == DECLINE { FormProgress::Done(Filled::Declined) } else { filling.typed(&line) };
@@ -259,8 +259,8 @@ impl PlainDriver {
         self.ask(text!("plain-number"))
     }
 
-    fn choose(&mut self, list: PickerList, since: Instant, typed: &str) -> io::Result<()> {
-        if list.is_question && since.elapsed() < READING {
+    fn choose(&mut self, list: PickerList, (since, typed_at): (Instant, Instant), typed: &str) -> io::Result<()> {
+        if list.is_question && typed_at < since + READING {
             self.say(text!("plain-too-early"))?;
             self.picking = Some((list, since));
             return self.ask(text!("plain-number"));
@@ -270,7 +270,7 @@ impl PlainDriver {
         }
         let chosen = typed.parse::<usize>().ok().and_then(|number| list.rows.get(number.checked_sub(1)?));
         match chosen.map(|row| row.then.clone()) {
-            None if list.is_question && typed.parse::<usize>().is_err() => self.line(typed.to_owned()),
+            None if list.is_question && typed.parse::<usize>().is_err() => self.line(typed.to_owned(), typed_at),
             None => {
                 self.picking = Some((list, since));
                 self.ask(text!("plain-number"))
@@ -300,10 +300,10 @@ impl PlainDriver {
         &mut self,
         mut asking: ApprovalDialog,
         answer: oneshot::Sender<ApprovalReply>,
-        since: Instant,
+        (since, typed_at): (Instant, Instant),
         line: &str,
     ) -> io::Result<()> {
-        if since.elapsed() < READING {
+        if typed_at < since + READING {
             self.say(text!("plain-too-early"))?;
             self.asking = Some((asking, answer, since));
             return self.ask(text!("plain-answer"));
@@ -477,6 +477,8 @@ struct TypedLine {
     text: String,
     /// Whether it came in one piece with other lines, which nobody types.
     came_with_others: bool,
+    /// When it was read: a line typed before a question does not answer it, however long it has waited.
+    typed_at: Instant,
 }
 
 /// Lines as they are typed. The thread ends with the process: nothing can wake it.
@@ -488,7 +490,7 @@ fn lines() -> UnboundedReceiver<TypedLine> {
             let Ok(text) = text else { break };
             let is_followed = terminal::has_more(io::stdin());
             let came_with_others = std::mem::replace(&mut follows, is_followed) || is_followed;
-            if send.send(TypedLine { text, came_with_others }).is_err() {
+            if send.send(TypedLine { text, came_with_others, typed_at: Instant::now() }).is_err() {
                 break;
             }
         }

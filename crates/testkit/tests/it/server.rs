@@ -1,9 +1,10 @@
 //! Connections, records, refusals, and the end of a script.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use haft_testkit::test::{RawClient, assert_all_replied};
-use haft_testkit::{Handled, Reply, Script, ScriptedServer, SeenRole};
+use haft_testkit::{Gate, Handled, Reply, Script, ScriptedServer, SeenRole};
 use haft_types::Api;
 use serde_json::json;
 
@@ -110,6 +111,22 @@ async fn a_request_is_recorded_before_its_reply_comes() {
     // Dropping the server ends the connection, reply or not.
     drop(server);
     assert!(client.receive().await.is_err());
+}
+
+#[tokio::test]
+async fn a_gate_holds_replies_until_it_is_opened() {
+    for hold in [Reply::held_by, Reply::held_halfway_by] {
+        let gate = Gate::default();
+        let server = serve([hold(Reply::text("held back"), &gate)]).await;
+        let mut asking = pin!(ask(&server, Api::Anthropic, Mode::Stream));
+        tokio::select! {
+            biased;
+            _ = &mut asking => panic!("the reply came through a closed gate"),
+            () = server.wait_for_requests(1) => {}
+        }
+        gate.open();
+        assert_eq!(understand(Api::Anthropic, Mode::Stream, &asking.await).text, "held back");
+    }
 }
 
 #[test]

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use haft_project::Level;
 use haft_project::hooks::{Hook, HookDialect};
-use haft_sandbox::{Capture, CapturedOutput, CommandExit, CommandSpec, ConfinementSpec, Sandbox, Stdin, Supervisor};
+use haft_sandbox::{
+    Capture, CapturedOutput, CommandExit, CommandPaths, CommandSpec, ConfinementSpec, FinishedCommand, Sandbox, Stdin,
+    Supervisor,
+};
 use haft_text::CutLimits;
 use haft_types::{Decision, HookPoint, PermissionMode};
 use serde_json::{Value, json};
@@ -134,7 +137,11 @@ impl Callback for CommandHook {
             }
         };
         let capture = Capture { limits: OUTPUT, ..Capture::default() };
-        let command = self.command(occasion).confined(confined);
+        let command = self.command(occasion);
+        let paths =
+            CommandPaths { texts: std::slice::from_ref(&self.hook.command), cwd: &command.cwd, env: &command.env };
+        let confined = confined.map(|confined| Arc::new(confined.showing(paths)));
+        let command = command.confined(confined);
         let ran = self.host.supervisor.run(&command, &capture, occasion.cancel).await;
         let finished = ran.map_err(|error| error.to_string())?;
         let point = self.hook.point;
@@ -142,11 +149,19 @@ impl Callback for CommandHook {
             CommandExit::Code(0) => {
                 answer::reaction(point, &whole(&finished.stdout)?).map(|reaction| self.heeded(reaction))
             }
-            CommandExit::Code(2) => Ok(answer::objection(point, &finished.stderr.text(CutLimits::default()).text)),
+            CommandExit::Code(2) => {
+                let said = finished.stderr.text(CutLimits::default()).text;
+                Ok(answer::objection(point, &(said + &hidden_note(&finished))))
+            }
             CommandExit::Code(code) => {
                 let said = finished.stderr.text(CutLimits { lines: 5, bytes: 1_000 }).text;
                 let said = said.trim();
-                Err(if said.is_empty() { format!("exit code {code}") } else { format!("exit code {code}: {said}") })
+                let note = hidden_note(&finished);
+                Err(if said.is_empty() {
+                    format!("exit code {code}{note}")
+                } else {
+                    format!("exit code {code}: {said}{note}")
+                })
             }
             CommandExit::Signal(signal) => Err(format!("it was ended by signal {signal}")),
             CommandExit::TimedOut => {
@@ -155,6 +170,12 @@ impl Callback for CommandHook {
             CommandExit::Cancelled => Ok(Reaction::default()),
         }
     }
+}
+
+/// Returns a clause about the file that the hook did not find because the sandbox hides it; empty if there is none.
+fn hidden_note(finished: &FinishedCommand) -> String {
+    let Some(hidden) = &finished.hidden else { return String::new() };
+    format!("; {hidden}; {}, or set `sandbox = false` for the hook", hidden.remedy())
 }
 
 fn whole(output: &CapturedOutput) -> Result<String, String> {

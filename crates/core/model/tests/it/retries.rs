@@ -165,12 +165,14 @@ async fn the_server_says_how_long_to_wait() {
 async fn a_server_that_falls_silent_is_asked_again() {
     let silent =
         [Reply { delay_ms: 600_000, ..Reply::text("late") }, Reply { delta_delay_ms: 600_000, ..Reply::text("late") }];
-    let server = serve(Script::replies(silent.into_iter().chain([Reply::text("ok")])).unwrap()).await;
-    let retry = RetryConfig { first_byte_timeout_s: 1, idle_timeout_s: 1, ..hasty() };
+    // On a busy machine a good reply may take longer than a short limit, and is then asked for again, too.
+    let replies = silent.into_iter().chain([Reply::text("ok").times(20)]);
+    let server = serve(Script::replies(replies).unwrap()).await;
+    let retry = RetryConfig { attempts: 20, first_byte_timeout_s: 1, idle_timeout_s: 1, ..hasty() };
     let mut client = client_of(provider(Api::Anthropic, &server.base_url(Api::Anthropic)), retry);
     let (deltas, reply) = ask(&mut client, &hello()).await;
     assert_eq!(text_of(&reply.unwrap()), "ok");
-    assert_eq!(retries(&deltas).len(), 2);
+    assert!(retries(&deltas).len() >= 2, "{deltas:?}");
 }
 
 /// Once a server has proved itself, a bad reply is a passing trouble like any other.

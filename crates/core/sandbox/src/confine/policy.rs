@@ -5,6 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::{ConfinementMethod, ConfinementSpec};
+use crate::PRIVATE_FOLDERS;
 
 /// What a confined command may do. All folders are absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +21,8 @@ pub struct SandboxPolicy {
     pub repositories: Vec<PathBuf>,
     /// Folders and files that cannot be read.
     pub hidden: Vec<PathBuf>,
-    /// Folders that can be read although they lie in a hidden one.
+    /// Folders and files that can be read although they lie in a hidden folder or below the private `/tmp`; those that are not
+    /// there are passed over.
     pub readable: Vec<PathBuf>,
     /// The folder that is its `/tmp`: private, and there before the command starts.
     pub tmp: PathBuf,
@@ -50,9 +52,33 @@ pub(crate) const PROXY_PORT: u16 = 3128;
 impl SandboxPolicy {
     /// What is to be hidden and is there, links followed. Of most places a look at the name says that there is nothing: to follow
     /// the way to each of them link by link was a third of all system calls of a command.
-    pub(super) fn hidden_places(&self) -> impl Iterator<Item = PathBuf> {
+    pub(crate) fn hidden_places(&self) -> impl Iterator<Item = PathBuf> {
         let there = self.hidden.iter().filter(|path| path.symlink_metadata().is_ok());
         there.filter_map(|path| path.canonicalize().ok())
+    }
+
+    /// Returns the folders in whose place the command has its private one. `/tmp` stays what it is where it is a link, and where
+    /// the user made it the project or a writable folder.
+    pub(crate) fn private_folders(&self) -> impl Iterator<Item = &'static str> {
+        let is_folder = |folder: &&str| Path::new(folder).symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+        let is_named =
+            |folder: &str| self.projects.iter().chain(&self.writable).any(|named| named == Path::new(folder));
+        PRIVATE_FOLDERS.into_iter().filter(is_folder).filter(move |folder| !is_named(folder))
+    }
+
+    /// Returns the number of components of the deepest of these folders that `path` is or lies in.
+    pub(crate) fn deepest<'a>(path: &Path, folders: impl IntoIterator<Item = &'a Path>) -> Option<usize> {
+        let above = folders.into_iter().filter(|folder| path.starts_with(folder));
+        above.map(|folder| folder.components().count()).max()
+    }
+
+    /// Whether `path` lies in a project or a writable folder, and nothing between the two is hidden.
+    pub(crate) fn is_writable(&self, path: &Path) -> bool {
+        let hidden: Vec<_> = self.hidden_places().collect();
+        let hidden = Self::deepest(path, hidden.iter().map(PathBuf::as_path));
+        let private = Self::deepest(path, self.private_folders().map(Path::new));
+        let open = Self::deepest(path, self.projects.iter().chain(&self.writable).map(PathBuf::as_path));
+        open > hidden.max(private)
     }
 
     /// Every path it names.

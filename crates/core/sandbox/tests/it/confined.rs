@@ -70,7 +70,11 @@ impl World {
             protected: Vec::new(),
             repositories: Vec::new(),
             hidden: haft_sandbox::secret_places(Some(&self.path("home"))),
-            readable: Vec::new(),
+            // Where the tests lie in `/tmp`, what is outside must be there to be refused, too.
+            readable: haft_sandbox::private_entry(self.root.path())
+                .map(|_| self.root.path().to_owned())
+                .into_iter()
+                .collect(),
             tmp: self.path("tmp"),
             notes: self.path("notes"),
             home: Some(self.path("home")),

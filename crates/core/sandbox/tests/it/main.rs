@@ -3,6 +3,7 @@
 
 mod background;
 mod basics;
+mod below_tmp;
 mod confined;
 mod connected;
 mod endings;

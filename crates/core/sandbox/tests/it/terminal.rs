@@ -74,7 +74,8 @@ fn keys_reach_the_program_in_front() {
         assert_eq!(session.interact(b"\x04", LONG).await.unwrap(), Pause::Ended);
         assert_eq!(text(&session.take_output()), "after\n");
 
-        let session = open(WAYS[0], shell("sleep 1000", "/".as_ref()), Capture::default());
+        let session = open(WAYS[0], shell("echo up; exec sleep 1000", "/".as_ref()), Capture::default());
+        assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Quiet);
         assert_eq!(session.interact(b"", Duration::from_millis(300)).await.unwrap(), Pause::Busy);
         assert_eq!(session.interact(b"\x03", LONG).await.unwrap(), Pause::Ended);
         assert_eq!(exit(&session), CommandExit::Signal(2));

@@ -237,7 +237,7 @@ async fn an_unreadable_message_is_named() {
 #[tokio::test]
 async fn a_lock_held_by_another_is_an_error_of_its_own_and_passes() {
     let place = Place::new();
-    let store = place.open();
+    let store = place.open_impatient();
     store.create(NewConversation::new(conversation("a"), "p")).await.unwrap();
     let other = Connection::open(place.path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();

@@ -29,7 +29,7 @@ fn assert_held_by(error: &StoreError, pid: u32) {
 #[tokio::test]
 async fn nobody_else_writes_while_one_has_the_right() {
     let place = place_with_a().await;
-    let (one, other) = (place.open(), place.open());
+    let (one, other) = (place.open_impatient(), place.open_impatient());
     let a = conversation("a");
     let lock = one.lock(&a).await.unwrap();
     one.append(&a, &user(1, "its own")).await.unwrap();
@@ -109,11 +109,12 @@ fn start(place: &Place) -> Child {
 async fn another_process_is_named_and_its_death_gives_the_right_back() {
     let place = place_with_a().await;
     let mut child = start(&place);
-    let store = place.open();
+    let store = place.open_impatient();
     assert_held_by(&store.append(&conversation("a"), &user(1, "one")).await.unwrap_err(), child.id());
     assert_held_by(&store.lock(&conversation("a")).await.unwrap_err(), child.id());
     child.kill().unwrap();
     child.wait().unwrap();
+    let store = place.open();
     let _lock = store.lock(&conversation("a")).await.unwrap();
     store.append(&conversation("a"), &user(1, "one")).await.unwrap();
 }

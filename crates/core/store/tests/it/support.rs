@@ -24,12 +24,17 @@ impl Place {
     }
 
     pub(crate) fn try_open_with(&self, config: &StoreConfig) -> Result<SqliteStore, StoreError> {
-        // Long enough for a busy machine, short enough for the tests that wait for it in vain.
-        let config = StoreConfig { lock_timeout_ms: 200, ..config.clone() };
+        let config = StoreConfig { lock_timeout_ms: 120_000, ..config.clone() };
         SqliteStore::open(&self.path(), &config, TickingClock::new())
     }
 
     pub(crate) fn open(&self) -> SqliteStore {
         self.try_open().unwrap()
+    }
+
+    /// Opens a store that waits 0.2 s for a lock, for tests in which the lock stays held.
+    pub(crate) fn open_impatient(&self) -> SqliteStore {
+        let config = StoreConfig { lock_timeout_ms: 200, cache_conversations: 0, ..StoreConfig::default() };
+        SqliteStore::open(&self.path(), &config, TickingClock::new()).unwrap()
     }
 }

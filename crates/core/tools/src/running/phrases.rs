@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use haft_sandbox::{CapturedOutput, CommandExit};
+use haft_sandbox::{CapturedOutput, CommandExit, HiddenPath};
 use haft_text::{Cut, CutLimits, sanitise_bytes};
 use haft_types::TaskPhase;
 use serde_json::Value;
@@ -68,6 +68,13 @@ pub(crate) fn signal_name(signal: i32) -> &'static str {
         31 => " (SIGSYS)",
         _ => "",
     }
+}
+
+/// Returns what to do about a file that a command did not find because the sandbox hides it.
+pub(crate) fn hidden_hint(hidden: &HiddenPath) -> String {
+    format!(
+        "{hidden}. Use a copy in the project, or run the command with `sandbox` set to `outside`, which asks the user. The user can add the path to `[sandbox] readable`."
+    )
 }
 
 /// Where the whole of an output is that was cut.

@@ -23,7 +23,7 @@ const NOBODY: u32 = 65534;
 const FOLDER: &str = "HAFT_TEST_FOLDER";
 const PROBE: &str = "HAFT_TEST_PROBE";
 
-/// A folder that is nobody's `/tmp`: what is outside must be there to be refused.
+/// A folder that every user can enter.
 fn folder() -> TempDir {
     let parent = if getuid().is_root() { Path::new("/var/lib").to_owned() } else { std::env::temp_dir() };
     let folder = tempfile::Builder::new().prefix("haft-test-").tempdir_in(parent).unwrap();
@@ -145,13 +145,14 @@ fn confined(root: &Path, method: ConfinementMethod) -> Option<(Vec<Finding>, Vec
         protected: Vec::new(),
         repositories: Vec::new(),
         hidden,
-        readable: Vec::new(),
+        // In `/tmp`, which is another one inside, everything must still be there to be refused.
+        readable: haft_sandbox::private_entry(root).map(|_| root.to_owned()).into_iter().collect(),
         tmp: own.join("tmp"),
         notes: own.join("notes"),
         home: None,
         network: Network::None,
     };
-    // Where it can be seen: inside there is another `/tmp`.
+    // Where every user can run it.
     let program = copy(&probe(), root);
     let argv = vec![program.into(), PROBE_ARG.into(), site.targets_file().into()];
     let command = CommandSpec { argv, ..CommandSpec::shell("", &targets.project) };

@@ -19,7 +19,7 @@ fn patient(place: &Place) -> Patient {
         database: place.path(),
         backups: folder.join("backups"),
         versions: folder.join("versions"),
-        config: StoreConfig { lock_timeout_ms: 200, ..StoreConfig::default() },
+        config: StoreConfig::default(),
         clock: TickingClock::new(),
     }
 }

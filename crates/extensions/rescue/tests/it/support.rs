@@ -19,12 +19,7 @@ impl Place {
     }
 
     pub(crate) fn try_open(&self) -> Result<SqliteStore, StoreError> {
-        // Long enough for a busy machine, short enough for the tests that wait for it in vain.
-        SqliteStore::open(
-            &self.path(),
-            &StoreConfig { lock_timeout_ms: 200, ..StoreConfig::default() },
-            TickingClock::new(),
-        )
+        SqliteStore::open(&self.path(), &StoreConfig::default(), TickingClock::new())
     }
 
     pub(crate) fn open(&self) -> SqliteStore {

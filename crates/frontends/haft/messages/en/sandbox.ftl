@@ -2,12 +2,12 @@
 
 sandbox-writable = writable: { $folders }, and a private /tmp
 sandbox-hidden = hidden: { $paths }
+sandbox-readable = readable nevertheless: { $paths }
 sandbox-network-none = network: none
 sandbox-network-hosts = network: the hosts of `[sandbox] network`, through a proxy
 sandbox-network-all = network: unrestricted
 sandbox-only-linux = there is no sandbox to test: haft has one on Linux only
 sandbox-test-ended = the attempts ended with { $exit }: { $said }
-sandbox-test-in-tmp = `{ $folder }` is in /tmp, which is a different one inside; set HAFT_HOME or HOME to a folder elsewhere
 sandbox-test-unavailable = { $layer }: not available: { $why }
 sandbox-test-result = { $layer }: { $refused } attempts to leave are refused, { $worked } ordinary things work
 sandbox-test-wrongly-refused = refused though ordinary

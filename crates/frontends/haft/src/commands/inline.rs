@@ -97,7 +97,11 @@ impl InlineCommands<'_> {
         }
         if ran.exit != CommandExit::Code(0) {
             let said = sanitise_bytes(&ran.stderr.head);
-            return Err(usage_error(text!("slash-command-failed", line, said = said.trim())));
+            let said = match &ran.hidden {
+                Some(hidden) => format!("{}\n{hidden}; {}", said.trim(), hidden.remedy()),
+                None => said.trim().to_owned(),
+            };
+            return Err(usage_error(text!("slash-command-failed", line, said)));
         }
         let text = sanitise_bytes(&[ran.stdout.head, ran.stdout.tail].concat());
         Ok(Masker::knowing(host.secret_values()).mask(&text).into_owned())

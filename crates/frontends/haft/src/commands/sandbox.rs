@@ -51,6 +51,7 @@ fn status(args: &JsonArgs) -> anyhow::Result<()> {
             "mode": config.mode,
             "writable": list(policy.map(|policy| [policy.projects.clone(), policy.writable.clone()].concat())),
             "hidden": list(policy.map(|policy| policy.hidden.clone())),
+            "readable": list(confined.as_deref().map(readable)),
             "network": config.network,
         }));
     }
@@ -59,7 +60,7 @@ fn status(args: &JsonArgs) -> anyhow::Result<()> {
 
 fn as_text(found: &Sandbox, confined: Option<&ConfinementSpec>) -> String {
     let mut lines = vec![output::sandbox(found.status())];
-    if let Some(ConfinementSpec { policy, .. }) = confined {
+    if let Some(confined @ ConfinementSpec { policy, .. }) = confined {
         let shown = |paths: &[&PathBuf]| {
             output::listed(&paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>())
         };
@@ -67,6 +68,10 @@ fn as_text(found: &Sandbox, confined: Option<&ConfinementSpec>) -> String {
         lines.push(text!("sandbox-writable", folders = shown(&writable)));
         let hidden: Vec<_> = policy.hidden.iter().filter(|path| path.exists()).collect();
         lines.push(text!("sandbox-hidden", paths = shown(&hidden)));
+        let readable = readable(confined);
+        if !readable.is_empty() {
+            lines.push(text!("sandbox-readable", paths = shown(&readable.iter().collect::<Vec<_>>())));
+        }
         lines.push(match policy.network {
             Network::None => text!("sandbox-network-none").to_owned(),
             Network::Through(_) => text!("sandbox-network-hosts").to_owned(),
@@ -74,4 +79,10 @@ fn as_text(found: &Sandbox, confined: Option<&ConfinementSpec>) -> String {
         });
     }
     lines.join("\n") + "\n"
+}
+
+/// Returns the existing paths that can be read although they lie in `/tmp` or in a hidden folder.
+fn readable(confined: &ConfinementSpec) -> Vec<PathBuf> {
+    let is_visible = |path: &&PathBuf| path.exists() && confined.hides(path).is_none();
+    confined.policy.readable.iter().filter(is_visible).cloned().collect()
 }

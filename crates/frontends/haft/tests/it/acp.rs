@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-use haft_testkit::{Reply, Script, SeenRole, Stop};
+use haft_testkit::{Gate, Reply, Script, SeenRole, Stop};
 use haft_types::Api;
 use serde_json::{Value, json};
 
@@ -359,11 +359,14 @@ fn mode_and_model_are_chosen_while_it_runs() {
 
 #[test]
 fn a_turn_is_cancelled_wherever_it_is() {
-    let slow = Reply { delta_chars: Some(1), delta_delay_ms: 50, ..Reply::text("0123456789".repeat(40)) };
-    let silent = Reply { delay_ms: 8_000, ..Reply::text("never") };
-    let asks = Reply::call("execute_command", json!({"command": "touch asked"}));
-    let sleeps = Reply::call("execute_command", json!({"command": "sleep 60"}));
-    for (state, reply) in [("streaming", slow), ("silent", silent), ("asked", asks), ("running", sleeps)] {
+    for state in ["streaming", "silent", "asked", "running"] {
+        let gate = Gate::default();
+        let reply = match state {
+            "streaming" => Reply::text("0123456789").held_halfway_by(&gate),
+            "silent" => Reply::text("never").held_by(&gate),
+            "asked" => Reply::call("execute_command", json!({"command": "touch asked"})),
+            _ => Reply::call("execute_command", json!({"command": "sleep 600"})),
+        };
         let rig = rig([reply, Reply::text("Again.")]);
         let (mut editor, session) = Editor::in_session(&rig, json!({}));
         editor.permission = if state == "running" { "allow_once" } else { "nothing" };
@@ -380,6 +383,8 @@ fn a_turn_is_cancelled_wherever_it_is() {
         let answer = editor.answer(prompt);
         assert_eq!(stop_reason(&answer), "cancelled", "{state}");
         editor.permission = "reject_once";
+        // The reply that was cut off is given again.
+        gate.open();
         assert_eq!(stop_reason(&editor.prompt(&session, "again")), "end_turn", "{state}");
         assert_eq!(editor.end(), 0, "{state}");
         assert!(!rig.project().join("asked").exists());

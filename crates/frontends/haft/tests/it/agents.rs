@@ -1,17 +1,18 @@
 //! Sub-agents from the outside: their requests, events, conversations and ends.
 
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use haft_testkit::{Reply, Script, Seen, SeenRole, When};
+use haft_testkit::{Gate, Reply, Script, Seen, SeenRole, When};
 use haft_types::{Api, Usage};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::rig::{Ran, Rig};
+use crate::terminal::PATIENCE;
 
 /// One model for the main agent and one for each of three others, each behind another protocol.
 const MODELS: [(&str, Api); 4] =
@@ -201,15 +202,38 @@ fn without_agents_there_is_no_tool_and_an_agent_has_none_for_starting_others() {
     }
 }
 
+/// Runs a task, and opens the gate once a model was asked this often.
+fn task_with_gate(rig: &Rig, prompt: &str, gate: &Gate, (model, requests): (&str, usize)) -> Ran {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            until("the request that opens the gate", || requests_of(rig, model).len() >= requests);
+            gate.open();
+        });
+        rig.task(&[prompt])
+    })
+}
+
+/// Waits until something is so.
+#[track_caller]
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn agents_side_by_side_can_write_to_each_other() {
+    let gate = Gate::default();
     let talk = |to: &str| Reply::call("talk_to", json!({"agent": to, "message": "Look left."}));
     let rig = rig([
         says("main", 0, start(&["alpha", "beta"])),
         says("main", 1, Reply::text("Done.")),
         says("alpha", 0, talk("beta")),
         says("alpha", 1, Reply::text("Said.")),
-        says("beta", 0, Reply { delay_ms: 1_500, ..Reply::call("list_files", json!({"path": "."})) }),
+        // Not before the message to it was delivered.
+        says("beta", 0, Reply::call("list_files", json!({"path": "."})).held_by(&gate)),
         says("beta", 1, Reply::call("talk_to_group", json!({"group": "all", "message": "Heard."}))),
         says("beta", 2, Reply::text("Looked.")),
     ]);
@@ -218,7 +242,7 @@ fn agents_side_by_side_can_write_to_each_other() {
     std::fs::write(&path, std::fs::read_to_string(&path).unwrap() + groups).unwrap();
     agent(&rig, "alpha", "tools: talk_to", "You are the first.");
     agent(&rig, "beta", "", "You are the second.");
-    let ran = rig.task(&["talk"]);
+    let ran = task_with_gate(&rig, "talk", &gate, ("alpha", 2));
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let system = &requests_of(&rig, "beta")[0].system;
     assert!(
@@ -348,11 +372,7 @@ impl Hanging {
     }
 
     fn until(&self, what: &str, there: impl Fn(&Self) -> bool) {
-        let begun = Instant::now();
-        while !there(self) {
-            assert!(begun.elapsed() < Duration::from_mins(1), "never: {what}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        until(what, || there(self));
     }
 
     fn signal(&self, signal: Signal) {
@@ -362,7 +382,7 @@ impl Hanging {
 
 #[test]
 fn cancelling_reaches_all_and_leaves_nothing() {
-    let slow = Reply { delay_ms: 600_000, ..Reply::text("Too late.") };
+    let slow = Reply::text("Too late.").held_by(&Gate::default());
     let mut hanging = hang([
         says("main", 0, start(&["alpha", "beta"])),
         says("main", 1, Reply::text("They were cancelled.")),
@@ -431,26 +451,32 @@ fn an_agent_that_was_interrupted_goes_on_in_its_own_conversation() {
 
 #[test]
 fn the_user_can_write_to_an_agent_that_runs() {
+    let gate = Gate::default();
     let rig = rig([
         says("main", 0, start(&["alpha"])),
         says("main", 1, Reply::text("Done.")),
-        says("alpha", 0, Reply { delay_ms: 2_000, ..Reply::call("list_files", json!({"path": "."})) }),
+        says("alpha", 0, Reply::call("list_files", json!({"path": "."})).held_by(&gate)),
         says("alpha", 1, Reply::text("Heard.")),
     ]);
     agent(&rig, "alpha", "", "You listen.");
     let arguments = ["run", "--input-format", "stream-json", "--output-format", "stream-json", "go"];
     let mut child = rig.command(&arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let begun = Instant::now();
-    while requests_of(&rig, "alpha").is_empty() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "alpha never asks");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("alpha asks", || !requests_of(&rig, "alpha").is_empty());
     let mut input = child.stdin.take().unwrap();
-    for (to, text) in [("nobody", "Are you there?"), ("alpha", "Only the Rust files.")] {
+    // Lines are read in their order: once the last is answered, the one before it was delivered.
+    for (to, text) in [("alpha", "Only the Rust files."), ("nobody", "Are you there?")] {
         writeln!(input, "{}", json!({"type": "user", "agent": to, "text": text})).unwrap();
     }
+    let mut printed = String::new();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    while !printed.contains("no agent `nobody` is running") {
+        assert_ne!(output.read_line(&mut printed).unwrap(), 0, "{printed}");
+    }
+    gate.open();
     drop(input);
-    let ran = Ran(child.wait_with_output().unwrap());
+    output.read_to_string(&mut printed).unwrap();
+    let ran = child.wait_with_output().unwrap();
+    let ran = Ran(Output { stdout: printed.into_bytes(), ..ran });
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let heard = requests_of(&rig, "alpha").pop().unwrap().texts(SeenRole::User).join("\n");
     assert!(heard.contains("Only the Rust files."), "{heard}");
@@ -507,15 +533,20 @@ fn an_agent_that_takes_too_long_is_stopped_and_can_be_gone_on_with() {
     let rig = rig([
         says("main", 0, start(&["alpha", "beta"])),
         says("main", 1, Reply::text("One was slow.")),
-        says("alpha", 0, Reply { delay_ms: 600_000, ..Reply::text("Too late.") }),
+        says("alpha", 0, Reply::text("Too late.").held_by(&Gate::default())),
         says("beta", 0, Reply::text("In time.")),
     ]);
     agent(&rig, "alpha", "", "You are slow.");
     agent(&rig, "beta", "", "You are quick.");
-    let ran = rig.task(&["--set", "limits.agent_seconds=5", "hurry"]);
+    // On a busy machine the quick one may need longer than a short limit.
+    let limits = [5, 20, 80].into_iter();
+    let (seconds, ran) = limits
+        .map(|seconds| (seconds, rig.task(&["--set", &format!("limits.agent_seconds={seconds}"), "hurry"])))
+        .find(|(seconds, ran)| *seconds == 80 || ran.stdout().contains("In time."))
+        .unwrap();
     assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("One was slow.")), "{}", ran.stderr());
     let text = results(&ran)[0]["text"].as_str().unwrap().to_owned();
-    assert!(text.contains("## alpha: reached a limit\n\nStopped after 5 s; name it again"), "{text}");
+    assert!(text.contains(&format!("## alpha: reached a limit\n\nStopped after {seconds} s; name it again")), "{text}");
     assert!(text.contains("In time.") && text.contains("Conversation: "), "{text}");
     let events = ran.events();
     let ended = events
@@ -527,18 +558,19 @@ fn an_agent_that_takes_too_long_is_stopped_and_can_be_gone_on_with() {
 
 #[test]
 fn a_letter_to_an_agent_that_ends_is_read_or_its_writer_is_told() {
+    let gate = Gate::default();
     let rig = rig([
         says("main", 0, start(&["alpha", "beta"])),
         says("main", 1, Reply::text("Done.")),
         says("alpha", 0, Reply::call("talk_to", json!({"agent": "beta", "message": "Look left."}))),
         says("alpha", 1, Reply::text("Said.")),
         // The letter comes while this, its only reply, is on its way.
-        says("beta", 0, Reply { delay_ms: 2_000, ..Reply::text("Nothing to do.") }).times(1),
+        says("beta", 0, Reply::text("Nothing to do.").held_by(&gate)).times(1),
         says("beta", 0, Reply::text("I looked left.")),
     ]);
     agent(&rig, "alpha", "tools: talk_to", "You write.");
     agent(&rig, "beta", "", "You answer.");
-    let ran = rig.task(&["talk"]);
+    let ran = task_with_gate(&rig, "talk", &gate, ("alpha", 2));
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let beta = requests_of(&rig, "beta");
     let read = beta.last().unwrap().texts(SeenRole::User).join("\n").contains("Look left.");
@@ -670,6 +702,7 @@ fn start_in_background(agent: &str) -> Reply {
 #[test]
 fn the_main_agent_writes_to_one_it_started_while_that_runs_and_learns_when_it_has_ended() {
     let talk = |text: &str| Reply::call("talk_to", json!({"agent": "alpha", "message": text}));
+    let gate = Gate::default();
     let rig = rig([
         says("main", 0, start_in_background("alpha")),
         says("main", 1, talk("Look left.")),
@@ -677,15 +710,11 @@ fn the_main_agent_writes_to_one_it_started_while_that_runs_and_learns_when_it_ha
         says("main", 2, Reply::text("It works.")).times(1),
         says("main", 2, talk("Thank you.")),
         says("main", 3, Reply::text("All done.")),
-        says(
-            "alpha",
-            0,
-            Reply { delay_ms: 2_000, ..Reply::call("talk_to", json!({"agent": "main", "message": "Which?"})) },
-        ),
+        says("alpha", 0, Reply::call("talk_to", json!({"agent": "main", "message": "Which?"})).held_by(&gate)),
         says("alpha", 1, Reply::text("I looked left.")),
     ]);
     agent(&rig, "alpha", "", "You look.");
-    let ran = rig.task(&["go"]);
+    let ran = task_with_gate(&rig, "go", &gate, ("main", 3));
     assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("All done.")), "{}", ran.stderr());
     let main = requests_of(&rig, "main");
     let told: Vec<_> = results(&ran).iter().map(|result| result["text"].as_str().unwrap().to_owned()).collect();

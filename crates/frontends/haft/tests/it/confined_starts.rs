@@ -18,7 +18,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap())
 }
 
-/// A folder that is neither the project nor `/tmp`, so that it is there for a confined command, too.
+/// A folder that is not the project's.
 fn elsewhere() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
@@ -76,7 +76,7 @@ fn results(ran: &Ran) -> Vec<Value> {
 fn attempts(outside: &Path) -> String {
     let outside = outside.display();
     format!(
-        "cat \"$HOME/.ssh/key\" >> could 2>/dev/null; echo x > {outside}/planted; echo '[core]' > .git/config; \
+        "cat \"$HOME/.ssh/key\" >> could 2>/dev/null; echo x > \"{outside}/planted\"; echo '[core]' > .git/config; \
          echo x > .haft/planted; mkdir .vscode && echo x > .vscode/tasks.json; touch could ran; true"
     )
 }
@@ -277,7 +277,7 @@ fn the_user_takes_a_server_out_of_the_sandbox_and_the_project_does_not() {
         with_secrets(&rig);
         let entry = json!({"command": "/bin/sh", "args": ["server.sh"], "sandbox": false});
         with_server(&rig, &entry, "server.sh");
-        write(&rig, "server.sh", &format!("touch {}/planted\n{SHELL_MCP_SERVER}", outside.path().display()));
+        write(&rig, "server.sh", &format!("touch '{}/planted'\n{SHELL_MCP_SERVER}", outside.path().display()));
         rig.run(&["trust"]);
         if free {
             add(&rig, "[mcp_servers.s]\ncommand = \"/bin/sh\"\nargs = [\"server.sh\"]\nsandbox = false\n");
@@ -392,7 +392,7 @@ fn what_a_server_asks_for_is_shown_and_granted_with_the_trust() {
         return;
     }
     with_server(&rig, &entry, "server.sh");
-    write(&rig, "server.sh", &format!("echo $https_proxy > {}/proxy\n{SHELL_MCP_SERVER}", wide.path().display()));
+    write(&rig, "server.sh", &format!("echo $https_proxy > '{}/proxy'\n{SHELL_MCP_SERVER}", wide.path().display()));
     let shown = rig.run(&["trust", "--show"]).stdout();
     let words = format!("hosts api.example.com; writable folders {}", wide.path().display());
     assert!(shown.contains(&words), "{shown}");

@@ -45,12 +45,16 @@ impl Place {
         let site = ProbeSite::prepare(&root).unwrap();
         let rig = Rig::untrusted(Api::OpenaiChat, Script::replies(replies).unwrap());
         let place = Self { _folder: folder, site, rig };
+        // What lies in `/tmp` is to be as visible as it is elsewhere.
+        let programs = haft().parent().unwrap().to_owned();
+        let readable: Vec<_> =
+            [root.clone(), programs].into_iter().filter(|path| haft_sandbox::private_entry(path).is_some()).collect();
         place.add(&format!(
             "[permissions]\nallow = [\"mcp__s\"]\n[tools]\nhelp_timeout = 60\nhelp_wait = 60\n\
-             [sandbox]\nhidden = [\"{}\"]\n",
-            root.join("secrets").display()
+             [sandbox]\nhidden = [{:?}]\nreadable = {readable:?}\n",
+            root.join("secrets")
         ));
-        let line = format!("{} {PROBE_ARG} {}", haft().display(), place.site.targets_file().display());
+        let line = format!("'{}' {PROBE_ARG} '{}'", haft().display(), place.site.targets_file().display());
         place.write("attempts.sh", &format!("#!/bin/sh\nexec {line} > findings < /dev/null\n"));
         place
     }
@@ -199,12 +203,12 @@ fn help_holds() {
     if !has_namespaces(&place.rig) {
         return;
     }
-    let line = format!("{} {PROBE_ARG} {}", haft().display(), place.site.targets_file().display());
+    let line = format!("'{}' {PROBE_ARG} '{}'", haft().display(), place.site.targets_file().display());
     place.write(
         ".haft/tools/attempts",
         &format!(
             "#!/bin/sh\n{line} > /tmp/said < /dev/null\necho \"Usage: attempts, $(grep -c refused /tmp/said) refused\"\n\
-             grep '\"escape\"' /tmp/said | grep '\"succeeded\"' | cut -c1-80\necho x > {}/findings\nexit 0\n",
+             grep '\"escape\"' /tmp/said | grep '\"succeeded\"' | cut -c1-80\necho x > '{}/findings'\nexit 0\n",
             place.project().display()
         ),
     );
@@ -267,7 +271,7 @@ fn plant_repository(place: &Place) {
     fs::write(project.join(".git/objects/info/alternates"), format!("{}\n", place.site.targets().outside.display()))
         .unwrap();
     for name in ["post-checkout", "reference-transaction", "post-index-change", "pre-commit"] {
-        place.write(&format!("hooks/{name}"), &format!("#!/bin/sh\nexec {}\n", evil.display()));
+        place.write(&format!("hooks/{name}"), &format!("#!/bin/sh\nexec '{}'\n", evil.display()));
     }
     let text = |text: &str| text.replace("EVIL", evil.to_str().unwrap());
     place.write("more", &text("[core]\n\tfsmonitor = EVIL\n[alias]\n\tdiff = !EVIL\n\tls-files = !EVIL\n"));

@@ -84,7 +84,6 @@ fn a_source_behind_ssh_is_fetched_confined() {
         if !has_namespaces(&rig) {
             return;
         }
-        // Beside the build: `/tmp` of a command is its own.
         let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let folder = place.path().canonicalize().unwrap();
         let source = folder.join("source");
@@ -96,15 +95,15 @@ fn a_source_behind_ssh_is_fetched_confined() {
         let socket = std::os::unix::net::UnixListener::bind(&agent).unwrap();
         let heard = std::thread::spawn(move || socket.accept().is_ok());
         let script = format!(
-            "#!/bin/sh\necho x > {planted}\necho x > \"$HOME/.ssh/authorized_keys\"\n\
+            "#!/bin/sh\necho x > '{planted}'\necho x > \"$HOME/.ssh/authorized_keys\"\n\
              python3 -c 'import os,socket; socket.socket(socket.AF_UNIX).connect(os.environ[\"SSH_AUTH_SOCK\"])'\n\
-             exec git-upload-pack {source}\n",
+             exec git-upload-pack '{source}'\n",
             planted = planted.display(),
             source = source.display()
         );
         write(&ssh, &script);
         fs::set_permissions(&ssh, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let own = format!("[core]\n\tsshCommand = {}\n[safe]\n\tdirectory = *\n", ssh.display());
+        let own = format!("[core]\n\tsshCommand = \"'{}'\"\n[safe]\n\tdirectory = *\n", ssh.display());
         write(&folder.join(".gitconfig"), &own);
         fs::create_dir_all(folder.join(".ssh")).unwrap();
         rig.run(&["lib", "proxy", source_name]);

@@ -42,6 +42,7 @@ mod escapes;
 mod external_tools;
 mod gate;
 mod git;
+mod hidden_files;
 mod hooks;
 mod hostile;
 mod hot_reload;

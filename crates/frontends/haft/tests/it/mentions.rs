@@ -36,25 +36,24 @@ fn files_alone_are_to_be_read() {
     assert!(said.contains("MUST read them with the `read_file` tool") && !said.contains("list_files"), "{said}");
 }
 
-/// The time from start to end for a prompt of so many bytes, in milliseconds.
-fn time_of(prompt: &str) -> u128 {
-    let rig = Rig::new(Api::OpenaiChat, Script::replies(vec![Reply::text("Done.")]).unwrap());
-    let file = rig.home().join("prompt.txt");
-    std::fs::write(&file, prompt).unwrap();
-    let window = format!("models.\"mock/{}\".context_window=20000000", crate::rig::MODEL);
-    let mut command = rig.command(&["run", "--set", &window]);
-    let begun = std::time::Instant::now();
-    let ran = command.stdin(std::fs::File::open(&file).unwrap()).output().unwrap();
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-    begun.elapsed().as_millis()
-}
+/// Seconds of computing that a prompt of 2 MB may take. In proportion to its length it takes a few; work that grows with the
+/// square of the length would take hours.
+const MAX_CPU_SECONDS: u32 = 300;
 
 #[test]
-fn a_large_prompt_takes_time_in_proportion() {
+fn large_prompts_are_read_in_time_proportional_to_their_length() {
     for line in ["see src/a.rs:12 and @src/b.rs, 请看@src/文档 now\n", "====", "0a1b2c3d you must never\n"] {
-        let [small, large] = [200_000, 2_000_000].map(|size: usize| time_of(&line.repeat(size / line.len())));
-        println!("{line:?}: {small} ms for 0.2 MB, {large} ms for 2 MB");
-        // Ten times as much; what grows with the square would take a hundred times as long.
-        assert!(large < 35 * small.max(100), "{line:?}: {small} ms for 0.2 MB, {large} ms for 2 MB");
+        let rig = Rig::new(Api::OpenaiChat, Script::replies(vec![Reply::text("Done.")]).unwrap());
+        let file = rig.home().join("prompt.txt");
+        std::fs::write(&file, line.repeat(2_000_000 / line.len())).unwrap();
+        let window = format!("models.\"mock/{}\".context_window=20000000", crate::rig::MODEL);
+        let plain = rig.command(&["run", "--set", &window]);
+        let mut limited = std::process::Command::new("sh");
+        limited.args(["-c", &format!("ulimit -t {MAX_CPU_SECONDS}; exec \"$0\" \"$@\"")]);
+        limited.arg(plain.get_program()).args(plain.get_args()).current_dir(rig.project()).env_clear();
+        limited.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let ran = limited.stdin(std::fs::File::open(&file).unwrap()).output().unwrap();
+        assert!(ran.status.success(), "{line:?}: {}: {}", ran.status, String::from_utf8_lossy(&ran.stderr));
+        assert_eq!(rig.server.generations().len(), 1);
     }
 }

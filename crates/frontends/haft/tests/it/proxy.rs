@@ -134,7 +134,7 @@ fn a_command_runs_through_it() {
     let rig = Rig::new(Api::OpenaiChat, script());
     let upstream = format!("http://{}", rig.server.address());
     let haft = crate::rig::haft().display().to_string();
-    let inner = format!("{haft} run --set providers.mock.base_url=$OPENAI_BASE_URL 'look around'");
+    let inner = format!("'{haft}' run --set providers.mock.base_url=$OPENAI_BASE_URL 'look around'");
     let ran = rig.run(&["proxy", "--upstream", &upstream, "--", "sh", "-c", &inner]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(ran.stdout().contains("Done."), "{}", ran.stdout());

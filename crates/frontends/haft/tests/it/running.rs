@@ -1,6 +1,7 @@
 //! Commands beside the calls: announced once, shown while they run, and gone with haft however it ends.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -158,16 +159,31 @@ fn a_session_lives_from_call_to_call_and_ends_with_the_run() {
     assert_eq!(result["error"]["code"], "not_found", "{result}");
 }
 
+/// Runs a task whose command waits for the file `go`, and makes the file once something of the command was shown.
+fn events_of_shown_command(rig: &Rig, prompt: &str) -> Vec<Value> {
+    let arguments = ["run", "--output-format", "stream-json", "--permission-mode", "yolo", prompt];
+    let mut child = rig.command(&arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let mut events: Vec<Value> = Vec::new();
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        events.push(serde_json::from_str(&line.unwrap()).unwrap());
+        if events.last().unwrap()["type"] == "tool_progress" {
+            rig.write("go", "");
+        }
+    }
+    assert!(child.wait().unwrap().success(), "{events:?}");
+    events
+}
+
 #[test]
 fn what_a_long_command_does_is_shown_to_programs_and_not_in_text() {
-    let line = "echo begun; sleep 3; echo over";
+    let line = "echo begun; while [ ! -e go ]; do sleep 0.05; done; echo over";
     let rig = rig([
-        Reply::call("execute_command", json!({"command": line, "requires_approval": false})),
+        Reply::call("execute_command", json!({"command": line, "requires_approval": false, "timeout": 3600})),
         Reply::text("Done."),
     ]);
-    let events = rig.task(&["wait"]).events();
+    let events = events_of_shown_command(&rig, "wait");
     let at = |kind: &str| events.iter().position(|event| event["type"] == kind);
-    let progress = at("tool_progress").expect("three seconds are long enough to be shown");
+    let progress = at("tool_progress").unwrap();
     assert!(progress < at("tool_result").unwrap());
     assert_eq!((&events[progress]["name"], &events[progress]["text"]), (&json!("execute_command"), &json!("begun\n")));
     let seen = seen(&rig).pop().unwrap();
@@ -282,14 +298,14 @@ fn everything_ends(signal: Signal, mode: &str, nobody: bool) {
 fn secrets_are_masked_in_what_is_shown_and_announced() {
     let key = "ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2";
     let line = format!("echo {key}; exit 1");
-    let slow = format!("echo {key}; sleep 3");
+    let slow = format!("echo {key}; while [ ! -e go ]; do sleep 0.05; done");
     let rig = rig([
         start(&line),
         wait_for("t1"),
-        Reply::call("execute_command", json!({"command": slow, "requires_approval": false})),
+        Reply::call("execute_command", json!({"command": slow, "requires_approval": false, "timeout": 3600})),
         Reply::text("Done."),
     ]);
-    let shown = rig.task(&["go"]).events();
+    let shown = events_of_shown_command(&rig, "go");
     let shown: Vec<_> = shown
         .iter()
         .filter(|event| event["type"] == "background_task" || event["type"] == "tool_progress")

@@ -28,6 +28,8 @@ pub(crate) struct Terminal {
     screen: Arc<Mutex<vt100::Parser>>,
     /// Everything that was ever written to it.
     written: Arc<Mutex<Vec<u8>>>,
+    /// What the screen showed after each piece that was written.
+    screens: Arc<Mutex<Vec<String>>>,
 }
 
 impl Terminal {
@@ -58,17 +60,21 @@ impl Terminal {
         let master = File::from(master);
         let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 10_000)));
         let written = Arc::<Mutex<Vec<u8>>>::default();
+        let screens = Arc::<Mutex<Vec<String>>>::default();
         let (mut reader, shown, all) = (master.try_clone().unwrap(), Arc::clone(&screen), Arc::clone(&written));
+        let history = Arc::clone(&screens);
         std::thread::spawn(move || {
             let mut bytes = [0; 8_192];
             while let Ok(count) = reader.read(&mut bytes)
                 && count > 0
             {
                 all.lock().unwrap().extend(&bytes[..count]);
-                shown.lock().unwrap().process(&bytes[..count]);
+                let mut screen = shown.lock().unwrap();
+                screen.process(&bytes[..count]);
+                history.lock().unwrap().push(screen.screen().contents());
             }
         });
-        Self { child, master, slave: slave(), screen, written }
+        Self { child, master, slave: slave(), screen, written, screens }
     }
 
     pub(crate) fn screen(&self) -> MutexGuard<'_, vt100::Parser> {
@@ -77,6 +83,11 @@ impl Terminal {
 
     pub(crate) fn text(&self) -> String {
         self.screen().screen().contents()
+    }
+
+    /// What the screen has shown so far, in its order; states that lasted shorter than a test looks are there, too.
+    pub(crate) fn screens(&self) -> Vec<String> {
+        self.screens.lock().unwrap().clone()
     }
 
     pub(crate) fn written(&self) -> String {
@@ -111,14 +122,35 @@ impl Terminal {
     #[track_caller]
     pub(crate) fn until_armed(&self) {
         self.until("a question that can be answered", |screen| {
-            let (rows, columns) = screen.size();
-            let question =
-                screen.rows(0, columns).position(|row| row.starts_with(" y yes") || row.starts_with(" y 是"));
-            question.is_some_and(|row| {
-                assert!(row < rows.into());
-                screen.cell(row as u16, 1).is_some_and(|cell| cell.fgcolor() == vt100::Color::Idx(5))
+            let (_, columns) = screen.size();
+            // Rows in which something else stands before the keys hold no wide characters there.
+            let key = |row: String| ["y yes", "y 是"].iter().find_map(|key| row.find(key));
+            let question = screen.rows(0, columns).enumerate().find_map(|(row, text)| Some((row, key(text)?)));
+            question.is_some_and(|(row, column)| {
+                let cell = screen.cell(row as u16, column as u16);
+                cell.is_some_and(|cell| cell.fgcolor() == vt100::Color::Idx(5))
             })
         });
+    }
+
+    /// Answers a question of the plain interface. A line that comes before the question may be answered is typed again.
+    #[track_caller]
+    pub(crate) fn answer_plain(&mut self, line: &str) {
+        loop {
+            // Spares the terminal most of the lines that are ignored; the reaction decides.
+            std::thread::sleep(haft_tui::READING);
+            let before = self.written.lock().unwrap().len();
+            self.press(&format!("{line}\r"));
+            let reaction = || {
+                let written = String::from_utf8_lossy(&self.written.lock().unwrap()[before..]).into_owned();
+                // The terminal itself echoes the line.
+                written.split_once(&format!("{line}\r\n")).map(|(_, reaction)| reaction.to_owned()).unwrap_or_default()
+            };
+            self.until("a reaction to the answer", |_| reaction().contains('\n') || reaction().ends_with(": "));
+            if !reaction().contains("ignored: this was typed before the question was shown") {
+                return;
+            }
+        }
     }
 
     #[track_caller]

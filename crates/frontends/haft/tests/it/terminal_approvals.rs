@@ -139,10 +139,9 @@ fn leaving_the_sandbox_stands_in_the_title_at_every_size() {
             return;
         }
         let mut terminal = Terminal::start(&rig, &["--permission-mode", "auto", "--", "go"], size);
-        terminal.until_text("y yes");
+        terminal.until_armed();
         let written: String = terminal.written().split_whitespace().collect();
         assert!(written.contains("outsidethe"), "{size:?}: {}", terminal.text());
-        std::thread::sleep(haft_tui::READING * 2);
         terminal.press("n");
         terminal.until_text("So be it.");
         assert!(!rig.project().join("made").exists());
@@ -160,10 +159,10 @@ fn leaving_the_sandbox_is_said_in_plain_lines_and_by_ask() {
     terminal.until_text("answer:");
     let shown = terminal.text();
     assert!(shown.contains("approval: execute_command outside the sandbox") && !shown.contains("always"), "{shown}");
-    std::thread::sleep(haft_tui::READING * 2);
-    terminal.press("a\r");
-    terminal.until("the question again", |screen| screen.contents().matches("answer:").count() > 1);
-    terminal.press("n\r");
+    let answered = terminal.written().len();
+    terminal.answer_plain("a");
+    terminal.until("the question again", |_| terminal.written()[answered..].contains("answer:"));
+    terminal.answer_plain("n");
     terminal.until_text("So be it.");
     terminal.press("/quit\r");
     assert_eq!(terminal.ended().0, 0);
@@ -214,11 +213,10 @@ fn a_plan_is_carried_out_in_the_mode_that_is_chosen() {
     for (keys, mode) in [("", "accept-edits"), (DOWN, "ask")] {
         let rig = planning([plan(&json!([])), write_a(), Reply::text("Done.")]);
         let mut terminal = Terminal::start(&rig, &["--permission-mode", "plan", "--", "go"], (80, 30));
-        terminal.until_text("Carry out this plan?");
-        // Pressed before anybody could have read it.
-        terminal.press("\r");
-        std::thread::sleep(haft_tui::READING * 2);
-        assert_eq!(rig.server.generations().len(), 1, "{}", terminal.text());
+        // The list shows its cursor once it takes an answer.
+        terminal.until("the list", |screen| {
+            screen.contents().contains("Carry out this plan?") && screen.contents().contains('▸')
+        });
         terminal.press(&format!("{keys}\r"));
         if mode == "ask" {
             terminal.until_armed();
@@ -262,8 +260,7 @@ fn plain_lines_answer_for_the_session_and_by_a_rule() {
     let mut terminal = Terminal::start(&rig, &["--plain", "--", "go"], (300, 40));
     let answer = |terminal: &mut Terminal, question: &str, line: &str| {
         terminal.until_text(question);
-        std::thread::sleep(haft_tui::READING + haft_tui::READING / 2);
-        terminal.press(&format!("{line}\r"));
+        terminal.answer_plain(line);
     };
     answer(&mut terminal, "s for this session", "s");
     terminal.until_text("allowed for this session");
@@ -280,7 +277,7 @@ fn the_reasons_of_an_approval_are_said_in_chinese() {
     let rig = rig([write_a(), Reply::text("So be it.")]);
     let mut terminal = Terminal::start(&rig, &["--set", "language=zh-CN", "--", "go"], (80, 30));
     terminal.until_text("允许吗？`write_to_file` 会修改文件，但没有规则允许 `a.txt`");
-    std::thread::sleep(haft_tui::READING * 2);
+    terminal.until_armed();
     terminal.press("n");
     terminal.until_text("So be it.");
 }

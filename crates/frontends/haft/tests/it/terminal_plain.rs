@@ -1,18 +1,11 @@
 //! Lines and words only, for screen readers.
 
-use std::time::Duration;
-
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
 use serde_json::json;
 
 use crate::rig::Rig;
 use crate::terminal::{Terminal, rig, slow, write_a};
-
-/// Longer than a question must stand before it can be answered.
-fn hear() {
-    std::thread::sleep(Duration::from_millis(700));
-}
 
 #[test]
 fn a_task_with_a_question_from_the_first_line_to_the_end() {
@@ -35,9 +28,10 @@ fn a_task_with_a_question_from_the_first_line_to_the_end() {
         assert!(asked.contains(&format!("\n{line}")) || asked.contains(&format!("\n  {line}")), "{line}: {asked}");
     }
     assert!(!rig.project().join("a.txt").exists());
-    hear();
-    terminal.press("perhaps\r");
-    terminal.until("the question again", |screen| screen.contents().matches("answer: ").count() == 2);
+    terminal.answer_plain("perhaps");
+    terminal.until("the question again", |screen| {
+        screen.contents().rsplit_once("perhaps").is_some_and(|(_, after)| after.contains("answer: "))
+    });
     terminal.press("y\r");
     terminal.until_text("\nallowed\n");
     terminal.until("the next prompt", |screen| screen.contents().matches("you: ").count() == 2);
@@ -77,13 +71,13 @@ fn no_with_words_and_another_command() {
     rig.configure(&(std::fs::read_to_string(rig.home().join("config.toml")).unwrap() + "[tui]\nplain = true\n"));
     let mut terminal = Terminal::start(&rig, &["--", "go"], (100, 40));
     terminal.until_text("answer: ");
-    hear();
-    terminal.press("w\r");
+    terminal.answer_plain("w");
     terminal.until_text("reason for the model: ");
     terminal.press("not that one\r");
-    terminal.until("the next question", |screen| screen.contents().matches("answer: ").count() == 2);
-    hear();
-    terminal.press("e\r");
+    terminal.until("the next question", |screen| {
+        screen.contents().rsplit_once("touch two").is_some_and(|(_, after)| after.contains("answer: "))
+    });
+    terminal.answer_plain("e");
     terminal.until_text("now: touch two");
     terminal.until_text("new text: ");
     terminal.press("touch three\r");

@@ -128,8 +128,7 @@ fn plain_lines_and_dumb_terminals_hear_nothing_of_it() {
         let rig = rig([write_a(), Reply::text("So be it.")]);
         let mut terminal = Terminal::start_with(&rig, arguments, (100, 30), environment);
         terminal.until_text("answer:");
-        std::thread::sleep(haft_tui::READING * 2);
-        terminal.press("n\r");
+        terminal.answer_plain("n");
         terminal.until_text("So be it.");
         let written = terminal.written();
         assert!(!written.contains('\u{7}') && !written.contains("\u{1b}]"), "{written:?}");

@@ -37,8 +37,7 @@ fn nothing_typed_ahead_calls_an_mcp_tool() {
     let mut terminal = Terminal::start(&rig, &["--plain", "--", "go"], (120, 30));
     terminal.press("y\ra\r");
     terminal.until_text("answer:");
-    std::thread::sleep(haft_tui::READING * 2);
-    terminal.press("n\r");
+    terminal.answer_plain("n");
     terminal.until_text("So be it.");
     assert_eq!(starts(&rig), 0, "in plain lines");
 

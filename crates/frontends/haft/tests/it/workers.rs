@@ -505,7 +505,7 @@ fn the_files_for_deployment_name_options_and_settings_that_exist() {
     assert!(ran.code() == 0 && ran.stdout().contains("@database/haft"), "{}{}", ran.stdout(), ran.stderr());
 
     let copy = rig.project().join("haft-worker.service");
-    fs::write(&copy, unit.replace("/usr/bin/haft", crate::rig::haft().to_str().unwrap())).unwrap();
+    fs::write(&copy, unit.replace("/usr/bin/haft", &format!("\"{}\"", crate::rig::haft().display()))).unwrap();
     match Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&copy).output() {
         Ok(verified) => {
             let said = String::from_utf8_lossy(&verified.stderr);

@@ -113,9 +113,9 @@ fn steps_run_when_what_they_need_is_done_and_get_its_output() {
 fn steps_that_do_not_need_each_other_run_at_the_same_time() {
     // Each waits for a file that the other one makes.
     let meet = |words: &str, own: &str, other: &str| {
-        let wait = format!("touch {own}; for i in $(seq 200); do [ -e {other} ] && exit 0; sleep 0.1; done; exit 1");
+        let wait = format!("touch {own}; while [ ! -e {other} ]; do sleep 0.1; done");
         let when = When { last_contains: Some(words.into()), tool_results: Some(0), ..When::default() };
-        Reply::call("execute_command", json!({"command": wait, "requires_approval": false})).when(when)
+        Reply::call("execute_command", json!({"command": wait, "requires_approval": false, "timeout": 600})).when(when)
     };
     let met = When { tool_results: Some(1), ..When::default() };
     let rig =

@@ -77,6 +77,7 @@ replies:
         delta_chars: Some(7),
         delay_ms: 8,
         delta_delay_ms: 9,
+        hold: None,
         status: Some(529),
         error: Some(ScriptedError { message: "m".into(), kind: Some("k".into()), code: Some("c".into()) }),
         retry_after: Some(1.5),

@@ -23,6 +23,7 @@ use rustix::mount::{
 use super::names::ProtectedEntry;
 use super::sys::{Depth, NO_DEVICES, NO_SUID, READ_ONLY, restrict_mount};
 use super::{AtStep, ConfinementFailure, ConfinementStep, Network, SandboxPolicy};
+use crate::PRIVATE_FOLDERS;
 use crate::wire::Console;
 
 /// What was learnt of the world outside before the namespaces were made.
@@ -125,8 +126,13 @@ fn folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
     for folder in policy.projects.iter().chain(&policy.writable) {
         pieces.push(MountPiece { at: folder.clone(), mount: Mount::copy_of(folder)?, access: MountAccess::Writable });
     }
-    for folder in policy.readable.iter().filter(|folder| folder.is_dir()) {
-        pieces.push(MountPiece { at: folder.clone(), mount: Mount::copy_of(folder)?, access: MountAccess::ReadOnly });
+    // What can be written already would become read-only.
+    for path in policy.readable.iter().filter(|path| !policy.is_writable(path)) {
+        if let Ok(real) = path.canonicalize() {
+            let mount = Mount::copy_of(&real)?;
+            mount.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All)?;
+            pieces.push(MountPiece { at: path.clone(), mount, access: MountAccess::ReadOnly });
+        }
     }
     let resolver = fs::canonicalize("/etc/resolv.conf").ok();
     let kept = RUN_KEPT.iter().map(PathBuf::from).chain(resolver.filter(|path| path.starts_with("/run")));
@@ -138,9 +144,9 @@ fn folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
         let mount = Mount::copy_of(socket)?;
         pieces.push(MountPiece { at: PROXY_SOCKET.into(), mount, access: MountAccess::ReadOnly });
     }
-    for at in ["/tmp", "/var/tmp"].map(Path::new).into_iter().filter(|at| is_real_folder(at)) {
+    for at in policy.private_folders() {
         let mount = Mount::copy_of(&policy.tmp)?;
-        pieces.push(MountPiece { at: at.to_owned(), mount, access: MountAccess::Writable });
+        pieces.push(MountPiece { at: at.into(), mount, access: MountAccess::Writable });
     }
     Ok(pieces)
 }
@@ -319,9 +325,14 @@ fn seal_one(path: &Path) -> io::Result<()> {
     copy.attach(path)
 }
 
-/// Covers the sockets of other programs that are still within reach. Those of the project are its own.
+/// Covers the sockets of other programs that are still within reach. Those of the project are its own, unless the project is
+/// a folder such as `/tmp`, in which every program keeps its sockets.
 fn cover_sockets(policy: &SandboxPolicy, sockets: &[PathBuf]) -> io::Result<()> {
-    let own = |path: &Path| policy.projects.iter().chain(&policy.writable).any(|folder| path.starts_with(folder));
+    let is_shared = |folder: &Path| PRIVATE_FOLDERS.iter().any(|private| Path::new(private).starts_with(folder));
+    let own = |path: &Path| {
+        let folders = policy.projects.iter().chain(&policy.writable).filter(|folder| !is_shared(folder));
+        folders.into_iter().any(|folder| path.starts_with(folder))
+    };
     for socket in sockets.iter().filter(|socket| !own(socket)) {
         let is_there = socket.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket());
         if is_there && socket.as_path() != Path::new(PROXY_SOCKET) {

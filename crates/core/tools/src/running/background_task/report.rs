@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use haft_sandbox::FinishedCommand;
 use haft_types::Envelope;
 use serde_json::{Value, json};
 
-use crate::running::phrases::{add_exit, add_section, add_stdout, last_lines, millis, state};
+use crate::running::phrases::{add_exit, add_section, add_stdout, hidden_hint, last_lines, millis, state};
 use crate::running::{Task, TaskReport};
 
 pub(super) fn started(task: &Task) -> Envelope {
@@ -42,6 +43,9 @@ pub(super) fn shown(task: &Task, lines: usize, bytes: usize) -> Envelope {
     if let (true, Some(file)) = (before > 0, &report.output) {
         let _ =
             write!(text, "\n[All {} lines are in `{}`: use `read_file` with a range.]", output.lines, file.display());
+    }
+    if let Some(Ok(FinishedCommand { hidden: Some(hidden), .. })) = task.ending().as_deref() {
+        let _ = write!(text, "\n[{}]", hidden_hint(hidden));
     }
     if let Some(problem) = task.file_problem() {
         let _ = write!(text, "\n[{problem}.]");

@@ -13,7 +13,7 @@ use haft_text::{Cut, CutLimits};
 use haft_types::{Envelope, ToolError, ToolStatus};
 use serde_json::{Value, json};
 
-use crate::running::phrases::{DATA, add_exit, millis, section, signal_name, whereabouts};
+use crate::running::phrases::{DATA, add_exit, hidden_hint, millis, section, signal_name, whereabouts};
 
 /// A command that ran.
 pub(super) struct CommandRun {
@@ -68,9 +68,12 @@ impl CommandRun {
         CommandReport { envelope, names_files }
     }
 
-    /// What to do instead, when the command wanted somebody to type, or a script was taken for a program.
+    /// What to do instead, when the sandbox hid a file, the command wanted somebody to type, or a script was taken for a program.
     fn hint(&self) -> Option<Cow<'static, str>> {
-        let FinishedCommand { exit, stdout, stderr, .. } = &self.finished;
+        let FinishedCommand { exit, stdout, stderr, hidden, .. } = &self.finished;
+        if let Some(hidden) = hidden {
+            return Some(hidden_hint(hidden).into());
+        }
         match exit {
             CommandExit::Code(0) | CommandExit::Cancelled => None,
             CommandExit::TimedOut => self.awaited.map(|_| {

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use haft_sandbox::{AwaitedInput, CapturedOutput, Pause, TypeError};
+use haft_sandbox::{AwaitedInput, CapturedOutput, FinishedCommand, Pause, TypeError};
 use haft_text::CutLimits;
 use haft_types::Envelope;
 use serde_json::json;
 
 use crate::failure::{Coded, ToolFailure};
 use crate::running::PtySession;
-use crate::running::phrases::{add_exit, add_stdout, ending, section, span, whereabouts};
+use crate::running::phrases::{add_exit, add_stdout, ending, hidden_hint, section, span, whereabouts};
 
 /// How a session stands after it was spoken to.
 pub(crate) struct PtyReport<'a> {
@@ -60,6 +60,9 @@ impl<'a> PtyReport<'a> {
             text.push_str(" No new output.");
         }
         section(&mut text, "output", &cut);
+        if let Some(Ok(FinishedCommand { hidden: Some(hidden), .. })) = ended.as_deref() {
+            text.push_str(&format!("\n[{}]", hidden_hint(hidden)));
+        }
         add_stdout(&mut data, &self.output);
         if cut.is_cut() {
             let all = self.session.terminal.output();

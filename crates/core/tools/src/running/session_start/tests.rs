@@ -80,7 +80,7 @@ async fn stopping_tells_the_last_output_and_closes() {
     bench
         .ok(
             tools.start.as_ref(),
-            json!({"command": "trap 'echo bye; exit' TERM; echo up; while :; do sleep 0.01; done", "timeout": 1}),
+            json!({"command": "trap 'echo bye; exit' TERM; echo up; while :; do sleep 0.01; done", "timeout": LONG}),
         )
         .await;
     let stopped = bench.ok(tools.stop.as_ref(), json!({"session_id": "s1"})).await.envelope;

@@ -10,7 +10,7 @@ use haft_agent::{Places, set_up_sandbox};
 use haft_engine::{Callback, DecisionState, Moment, Notice, Occasion, Reaction, StartGuard, StartRequest};
 use haft_mcp::{Confines, ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin, ServerReach, Servers};
 use haft_project::{Footprint, Level, TrustRecord};
-use haft_sandbox::{ConfinementSpec, Sandbox, SandboxConfig};
+use haft_sandbox::{CommandPaths, ConfinementSpec, Sandbox, SandboxConfig};
 use haft_types::{HookPoint, PermissionMode};
 use tokio::sync::Mutex;
 
@@ -48,7 +48,7 @@ impl Confines for ServerSandboxes {
         if is_new {
             self.tell_of_limits(server);
         }
-        Ok(sandbox.confined())
+        Ok(sandbox.confined().map(|confined| self.showing_program(server, &confined)))
     }
 
     fn must_be_confined(&self, server: &ServerDefinition) -> bool {
@@ -125,6 +125,18 @@ impl ServerSandboxes {
         // Only `yolo` makes a difference, and what holds there was decided.
         let set_up = set_up_sandbox(&self.places, &config, PermissionMode::Ask, vec![self.project.clone()]);
         set_up.await.map_err(|error| error.to_string())
+    }
+
+    /// Returns the confinement with the server's program, arguments and folder made visible where they lie below `/tmp`.
+    fn showing_program(&self, server: &ServerDefinition, confined: &ConfinementSpec) -> Arc<ConfinementSpec> {
+        let ServerEndpoint::Command { program, args, env, cwd } = &server.reach else {
+            return Arc::new(confined.clone());
+        };
+        let mut texts = vec![program.clone(), cwd.display().to_string()];
+        texts.extend(args.iter().chain(env.iter().map(|(_, value)| value)).cloned());
+        let mut environment = self.places.environment.child_environment();
+        environment.extend(env.iter().cloned());
+        Arc::new(confined.showing(CommandPaths { texts: &texts, cwd, env: &environment }))
     }
 
     async fn admit(&self, server: &ServerDefinition, sandbox: &Sandbox) -> Result<(), String> {

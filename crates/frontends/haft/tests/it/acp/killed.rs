@@ -1,6 +1,6 @@
 //! Whoever goes away, and whenever: the conversation is there, the same turn goes on, and nothing is doubled.
 
-use haft_testkit::Reply;
+use haft_testkit::{Gate, Reply};
 use serde_json::{Value, json};
 
 use super::{Editor, rig, stop_reason};
@@ -9,12 +9,13 @@ use crate::rig::Rig;
 /// Where a turn is when somebody goes away.
 const STATES: [&str; 4] = ["answered", "streaming", "asked", "running"];
 
-fn replies(state: &str) -> Vec<Reply> {
+/// The replies of a turn that comes to this state. The gate lets one that is streamed end.
+fn replies(state: &str, gate: &Gate) -> Vec<Reply> {
     let again = || Reply::text("Went on.");
     match state {
         "answered" => vec![Reply::text("First."), Reply::text("Second.")],
         "streaming" => {
-            let slow = Reply { delta_chars: Some(1), delta_delay_ms: 40, ..Reply::text("0123456789".repeat(30)) };
+            let slow = Reply::text("0123456789".repeat(30)).held_halfway_by(gate);
             vec![slow, again()]
         }
         "asked" => {
@@ -81,9 +82,11 @@ fn check(state: &str, rig: &Rig) {
 #[test]
 fn haft_is_killed() {
     for state in STATES {
-        let rig = rig(replies(state));
+        let gate = Gate::default();
+        let rig = rig(replies(state, &gate));
         let (editor, session) = come_to(state, &rig);
         editor.kill();
+        gate.open();
         goes_on(state, &rig, &session);
         check(state, &rig);
     }
@@ -92,9 +95,11 @@ fn haft_is_killed() {
 #[test]
 fn the_editor_is_gone() {
     for state in STATES {
-        let rig = rig(replies(state));
+        let gate = Gate::default();
+        let rig = rig(replies(state, &gate));
         let (editor, session) = come_to(state, &rig);
         assert_eq!(editor.end(), 0, "{state}");
+        gate.open();
         goes_on(state, &rig, &session);
         check(state, &rig);
     }
@@ -103,11 +108,13 @@ fn the_editor_is_gone() {
 #[test]
 fn haft_is_asked_to_end() {
     for state in STATES {
-        let rig = rig(replies(state));
+        let gate = Gate::default();
+        let rig = rig(replies(state, &gate));
         let (mut editor, session) = come_to(state, &rig);
         let process = editor.child.id().to_string();
         assert!(std::process::Command::new("kill").args(["-TERM", &process]).status().unwrap().success());
         assert_eq!(editor.child.wait().unwrap().code(), Some(0), "{state}");
+        gate.open();
         goes_on(state, &rig, &session);
         check(state, &rig);
     }
@@ -115,7 +122,7 @@ fn haft_is_asked_to_end() {
 
 #[test]
 fn a_conversation_that_is_open_elsewhere_is_not_opened_twice() {
-    let rig = rig([Reply { delay_ms: 60_000, ..Reply::text("never") }]);
+    let rig = rig([Reply::text("never").held_by(&Gate::default())]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     editor.send_prompt(&session, "go");
     while rig.server.generations().is_empty() {

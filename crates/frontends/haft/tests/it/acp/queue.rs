@@ -1,21 +1,20 @@
 //! Prompts that come while a turn runs, and sessions that are deleted.
 
-use haft_testkit::Reply;
+use haft_testkit::{Gate, Reply};
 use serde_json::json;
 
 use super::{Editor, rig, stop_reason};
 
-fn slow(text: &str) -> Reply {
-    Reply { delta_chars: Some(1), delta_delay_ms: 10, ..Reply::text(text) }
-}
-
 #[test]
 fn prompts_of_a_session_run_one_after_another_in_their_order() {
-    let rig = rig([slow("First answer."), Reply::text("Second answer."), Reply::text("Third answer.")]);
+    let gate = Gate::default();
+    let first = Reply::text("First answer.").held_halfway_by(&gate);
+    let rig = rig([first, Reply::text("Second answer."), Reply::text("Third answer.")]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let first = editor.send_prompt(&session, "one");
     editor.until(|update| update["sessionUpdate"] == "agent_message_chunk");
     let (second, third) = (editor.send_prompt(&session, "two"), editor.send_prompt(&session, "three"));
+    gate.open();
     for prompt in [first, second, third] {
         assert_eq!(stop_reason(&editor.answer(prompt)), "end_turn");
     }
@@ -28,7 +27,8 @@ fn prompts_of_a_session_run_one_after_another_in_their_order() {
 
 #[test]
 fn a_cancel_ends_the_turn_and_every_prompt_that_waits() {
-    let rig = rig([slow(&"0123456789".repeat(200)), Reply::text("Later.")]);
+    let gate = Gate::default();
+    let rig = rig([Reply::text("0123456789").held_halfway_by(&gate), Reply::text("Later.")]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let first = editor.send_prompt(&session, "one");
     editor.until(|update| update["sessionUpdate"] == "agent_message_chunk");
@@ -38,18 +38,22 @@ fn a_cancel_ends_the_turn_and_every_prompt_that_waits() {
         assert_eq!(stop_reason(&editor.answer(prompt)), "cancelled");
     }
     assert_eq!(rig.server.generations().len(), 1, "what waited was never sent");
+    // The reply that was cut off is given again.
+    gate.open();
     assert_eq!(stop_reason(&editor.prompt(&session, "three")), "end_turn");
 }
 
 #[test]
 fn one_prompt_that_waits_is_cancelled_alone() {
-    let rig = rig([slow("First answer."), Reply::text("Third answer.")]);
+    let gate = Gate::default();
+    let rig = rig([Reply::text("First answer.").held_halfway_by(&gate), Reply::text("Third answer.")]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let first = editor.send_prompt(&session, "one");
     editor.until(|update| update["sessionUpdate"] == "agent_message_chunk");
     let (second, third) = (editor.send_prompt(&session, "two"), editor.send_prompt(&session, "three"));
     editor.notify("$/cancel_request", json!({"requestId": second}));
     assert_eq!(stop_reason(&editor.answer(second)), "cancelled");
+    gate.open();
     for prompt in [first, third] {
         assert_eq!(stop_reason(&editor.answer(prompt)), "end_turn");
     }
@@ -58,7 +62,7 @@ fn one_prompt_that_waits_is_cancelled_alone() {
 
 #[test]
 fn a_cancel_right_behind_a_prompt_is_not_lost() {
-    let rig = rig([Reply { delay_ms: 8_000, ..Reply::text("never") }]);
+    let rig = rig([Reply::text("never").held_by(&Gate::default())]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let prompt = editor.send_prompt(&session, "one");
     editor.notify("session/cancel", json!({"sessionId": session}));
@@ -67,7 +71,7 @@ fn a_cancel_right_behind_a_prompt_is_not_lost() {
 
 #[test]
 fn a_deleted_session_is_in_the_trash() {
-    let rig = rig([Reply::text("Here."), slow(&"0123456789".repeat(200))]);
+    let rig = rig([Reply::text("Here."), Reply::text("0123456789").held_halfway_by(&Gate::default())]);
     let mut editor = Editor::start(&rig, &[]);
     let hello = editor.call("initialize", json!({"protocolVersion": 1}));
     let offered = &hello["result"]["agentCapabilities"]["sessionCapabilities"];

@@ -1,0 +1,46 @@
+//! Holding a reply back until a test lets it go on.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// Holds replies back until it is opened; then it stays open. Clones are the same gate.
+#[derive(Clone, Debug)]
+pub struct Gate(Arc<watch::Sender<bool>>);
+
+impl Gate {
+    /// Opens the gate.
+    pub fn open(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Returns a future that ends when the gate is open.
+    pub(crate) fn opened(&self) -> impl Future<Output = ()> + Send + use<> {
+        let sender = Arc::clone(&self.0);
+        async move {
+            // The sender is held here, so that the channel cannot close.
+            let _ = sender.subscribe().wait_for(|is_open| *is_open).await;
+        }
+    }
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(false)))
+    }
+}
+
+impl PartialEq for Gate {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// The place in the body of a reply at which a [`Gate`] holds it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Hold {
+    /// Before the first byte of the body.
+    Start(Gate),
+    /// After the first half of its pieces.
+    Middle(Gate),
+}
