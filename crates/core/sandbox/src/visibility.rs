@@ -191,15 +191,12 @@ fn expand<'a>(text: &str, variable: &impl Fn(&str) -> Option<&'a str>) -> String
             _ => ("", None),
         };
         is_start = c.is_whitespace() || "\"'=:;|&()".contains(c);
-        match (variable(name), end) {
-            (Some(value), Some(end)) => {
-                expanded.push_str(value);
-                rest = end;
-            }
-            _ => {
-                expanded.push(c);
-                rest = after;
-            }
+        if let (Some(value), Some(end)) = (variable(name), end) {
+            expanded.push_str(value);
+            rest = end;
+        } else {
+            expanded.push(c);
+            rest = after;
         }
     }
     expanded
@@ -236,7 +233,7 @@ fn words(text: &str) -> Vec<String> {
 fn mentioned_paths(text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for line in text.lines() {
-        let is_start = |at: &usize| line[..*at].chars().next_back().is_none_or(|before| is_separator(before));
+        let is_start = |at: &usize| line[..*at].chars().next_back().is_none_or(is_separator);
         for start in line.match_indices('/').map(|(at, _)| at).filter(is_start) {
             let rest = &line[start..];
             let ends = rest.char_indices().filter(|(_, c)| is_separator(*c)).map(|(at, _)| at).chain([rest.len()]);

@@ -36,8 +36,8 @@ fn run_with_path(rig: &Rig, folders: &[&Path]) -> Ran {
 }
 
 fn last_result(ran: &Ran) -> Value {
-    let results = ran.events().into_iter().filter(|event| event["type"] == "tool_result");
-    results.last().unwrap_or_else(|| panic!("{} {}", ran.stdout(), ran.stderr()))
+    let mut events = ran.events().into_iter().rev();
+    events.find(|event| event["type"] == "tool_result").unwrap_or_else(|| panic!("{} {}", ran.stdout(), ran.stderr()))
 }
 
 fn make_program(path: &Path, text: &str) {

@@ -46,7 +46,7 @@ fn excerpts_take_the_largest_results_and_leave_small_ones_whole() {
     let history = one_step(&[60_000, 800, 30_000, 400]);
     let built = build(&history, 12_000, None, Some(Path::new("/spill")));
     assert_eq!(owners(&built), [EXCERPT, "history", EXCERPT, "history"]);
-    let excerpts = BTreeSet::from_iter(built.account.excerpts.iter().copied());
+    let excerpts: BTreeSet<_> = built.account.excerpts.iter().copied().collect();
     assert_eq!(excerpts, BTreeSet::from([id(2), id(4)]));
     assert!(built.account.ladder.iter().any(|step| matches!(step, LadderStep::Excerpts { messages: 2, .. })));
     let sent = built.request.segments.iter().find(|segment| segment.entry.message.message_id == id(2)).unwrap();

@@ -61,7 +61,7 @@ impl<'a> PtyReport<'a> {
         }
         section(&mut text, "output", &cut);
         if let Some(Ok(FinishedCommand { hidden: Some(hidden), .. })) = ended.as_deref() {
-            text.push_str(&format!("\n[{}]", hidden_hint(hidden)));
+            text.extend(["\n[", &hidden_hint(hidden), "]"]);
         }
         add_stdout(&mut data, &self.output);
         if cut.is_cut() {

@@ -129,7 +129,7 @@ impl ServerSandboxes {
 
     /// Returns the confinement with the server's program, arguments and folder made visible where they lie below `/tmp`.
     fn showing_program(&self, server: &ServerDefinition, confined: &ConfinementSpec) -> Arc<ConfinementSpec> {
-        let ServerEndpoint::Command { program, args, env, cwd } = &server.reach else {
+        let ServerEndpoint::Command { program, args, env, cwd, .. } = &server.reach else {
             return Arc::new(confined.clone());
         };
         let mut texts = vec![program.clone(), cwd.display().to_string()];
