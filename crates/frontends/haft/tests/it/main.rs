@@ -33,6 +33,7 @@ mod crash;
 mod deferred_tools;
 mod doctor;
 mod edits;
+mod effective_config;
 mod engine_of_context;
 #[cfg(feature = "mcp")]
 mod escapes;
