@@ -3,12 +3,14 @@
 //! Each crate owns the struct of its own section; unknown keys are errors with a suggestion, and every value knows where it
 //! came from. Sections of extensions and front ends are declared as a [`Section`] by whoever registers them.
 
+mod broken;
 mod file;
 mod layers;
 mod model_roles;
 mod problem;
 mod schema;
 mod section;
+mod variables;
 
 use std::collections::BTreeMap;
 
@@ -31,6 +33,7 @@ pub use model_roles::{ModelRole, ModelRoles};
 pub use problem::in_file;
 pub use schema::schema;
 pub use section::Section;
+pub use variables::UnknownVariable;
 
 /// Everything that can be configured. Reading it takes any section: [`load`], [`check`] and [`lower`] know which there are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -73,6 +76,9 @@ pub struct Config {
     /// The sections of extensions and front ends, by name: checked when they were loaded, read by [`Config::section`].
     #[serde(skip)]
     pub sections: BTreeMap<String, toml::Value>,
+    /// Environment variables that begin with `HAFT_` and have no effect. A session reports each as a notice.
+    #[serde(skip)]
+    pub unknown_variables: Vec<UnknownVariable>,
 }
 
 impl Config {

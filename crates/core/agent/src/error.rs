@@ -43,6 +43,9 @@ pub enum ConfigError {
         /// What is wrong there.
         problem: String,
     },
+    /// Several values of the file do not fit, one line each.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Several(Vec<Self>),
     /// A value of an environment variable does not fit.
     #[error("environment variable `{name}`: {problem}")]
     InVariable {

@@ -84,4 +84,4 @@ pub use role::OwnChoice;
 pub use sandbox::{confinement, set_up_sandbox};
 pub use store::open_store;
 pub use tool_help::tool_help;
-pub use wiring::{permissions, with_rules};
+pub use wiring::{UNKNOWN_VARIABLE, permissions, with_rules};

@@ -36,6 +36,9 @@ use crate::{hooks, knowledge, machine, models, sandbox};
 /// The namespace of the conversations of steps: beside those of the project, and never the current one.
 const STEPS: &str = "#workflows";
 
+/// The code of the notice about a variable that begins with `HAFT_` and has no effect.
+pub const UNKNOWN_VARIABLE: &str = "unknown_variable";
+
 /// What a session is opened with.
 pub(crate) fn prepare(
     agent: &Agent,
@@ -115,6 +118,12 @@ pub(crate) fn prepare(
         ids: Arc::clone(&agent.ids),
     };
     let callbacks = hooks::callbacks(found, hook_host);
+    let variables = config.unknown_variables.iter().map(|variable| Notice {
+        code: UNKNOWN_VARIABLE,
+        message: variable.to_string(),
+        failed: false,
+    });
+    let variables: Vec<_> = variables.collect();
     let untrusted = knowledge::untrusted(&trust_state, &plan.project.root).filter(|_| !plan.ignores_project);
     let focus_files = if plan.focus_files.is_empty() {
         haft_project::memory::load(&paths, &mut Vec::new()).focus_files
@@ -156,7 +165,7 @@ pub(crate) fn prepare(
         task: TaskSettings { limits: plan.limits, goal: plan.goal, answer: plan.answer, leftovers: plan.leftovers },
         callbacks: callbacks.into_iter().chain(given.callbacks).collect(),
         namespace: conversations,
-        notices: untrusted.into_iter().chain(given.notices).chain(problems).collect(),
+        notices: variables.into_iter().chain(untrusted).chain(given.notices).chain(problems).collect(),
     };
     Ok((session, services))
 }

@@ -127,7 +127,7 @@ pub use build::active::{ChangedFile, FolderChange, active_request};
 pub use build::blocks::{Blocks, Repair, interrupted, repair};
 pub use build::documents::{Document, DocumentKind, Documents, Need};
 pub use build::hints::{HintFilter, strip_hints};
-pub use build::input::{MentionKind, treat_input};
+pub use build::input::{MentionKind, MentionTools, treat_input};
 pub use build::placement::{Placement, UnknownPlace};
 pub use build::reminders::{
     FolderNotes, ListOwner, MissingRole, Reminders, RoleParts, Todo, TodoProgress, UsefulRange, check_subagent_role,
@@ -145,7 +145,9 @@ pub use cache::simulate::{CachePiece, CacheSimulator, pieces};
 pub use carried::{Carried, Cleared, ReminderCopy};
 pub use error::{ContextError, IntegrityError};
 pub use memo::Memo;
-pub use policy::{Compress, CompressLimits, MessageIds, Policy, PolicyError, Reduction, ShareOf, View};
+pub use policy::{
+    Compress, CompressLimits, MessageIds, Policy, PolicyError, Reduction, ReductionReason, ShareOf, View,
+};
 pub use reduce::compaction::{
     ArchiveWish, CompactionPlan, Due, SummaryRefusal, SummaryWish, compaction_due, first_kept, has_gone_on,
     is_too_early, plan_compaction, summary_message, summary_request,

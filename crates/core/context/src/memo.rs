@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use haft_types::{ContentHash, Entry, Hasher, Message, MessageId, Origin, Role, Timestamp, TokenCounter};
+use haft_types::{ContentHash, Entry, Hasher, Message, MessageId, Origin, Role, Timestamp, TokenCounter, ToolSet};
 
 use crate::policy::Compression;
 
@@ -15,7 +15,7 @@ pub(crate) enum MessageForm {
     /// A tool result, compressed.
     Compressed(Compression),
     /// A message whose results, or arguments longer than this, were cleared.
-    Cleared { argument_chars: u32 },
+    Cleared { argument_chars: u32, recall: RecallTool },
     /// A message whose results longer than this were reduced to head and tail.
     Excerpt { bytes: u32 },
     /// A tool result as its whole envelope in JSON.
@@ -26,6 +26,20 @@ pub(crate) enum MessageForm {
     Ledger,
     /// A message with its id as a last line.
     Hinted,
+}
+
+/// Whether the model is offered `recall`, which brings a message back by its id. Notices name the tool only then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum RecallTool {
+    Offered,
+    Missing,
+}
+
+impl RecallTool {
+    /// Looks for the tool among those of a request.
+    pub(crate) fn of(tools: &ToolSet) -> Self {
+        if tools.specs.iter().any(|tool| tool.name == "recall") { Self::Offered } else { Self::Missing }
+    }
 }
 
 /// Keeps what [`assemble`](crate::assemble) makes from one request to the next.
@@ -42,6 +56,7 @@ pub struct Memo {
 pub(crate) struct EntryMaker<'a> {
     pub(crate) counter: &'a dyn TokenCounter,
     pub(crate) memo: Option<&'a Memo>,
+    pub(crate) recall: RecallTool,
 }
 
 impl EntryMaker<'_> {

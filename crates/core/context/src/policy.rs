@@ -8,7 +8,7 @@ use crate::reduce::safe_zone::{SafeZone, SafeZoneError};
 
 mod reduction;
 
-pub use reduction::Reduction;
+pub use reduction::{Reduction, ReductionReason};
 
 /// How requests are built. Every number of the design is a key here; the defaults are the design's. Four of them belong together
 /// and depend on the model unless one is set: [`Reduction`].
@@ -174,6 +174,17 @@ pub enum Compress {
     Never,
 }
 
+impl Compress {
+    /// The name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RoundEnd => "round-end",
+            Self::WhenFree => "when-free",
+            Self::Never => "never",
+        }
+    }
+}
+
 /// How results are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Compression {
@@ -225,6 +236,11 @@ pub struct PolicyError {
 impl Policy {
     /// Checks what types alone cannot: that shares are shares.
     pub fn check(&self) -> Result<(), PolicyError> {
+        self.problems().into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Lists the values that fit their types and that no request can be built with.
+    pub fn problems(&self) -> Vec<PolicyError> {
         let shares = [
             ("prune_to", self.prune_to.unwrap_or(1.0)),
             ("compact_at", self.compact_at),
@@ -235,14 +251,14 @@ impl Policy {
             ("warn_at", self.warn_at),
         ];
         let is_share = |value: f64| value > 0.0 && value <= 1.0;
-        if let Some((key, value)) = shares.into_iter().find(|(_, value)| !is_share(*value)) {
-            return Err(PolicyError { key, value, expected: "above 0 and at most 1" });
-        }
+        let wrong = shares.into_iter().filter(|(_, value)| !is_share(*value));
+        let expected = "above 0 and at most 1";
+        let mut problems: Vec<_> = wrong.map(|(key, value)| PolicyError { key, value, expected }).collect();
         let reserve = self.output_reserve;
         if !(0.0..1.0).contains(&reserve) {
-            return Err(PolicyError { key: "output_reserve", value: reserve, expected: "from 0 to below 1" });
+            problems.push(PolicyError { key: "output_reserve", value: reserve, expected: "from 0 to below 1" });
         }
-        Ok(())
+        problems
     }
 }
 

@@ -11,7 +11,7 @@ use crate::build::reminders::Reminders;
 use crate::build::system::SystemInput;
 use crate::cache::prefix::Sent;
 use crate::carried::{Carried, Cleared};
-use crate::memo::{EntryMaker, Memo};
+use crate::memo::{EntryMaker, Memo, RecallTool};
 use crate::policy::Compression;
 use crate::policy::Policy;
 use crate::reduce::edits::EditState;
@@ -112,7 +112,7 @@ impl<'a> Snapshot<'a> {
     }
 
     pub(crate) fn maker(&self) -> EntryMaker<'a> {
-        EntryMaker { counter: self.counter, memo: self.memo }
+        EntryMaker { counter: self.counter, memo: self.memo, recall: RecallTool::of(self.tools) }
     }
 }
 

@@ -123,6 +123,9 @@ const MOST_NAMED: usize = 20;
 /// What there is in place of a tool that there is not: those of a similar name, or else all that are offered, each with what a
 /// call of it must give.
 fn unknown_tool(name: &str, registry: &Registry) -> String {
+    if let Some((name, need)) = haft_tool::need_of(name) {
+        return format!("The tool `{name}` is not available here; it needs {need}. Go on without it.");
+    }
     let shown = |tool: &Arc<dyn Tool>| {
         let ToolSpec { name, parameters, .. } = tool.spec();
         let required = parameters["required"].as_array().into_iter().flatten().filter_map(Value::as_str);

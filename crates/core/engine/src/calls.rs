@@ -148,7 +148,8 @@ fn advice(code: &str, tool: &str, registry: &Registry) -> String {
             _ => String::new(),
         },
         "unknown_tool" => {
-            let names: Vec<_> = registry.iter().map(|tool| format!("`{}`", tool.spec().name)).collect();
+            let told = registry.offered().chain(registry.deferred());
+            let names: Vec<_> = told.map(|tool| format!("`{}`", tool.spec().name)).collect();
             format!("The tools are {}. ", names.join(", "))
         }
         "exit_status" => "Read its output, then change the command or the files it works on. ".to_owned(),

@@ -22,8 +22,7 @@ use crate::stamps::Stamps;
 use crate::touched::Touched;
 
 /// What `index.md` is followed by.
-const READ_THE_INDEX: &str =
-    "Start by reading, with `read_file`, those of the rule files listed here that bear on the task.";
+const READ_THE_INDEX: &str = "Start by reading those of the rule files listed here that bear on the task.";
 /// What rules are headed by that only their files hold.
 const FURTHER: &str = "Further rules";
 

@@ -1,7 +1,8 @@
 //! The turn as a state machine, and the driver that runs it against model, tools and store.
 //!
-//! [`turn`] holds every decision and no handle; [`Session`] holds the handles and decides nothing. This crate reads no
-//! environment, terminal or wall clock: the binary gives it values, a clock and ids.
+//! [`turn`] decides what a turn does next (request, calls, nudge, end) and holds no handle. [`Session`] holds the handles, does
+//! what the turn asks for, and decides how: which tools are offered, when history is archived, whether a call may run. This crate
+//! reads no environment, terminal or wall clock: the binary gives it values, a clock and ids.
 //!
 //! There are two layers. [`BaseLoop`] runs turns with a model and tools, keeps the conversation in memory and knows nothing of
 //! files: other kinds of agents are built on it. [`Session`] is the coding agent, with context engine, store and project.

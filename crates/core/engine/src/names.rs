@@ -24,6 +24,8 @@ pub(crate) const OF_MODULES: [&str; 3] = ["ac_mod_list", "ac_mod_read", "ac_mod_
 pub(crate) const TODO_WRITE: &str = "todo_write";
 /// Reads a skill.
 pub(crate) const USE_SKILL: &str = "use_skill";
+/// Finds tools that are not offered.
+pub(crate) const TOOL_SEARCH: &str = "tool_search";
 /// The heading of the list of agents that run.
 pub(crate) const AVAILABLE_AGENTS: &str = "AVAILABLE_AGENTS";
 /// The heading of the list of groups.

@@ -12,6 +12,7 @@ mod tests;
 
 use std::collections::HashMap;
 
+use haft_tool::{ToolNames, without_unknown_tools};
 use haft_types::{ContentHash, Outcome, PromptLanguage, StopReason, ToolCall, prompt};
 use serde_json::Value;
 
@@ -264,6 +265,14 @@ impl Nudge {
         prompt.text(language)
     }
 
+    /// The text the model reads, with how to ask the user where that can help. It names no tool that is not among `tools`.
+    pub(crate) fn told_text(self, language: PromptLanguage, tools: &ToolNames) -> String {
+        let (text, ask) = (self.text(language), self.ask_text(language));
+        let gap = if ask.is_empty() { "" } else { " " };
+        let whole = format!("{text}{gap}{ask}");
+        without_unknown_tools(&whole, |tool| tools.contains(tool)).trim_end().to_owned()
+    }
+
     /// What people read of it, where it is the so-many-th in a row.
     pub(crate) fn notice(self, count: u32) -> String {
         let what = match self {
@@ -280,7 +289,7 @@ impl Nudge {
     }
 
     /// What is added where the model can ask the user; nothing where it has no use for that.
-    pub(crate) fn ask_text(self, language: PromptLanguage) -> &'static str {
+    fn ask_text(self, language: PromptLanguage) -> &'static str {
         match self {
             Self::OpenTodos(_) | Self::NoCompletion | Self::Goal | Self::Repeated | Self::NothingChanged => {
                 prompt!("../prompts/nudge_ask").text(language)

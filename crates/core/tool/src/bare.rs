@@ -11,7 +11,7 @@ use crate::ports::{
     Added, CallProgress, ChangeUndo, ConversationMessages, FileHistory, FileState, NewUseful, Note, PortError,
     ProjectNotes, ReadLedger, Recalled, TodoItem, TodoList, TokenCount, UndoReport, UndoTarget, UsefulInfo, UsefulItem,
 };
-use crate::{OutputLimits, ToolContext, Workspace};
+use crate::{OutputLimits, ToolContext, ToolNames, Workspace};
 
 impl ToolContext {
     /// A context without an agent: nothing is kept or remembered, child processes get no environment, and a tool that needs more
@@ -32,6 +32,7 @@ impl ToolContext {
             limits: OutputLimits::default(),
             environment: Arc::default(),
             commits: false,
+            tools: ToolNames::default(),
             progress: Arc::new(Nothing),
             todo: Arc::new(Nothing),
             reads: Arc::new(Nothing),

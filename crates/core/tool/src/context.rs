@@ -6,6 +6,7 @@ use std::sync::Arc;
 use haft_text::CutLimits;
 use tokio_util::sync::CancellationToken;
 
+use crate::ToolNames;
 use crate::ports::{
     CallProgress, ChangeUndo, ConversationMessages, DocumentReader, EditorBuffers, FileHistory, ProjectNotes,
     ReadLedger, TodoList, TokenCount, UsefulInfo,
@@ -81,6 +82,8 @@ pub struct ToolContext {
     pub environment: Arc<Vec<(String, String)>>,
     /// Whether its command may write what `git add` and `git commit` write of the project's repository.
     pub commits: bool,
+    /// The tools that the model has been told of. A result names no other.
+    pub tools: ToolNames,
     /// Where the call shows what it is doing.
     pub progress: Arc<dyn CallProgress>,
     /// The conversation's TODO list.

@@ -42,6 +42,7 @@ mod function;
 mod guard;
 mod intent;
 mod manual;
+mod mentions;
 mod paths;
 mod plugin;
 mod ports;
@@ -57,6 +58,7 @@ pub use function::{FunctionTool, ToolDefinition};
 pub use guard::Guard;
 pub use intent::{FileUse, Intent};
 pub use manual::{Alias, CaseDocument, Group, Manual, Set, ToolTexts};
+pub use mentions::{ALL_TOOL_NAMES, ToolNames, without_names, without_unknown_tools};
 pub use paths::{LinkError, follow_links};
 pub use plugin::Plugin;
 pub use ports::{
@@ -69,7 +71,7 @@ pub use ports::{
 };
 pub use registry::{Registry, Resolved, Switch, ToolStatistics};
 pub use schema::{InvalidArguments, parse_arguments, schema_of};
-pub use selection::{PROFILES, UnknownChoice};
+pub use selection::{PROFILES, UnknownChoice, need_of};
 pub use tool_search::ToolSearch;
 pub use use_tool::UseTool;
 

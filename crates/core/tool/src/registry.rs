@@ -13,7 +13,7 @@ use futures::FutureExt as _;
 use haft_types::{Envelope, ToolProtocol, ToolSpec, ToolStatus};
 use serde_json::Value;
 
-use crate::{Alias, CaseDocument, DeferralUpdate, Guard, Plugin, Tool, ToolContext, ToolHealth, ToolOutput};
+use crate::{Alias, CaseDocument, DeferralUpdate, Guard, Plugin, Tool, ToolContext, ToolHealth, ToolNames, ToolOutput};
 use breaker::Breaker;
 
 /// The tools of one agent, in the order they are offered. Some are deferred: the model does not see them until it searches, but
@@ -166,6 +166,11 @@ impl Registry {
     /// Whether the tool of this name is offered.
     pub fn offers(&self, name: &str) -> bool {
         self.offered().any(|tool| tool.spec().name == name)
+    }
+
+    /// The tools that the model has been told of: those that are offered, and those that are deferred.
+    pub fn told(&self) -> ToolNames {
+        self.offered().chain(self.deferred()).map(|tool| tool.spec().name.clone()).collect()
     }
 
     /// The tool of this name, or the one that answers to it or stands for it.

@@ -28,17 +28,50 @@ fn by_default(set: Set) -> Offer {
 /// Profiles that are built in.
 pub const PROFILES: [&str; 4] = ["default", "minimal", "small", "read-only"];
 
-/// Not the name of a tool, a group or a profile.
+/// Tools that a session has only where there is something for them to work with, their other names, and what enables each.
+const NEEDS: [(&str, &[&str], &str); 9] = [
+    ("web_crawl", &["WebFetch"], "`web.crawl = true`"),
+    ("web_search", &["WebSearch"], "`web.search = \"searxng\"`, `\"brave\"` or `\"tavily\"`"),
+    ("use_mcp_tool", &[], "a server, `[mcp_servers.NAME]`"),
+    ("use_rag_tool", &[], "a collection, `[rag.NAME]`"),
+    ("use_skill", &["Skill"], "a skill, such as `.haft/skills/NAME/SKILL.md`"),
+    ("plan_mode_respond", &["ExitPlanMode"], "plan mode, `--permission-mode plan`"),
+    ("run_named_subagents", &["Task"], "an agent, such as `.haft/agents/NAME.md`"),
+    ("talk_to", &[], "other agents that run beside this one"),
+    ("talk_to_group", &[], "a group of agents, `[groups.NAME]`"),
+];
+
+/// Returns the tool of this name, or alias, that a session has only under a condition, and the condition: a setting or a file.
+pub fn need_of(name: &str) -> Option<(&'static str, &'static str)> {
+    let found = NEEDS.iter().find(|(tool, aliases, _)| *tool == name || aliases.contains(&name));
+    found.map(|(tool, _, need)| (*tool, *need))
+}
+
+/// Why a choice of tools cannot be followed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{name}` is not a tool, a group or a profile; there are the tools {tools}, the groups {groups}, and the profiles {profiles}"
-)]
-pub struct UnknownChoice {
-    /// What was given.
-    pub name: String,
-    tools: String,
-    groups: String,
-    profiles: String,
+pub enum UnknownChoice {
+    /// A tool that this session has nothing for.
+    #[error("the tool `{name}` is not available here; it needs {need}")]
+    Needs {
+        /// The tool.
+        name: &'static str,
+        /// The setting or file that enables it.
+        need: &'static str,
+    },
+    /// Not the name of a tool, a group or a profile.
+    #[error(
+        "`{name}` is not a tool, a group or a profile; there are the tools {tools}, the groups {groups}, and the profiles {profiles}"
+    )]
+    Unknown {
+        /// The name as it was given.
+        name: String,
+        /// The tools there are.
+        tools: String,
+        /// The groups there are.
+        groups: String,
+        /// The profiles there are.
+        profiles: String,
+    },
 }
 
 /// What is wanted of each tool, by its name.
@@ -172,8 +205,11 @@ impl Registry {
     }
 
     fn unknown(&self, name: &str, profiles: &BTreeMap<String, Vec<String>>) -> UnknownChoice {
+        if let Some((name, need)) = need_of(name) {
+            return UnknownChoice::Needs { name, need };
+        }
         let profiles: Vec<_> = PROFILES.into_iter().chain(profiles.keys().map(String::as_str)).collect();
-        UnknownChoice {
+        UnknownChoice::Unknown {
             name: name.to_owned(),
             tools: self.iter().map(|tool| tool.spec().name.as_str()).collect::<Vec<_>>().join(", "),
             groups: Group::ALL.map(Group::name).join(", "),

@@ -39,9 +39,10 @@ impl Coded for PortError {
     }
 }
 
-/// A port's failure with what to do about it.
+/// A port's failure with what to do about it, where there is something to do.
 pub(crate) fn failure(error: &PortError, hint: &str) -> ToolFailure {
     let message = match error {
+        PortError::Unknown { .. } if hint.is_empty() => error.to_string(),
         PortError::Unknown { .. } => format!("{error}; {hint}"),
         PortError::Store(_) => format!("nothing was changed: {error}"),
     };

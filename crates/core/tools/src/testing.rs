@@ -66,6 +66,7 @@ impl Bench {
             limits: OutputLimits::default(),
             environment: Arc::new(vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
             commits: false,
+            tools: haft_tool::ALL_TOOL_NAMES.into_iter().map(str::to_owned).collect(),
             progress: Arc::<MemoryProgress>::clone(&progress),
             todo: Arc::<MemoryTodo>::clone(&todo),
             reads: Arc::new(MemoryLedger::default()),

@@ -64,7 +64,7 @@ impl ServerAnswer {
             let note = match spill(&whole, &context.workspace.spill) {
                 Ok(path) => {
                     data["spill"] = json!([path.display().to_string()]);
-                    format!("{size}. It is in `{}`: use `read_file` with a range, or `search_files`.", path.display())
+                    format!("{size}. It is in `{}`: read it by range, or search it.", path.display())
                 }
                 Err(error) => format!("{size}; it could not be written to a file: {error}."),
             };

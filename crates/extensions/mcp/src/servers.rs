@@ -426,7 +426,7 @@ impl ServerSlot {
         let hint = match names.as_slice() {
             [] => "; it has none at all".to_owned(),
             few if few.len() <= 30 => format!("; it has {}", few.join(", ")),
-            many => format!("; it has {}: `tool_search` finds them", many.len()),
+            many => format!("; it has {} tools", many.len()),
         };
         McpError::UnknownTool { server: self.server.name.clone(), tool: tool.to_owned(), hint }
     }

@@ -48,7 +48,7 @@ fn list(scope: &FileScope, parameters: &ListCodeDefinitionNamesParameters) -> Re
             Parsed::Unreadable(error) => return Err(error),
             Parsed::Foreign => {
                 let languages = SourceLanguage::NAMES.join(", ");
-                let hint = "use `read_file` or `search_files`";
+                let hint = "read it, or search it";
                 let message =
                     format!("`{name}` is not written in a language that is understood here ({languages}); {hint}");
                 return Err(ToolFailure::new("unknown_language", message));
@@ -68,7 +68,7 @@ fn no_outline(name: &str, error: &OutlineError) -> ToolFailure {
         OutlineError::Grammar { .. } => "internal",
         OutlineError::Stopped => "cancelled",
     };
-    ToolFailure::new(code, format!("cannot list the definitions of `{name}`: {error}; use `search_files`"))
+    ToolFailure::new(code, format!("cannot list the definitions of `{name}`: {error}; search it instead"))
 }
 
 /// What became of a file.

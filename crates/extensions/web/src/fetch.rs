@@ -67,7 +67,7 @@ pub enum WebError {
         status: u16,
     },
     /// It is nothing that can be read as text.
-    #[error("`{url}` is `{kind}`, not a page; download it with `execute_command` if it is needed")]
+    #[error("`{url}` is `{kind}`, not a page; download it if it is needed")]
     NotText {
         /// The page.
         url: String,

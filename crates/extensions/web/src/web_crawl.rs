@@ -101,7 +101,7 @@ fn shown(context: &ToolContext, asked: &str, crawled: &Crawled) -> Envelope {
     if cut.is_cut() {
         data["truncated"] = true.into();
         if let Some(whole) = spill(&context.workspace.spill, &text) {
-            let _ = write!(told, "\nThe whole is in `{whole}`; read it with `read_file`, by range.");
+            let _ = write!(told, "\nThe whole is in `{whole}`; read it by range.");
             data["spill"] = json!([whole]);
         }
     }

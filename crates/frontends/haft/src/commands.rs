@@ -57,15 +57,25 @@ pub(crate) mod worker;
 pub(crate) mod workflows;
 pub(crate) mod worktrees;
 
+use std::sync::Once;
+
 use haft_agent::Places;
-use haft_agent::config::{LoadedConfig, Sources, load};
+use haft_agent::config::{Config, LoadedConfig, Sources, load};
 
 use crate::commands::options::{Common, RunArgs};
-use crate::wiring;
 use crate::wiring::log;
+use crate::{output, wiring};
 
-/// Loads the configuration of this user with the flags of this command.
+/// Loads the configuration of this user with the flags of this command, and reports variables without effect.
 fn configuration(common: &Common) -> anyhow::Result<(Places, LoadedConfig)> {
+    let (places, loaded) = load_configuration(common)?;
+    report_unknown_variables(&loaded.config);
+    Ok((places, loaded))
+}
+
+/// Like [`configuration`], but reports nothing: for shells that ask for completions, and for jobs, whose stderr is read as the
+/// reason of their failure.
+fn load_configuration(common: &Common) -> anyhow::Result<(Places, LoadedConfig)> {
     let places = wiring::places()?;
     let loaded = load(&Sources {
         user_file: places.config_file(),
@@ -78,9 +88,20 @@ fn configuration(common: &Common) -> anyhow::Result<(Places, LoadedConfig)> {
     Ok((places, loaded))
 }
 
-/// The same for a run, with the permission rules it is given.
+/// Prints one line on stderr for each variable that begins with `HAFT_` and has no effect, once per process.
+fn report_unknown_variables(config: &Config) {
+    static REPORTED: Once = Once::new();
+    REPORTED.call_once(|| {
+        for variable in &config.unknown_variables {
+            output::tell(&format!("haft: {}", output::localised(variable)));
+        }
+    });
+}
+
+/// Loads the configuration for a run, with the permission rules that its flags add.
 fn run_configuration(args: &RunArgs) -> anyhow::Result<(Places, LoadedConfig)> {
-    let (places, mut loaded) = configuration(&args.common)?;
+    let (places, mut loaded) =
+        if args.job.is_some() { load_configuration(&args.common)? } else { configuration(&args.common)? };
     permissions::add_for_run(&mut loaded.config.permissions, args)?;
     Ok((places, loaded))
 }

@@ -109,6 +109,9 @@ pub(crate) fn report(failure: &anyhow::Error) -> ProcessExit {
     if let Some(hint) = failure.chain().find_map(hints::for_error) {
         text = text!("hints-error", error = text, hint);
     }
+    if failure.chain().any(|cause| matches!(cause.downcast_ref(), Some(ConfigError::Several(_)))) {
+        text = text.replace('\n', "\nhaft: ");
+    }
     drop(writeln!(std::io::stderr(), "haft: {}", haft_text::sanitise(&text)));
     if failure.chain().any(is_usage) { ProcessExit::Usage } else { ProcessExit::Failed }
 }
@@ -123,11 +126,12 @@ fn is_usage(cause: &(dyn Error + 'static)) -> bool {
         || cause.downcast_ref().is_some_and(SetupError::is_usage)
 }
 
-/// The failure and its causes; a cause that only says again what was said is left out.
+/// The failure and its causes on one line, or one line for each broken place of a file. A cause that only repeats the one before
+/// is left out.
 pub(crate) fn in_one_line(failure: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in failure.chain().map(ToString::to_string) {
-        let cause = haft_messages::error_text(&cause).into_owned();
+        let cause = cause.lines().map(haft_messages::error_text).collect::<Vec<_>>().join("\n");
         if text.is_empty() {
             text = cause;
         } else if !text.contains(&cause) {

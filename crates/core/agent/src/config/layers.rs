@@ -10,7 +10,8 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::section::{self, Section};
-use super::{Config, problem};
+use super::variables;
+use super::{Config, broken, problem};
 use crate::error::ConfigError;
 
 /// What the configuration is made from.
@@ -67,7 +68,7 @@ impl LoadedConfig {
     }
 }
 
-/// Merges all layers. The first value that does not fit is an error that names its place.
+/// Merges all layers. What does not fit is an error that names its place; of the file it names every place.
 pub fn load(sources: &Sources) -> Result<LoadedConfig, ConfigError> {
     let sections = &sources.sections;
     let mut merge = Merge { sections, table: Table::new(), origins: BTreeMap::new() };
@@ -76,7 +77,7 @@ pub fn load(sources: &Sources) -> Result<LoadedConfig, ConfigError> {
         merge.add(table, &ValueOrigin::File(sources.user_file.clone()));
     }
     for (name, value) in &sources.environment {
-        if let Some(key) = key_of_variable(name, sections) {
+        if let Some(key) = variables::key_of(name, sections) {
             let bad = |problem: String| ConfigError::InVariable { name: name.clone(), problem };
             let layer = assignment(&key, value).map_err(|error| bad(error.to_string()))?;
             merge.add(layer, &ValueOrigin::Variable(name.clone()));
@@ -100,6 +101,7 @@ pub fn load(sources: &Sources) -> Result<LoadedConfig, ConfigError> {
     flatten(&whole, &mut Vec::new(), &mut |key, value| {
         values.insert(key, value.clone());
     });
+    config.unknown_variables = variables::unknown(&sources.environment, &values, sections);
     Ok(LoadedConfig { config, values, origins: merge.origins })
 }
 
@@ -134,18 +136,25 @@ fn merge(into: &mut Table, layer: Table) {
     }
 }
 
-/// The same with what is built in below each provider and model it names: a key that is not written keeps its built-in value.
+/// The table with the built-in values below each provider and model it names: a key that is not written keeps its built-in value.
 fn over_built_in(mut table: Table) -> Table {
-    let empty = Table::new();
-    let section = |name: &str| table.get(name).and_then(Value::as_table).unwrap_or(&empty);
-    let (providers, models) = BuiltIn::get().below(section("providers"), section("models"));
-    for (name, mut below) in [("providers", providers), ("models", models)] {
-        if let Some(Value::Table(above)) = table.get_mut(name) {
+    for (name, below) in built_in_below(&table) {
+        if let (Some(Value::Table(above)), Value::Table(mut below)) = (table.get_mut(&name), below) {
             merge(&mut below, std::mem::take(above));
             *above = below;
         }
     }
     table
+}
+
+/// Returns what is built in of the providers and models that the table names, in the same tables.
+pub(super) fn built_in_below(table: &Table) -> Table {
+    let empty = Table::new();
+    let section = |name: &str| table.get(name).and_then(Value::as_table).unwrap_or(&empty);
+    let (providers, models) = BuiltIn::get().below(section("providers"), section("models"));
+    let named =
+        [("providers", providers), ("models", models)].into_iter().filter(|(name, _)| table.contains_key(*name));
+    named.map(|(name, below)| (name.to_owned(), Value::Table(below))).collect()
 }
 
 /// Calls `visit` with the dotted key of every value that is not a table.
@@ -172,19 +181,9 @@ fn read_file(path: &Path) -> Result<Option<String>, ConfigError> {
     }
 }
 
-/// Checks the text of a configuration file, and gives it as a table.
+/// Checks the text of a configuration file, and gives it as a table. The error lists every broken place.
 pub fn check(path: &Path, text: &str, sections: &[Section]) -> Result<Table, ConfigError> {
-    let table: Table = toml::from_str(text).map_err(|error| problem::in_file(path, text, &error))?;
-    if let Some((key, problem)) = section::unknown_key(&table, sections) {
-        return Err(problem::at(path, text, section::offset_of(&key, text), problem));
-    }
-    section::check_text(text, sections).map_err(|error| problem::in_file(path, text, &error))?;
-    if let Err(merged) = Config::deserialize(over_built_in(table.clone())) {
-        // Read once more on its own: that error has a line and a column. It may be none at all where the merged table has one.
-        let error = toml::from_str::<Config>(text).err().unwrap_or(merged);
-        return Err(problem::in_file(path, text, &error));
-    }
-    Ok(table)
+    broken::check(path, text, sections)
 }
 
 /// The configuration that this table alone makes.
@@ -200,16 +199,6 @@ fn read(table: Table, sections: &[Section]) -> Result<Config, String> {
     let of_sections = section::read(&table, sections).map_err(|error| problem::in_words(error.message()))?;
     let core = Config::deserialize(over_built_in(table)).map_err(|error| problem::in_words(error.message()))?;
     Ok(Config { sections: of_sections, ..core })
-}
-
-/// `HAFT_MODEL`, `HAFT_LOG_LEVEL`, `HAFT_LANGUAGE` and `HAFT_SECTION__KEY`; any other name is none of ours.
-fn key_of_variable(name: &str, sections: &[Section]) -> Option<String> {
-    let rest = name.strip_prefix("HAFT_")?;
-    let key = rest.to_ascii_lowercase();
-    // The log and the language are the front end's, and so are their keys.
-    let is_front_end =
-        ["LOG_LEVEL", "LANGUAGE"].contains(&rest) && sections.iter().any(|section| section.name() == key);
-    (rest == "MODEL" || is_front_end || rest.contains("__")).then(|| key.replace("__", "."))
 }
 
 fn split(set: &str) -> Result<(&str, &str), ConfigError> {

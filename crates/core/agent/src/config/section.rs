@@ -9,6 +9,7 @@ use std::marker::PhantomData;
 
 use serde::Serialize;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use toml::de::DeTable;
 use toml::{Spanned, Table, Value};
 
 use super::{Config, problem, schema};
@@ -27,8 +28,8 @@ enum SectionKind {
     Typed {
         /// The section with all its defaults.
         complete: fn(Option<&Value>) -> Result<Value, SectionError>,
-        /// Whether the section of a file's text can be read; the error has a place.
-        check_text: fn(&'static str, &str) -> Result<(), toml::de::Error>,
+        /// Reads the section of a parsed file; the error has a place.
+        check: for<'i> fn(&'static str, Spanned<DeTable<'i>>) -> Result<(), toml::de::Error>,
         /// What may stand in it.
         schema: fn() -> serde_json::Value,
     },
@@ -47,11 +48,7 @@ impl Section {
     pub fn of<T: DeserializeOwned + Serialize + Default>(name: &'static str) -> Self {
         Self {
             name,
-            kind: SectionKind::Typed {
-                complete: complete::<T>,
-                check_text: check_text_as::<T>,
-                schema: schema::of::<T>,
-            },
+            kind: SectionKind::Typed { complete: complete::<T>, check: check_as::<T>, schema: schema::of::<T> },
         }
     }
 
@@ -63,6 +60,14 @@ impl Section {
     /// Its name.
     pub fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// Reads this section of a parsed file.
+    pub(super) fn check(&self, table: Spanned<DeTable<'_>>) -> Result<(), toml::de::Error> {
+        match self.kind {
+            SectionKind::Typed { check, .. } => check(self.name, table),
+            SectionKind::Absent => Ok(()),
+        }
     }
 
     /// What may stand in it, as JSON Schema; anything where its owner is not part of this build.
@@ -82,8 +87,8 @@ fn complete<T: DeserializeOwned + Serialize + Default>(value: Option<&Value>) ->
     Value::try_from(typed).map_err(SectionError::Write)
 }
 
-fn check_text_as<T: DeserializeOwned>(name: &'static str, text: &str) -> Result<(), toml::de::Error> {
-    Only { name, owner: PhantomData::<T> }.deserialize(toml::Deserializer::parse(text)?)
+fn check_as<T: DeserializeOwned>(name: &'static str, table: Spanned<DeTable<'_>>) -> Result<(), toml::de::Error> {
+    Only { name, owner: PhantomData::<T> }.deserialize(toml::Deserializer::from(table))
 }
 
 /// Reads one section of a document and nothing else of it.
@@ -126,18 +131,17 @@ pub(super) fn unknown_key(table: &Table, sections: &[Section]) -> Option<(String
     Some((unknown.clone(), problem::unknown_key(unknown, &known)))
 }
 
-/// Where a key of the top level stands in the text of a file.
-pub(super) fn offset_of(key: &str, text: &str) -> Option<usize> {
-    let keys: BTreeMap<Spanned<String>, Value> = toml::from_str(text).ok()?;
-    keys.into_keys().find(|one| one.get_ref() == key).map(|key| key.span().start)
-}
-
-/// Checks these sections in the text of a file.
-pub(super) fn check_text(text: &str, sections: &[Section]) -> Result<(), toml::de::Error> {
-    sections.iter().try_for_each(|section| match section.kind {
-        SectionKind::Typed { check_text, .. } => check_text(section.name, text),
-        SectionKind::Absent => Ok(()),
-    })
+/// Removes the keys of the top level that are neither of the core nor of these sections; returns the offset of each and the
+/// message for it.
+pub(super) fn unknown_keys(table: &mut Spanned<DeTable<'_>>, sections: &[Section]) -> Vec<(Option<usize>, String)> {
+    let known: Vec<_> = Config::KEYS.into_iter().chain(sections.iter().map(Section::name)).collect();
+    let is_unknown = |key: &&Spanned<_>| !known.contains(&AsRef::<str>::as_ref(key.get_ref()));
+    let unknown: Vec<(usize, String)> =
+        table.get_ref().keys().filter(is_unknown).map(|key| (key.span().start, key.get_ref().to_string())).collect();
+    for (_, key) in &unknown {
+        table.get_mut().remove(key.as_str());
+    }
+    unknown.into_iter().map(|(offset, key)| (Some(offset), problem::unknown_key(&key, &known))).collect()
 }
 
 /// What a merged table says in these sections.

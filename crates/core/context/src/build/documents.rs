@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haft_types::{Entry, Role, TokenCounter};
 
-use crate::memo::EntryMaker;
+use crate::memo::{EntryMaker, RecallTool};
 
 /// The kinds of documents, in the order they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,7 +85,7 @@ impl DocumentKind {
 impl Documents {
     /// Makes the layer. Documents of a kind stay in the order given; empty ones are left out.
     pub fn new(sources: Vec<Document>, counter: &dyn TokenCounter) -> Self {
-        let maker = EntryMaker { counter, memo: None };
+        let maker = EntryMaker { counter, memo: None, recall: RecallTool::Missing };
         let mut messages = Vec::new();
         for kind in DocumentKind::ALL {
             let mut text = String::from(kind.opening());

@@ -24,19 +24,47 @@ const MOST_LOOKUPS: usize = 2_000;
 /// Longer words with other characters than ASCII are no paths, in bytes.
 const LONGEST: usize = 512;
 
-/// The input as it is stored and sent: the user's text, then one reminder that names the mentioned files and folders.
+/// The tools with which the model can look at what the user mentions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MentionTools {
+    /// True if the model has `read_file`.
+    pub read_file: bool,
+    /// True if the model has `list_files`.
+    pub list_files: bool,
+}
+
+impl MentionTools {
+    /// Both tools.
+    pub const ALL: Self = Self { read_file: true, list_files: true };
+}
+
+/// The input as it is stored and sent: the user's text, then one reminder that names the mentioned files and folders. The
+/// reminder names no tool that the model does not have.
 ///
 /// `lookup` tells what a project-relative path is, or that there is none. `most` is how many are named before "(and N more…)".
-pub fn treat_input(text: &str, most: usize, lookup: &dyn Fn(&str) -> Option<MentionKind>) -> String {
+pub fn treat_input(
+    text: &str,
+    most: usize,
+    tools: MentionTools,
+    lookup: &dyn Fn(&str) -> Option<MentionKind>,
+) -> String {
     let mentioned = mentions(own_words(text), lookup);
     if mentioned.is_empty() || most == 0 {
         return text.to_owned();
     }
     let folders = mentioned.iter().take(most).any(|(_, kind)| *kind == MentionKind::Folder);
-    let request = if folders {
-        "The user mentions these files and folders. You MUST read each file with the `read_file` tool and list each folder with the `list_files` tool, in this order, before you answer:"
-    } else {
-        "The user mentions these files. You MUST read them with the `read_file` tool, in this order, before you answer:"
+    let request = match (folders, tools) {
+        (true, MentionTools { read_file: true, list_files: true }) => {
+            "The user mentions these files and folders. You MUST read each file with the `read_file` tool and list each folder with the `list_files` tool, in this order, before you answer:"
+        }
+        (true, MentionTools { read_file: true, list_files: false }) => {
+            "The user mentions these files and folders. You MUST read each file with the `read_file` tool, in this order, before you answer:"
+        }
+        (true, MentionTools { read_file: false, .. }) => "The user mentions these files and folders:",
+        (false, MentionTools { read_file: true, .. }) => {
+            "The user mentions these files. You MUST read them with the `read_file` tool, in this order, before you answer:"
+        }
+        (false, MentionTools { read_file: false, .. }) => "The user mentions these files:",
     };
     let mut treated = format!("{text}\n\n<system-reminder>\n{request}\n");
     for (path, kind) in mentioned.iter().take(most) {
@@ -183,6 +211,23 @@ fn stays_inside(path: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn treat(text: &str, most: usize, lookup: &dyn Fn(&str) -> Option<MentionKind>) -> String {
+        treat_input(text, most, MentionTools::ALL, lookup)
+    }
+
+    #[test]
+    fn reminders_of_mentions_name_only_tools_that_are_there() {
+        let folder = |path: &str| (path == "src").then_some(MentionKind::Folder);
+        for (read_file, list_files) in [(true, true), (true, false), (false, true), (false, false)] {
+            for text in ["see @a.rs", "see @a.rs in @src"] {
+                let treated = treat_input(text, 5, MentionTools { read_file, list_files }, &folder);
+                assert!(treated.contains("- a.rs\n"), "{treated}");
+                assert!(read_file || !treated.contains("`read_file`"), "{treated}");
+                assert!(list_files || !treated.contains("`list_files`"), "{treated}");
+            }
+        }
+    }
+
     fn lookup(path: &str) -> Option<MentionKind> {
         match path.trim_end_matches('/') {
             "Makefile" | "src/文档.md" | "пример.txt" | "한글/노트.md" | "v1.2" | "src/café.rs" => {
@@ -251,7 +296,7 @@ mod tests {
 
     #[test]
     fn the_reminder_follows_the_users_words() {
-        let treated = treat_input("compare @a.rs and @b.rs", 5, &|_| None);
+        let treated = treat("compare @a.rs and @b.rs", 5, &|_| None);
         assert_eq!(
             treated,
             "compare @a.rs and @b.rs\n\n<system-reminder>\nThe user mentions these files. You MUST read them with the `read_file` tool, in this order, before you answer:\n- a.rs\n- b.rs\n</system-reminder>"
@@ -260,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_folder_is_to_be_listed() {
-        let treated = treat_input("what is in @src and @a.rs?", 5, &lookup);
+        let treated = treat("what is in @src and @a.rs?", 5, &lookup);
         assert!(
             treated.ends_with("list each folder with the `list_files` tool, in this order, before you answer:\n- src (folder)\n- a.rs\n</system-reminder>"),
             "{treated}"
@@ -270,7 +315,7 @@ mod tests {
     #[test]
     fn at_most_so_many_are_named() {
         let text = "@f0.rs @f1.rs @f2.rs @f3.rs @f4.rs @f5.rs @f6.rs ".to_owned();
-        let treated = treat_input(&text, 5, &|_| None);
+        let treated = treat(&text, 5, &|_| None);
         assert!(treated.contains("- f4.rs\n(and 2 more…)\n") && !treated.contains("- f5.rs"), "{treated}");
     }
 
@@ -278,14 +323,14 @@ mod tests {
     fn what_is_piped_in_mentions_nothing() {
         let file = |_: &str| Some(MentionKind::File);
         let piped = "look\n\n<stdin>\nat @src/a.rs\n</stdin>";
-        assert_eq!(treat_input(piped, 5, &file), piped);
-        let both = treat_input("see @b.rs\n\n<stdin>\n@src/a.rs\n</stdin>", 5, &file);
+        assert_eq!(treat(piped, 5, &file), piped);
+        let both = treat("see @b.rs\n\n<stdin>\n@src/a.rs\n</stdin>", 5, &file);
         assert!(both.contains("- b.rs\n") && !both.contains("- src/a.rs"), "{both}");
     }
 
     #[test]
     fn without_mentions_the_words_are_untouched() {
-        assert_eq!(treat_input("no files here", 5, &|_| Some(MentionKind::File)), "no files here");
+        assert_eq!(treat("no files here", 5, &|_| Some(MentionKind::File)), "no files here");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use minijinja::value::Serde;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ContextError;
-use crate::memo::EntryMaker;
+use crate::memo::{EntryMaker, RecallTool};
 
 /// What section (1) says: who the model is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -358,7 +358,7 @@ fn render(
 
 /// The system message with this text. Its id comes from the text, so an unchanged layer is the same message.
 pub fn system_entry(text: impl AsRef<str>, counter: &dyn TokenCounter) -> Arc<Entry> {
-    EntryMaker { counter, memo: None }.made("system", Role::System, text.as_ref())
+    EntryMaker { counter, memo: None, recall: RecallTool::Missing }.made("system", Role::System, text.as_ref())
 }
 
 #[cfg(test)]

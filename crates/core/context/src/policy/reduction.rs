@@ -33,20 +33,37 @@ impl Default for Reduction {
     }
 }
 
+/// Why the four settings of [`Reduction`] have the values they have, as far as they are not set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReductionReason {
+    /// One of the four is set, so the others have their plain defaults.
+    OneIsSet,
+    /// The model has prices, and its cache lives for 30 minutes or longer.
+    LongCache,
+    /// The model has prices, and its cache lives for less than 30 minutes.
+    ShortCache,
+    /// The prices of the model are unknown.
+    NoPrice,
+    /// The plain safe zone is already smaller than the one that prices and cache would choose.
+    SmallWindow,
+}
+
 impl Reduction {
     /// What costs least while everything that must be kept is: for a model with prices, and a window that leaves a choice.
-    fn for_model(model: &ModelSpec, usable: u32) -> Self {
+    fn for_model(model: &ModelSpec, usable: u32) -> (Self, ReductionReason) {
         let usual = Self::default();
         let tokens = |thousands: u64| SafeZone::Tokens(thousands * 1_024);
-        let chosen = if model.cache.life().is_some_and(|life| life >= OUTLIVES_PAUSES) {
-            Self { safe_zone: tokens(48), prune_to: 0.1, prune_keep: 3, compress: Compress::Never }
+        let (chosen, reason) = if model.cache.life().is_some_and(|life| life >= OUTLIVES_PAUSES) {
+            let chosen = Self { safe_zone: tokens(48), prune_to: 0.1, prune_keep: 3, compress: Compress::Never };
+            (chosen, ReductionReason::LongCache)
         } else {
-            Self { safe_zone: tokens(128), prune_to: 0.3, ..usual }
+            (Self { safe_zone: tokens(128), prune_to: 0.3, ..usual }, ReductionReason::ShortCache)
         };
         let size = |reduction: Self| reduction.safe_zone.tokens(model.context_window, usable);
         match (model.price, size(chosen), size(usual)) {
-            (Some(_), Ok(chosen_size), Ok(usual_size)) if chosen_size < usual_size => chosen,
-            _ => usual,
+            (Some(_), Ok(chosen_size), Ok(usual_size)) if chosen_size < usual_size => (chosen, reason),
+            (Some(_), ..) => (usual, ReductionReason::SmallWindow),
+            (None, ..) => (usual, ReductionReason::NoPrice),
         }
     }
 }
@@ -55,15 +72,25 @@ impl Policy {
     /// What is done to old results in requests to this model. Who sets one of the four settings chooses for themselves: the
     /// others then have their plain defaults.
     pub fn reduction(&self, model: &ModelSpec) -> Reduction {
+        self.reduction_and_reason(model).0
+    }
+
+    /// Like [`Self::reduction`], with the reason of the values that are not set.
+    pub fn reduction_and_reason(&self, model: &ModelSpec) -> (Reduction, ReductionReason) {
         let Self { safe_zone, prune_to, prune_keep, compress, .. } = *self;
         let is_set = safe_zone.is_some() || prune_to.is_some() || prune_keep.is_some() || compress.is_some();
-        let unset = if is_set { Reduction::default() } else { Reduction::for_model(model, self.usable_window(model)) };
-        Reduction {
+        let (unset, reason) = if is_set {
+            (Reduction::default(), ReductionReason::OneIsSet)
+        } else {
+            Reduction::for_model(model, self.usable_window(model))
+        };
+        let reduction = Reduction {
             safe_zone: safe_zone.unwrap_or(unset.safe_zone),
             prune_to: prune_to.unwrap_or(unset.prune_to),
             prune_keep: prune_keep.unwrap_or(unset.prune_keep),
             compress: compress.unwrap_or(unset.compress),
-        }
+        };
+        (reduction, reason)
     }
 
     /// The same with everything set that depends on the model.

@@ -24,7 +24,7 @@ use crate::build::system::{render_text, system_entry};
 use crate::build::transcript::{Labels, transcript};
 use crate::carried::Cleared;
 use crate::error::ContextError;
-use crate::memo::EntryMaker;
+use crate::memo::{EntryMaker, RecallTool};
 use crate::policy::{Compress, Policy, ShareOf};
 use crate::reduce::language::user_language;
 use crate::scale::Scale;
@@ -309,7 +309,7 @@ pub(crate) fn plain_request(
 ) -> Request {
     let segment = |layer, owner, entry| Segment { layer, owner, entry, boundary: false };
     let system = system_entry(instructions.trim(), counter);
-    let about = message(EntryMaker { counter, memo: None }, owner, about.trim());
+    let about = message(EntryMaker { counter, memo: None, recall: RecallTool::Missing }, owner, about.trim());
     Request {
         segments: vec![segment(Layer::System, "system", system), segment(Layer::Current, owner, about)],
         tools: ToolSet::new(Vec::new(), counter),

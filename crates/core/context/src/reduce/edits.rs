@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::build::blocks::repair;
 use crate::build::rounds::{MASKED, Timeline, TimelineItem};
-use crate::memo::{EntryMaker, MessageForm};
+use crate::memo::{EntryMaker, MessageForm, RecallTool};
 use crate::reduce::compress::status_name;
 use crate::reduce::marks::Marks;
 
@@ -204,7 +204,7 @@ impl EditState {
         let mut line = Timeline::new(repair(entries, counter));
         line.items.iter_mut().for_each(|item| item.layer = Layer::History);
         let prepared = Prepared::of(&mut line, Some(self));
-        prepared.edit(self, &mut line.items, EntryMaker { counter, memo: None });
+        prepared.edit(self, &mut line.items, EntryMaker { counter, memo: None, recall: RecallTool::Missing });
         line.items.into_iter().map(|item| item.entry).collect()
     }
 
@@ -349,7 +349,9 @@ pub fn check_edit(
     after.push(edit.clone());
     let (mut line, state) = (line, after.state());
     let plan = Prepared::of(&mut line, Some(&state));
-    plan.apply(&mut line, EntryMaker { counter, memo: None }).map(drop).map_err(|NothingLeft| EditError::NothingLeft)
+    plan.apply(&mut line, EntryMaker { counter, memo: None, recall: RecallTool::Missing })
+        .map(drop)
+        .map_err(|NothingLeft| EditError::NothingLeft)
 }
 
 /// The owner of a summary among the history.
@@ -423,8 +425,12 @@ fn stand_in(items: &mut Vec<TimelineItem>, summary: &Summarised, maker: EntryMak
         (Some(first), Some(last)) => (*first, *last),
         _ => return,
     };
+    let recall = match maker.recall {
+        RecallTool::Offered => " `recall` brings one back by its id.",
+        RecallTool::Missing => "",
+    };
     let text = format!(
-        "[Summary of {} earlier messages, {} to {}. `recall` brings one back by its id.]\n\n{}",
+        "[Summary of {} earlier messages, {} to {}.{recall}]\n\n{}",
         summary.ids.len(),
         first_id.short(),
         last_id.short(),

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::build::rounds::{CLEARED, MASKED, Timeline, TimelineItem};
 use crate::carried::Cleared;
-use crate::memo::{EntryMaker, MessageForm};
+use crate::memo::{EntryMaker, MessageForm, RecallTool};
 use crate::policy::{Policy, Reduction};
 use crate::reduce::compress::status_name;
 use crate::reduce::failing_lines::failing_lines;
@@ -185,12 +185,14 @@ fn has_large_argument(call: &ToolCall, policy: &Policy) -> bool {
 fn cleared_entry(item: &TimelineItem, policy: &Policy, maker: EntryMaker<'_>) -> Arc<Entry> {
     let message = &item.entry.message;
     let chars = policy.prune_argument_chars;
-    let form = MessageForm::Cleared { argument_chars: chars };
+    let recall = maker.recall;
+    let form = MessageForm::Cleared { argument_chars: chars, recall };
     maker.entry(message.message_id, item.entry.hash, form, || Message {
         content: match message.role {
-            Role::Tool => message.tool_results().map(|result| notice(message.message_id, result)).collect(),
+            Role::Tool => message.tool_results().map(|result| notice(message.message_id, result, recall)).collect(),
             Role::System | Role::User | Role::Assistant | Role::Summary => {
-                message.content.iter().map(|part| cut_arguments(part, chars as usize, message.message_id)).collect()
+                let cut = |part| cut_arguments(part, chars as usize, message.message_id, recall);
+                message.content.iter().map(cut).collect()
             }
         },
         ..message.clone()
@@ -198,10 +200,13 @@ fn cleared_entry(item: &TimelineItem, policy: &Policy, maker: EntryMaker<'_>) ->
 }
 
 /// What stands for a cleared result: its name, and of its text the tests that failed.
-fn notice(id: MessageId, result: &ToolResult) -> Part {
+fn notice(id: MessageId, result: &ToolResult, recall: RecallTool) -> Part {
     let status = status_name(result.envelope.status);
-    let mut text =
-        format!("[Cleared: result of `{}` ({status}); `recall` {} brings it back.]", result.name, id.short());
+    let where_it_is = match recall {
+        RecallTool::Offered => format!("`recall` {} brings it back", id.short()),
+        RecallTool::Missing => format!("message {}", id.short()),
+    };
+    let mut text = format!("[Cleared: result of `{}` ({status}); {where_it_is}.]", result.name);
     failing_lines(&result.envelope.text).for_each(|line| text.extend(["\n", &line]));
     let envelope = Envelope { status: result.envelope.status, text, ..Envelope::default() };
     let (tool_call_id, name) = (result.tool_call_id.clone(), result.name.clone());
@@ -209,29 +214,33 @@ fn notice(id: MessageId, result: &ToolResult) -> Part {
 }
 
 /// The part with every long string among a call's arguments cut.
-fn cut_arguments(part: &Part, chars: usize, id: MessageId) -> Part {
+fn cut_arguments(part: &Part, chars: usize, id: MessageId, recall: RecallTool) -> Part {
     let Part::ToolCall(call) = part else { return part.clone() };
     // Arguments that are no JSON are a failed call: there is no string to cut, and the text must stay what the model wrote.
     let Ok(mut arguments) = serde_json::from_str::<Value>(&call.arguments) else { return part.clone() };
-    if cut_strings(&mut arguments, chars, id) == 0 {
+    let where_they_are = match recall {
+        RecallTool::Offered => format!("`recall` {}", id.short()),
+        RecallTool::Missing => format!("message {}", id.short()),
+    };
+    if cut_strings(&mut arguments, chars, &where_they_are) == 0 {
         return part.clone();
     }
     Part::ToolCall(ToolCall { arguments: arguments.to_string(), ..call.clone() })
 }
 
 /// Cuts every long string inside; returns how many.
-fn cut_strings(value: &mut Value, chars: usize, id: MessageId) -> usize {
+fn cut_strings(value: &mut Value, chars: usize, where_they_are: &str) -> usize {
     match value {
         Value::String(text) => match text.char_indices().nth(chars) {
             Some((end, _)) => {
                 let missing = text[end..].chars().count();
-                *text = format!("{}[{missing} more characters are cleared: `recall` {}]", &text[..end], id.short());
+                *text = format!("{}[{missing} more characters are cleared: {where_they_are}]", &text[..end]);
                 1
             }
             None => 0,
         },
-        Value::Array(values) => values.iter_mut().map(|value| cut_strings(value, chars, id)).sum(),
-        Value::Object(fields) => fields.values_mut().map(|value| cut_strings(value, chars, id)).sum(),
+        Value::Array(values) => values.iter_mut().map(|value| cut_strings(value, chars, where_they_are)).sum(),
+        Value::Object(fields) => fields.values_mut().map(|value| cut_strings(value, chars, where_they_are)).sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use haft_tool::{CaseDocument, Registry, Tool};
+use haft_tool::{ALL_TOOL_NAMES, CaseDocument, Registry, Tool, without_names, without_unknown_tools};
 use haft_types::{ModelProfile, ModelSpec, PromptLanguage, TokenCounter, ToolProtocol, ToolSet, ToolSpec};
 
 use serde_json::Value;
 
-use crate::names::{AVAILABLE_AGENTS, AVAILABLE_GROUPS, NAMED_AGENTS};
+use crate::names::{AVAILABLE_AGENTS, AVAILABLE_GROUPS, NAMED_AGENTS, TOOL_SEARCH};
 
 /// The tools as one model is offered them, and all there is to say about their use.
 pub(crate) struct AdvertisedTools {
@@ -34,11 +34,20 @@ impl AdvertisedTools {
     ) -> Self {
         let deferred = registry.deferred().map(|tool| tool.spec().clone()).collect();
         let small = model.profile == ModelProfile::Small;
-        let specs = if small { short_specs(registry) } else { registry.specs() };
+        let told = registry.told();
+        let known = |text: &str| without_unknown_tools(text, |tool| told.contains(tool)).into_owned();
+        // Servers describe their tools here, and may call one of them like one of haft's: only the search is haft's.
+        let listed = |case: &CaseDocument| match told.contains(TOOL_SEARCH) {
+            true => case.to_string(),
+            false => without_names(&case.to_string(), &[TOOL_SEARCH]).into_owned(),
+        };
+        let mut specs = if small { short_specs(registry) } else { registry.specs() };
+        for spec in specs.iter_mut().filter(|spec| ALL_TOOL_NAMES.contains(&spec.name.as_str())) {
+            spec.description = known(&spec.description);
+        }
         let tools = ToolSet::new(specs, counter).with_deferred(deferred);
         let call_format = haft_model::call_format(model.tool_protocol, language, &tools.specs);
-        let guideline = |tool: &Arc<dyn Tool>| Some(tool.manual().guideline.to_owned()).filter(|rule| !rule.is_empty());
-        let text = CaseDocument::to_string;
+        let guideline = |tool: &Arc<dyn Tool>| Some(known(tool.manual().guideline)).filter(|rule| !rule.is_empty());
         Self {
             tools: if call_format.is_some() { tools.told_in_words() } else { tools },
             call_format,
@@ -51,9 +60,13 @@ impl AdvertisedTools {
             lists: LISTS
                 .into_iter()
                 .filter_map(|name| registry.cases().find(|case| case.name == name))
-                .map(text)
+                .map(listed)
                 .collect(),
-            cases: registry.cases().filter(|case| !small && !LISTS.contains(&case.name.as_str())).map(text).collect(),
+            cases: registry
+                .cases()
+                .filter(|case| !small && !LISTS.contains(&case.name.as_str()))
+                .map(CaseDocument::to_string)
+                .collect(),
         }
     }
 }

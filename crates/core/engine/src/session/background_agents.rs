@@ -37,7 +37,7 @@ impl Session {
         let (started, reports): (Vec<_>, Vec<_>) = ended.into_iter().unzip();
         let mut texts = Vec::new();
         if !reports.is_empty() {
-            let text = ended_text(&reports, self.services.running.limits().output());
+            let text = ended_text(&reports, self.services.running.limits().output(), &self.prompt.registry().told());
             texts.push(format!("Agents that you started in the background have ended.\n\n{text}"));
         }
         if !left.is_empty() {

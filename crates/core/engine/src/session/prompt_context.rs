@@ -91,7 +91,7 @@ impl PromptContext {
             config.safety.masker.clone(),
             config.prompt.rules,
         );
-        let external = registry.get(names::EXECUTE).map(|_| {
+        let external = registry.told().contains(names::EXECUTE).then(|| {
             let (running, language) = (Arc::clone(&running), config.policy.prompt_language);
             let built_in = LazyLock::new(move || names_of_all(&running, language));
             let is_built_in = Box::new(move |name: &str| built_in.iter().any(|one| one == name));

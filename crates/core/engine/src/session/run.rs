@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use haft_context::{MentionKind, treat_input};
+use haft_context::{MentionKind, MentionTools, treat_input};
 use haft_sandbox::give_back_memory;
 use haft_types::{Envelope, EventBody, Image, Origin, Outcome, PermissionMode, Prompt, ToolCall, TurnResult, prompt};
 use tokio_util::sync::CancellationToken;
@@ -146,7 +146,9 @@ impl Session {
     /// The user's input with what is said of the files they mention.
     pub(super) fn treated(&self, text: &str) -> String {
         let folder = &self.config.folders.workspace.cwd;
-        treat_input(text, self.config.policy.mentions as usize, &|path| mention_kind(&folder.join(path)))
+        let tools = self.prompt.registry().told();
+        let reading = MentionTools { read_file: tools.contains(names::READ), list_files: tools.contains("list_files") };
+        treat_input(text, self.config.policy.mentions as usize, reading, &|path| mention_kind(&folder.join(path)))
     }
 
     /// Appends the user's input. Compaction comes first: it looks at the conversation the input will be answered in.

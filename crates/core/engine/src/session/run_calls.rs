@@ -169,6 +169,7 @@ impl Session {
             limits: self.services.running.limits().output(),
             environment: Arc::clone(&self.config.tools.child_environment),
             commits: false,
+            tools: self.prompt.registry().told(),
             progress: shown.of(call),
             todo: Arc::clone(self.prompt.todo()) as _,
             reads: Arc::clone(self.prompt.reads()) as _,

@@ -17,7 +17,6 @@ use crate::callbacks::Moment;
 use crate::driver::{TurnHost, failed, take_reply};
 use crate::external::Late;
 use crate::meter::{Meter, millis};
-use crate::names;
 use crate::resume;
 use crate::spending::PaidRequest;
 use crate::subagents::Rank;
@@ -221,10 +220,8 @@ impl TurnHost for SessionTurn<'_> {
         let used = if nudge == Nudge::Goal { self.session.meter.used_of_limits(replies) } else { String::new() };
         let used = if used.is_empty() { used } else { format!(" Used so far: {used}.") };
         let language = self.session.config.policy.prompt_language;
-        let can_ask = self.session.prompt.registry().get(names::ASK).is_some();
-        let ask = if can_ask { nudge.ask_text(language) } else { "" };
-        let gap = if ask.is_empty() { "" } else { " " };
-        format!("{}{gap}{ask}{used}", nudge.text(language))
+        let tools = self.session.prompt.registry().told();
+        format!("{}{used}", nudge.told_text(language, &tools))
     }
 
     async fn conclude(&mut self, end: &End, objections: u32, io: &mut TurnIo<'_>) -> Conclusion {

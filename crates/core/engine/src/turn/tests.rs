@@ -407,3 +407,39 @@ fn a_limit_leaves_no_room_for_the_note_but_for_the_mark() {
     let actions = turn.step(Input::Concluded(Conclusion::Accepted { output: None }));
     assert!(matches!(&actions[..], [Action::End(end)] if end.nothing_changed), "{actions:?}");
 }
+
+/// Every nudge there is.
+const NUDGES: [Nudge; 7] = [
+    Nudge::OpenTodos(2),
+    Nudge::NoCompletion,
+    Nudge::Goal,
+    Nudge::Cut,
+    Nudge::Empty,
+    Nudge::NothingChanged,
+    Nudge::Repeated,
+];
+
+#[test]
+fn nudges_name_only_tools_that_the_model_was_told_of() {
+    let all = || haft_tool::ALL_TOOL_NAMES.into_iter();
+    let sets = [
+        Vec::new(),
+        all().collect(),
+        vec!["read_file"],
+        vec!["attempt_completion", "execute_command", "read_file"],
+        all().filter(|name| *name != "ask_followup_question").collect(),
+        all().filter(|name| *name != "attempt_completion").collect(),
+    ];
+    for (nudge, set) in NUDGES.into_iter().flat_map(|nudge| sets.iter().map(move |set| (nudge, set))) {
+        for language in [PromptLanguage::English, PromptLanguage::Chinese] {
+            let tools: ToolNames = set.iter().map(|name| (*name).to_owned()).collect();
+            let text = nudge.told_text(language, &tools);
+            let named = text.split('`').skip(1).step_by(2);
+            let unknown: Vec<_> = named.filter(|name| all().any(|tool| tool == *name) && !set.contains(name)).collect();
+            assert!(unknown.is_empty(), "{nudge:?} with {set:?} names {unknown:?}: {text}");
+            assert!(!text.trim().is_empty(), "{nudge:?} with {set:?} says nothing");
+        }
+    }
+    let asks = Nudge::Repeated.told_text(PromptLanguage::English, &all().map(str::to_owned).collect());
+    assert!(asks.ends_with("ask with `ask_followup_question`."), "{asks}");
+}

@@ -51,10 +51,10 @@ async fn run(
 ) -> CallResult {
     let (order, work) = subagents.read().map_err(|what| BadPlan { what, names: agents.names() })?;
     if order == WorkOrder::Background {
-        return Ok(report::started(&agents.start(context, work).await?).into());
+        return Ok(report::started(&agents.start(context, work).await?, &context.tools).into());
     }
     let reports = agents.run(context, order, work).await?;
-    let envelope = report::envelope(order, &reports, context.limits);
+    let envelope = report::envelope(order, &reports, context.limits, &context.tools);
     let changes = reports.into_iter().flat_map(|report| report.changes).collect();
     Ok(ToolOutput { changes, ..envelope.into() })
 }

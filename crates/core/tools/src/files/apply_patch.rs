@@ -180,11 +180,7 @@ fn paths_of(draft: &FileDraft) -> Vec<&Path> {
 fn draft(scope: &FileScope, PatchSection { path, action }: PatchSection) -> Result<FileDraft, ToolFailure> {
     Ok(match action {
         PatchAction::Add { text } => FileDraft::Add {
-            place: Free::find(
-                scope,
-                &path,
-                "Change it with `*** Update File:`, or read it and replace it whole with `write_to_file`.",
-            )?,
+            place: Free::find(scope, &path, "Change it with `*** Update File:`, or read it and replace it whole.")?,
             text,
         },
         PatchAction::Delete => FileDraft::Delete { old: Box::new(EditSource::load(scope, &path)?) },

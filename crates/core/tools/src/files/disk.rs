@@ -21,14 +21,14 @@ pub(crate) const MAX_LOADED: u64 = 32 * 1024 * 1024;
 pub(crate) enum DiskError {
     #[error("`{name}` does not exist")]
     NotFound { name: String },
-    #[error("`{name}` is a folder, not a file; use `list_files` to see what is in it")]
+    #[error("`{name}` is a folder, not a file; list it to see what is in it")]
     Folder { name: String },
     #[error("`{name}` is not a regular file (a pipe, socket or device) and is never opened")]
     Special { name: String },
     #[error("a symbolic link was put in the way of `{name}` just now; it is not followed, look again")]
     Link { name: String },
     #[error(
-        "`{name}` has {size} bytes; files of more than {MAX_LOADED} bytes cannot be edited or overwritten here, use `execute_command`"
+        "`{name}` has {size} bytes; files of more than {MAX_LOADED} bytes cannot be edited or overwritten here; change it with a program"
     )]
     TooLarge { name: String, size: u64 },
     #[error("cannot {doing} `{name}`: {source}")]

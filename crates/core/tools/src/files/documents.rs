@@ -31,9 +31,7 @@ pub(crate) enum ExtractError {
     TooLargeFile { name: String, size: u64 },
     #[error("reading `{name}` was cancelled")]
     Cancelled { name: String },
-    #[error(
-        "`{name}` is {kind}, and this build of haft reads no documents; use `execute_command` with a program that reads it"
-    )]
+    #[error("`{name}` is {kind}, and this build of haft reads no documents; use a program that reads it")]
     NoReader { name: String, kind: &'static str },
 }
 

@@ -12,8 +12,12 @@ use crate::prelude::*;
 use crate::scope::FileScope;
 
 const NAME: &str = "edit_file";
-const WORDS: EditTerms =
-    EditTerms { old: "`old_text`", new: "`new_text`", next: "\nSend the whole corrected file with `write_to_file`." };
+
+/// What errors call the two texts, and what they advise where the whole file is short.
+fn terms(tools: &ToolNames) -> EditTerms {
+    let next = tools.hint("write_to_file", "\nSend the whole corrected file with `write_to_file`.");
+    EditTerms { old: "`old_text`", new: "`new_text`", next }
+}
 
 static MANUAL: Manual = Manual {
     aliases: &[Alias { name: "Edit", translate: classic }, Alias { name: "str_replace", translate: classic }],
@@ -60,12 +64,17 @@ pub(crate) fn tool() -> impl Tool {
 
 fn draft(scope: &FileScope, parameters: &EditFileParameters) -> Result<FileDraft, ToolFailure> {
     let old = EditSource::load(scope, &parameters.path)?.text(scope)?;
-    let (text, places) = replaced(old.as_str(), &old.source.name, parameters)?;
+    let (text, places) = replaced(old.as_str(), &old.source.name, parameters, terms(&scope.tools))?;
     Ok(FileDraft::Edit { old: Box::new(old), text, applied: Count(places, "edit"), remarks: Vec::new() })
 }
 
 /// What the edit makes of a text and how many places it changes, or why it does not fit. Nothing is changed then.
-fn replaced(text: &str, name: &str, parameters: &EditFileParameters) -> Result<(String, usize), ToolFailure> {
+fn replaced(
+    text: &str,
+    name: &str,
+    parameters: &EditFileParameters,
+    terms: EditTerms,
+) -> Result<(String, usize), ToolFailure> {
     let EditFileParameters { old_text, new_text, replace_all, .. } = parameters;
     let which = if *replace_all == Some(true) { Occurrences::All } else { Occurrences::Only };
     let (code, message) = match (old_text.is_empty(), text.is_empty()) {
@@ -73,13 +82,13 @@ fn replaced(text: &str, name: &str, parameters: &EditFileParameters) -> Result<(
         (true, false) => (
             "invalid_edit",
             format!(
-                "`old_text` is empty, but `{name}` has content; nothing was changed. Give the text to replace, or write the whole file with `write_to_file`"
+                "`old_text` is empty, but `{name}` has content; nothing was changed. Give the text to replace, or write the whole file anew"
             ),
         ),
         (false, _) if old_text == new_text => {
             ("no_change", format!("nothing would change in `{name}`: `old_text` and `new_text` are the same"))
         }
-        (false, _) => match strings::replace(text, (old_text, new_text), which, WORDS) {
+        (false, _) => match strings::replace(text, (old_text, new_text), which, terms) {
             Ok(done) => return Ok(done),
             Err(NoFit::NotFound { hint }) => {
                 ("no_match", format!("`old_text` is not in `{name}`; nothing was changed.{hint}"))

@@ -30,7 +30,7 @@ pub enum ExcerptError {
         total: usize,
     },
     /// There is no room for the lines.
-    #[error("too long to be shown here; use `read_file`")]
+    #[error("too long to be shown here; read it by range")]
     TooLong,
     /// It could not be opened or read.
     #[error("{0}")]

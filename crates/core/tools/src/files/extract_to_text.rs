@@ -53,7 +53,7 @@ fn run(scope: &FileScope, parameters: &ExtractToTextParameters) -> CallResult {
     }
     let document = disk::load_open(file, &metadata, &name)?;
     let Some(format) = documents::format_of(scope, &path, &document.bytes) else {
-        let message = format!("`{name}` is no document that is understood here; if it is text, use `read_file`");
+        let message = format!("`{name}` is no document that is understood here; if it is text, read it as text");
         return Err(ToolFailure::new("unknown_format", message));
     };
     // Asked before the work: a refusal should not take a minute.

@@ -13,18 +13,16 @@ use crate::scope::FileScope;
 /// Why a file may not be changed. `name` is the path as the model may write it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChangeRefusal {
-    #[error("`{name}` exists and was not read in this conversation; read it first with `read_file`, then write it")]
+    #[error("`{name}` exists and was not read in this conversation; read it first, then write it")]
     Unread { name: String },
-    #[error(
-        "`{name}` was changed by someone else since it was read ({change}); read it again with `read_file`, then repeat the change"
-    )]
+    #[error("`{name}` was changed by someone else since it was read ({change}); read it again, then repeat the change")]
     Changed { name: String, change: String },
     #[error(
         "`{name}` has no write permission for its owner (mode {mode:o}) and is left alone; ask the user if it should be changed"
     )]
     ReadOnly { name: String, mode: u32 },
     #[error(
-        "`{name}` is {kind}: what `read_file` shows of it is not its content, so it cannot be edited or overwritten as text; use `execute_command` with a program that knows the format, or write to another path"
+        "`{name}` is {kind}: what is shown of it is not its content, so it cannot be edited or overwritten as text; use a program that knows the format, or write to another path"
     )]
     Document { name: String, kind: &'static str },
 }

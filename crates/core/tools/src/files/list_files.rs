@@ -38,7 +38,7 @@ fn list(scope: &FileScope, parameters: &ListFilesParameters) -> CallResult {
     let name = paths::shown(&scope.workspace, &folder);
     if !folder.is_dir() {
         return Err(if folder.exists() {
-            let message = format!("`{name}` is a file, not a folder; use `read_file` to see its content");
+            let message = format!("`{name}` is a file, not a folder; read it to see its content");
             ToolFailure::new("not_a_folder", message)
         } else {
             DiskError::NotFound { name }.into()

@@ -144,7 +144,7 @@ fn replaced(text: &str, name: &str, edit: &StringEdit, number: usize, after: &st
         (true, false) => (
             "invalid_edit",
             format!(
-                "{old} is empty, but `{name}` has content; nothing was changed. Give the text to replace, or write the whole file with `write_to_file`"
+                "{old} is empty, but `{name}` has content; nothing was changed. Give the text to replace, or write the whole file anew"
             ),
         ),
         (false, _) if edit.old_string == edit.new_string => (

@@ -60,7 +60,7 @@ async fn run(context: &ToolContext, parameters: ReadFileParameters) -> CallResul
 /// Why a file was not shown.
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
-    #[error("`{name}` is {kind} of {size} bytes, not text; use `execute_command` with a program that reads it")]
+    #[error("`{name}` is {kind} of {size} bytes, not text; use a program that reads it")]
     Binary { name: String, kind: &'static str, size: u64 },
     #[error(
         "`{name}` is a picture of {size} bytes; at most {limit} bytes are sent to the model, make it smaller first"

@@ -90,7 +90,7 @@ fn apply(text: &str, blocks: &[parse::SearchReplaceBlock], matching: MatchPolicy
         && (!text.is_empty() || blocks.len() > 1)
     {
         let message = format!(
-            "the SEARCH part of block {} is empty; give the lines to replace, or write the whole file with `write_to_file`",
+            "the SEARCH part of block {} is empty; give the lines to replace, or write the whole file anew",
             empty + 1
         );
         return Err(ToolFailure::new("invalid_diff", message));

@@ -78,7 +78,7 @@ fn search_one(scope: &FileScope, path: &Path, name: &str, matcher: &RegexMatcher
     let searched = searched.map_err(|error| ToolFailure::new("io", format!("cannot search `{name}`: {error}")))?;
     match searched.kind {
         FileContentKind::Binary => {
-            let hint = "use `execute_command` with a program that reads it";
+            let hint = "use a program that reads it";
             let message = format!("`{name}` is a binary file and was not searched; {hint}");
             Err(ToolFailure::new("binary_file", message))
         }

@@ -43,10 +43,8 @@ fn read(scope: &FileScope, parameters: &AcModReadParameters) -> CallResult {
         }
         None => "there is none above it either".to_owned(),
     };
-    Err(ToolFailure::new(
-        "not_found",
-        format!("`{name}` has no module document; {nearest}, and `ac_mod_list` shows all"),
-    ))
+    let hint = scope.tools.hint("ac_mod_list", ", and `ac_mod_list` shows all");
+    Err(ToolFailure::new("not_found", format!("`{name}` has no module document; {nearest}{hint}")))
 }
 
 #[cfg(test)]

@@ -34,8 +34,9 @@ async fn run(
     let names_none = message_ids.split(',').all(|id| id.trim().is_empty());
     match action {
         MarkAction::Append | MarkAction::Delete if names_none => {
-            let message = "`message_ids` names no message; `conversation_message_ids_read` lists them";
-            return Err(ToolFailure::new("invalid_arguments", message));
+            let hint =
+                context.tools.hint("conversation_message_ids_read", "; `conversation_message_ids_read` lists them");
+            return Err(ToolFailure::new("invalid_arguments", format!("`message_ids` names no message{hint}")));
         }
         // An empty list is a list: it clears the one before.
         MarkAction::Create | MarkAction::Append | MarkAction::Delete => {}

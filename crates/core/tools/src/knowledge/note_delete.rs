@@ -21,7 +21,8 @@ pub(crate) fn tool() -> impl Tool {
 
 async fn run(context: &ToolContext, NoteDeleteParameters { note_id }: NoteDeleteParameters) -> CallResult {
     let deleted = context.notes.delete(&note_id).await;
-    let note = deleted.map_err(|error| failure(&error, "`note_query` shows the ids"))?;
+    let note =
+        deleted.map_err(|error| failure(&error, context.tools.hint("note_query", "`note_query` shows the ids")))?;
     let text = format!("Deleted note {} on `{}`: {}", note.id, note.path, one_line(&note.note));
     Ok(Envelope::success(text).with_data(json!({ "note": note })).into())
 }

@@ -24,7 +24,8 @@ pub(crate) fn tool() -> impl Tool {
 async fn run(context: &ToolContext, NoteUpdateParameters { note_id, note }: NoteUpdateParameters) -> CallResult {
     let note = one_line(note_text("note", &note)?);
     let updated = context.notes.update(&note_id, &note).await;
-    let note = updated.map_err(|error| failure(&error, "`note_query` shows the ids"))?;
+    let note =
+        updated.map_err(|error| failure(&error, context.tools.hint("note_query", "`note_query` shows the ids")))?;
     let text = format!("Changed note {} on `{}`.", note.id, note.path);
     Ok(Envelope::success(text).with_data(json!({ "note": note })).into())
 }

@@ -31,7 +31,9 @@ pub(crate) fn tool() -> impl Tool {
 
 async fn run(context: &ToolContext, RecallParameters { message_id }: RecallParameters) -> CallResult {
     let found = context.transcript.recall(&message_id).await;
-    let message = found.map_err(|error| failure(&error, "`conversation_message_ids_read` lists the messages"))?;
+    let hint =
+        context.tools.hint("conversation_message_ids_read", "`conversation_message_ids_read` lists the messages");
+    let message = found.map_err(|error| failure(&error, hint))?;
     off_thread(context, move |scope| Ok(show(&message, scope).into())).await
 }
 
@@ -47,7 +49,7 @@ fn show(message: &Recalled, scope: &FileScope) -> Envelope {
         let whereabouts = match spill(message, &scope.workspace.spill) {
             Ok(path) => {
                 data["spill"] = json!([path.display().to_string()]);
-                format!("[{size}. It is in `{}`: use `read_file` with a range, or `search_files`.]", path.display())
+                format!("[{size}. It is in `{}`: read it by range, or search it.]", path.display())
             }
             Err(error) => format!("[{size}; it could not be written to a file: {error}.]"),
         };

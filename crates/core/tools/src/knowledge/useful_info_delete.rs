@@ -23,7 +23,9 @@ pub(crate) fn tool() -> impl Tool {
 
 async fn run(context: &ToolContext, UsefulInfoDeleteParameters { number }: UsefulInfoDeleteParameters) -> CallResult {
     let deleted = context.useful.delete(number).await;
-    let item = deleted.map_err(|error| failure(&error, "`useful_info_list` shows the numbers"))?;
+    let item = deleted.map_err(|error| {
+        failure(&error, context.tools.hint("useful_info_list", "`useful_info_list` shows the numbers"))
+    })?;
     let text = format!("No longer kept in view: {}", useful_info_list::line(&item));
     Ok(Envelope::success(text).with_data(json!({ "item": item })).into())
 }

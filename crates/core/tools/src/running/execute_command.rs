@@ -75,7 +75,9 @@ async fn run(
         }
     };
     let (cwd, awaited) = (line.shown_cwd(context), watcher.awaits);
-    let report = CommandRun { finished, command: line.text, cwd, folder: line.cwd, timeout, awaited }.report(limits);
+    let tools = context.tools.clone();
+    let run = CommandRun { finished, command: line.text, cwd, folder: line.cwd, timeout, awaited, tools };
+    let report = run.report(limits);
     if let (true, Some(folder)) = (report.names_files, folder) {
         let _ = folder.keep();
     }

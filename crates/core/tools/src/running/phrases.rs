@@ -83,7 +83,7 @@ pub(crate) fn whereabouts(name: &str, captured: &CapturedOutput) -> String {
     let whole = format!("The whole {name} has {lines} lines and {bytes} bytes");
     match (spill, spill_problem) {
         (Some(path), None) => {
-            format!("[{whole}. It is in `{}`: use `read_file` with a range, or `search_files`.]", path.display())
+            format!("[{whole}. It is in `{}`: read it by range, or search it.]", path.display())
         }
         (_, Some(problem)) => format!("[{whole}; {problem}.]"),
         (None, None) => format!("[{whole} and was not kept; run it again with less output.]"),

@@ -63,9 +63,8 @@ impl Sessions {
         let mut state = self.state();
         if running.len() >= limits.sessions {
             let (count, ids) = (running.len(), running.join(", "));
-            let message = format!(
-                "{count} sessions are open, which is the most (`[limits] sessions`): {ids}; end one with `session_stop` first"
-            );
+            let message =
+                format!("{count} sessions are open, which is the most (`[limits] sessions`): {ids}; end one first");
             return Err(ToolFailure::new("too_many", message));
         }
         let folder = shell::output_folder(context, "session-").ok();

@@ -57,7 +57,7 @@ async fn one_bad_file_of_a_folder_is_named_and_the_others_are_listed() {
     );
     let (code, message) = bench.err(outline().as_ref(), json!({"path": "a.py"})).await;
     assert_eq!(code, "too_large");
-    assert!(message.contains("`search_files`"), "{message}");
+    assert!(message.contains("search it instead"), "{message}");
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn what_cannot_be_listed_says_why() {
     let bench = project();
     for (path, code, says) in [
         ("src/notes.md", "unknown_language", "Rust"),
-        ("src/data", "unknown_language", "`read_file`"),
+        ("src/data", "unknown_language", "read it, or search it"),
         ("nope.rs", "not_found", "does not exist"),
         ("/etc/passwd", "outside_workspace", "/etc/passwd"),
     ] {

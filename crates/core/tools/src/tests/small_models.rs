@@ -85,7 +85,7 @@ async fn a_short_file_with_nothing_similar_is_shown() {
     assert!(message.ends_with("The End\nSend the whole corrected file with `write_to_file`."), "{message}");
     let long = Bench::new();
     long.write("letter.txt", LETTER.repeat(9));
-    assert!(long.err(&edit_file::tool(), arguments).await.1.contains("`read_file`"));
+    assert!(long.err(&edit_file::tool(), arguments).await.1.contains("read the file and copy"));
 }
 
 #[tokio::test]

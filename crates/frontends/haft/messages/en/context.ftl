@@ -119,6 +119,7 @@ context-report-heading = { $title }: { $model } in { $api }
 context-report-remaining = remaining
 context-report-window = window
 context-report-end = .
+context-report-settings = Old results are pruned above { $tokens } tokens (`safe_zone` { $zone }) to { $to } of it, all but the newest { $keep }, and compressed `{ $compress }`: { $reason }.
 context-test-sends = sends
 context-test-found-breaks = { $count ->
     [one] 1 break

@@ -1,6 +1,11 @@
 # `haft doctor`.
 
 doctor-config = { $file } is valid
+doctor-variables = every variable that begins with `HAFT_` has an effect
+doctor-variables-unknown = { $count ->
+    [one] one variable that begins with `HAFT_` has no effect
+   *[other] { $count } variables that begin with `HAFT_` have no effect
+}
 doctor-installed =
     haft { $version }, { $by ->
         [archive] unpacked from an archive

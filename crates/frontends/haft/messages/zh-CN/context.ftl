@@ -93,5 +93,6 @@ context-report-heading = { $title }：{ $model }（{ $api }）
 context-report-remaining = 剩余
 context-report-window = 窗口
 context-report-end = 。
+context-report-settings = 旧结果在超过 { $tokens } token（`safe_zone` { $zone }）时清理到其 { $to }，最新的 { $keep } 个除外，压缩方式为 `{ $compress }`：{ $reason }。
 context-test-sends = 发送
 context-test-found-breaks = { $count } 次失效：{ $causes }

@@ -1,6 +1,8 @@
 # `haft doctor`.
 
 doctor-config = { $file } 有效
+doctor-variables = 以 `HAFT_` 开头的变量全部有效
+doctor-variables-unknown = 有 { $count } 个以 `HAFT_` 开头的变量不起作用
 doctor-installed =
     haft { $version }，{ $by ->
         [archive] 从压缩包解压

@@ -10,7 +10,7 @@ use crate::commands::options::RunArgs;
 use crate::exit::ProcessExit;
 
 pub(crate) fn run(mut args: RunArgs) -> anyhow::Result<ProcessExit> {
-    let (_, loaded) = super::configuration(&args.common)?;
+    let (_, loaded) = super::load_configuration(&args.common)?;
     if args.model.is_none() {
         args.model = loaded.config.models_of(ModelRole::Chat).into_iter().next();
     }

@@ -97,7 +97,7 @@ fn candidates(path: &str, arg: &str) -> Option<Offer> {
 
 fn of_store(scope: ConversationScope<'_>) -> Vec<(String, String)> {
     let list = || {
-        let (places, loaded) = super::configuration(&Common::default()).ok()?;
+        let (places, loaded) = super::load_configuration(&Common::default()).ok()?;
         // A look must not make a database.
         if loaded.config.store.url.is_none() && !places.database().exists() {
             return None;
@@ -132,7 +132,7 @@ fn jobs() -> Vec<(String, String)> {
 }
 
 fn models() -> Vec<(String, String)> {
-    let Ok((_, loaded)) = super::configuration(&Common::default()) else { return Vec::new() };
+    let Ok((_, loaded)) = super::load_configuration(&Common::default()) else { return Vec::new() };
     let built_in = haft_model::BuiltIn::get().models();
     let mut names: Vec<String> = loaded.config.models.keys().cloned().chain(built_in).collect();
     names.extend(loaded.config.model_aliases.keys().cloned());
@@ -158,7 +158,7 @@ fn slash_commands() -> Vec<(String, String)> {
 }
 
 fn permission_rules() -> Vec<(String, String)> {
-    let Ok((_, loaded)) = super::configuration(&Common::default()) else { return Vec::new() };
+    let Ok((_, loaded)) = super::load_configuration(&Common::default()) else { return Vec::new() };
     let config = loaded.config.permissions;
     let long = config.rules.iter().map(|rule| (rule.rule.clone(), rule.decision.to_string()));
     let listed = [("allow", &config.allow), ("ask", &config.ask), ("deny", &config.deny)];

@@ -1,14 +1,19 @@
 //! `haft config`: what is configured, and where it comes from.
 
 mod change;
+pub(in crate::commands) mod effective;
 pub(in crate::commands) mod file;
 pub(crate) mod schema;
 
+use std::collections::BTreeMap;
+
 use clap::{Args, Subcommand};
-use haft_agent::config::LoadedConfig;
+use effective::EffectiveValue;
+use haft_agent::config::ValueOrigin;
+use haft_messages::Language;
 use serde_json::json;
 
-use crate::commands::options::JsonArgs;
+use crate::commands::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
@@ -24,10 +29,10 @@ pub(crate) struct ShownArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Show every setting.
+    /// Show every setting in force, with the reason where the configuration does not set it.
     #[command(alias = "list")]
     Show(ShownArgs),
-    /// Print the value of a key, or of everything below it.
+    /// Print the value in force of a key, or of everything below it.
     Get {
         /// The key, such as `retry.attempts`.
         key: String,
@@ -60,11 +65,11 @@ pub(crate) enum ConfigCommand {
 pub(crate) fn run(command: &ConfigCommand) -> anyhow::Result<ProcessExit> {
     match command {
         ConfigCommand::Show(ShownArgs { origin, output: JsonArgs { json, common } }) => {
-            let (_, loaded) = super::configuration(common)?;
+            let shown = ShownValues::find(common, None)?;
             if *json {
-                output::print_json(&as_json(&loaded)?)?;
+                output::print_json(&shown.as_json()?)?;
             } else {
-                output::print(&as_text(&loaded, *origin))?;
+                output::print(&shown.as_text(*origin))?;
             }
         }
         ConfigCommand::Get { key, shown } => return get(key, shown),
@@ -77,57 +82,125 @@ pub(crate) fn run(command: &ConfigCommand) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// Prints one value as it is, or all below the key with their keys.
-fn get(key: &str, shown: &ShownArgs) -> anyhow::Result<ProcessExit> {
-    let (with_origin, json) = (shown.origin, shown.output.json);
-    let (_, mut loaded) = super::configuration(&shown.output.common)?;
-    let below = format!("{key}.");
-    loaded.values.retain(|one, _| one == key || one.starts_with(&below));
-    match loaded.values.get(key) {
-        Some(value) if json && !with_origin => output::print_json(&serde_json::to_value(value)?)?,
+/// Prints the value in force as it is, or all below the key with their keys. Why a value that is not set is in force goes to
+/// stderr, so that scripts read nothing but the value.
+fn get(key: &str, args: &ShownArgs) -> anyhow::Result<ProcessExit> {
+    let (with_origin, json) = (args.origin, args.output.json);
+    let shown = ShownValues::find(&args.output.common, Some(key))?;
+    match shown.values.get(key) {
+        Some(value) if json && !with_origin => output::print_json(&serde_json::to_value(&value.in_force)?)?,
         Some(value) if !json && !with_origin => {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let text = value.in_force.as_str().map_or_else(|| value.in_force.to_string(), str::to_owned);
             output::say(&text)?;
+            if let Some(reason) = &value.reason {
+                output::tell(&format!("haft: {}", text!("config-reason", key, reason)));
+            }
         }
-        _ if loaded.values.is_empty() && schema::knows(key) => {
-            output::tell(&format!("haft: {}", text!("config-not-set", key)));
+        _ if shown.values.is_empty() && schema::knows(key) => {
+            output::tell(&format!("haft: {}", not_set(key)));
             return Ok(ProcessExit::Failed);
         }
-        _ if loaded.values.is_empty() => {
+        _ if shown.values.is_empty() => {
             let known = schema::keys();
             let near = haft_model::nearest(key, known.iter().map(String::as_str));
             let near = near.map_or_else(String::new, |near| text!("config-near", near));
             return Err(usage_error(text!("config-unknown-key", key, near)));
         }
-        _ if json => output::print_json(&as_json(&loaded)?)?,
-        _ => output::print(&as_text(&loaded, with_origin))?,
+        _ if json => output::print_json(&shown.as_json()?)?,
+        _ => output::print(&shown.as_text(with_origin))?,
     }
     Ok(ProcessExit::Completed)
 }
 
-fn as_json(loaded: &LoadedConfig) -> anyhow::Result<serde_json::Value> {
-    let mut values = serde_json::Map::new();
-    for (key, value) in &loaded.values {
-        let value = serde_json::to_value(value)?;
-        values.insert(key.clone(), json!({"value": value, "origin": loaded.origin(key).to_string()}));
+/// That a key has no value, and what holds then: the sentence about the key says it, in English only.
+fn not_set(key: &str) -> String {
+    match schema::description(key).filter(|_| haft_messages::spoken() == Language::English) {
+        Some(description) => text!("config-not-set-described", key, description),
+        None => text!("config-not-set", key),
     }
-    Ok(values.into())
 }
 
-fn as_text(loaded: &LoadedConfig, with_origin: bool) -> String {
-    let lines: Vec<_> =
-        loaded.values.iter().map(|(key, value)| (format!("{key} = {value}"), loaded.origin(key))).collect();
-    let width = lines.iter().map(|(line, _)| haft_text::width(line)).max().unwrap_or(0).min(60);
-    let mut text = String::new();
-    for (line, origin) in lines {
-        text.push_str(&line);
-        if with_origin {
-            let padding = width.saturating_sub(haft_text::width(&line));
-            text.extend(std::iter::repeat_n(' ', padding));
-            text.push_str("  # ");
-            text.push_str(&output::localised(origin));
-        }
-        text.push('\n');
+/// The values below a key, or all of them, as they are shown.
+struct ShownValues {
+    values: BTreeMap<String, ShownValue>,
+}
+
+/// One value as it is shown.
+struct ShownValue {
+    /// The value in force.
+    in_force: toml::Value,
+    /// The value of the configuration, where another one is in force.
+    configured: Option<toml::Value>,
+    /// Why the value is in force, where the configuration alone does not say it.
+    reason: Option<String>,
+    origin: ValueOrigin,
+}
+
+impl ShownValues {
+    fn find(common: &Common, wanted: Option<&str>) -> anyhow::Result<Self> {
+        let (places, loaded) = super::configuration(common)?;
+        let is_wanted = |key: &str| {
+            wanted.is_none_or(|wanted| {
+                key.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            })
+        };
+        let mut effective = effective::find(&places, &loaded, wanted)?;
+        let configured = loaded.values.iter().map(|(key, value)| {
+            let shown = match effective.remove(key) {
+                Some(EffectiveValue { value: in_force, reason }) => ShownValue {
+                    configured: (in_force != *value).then(|| value.clone()),
+                    in_force,
+                    reason: Some(reason),
+                    origin: loaded.origin(key),
+                },
+                None => {
+                    ShownValue { in_force: value.clone(), configured: None, reason: None, origin: loaded.origin(key) }
+                }
+            };
+            (key.clone(), shown)
+        });
+        let mut values: BTreeMap<_, _> = configured.collect();
+        values.extend(effective.into_iter().map(|(key, EffectiveValue { value, reason })| {
+            let origin = ValueOrigin::BuiltIn;
+            (key, ShownValue { in_force: value, configured: None, reason: Some(reason), origin })
+        }));
+        values.retain(|key, _| is_wanted(key));
+        Ok(Self { values })
     }
-    text
+
+    fn as_json(&self) -> anyhow::Result<serde_json::Value> {
+        let mut all = serde_json::Map::new();
+        for (key, shown) in &self.values {
+            let mut one = json!({"value": serde_json::to_value(&shown.in_force)?, "origin": shown.origin.to_string()});
+            if let Some(reason) = &shown.reason {
+                one["reason"] = json!(reason);
+            }
+            if let Some(configured) = &shown.configured {
+                one["configured"] = serde_json::to_value(configured)?;
+            }
+            all.insert(key.clone(), one);
+        }
+        Ok(all.into())
+    }
+
+    fn as_text(&self, with_origin: bool) -> String {
+        let lines: Vec<_> =
+            self.values.iter().map(|(key, shown)| (format!("{key} = {}", shown.in_force), shown)).collect();
+        let width = lines.iter().map(|(line, _)| haft_text::width(line)).max().unwrap_or(0).min(60);
+        let mut text = String::new();
+        for (line, shown) in lines {
+            text.push_str(&line);
+            let origin = with_origin.then(|| output::localised(&shown.origin));
+            let configured = shown.configured.as_ref().map(ToString::to_string);
+            let why: Vec<_> = origin.into_iter().chain(configured).chain(shown.reason.clone()).collect();
+            if !why.is_empty() {
+                let padding = width.saturating_sub(haft_text::width(&line));
+                text.extend(std::iter::repeat_n(' ', padding));
+                text.push_str("  # ");
+                text.push_str(&why.join(text!("config-reason-between")));
+            }
+            text.push('\n');
+        }
+        text
+    }
 }

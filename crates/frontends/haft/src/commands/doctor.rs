@@ -37,13 +37,17 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ProcessExit> {
         return salvage::run(folder.as_deref(), args.output.json);
     }
     let places = wiring::places()?;
-    let (mut checks, config) = match super::configuration(&args.output.common) {
+    let (mut checks, config) = match super::load_configuration(&args.output.common) {
         Ok((places, loaded)) => {
             let message = text!("doctor-config", file = places.config_file().display());
-            (vec![Check::new("configuration", CheckHealth::Ok, message)], loaded.config)
+            let checks = vec![
+                Check::new("configuration", CheckHealth::Ok, message),
+                surroundings::variables(&loaded.config.unknown_variables),
+            ];
+            (checks, loaded.config)
         }
         // The store is looked at all the same.
-        Err(error) => (vec![Check::new("configuration", CheckHealth::Warning, in_one_line(&error))], Config::default()),
+        Err(error) => (vec![broken_configuration(&error)], Config::default()),
     };
     checks.insert(0, installation::installed());
     if config.store.url.is_none() {
@@ -68,6 +72,14 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ProcessExit> {
         output::print(&as_text(&checks))?;
     }
     Ok(if ok { ProcessExit::Completed } else { ProcessExit::Failed })
+}
+
+/// The check of a configuration that cannot be loaded: its first problem, and the others as details.
+fn broken_configuration(error: &anyhow::Error) -> Check {
+    let problems = in_one_line(error);
+    let mut lines = problems.lines().map(str::to_owned);
+    let first = lines.next().unwrap_or_default();
+    Check::new("configuration", CheckHealth::Warning, first).with_details(lines.collect())
 }
 
 fn patient(places: &Places, config: &Config) -> Patient {

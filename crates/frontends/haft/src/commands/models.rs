@@ -120,6 +120,8 @@ pub(crate) struct ModelTestArgs {
     pub(crate) output: JsonArgs,
 }
 
+pub(in crate::commands) use show::model_settings;
+
 pub(crate) fn run(command: Option<ModelsCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| ModelsCommand::List(ListArgs::default())) {
         ModelsCommand::List(args) => list::run(&args),

@@ -113,7 +113,8 @@ fn in_background(
             output::tell(&format!("haft: {}", text!("run-in-background", id)));
         }
         OutputFormat::Json | OutputFormat::StreamJson => {
-            output::print_json(&json!({ "job": id, "conversation_id": job.conversation() }))?;
+            // `job` is the former name of `id`, kept for one release.
+            output::print_json(&json!({ "id": id, "job": id, "conversation_id": job.conversation() }))?;
         }
     }
     Ok(ProcessExit::Completed)

@@ -103,6 +103,8 @@ impl Printer {
                 self.text.clear();
                 format!("haft: {}", super::hints::hinted(message, code))
             }
+            // Printed when the configuration was loaded.
+            EventBody::Notice { code, .. } if code == haft_agent::UNKNOWN_VARIABLE => return,
             EventBody::Notice { message, code } => format!("haft: {}", super::hints::hinted(message, code)),
             EventBody::Compaction { message, .. } | EventBody::Pruning { message, .. } => {
                 format!("haft: {}", haft_messages::error_text(message))

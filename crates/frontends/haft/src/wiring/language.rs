@@ -42,11 +42,15 @@ fn chosen(arguments: &[String], environment: &HostEnvironment) -> Language {
         LanguageChoice::English => Language::English,
         LanguageChoice::Chinese => Language::Chinese,
         LanguageChoice::Auto => {
-            // The first that is set decides, as it does for every program.
-            let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].into_iter().find_map(|name| environment.word(name));
+            let locale = locale(environment).map(|(_, locale)| locale);
             Language::of_locale(&locale.unwrap_or_default())
         }
     }
+}
+
+/// The variable that sets the locale of messages, and its value: the first that is set decides, as it does for every program.
+pub(crate) fn locale(environment: &HostEnvironment) -> Option<(&'static str, String)> {
+    ["LC_ALL", "LC_MESSAGES", "LANG"].into_iter().find_map(|name| Some((name, environment.word(name)?)))
 }
 
 /// Whether it prints JSON, or is a job in the background, whose events are read later.

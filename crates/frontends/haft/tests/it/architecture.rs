@@ -1,6 +1,8 @@
-//! Holds ARCHITECTURE.md's table of crates against the real dependencies.
+//! Compares ARCHITECTURE.md and CONTRIBUTING.md with the code: the table of crates with the real dependencies, and every path and
+//! identifier that the two pages name with the files.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 
@@ -124,4 +126,149 @@ fn context_is_not_async_and_only_the_binary_uses_anyhow() {
         assert!(!(["types", "context"].contains(&short(&package.name)) && has("tokio")), "{} uses tokio", package.name);
         assert!(package.name.as_str() == "haft" || !has("anyhow"), "{} uses anyhow", package.name);
     }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().unwrap()
+}
+
+fn page(name: &str) -> String {
+    std::fs::read_to_string(root().join(name)).unwrap()
+}
+
+/// What stands between backticks, outside blocks of code.
+fn quoted(page: &str) -> Vec<String> {
+    let prose: Vec<_> = page.split("\n```").step_by(2).collect();
+    let names = prose.iter().flat_map(|prose| prose.split('`').skip(1).step_by(2));
+    names.map(str::to_owned).collect()
+}
+
+/// The files of the repository, by their paths from its root.
+fn files() -> Vec<String> {
+    let root = root();
+    let entries = ignore::WalkBuilder::new(&root).hidden(false).build().map(|entry| entry.unwrap().into_path());
+    entries.filter_map(|path| Some(path.strip_prefix(&root).ok()?.display().to_string())).collect()
+}
+
+const PAGES: [&str; 2] = ["ARCHITECTURE.md", "CONTRIBUTING.md"];
+
+#[test]
+fn pages_link_to_files_that_exist() {
+    for name in PAGES {
+        let text = page(name);
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let missing: Vec<_> = targets
+            .filter(|target| !target.starts_with("http"))
+            .map(|target| target.split('#').next().unwrap_or_default())
+            .filter(|target| !root().join(target).exists())
+            .collect();
+        assert!(missing.is_empty(), "{name} links to {missing:?}");
+    }
+}
+
+#[test]
+fn pages_name_files_that_exist() {
+    let files = files();
+    let endings = [".rs", ".toml", ".txt", ".md", ".ftl", ".sql"];
+    for name in PAGES {
+        for path in quoted(&page(name)) {
+            let is_path = endings.iter().any(|ending| path.ends_with(ending)) && !path.contains([' ', '('])
+                || path.starts_with("crates/");
+            // Parts in capitals stand for a name.
+            let parts: Vec<_> = path.split('/').collect();
+            let is_pattern = |part: &str| {
+                part.split('.').next().is_some_and(|stem| {
+                    stem.len() > 1 && stem == stem.to_uppercase() && stem.chars().all(|c| c.is_ascii_uppercase())
+                })
+            };
+            if !is_path || path.starts_with('/') || path.starts_with('.') && parts.len() == 1 {
+                continue;
+            }
+            let fits = |file: &String| {
+                let there: Vec<_> = file.split('/').collect();
+                there.windows(parts.len()).any(|there| {
+                    there.iter().zip(&parts).all(|(there, part)| {
+                        is_pattern(part) && Path::new(there).extension() == Path::new(part).extension() || there == part
+                    })
+                })
+            };
+            let names_a_page = ["AGENTS.md", "CLAUDE.md"].contains(&path.as_str());
+            assert!(names_a_page || files.iter().any(fits), "{name} names `{path}`");
+        }
+    }
+}
+
+#[test]
+fn pages_name_identifiers_that_exist() {
+    let sources: String = crate::budgets::sources().into_iter().map(|source| source.text).collect();
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let words: BTreeSet<&str> = sources.split(|c: char| !is_word(c)).collect();
+    for name in PAGES {
+        for quoted in quoted(&page(name)) {
+            let bare = quoted.trim_end_matches("()").trim_end_matches('!');
+            let parts: Vec<_> = bare.split("::").collect();
+            let is_type = |part: &&str| {
+                part.starts_with(|c: char| c.is_ascii_uppercase())
+                    && part.chars().all(is_word)
+                    && part.contains(|c: char| c.is_ascii_lowercase())
+            };
+            let is_constant =
+                |part: &&str| part.contains('_') && part.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+            let is_function = quoted.ends_with("()") || quoted.contains("_") && bare.chars().all(is_word);
+            let names_code = parts.iter().any(|part| is_type(part) || is_constant(part)) || is_function;
+            if !names_code || !bare.chars().all(|c| is_word(c) || c == ':') {
+                continue;
+            }
+            for part in parts {
+                assert!(words.contains(part), "{name} names `{quoted}`");
+            }
+        }
+    }
+}
+
+/// The row about commands says where each command of the command line is.
+#[test]
+fn every_command_is_in_the_file_that_the_page_names() {
+    let text = page("ARCHITECTURE.md");
+    let row = text.lines().find(|line| line.starts_with("| Where is a command of the command line?")).unwrap();
+    let cli = page("crates/frontends/haft/src/cli.rs");
+    let variants = cli.split("enum CliCommand {").nth(1).unwrap().split("\n}\n").next().unwrap();
+    let mut checked = 0;
+    for line in variants.lines().map(str::trim) {
+        let Some((variant, rest)) = line.split_once('(') else { continue };
+        let module =
+            rest.trim_start_matches("Box<").strip_prefix("commands::").and_then(|rest| rest.split("::").next());
+        let (Some(module), true) = (module, variant.chars().all(char::is_alphanumeric)) else { continue };
+        let name = variant.to_lowercase();
+        let shared = row.split_once(&format!("`{name}`")).is_some_and(|(_, rest)| {
+            rest.split("](").next().is_some_and(|file| file.ends_with(&format!("[`{module}.rs`")))
+        });
+        assert!(module == name || shared, "`haft {name}` is in `{module}.rs`, which the page does not say");
+        checked += 1;
+    }
+    assert!(checked > 30, "{checked} commands");
+}
+
+/// The extensions that the drawing names beside the trait are those that are registered through it.
+#[test]
+fn the_drawing_names_the_extensions_of_the_trait() {
+    let text = page("ARCHITECTURE.md");
+    let drawing = text.split("```").nth(1).unwrap();
+    let words: Vec<_> = drawing.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let part = |from: &str, to: &str| {
+        let start = words.iter().position(|word| *word == from).unwrap() + 1;
+        let length = words[start..].iter().position(|word| *word == to).unwrap();
+        words[start..start + length].iter().copied().collect::<BTreeSet<_>>()
+    };
+    let wiring: Vec<_> = crate::budgets::sources()
+        .into_iter()
+        .filter(|source| source.path.starts_with("crates/frontends/haft/src/wiring/"))
+        .filter(|source| source.text.contains("impl Extension for"))
+        .collect();
+    let is_registered = |name: &&str| wiring.iter().any(|source| source.text.contains(&format!("haft_{name}::")));
+    let table = table();
+    let extensions = table.iter().filter(|(_, row)| row.folder == "extensions").map(|(name, _)| name.as_str());
+    let (by_trait, called): (BTreeSet<_>, BTreeSet<_>) = extensions.partition(is_registered);
+    assert!(by_trait.is_subset(&part("Extension", "called")), "registered are {by_trait:?}");
+    assert!(called.is_subset(&part("binary", "engine")), "called are {called:?}");
 }

@@ -108,7 +108,7 @@ fn messages_are_found_by_their_words() {
         })
         .collect();
     assert_eq!(marked, ["brown", "fox"]);
-    assert!(ok(&rig, &["conversations", "search", "狐狸"]).contains("快速的棕色**狐狸**"));
+    assert!(ok(&rig, &["conversations", "search", "狐狸"]).contains("快速的棕色狐狸"));
     // Both the message and the conversation named after it.
     assert_eq!(json_of(&rig, &["conversations", "search", "login", "--json"]).as_array().unwrap().len(), 2);
     assert!(ok(&rig, &["conversations", "search", "absent"]).contains("--all"));
@@ -329,7 +329,7 @@ fn postgres_keeps_what_a_run_says() {
     let id = first["conversation_id"].as_str().unwrap();
     let exported: Value = serde_json::from_str(&on_server(&["conversations", "export", id])).unwrap();
     assert_eq!(exported["messages"].as_array().unwrap().len(), 4);
-    assert!(on_server(&["conversations", "search", "second"]).contains("**second** question"));
+    assert!(on_server(&["conversations", "search", "second"]).contains("second question"));
     assert!(on_server(&["doctor"]).contains("server"), "the server is looked at");
     assert!(!rig.home().join("data/conversations.db").exists(), "nothing is kept here");
     let shown = on_server(&["config", "show", "--set", "store.url=postgres://me:secret@host/db"]);
@@ -376,7 +376,7 @@ fn postgres_finds_a_project_by_its_remote() {
     assert_eq!(ids(&one, &[]), [first.clone(), before.clone()], "and what was there stays");
     assert!(on_server(&one, &["conversations", "show", &before]).contains("from before"));
     assert_eq!(said(&other, &["-c", "second question"]), first, "and goes on with it");
-    assert!(on_server(&other, &["conversations", "search", "first"]).contains("**first** question"));
+    assert!(on_server(&other, &["conversations", "search", "first"]).contains("first question"));
     let names = on_server(&one, &["conversations", "namespaces"]);
     assert!(names.contains(&format!("example.com/{unique}/x")) && !names.contains("secret"), "{names}");
     assert_eq!(ids(&one, &["--namespace", &format!("example.com/{unique}/x")]), [first]);

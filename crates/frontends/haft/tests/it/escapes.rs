@@ -51,8 +51,8 @@ impl Place {
             [root.clone(), programs].into_iter().filter(|path| haft_sandbox::private_entry(path).is_some()).collect();
         place.add(&format!(
             "[permissions]\nallow = [\"mcp__s\"]\n[tools]\nhelp_timeout = 60\nhelp_wait = 60\n\
-             [sandbox]\nhidden = [{:?}]\nreadable = {readable:?}\n",
-            root.join("secrets")
+             [sandbox]\nhidden = [\"{}\"]\nreadable = {readable:?}\n",
+            root.join("secrets").display()
         ));
         let line = format!("'{}' {PROBE_ARG} '{}'", haft().display(), place.site.targets_file().display());
         place.write("attempts.sh", &format!("#!/bin/sh\nexec {line} > findings < /dev/null\n"));

@@ -71,7 +71,9 @@ fn what_is_piped_in_reaches_the_job() {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"a\nb\nc\n").unwrap();
     let started: Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
-    let id = started["job"].as_str().unwrap();
+    let id = started["id"].as_str().unwrap();
+    assert_eq!(started["job"], started["id"], "the former name is kept for one release");
+    assert_eq!(rig.run(&["jobs", "list", "--json"]).json()[0]["id"], started["id"]);
     assert_eq!(rig.run(&["jobs", "attach", id]).code(), 0);
     assert_eq!(started["conversation_id"], rig.export()["id"]);
     assert!(rig.server.generations()[0].seen().unwrap().last_contains("count the lines\n\n<stdin>\na\nb\nc\n</stdin>"));

@@ -36,6 +36,7 @@ mod demo;
 mod denied_reads;
 mod doctor;
 mod edits;
+mod effective_config;
 mod engine_of_context;
 #[cfg(feature = "mcp")]
 mod escapes;

@@ -96,6 +96,8 @@ impl App {
                 self.note(&worded(code, message), TextStyle::Warning);
                 self.last_error = Some(message.clone());
             }
+            // Printed before the terminal was taken over.
+            EventBody::Notice { code, .. } if code == haft_agent::UNKNOWN_VARIABLE => {}
             EventBody::Notice { code, message } => {
                 if code == MODEL_SWITCHED {
                     self.lose_reply();

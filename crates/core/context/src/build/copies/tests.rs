@@ -227,7 +227,10 @@ fn another_place_forgets_the_copies() {
 
 /// What the run says, kind by kind.
 fn live(world: &World) -> Vec<(&'static str, String)> {
-    let run = world.reminders.run(&world.policy, crate::memo::EntryMaker { counter: &Quarter, memo: None });
+    let run = world.reminders.run(
+        &world.policy,
+        crate::memo::EntryMaker { counter: &Quarter, memo: None, recall: crate::memo::RecallTool::Missing },
+    );
     run.into_iter().map(|(owner, entry)| (owner, entry.message.joined_text())).collect()
 }
 

@@ -1,10 +1,11 @@
 use haft_types::{Message, Thinking};
 
 use super::*;
+use crate::memo::RecallTool;
 use crate::testing::{Quarter, at, call, conversation, entry, id, model, system, tool_set};
 use crate::{Compress, Policy, Snapshot, assemble};
 
-const MAKER: EntryMaker<'_> = EntryMaker { counter: &Quarter, memo: None };
+const MAKER: EntryMaker<'_> = EntryMaker { counter: &Quarter, memo: None, recall: RecallTool::Missing };
 
 fn sent(shape: &str, ids: MessageIds) -> Vec<String> {
     let policy = Policy { message_ids: ids, compress: Some(Compress::Never), ..Policy::default() };

@@ -1,9 +1,10 @@
 use super::*;
+use crate::memo::RecallTool;
 use crate::testing::Quarter;
 
 fn run(reminders: &Reminders) -> Vec<(&'static str, String)> {
     let policy = Policy { clock: true, ..Policy::default() };
-    let run = reminders.run(&policy, EntryMaker { counter: &Quarter, memo: None });
+    let run = reminders.run(&policy, EntryMaker { counter: &Quarter, memo: None, recall: RecallTool::Missing });
     run.into_iter().map(|(owner, entry)| (owner, entry.message.joined_text())).collect()
 }
 
@@ -67,7 +68,12 @@ fn the_clock_goes_with_the_role_or_alone() {
     let role = tagged("## Agent Role Definition\n\nR\n\nDate and time: 2026-11-15 10:00");
     assert_eq!(texts, [role, tagged("## Useful Information\n\nU")]);
     let alone = Reminders { clock, ..Reminders::default() };
-    assert!(alone.run(&Policy::default(), EntryMaker { counter: &Quarter, memo: None }).is_empty(), "off by default");
+    assert!(
+        alone
+            .run(&Policy::default(), EntryMaker { counter: &Quarter, memo: None, recall: RecallTool::Missing })
+            .is_empty(),
+        "off by default"
+    );
     assert_eq!(run(&alone)[0].1, tagged("## Useful Information\n\nDate and time: 2026-11-15 10:00"));
 }
 
@@ -102,7 +108,8 @@ fn a_sub_agent_without_role_names_the_file_to_fix() {
 fn an_unchanged_reminder_is_the_same_message() {
     let memo = crate::Memo::default();
     let reminders = Reminders { todo: Some("- [ ] x".into()), ..Reminders::default() };
-    let (policy, maker) = (Policy::default(), EntryMaker { counter: &Quarter, memo: Some(&memo) });
+    let (policy, maker) =
+        (Policy::default(), EntryMaker { counter: &Quarter, memo: Some(&memo), recall: RecallTool::Missing });
     assert!(Arc::ptr_eq(&reminders.run(&policy, maker)[0].1, &reminders.run(&policy, maker)[0].1));
     assert!(!reminders.run(&policy, maker)[0].1.message.opens_round());
 }
@@ -110,7 +117,7 @@ fn an_unchanged_reminder_is_the_same_message() {
 #[test]
 fn recorded_reminders_are_the_newest_copies() {
     let reminders = Reminders { role: Some("Be kind.".into()), todo: Some("- [ ] a".into()), ..Reminders::default() };
-    let maker = EntryMaker { counter: &Quarter, memo: None };
+    let maker = EntryMaker { counter: &Quarter, memo: None, recall: RecallTool::Missing };
     let run = reminders.run(&Policy::default(), maker);
     let texts: Vec<_> = run.iter().map(|(owner, entry)| (*owner, entry.message.joined_text())).collect();
     let segments = || texts.iter().map(|(owner, text)| (*owner, text.as_str()));

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::rules::{OTHER_CHARS, ends};
 use super::*;
+use crate::memo::RecallTool;
 use crate::testing::{Quarter, conversation, entry, id, lengthy, model, system, tool_set};
 use crate::{Compress, Memo, Policy, Snapshot, assemble};
 
@@ -143,7 +144,7 @@ fn pictures_are_left_out_and_counted() {
     let mut message = conversation("UAT")[2].message.clone();
     message.content.push(Part::Image(haft_types::Image { media_type: "image/png".into(), data: "aGFmdA==".into() }));
     message.message_id = id(2);
-    let maker = EntryMaker { counter: &Quarter, memo: None };
+    let maker = EntryMaker { counter: &Quarter, memo: None, recall: RecallTool::Missing };
     for part in &mut message.content {
         if let Part::ToolResult(result) = part {
             result.envelope.text = "a line\n".repeat(100);
@@ -157,7 +158,7 @@ fn pictures_are_left_out_and_counted() {
 #[test]
 fn react_models_read_the_whole_envelope_while_the_round_runs() {
     let mut line = Timeline::new(crate::build::blocks::repair(&lengthy("UATUAT"), &Quarter));
-    let maker = EntryMaker { counter: &Quarter, memo: None };
+    let maker = EntryMaker { counter: &Quarter, memo: None, recall: RecallTool::Missing };
     let round = line.round;
     compress_finished(&mut line, round, Compression { protocol: ToolProtocol::React, ..PLAIN }, maker);
     let before = line.items[2].entry.clone();
@@ -211,7 +212,7 @@ proptest! {
         let envelope = Envelope { data, text, ..Envelope::default() };
         let whole = crate::testing::named_result(2, "call", name, envelope);
         let protocol = if react { ToolProtocol::React } else { ToolProtocol::Native };
-        let maker = EntryMaker { counter: &Quarter, memo: None };
+        let maker = EntryMaker { counter: &Quarter, memo: None, recall: RecallTool::Missing };
         if let Some(compressed) = compressed_entry(&whole, Compression { protocol, ..PLAIN }, maker) {
             prop_assert!(compressed.tokens * 5 <= whole.tokens * 4, "{} of {}", compressed.tokens, whole.tokens);
         }

@@ -10,8 +10,11 @@ fn policy(zone: u64) -> Policy {
 }
 
 fn build(history: &[Arc<Entry>], policy: &Policy, cleared: Option<&Cleared>) -> Assembly {
-    let (system, model, tools) =
-        (system(), ModelSpec { context_window: 1_000_000, ..model() }, tool_set(&["read_file"]));
+    build_with_tools(history, policy, cleared, &["read_file", "recall"])
+}
+
+fn build_with_tools(history: &[Arc<Entry>], policy: &Policy, cleared: Option<&Cleared>, names: &[&str]) -> Assembly {
+    let (system, model, tools) = (system(), ModelSpec { context_window: 1_000_000, ..model() }, tool_set(names));
     let plain = Snapshot::new(&model, policy, &system, &tools, history, &Quarter);
     assemble(&Snapshot { cleared, ..plain }).unwrap()
 }
@@ -53,6 +56,25 @@ fn the_oldest_results_go_first_and_only_as_many_as_needed() {
         notice,
         format!("[Cleared: result of `read_file` (success); `recall` {} brings it back.]", id(2).short())
     );
+}
+
+#[test]
+fn notices_name_no_tool_that_is_not_offered() {
+    let mut history = long(10);
+    let arguments = serde_json::json!({"path": "a", "content": "x".repeat(700)});
+    let parts = vec![call("big", "write_to_file", &arguments.to_string())];
+    history.insert(1, entry(Message::new(id(100), Role::Assistant, parts, at(0))));
+    history.insert(2, result(101, "big", Envelope::success("ok")));
+    let assembly = build_with_tools(&history, &policy(1_000), None, &["read_file"]);
+    let sent =
+        serde_json::to_string(&assembly.request.segments.iter().map(|one| &one.entry.message).collect::<Vec<_>>());
+    let sent = sent.unwrap();
+    assert!(
+        sent.contains(&format!("[Cleared: result of `read_file` (success); message {}.]", id(2).short())),
+        "{sent}"
+    );
+    assert!(sent.contains(&format!("[200 more characters are cleared: message {}]", id(100).short())), "{sent}");
+    assert!(!sent.contains("recall"), "{sent}");
 }
 
 #[test]

@@ -137,7 +137,8 @@ impl<'a> ArchiveIndex<'a> {
 
     /// The list of all messages, by round.
     pub(super) fn list(&self, detail: ReceiptDetail) -> String {
-        let mut text = String::from("\n\n## Receipts\n`recall` brings a message back by its id.\n");
+        // What is stored names no tool: the next run may not be offered it. The system message says how a message is brought back.
+        let mut text = String::from("\n\n## Receipts\nEvery message is kept under its id.\n");
         for round in &self.rounds {
             let [first, rest @ ..] = round.as_slice() else { continue };
             let opening: String = bounded(&first.joined_text()).chars().take(60).collect();

@@ -79,7 +79,7 @@ fn what_a_summary_leaves_out_is_added_word_for_word() {
     assert_eq!(missing(&ledger, &text), [] as [&LedgerItem; 0]);
     assert!(text.contains(&format!("- the user said: You must never touch Cargo.lock [{}]", id(0).short())), "{text}");
     assert!(!text.contains("- changed: src/a.rs"), "it is said already: {text}");
-    assert!(text.contains(&format!("## Receipts\n`recall` brings a message back by its id.\n- {}", id(0).short())));
+    assert!(text.contains(&format!("## Receipts\nEvery message is kept under its id.\n- {}", id(0).short())));
     for entry in &plan.messages {
         assert!(text.contains(&entry.message.message_id.short().to_string()), "{text}");
     }
@@ -143,7 +143,12 @@ fn the_users_language_is_known_where_only_steps_are_archived() {
 /// What haft says of mentioned files, what was piped in, nudges and notices are no orders of the user's.
 #[test]
 fn only_the_users_own_words_are_instructions() {
-    let mention = crate::treat_input("Never rename @a.rs.\n\n<stdin>\nthe port must be open\n</stdin>", 5, &|_| None);
+    let mention = crate::treat_input(
+        "Never rename @a.rs.\n\n<stdin>\nthe port must be open\n</stdin>",
+        5,
+        crate::MentionTools::ALL,
+        &|_| None,
+    );
     let notice = Message::text(id(1), Role::User, "Task 1 says: you must retry", at(1)).from(Origin::Engine);
     let plan = plan(vec![text(0, Role::User, &mention), entry(notice), text(2, Role::User, "see @b.rs")]);
     let found = ledger(&plan, OpenWork::default());

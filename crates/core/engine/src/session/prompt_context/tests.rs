@@ -221,7 +221,9 @@ const CONTRADICTIONS: &str = include_str!("contradictions.txt");
 
 /// Everything a model is told besides the descriptions of tools, with the names of the tools it is offered.
 fn told(config: &SessionConfig, prompt: &PromptContext) -> (Vec<String>, String) {
-    let offered: Vec<String> = prompt.registry().iter().map(|tool| tool.spec().name.clone()).collect();
+    let (registry, tools) = (prompt.registry(), prompt.registry().told());
+    let offered: Vec<String> =
+        registry.offered().chain(registry.deferred()).map(|tool| tool.spec().name.clone()).collect();
     let language = config.policy.prompt_language;
     let role = PromptContext::role(config);
     let input = prompt.system_input(config, role.as_deref());
@@ -231,7 +233,6 @@ fn told(config: &SessionConfig, prompt: &PromptContext) -> (Vec<String>, String)
     let format = input.call_format.map(|text| text.split("# Tools").next().unwrap_or_default().to_owned());
     let input = SystemInput { call_format: format.as_deref(), cases: &[], guidelines: &[], examples: &[], ..input };
     let mut text = render_system(&input).unwrap();
-    let can_ask = offered.iter().any(|name| name == names::ASK);
     let completes = offered.iter().any(|name| name == names::COMPLETE);
     let mut nudges = vec![Nudge::OpenTodos(1), Nudge::Cut, Nudge::Empty, Nudge::Repeated, Nudge::NothingChanged];
     if completes {
@@ -239,7 +240,7 @@ fn told(config: &SessionConfig, prompt: &PromptContext) -> (Vec<String>, String)
         nudges.extend(config.model.tool_protocol.is_text().then_some(Nudge::NoCompletion));
     }
     for nudge in nudges {
-        text = [text.as_str(), nudge.text(language), if can_ask { nudge.ask_text(language) } else { "" }].join("\n");
+        text = [text.as_str(), &nudge.told_text(language, &tools)].join("\n");
     }
     text.push_str(prompt!("../../../prompts/plan_on").text(language));
     text.push_str(prompt!("../../../prompts/plan_over").text(language));

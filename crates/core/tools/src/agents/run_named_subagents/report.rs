@@ -3,18 +3,19 @@
 use std::fmt::Write as _;
 
 use haft_text::{CutLimits, cut_lines};
-use haft_tool::{AgentReport, OutputLimits, StartedAgent, WorkOrder};
+use haft_tool::{AgentReport, OutputLimits, StartedAgent, ToolNames, WorkOrder};
 use haft_types::{Envelope, Outcome, ToolError, ToolStatus};
 use serde_json::{Value, json};
 
 const BACKGROUND: &str = "background";
 
 /// What is said of agents that now work while the model goes on.
-pub(super) fn started(agents: &[StartedAgent]) -> Envelope {
+pub(super) fn started(agents: &[StartedAgent], tools: &ToolNames) -> Envelope {
     let line = |one: &StartedAgent| format!("- `{}`\n  Conversation: {}", one.name, one.conversation);
     let lines: Vec<_> = agents.iter().map(line).collect();
+    let talk = tools.hint("talk_to", "; `talk_to` writes to one that still runs");
     let text = format!(
-        "Started:\n{}\n\nThey work while you go on. When one has ended you are told what came of it; `talk_to` writes to one that still runs. When nothing else is left to do, answer: you are asked again once the next one has ended.",
+        "Started:\n{}\n\nThey work while you go on. When one has ended you are told what came of it{talk}. When nothing else is left to do, answer: you are asked again once the next one has ended.",
         lines.join("\n")
     );
     let named = |one: &StartedAgent| json!({ "name": one.name, "conversation": one.conversation });
@@ -32,19 +33,19 @@ pub fn started_in_background(envelope: &Envelope) -> Vec<StartedAgent> {
 }
 
 /// What the model reads of agents that worked beside it and have ended.
-pub fn ended_text(reports: &[AgentReport], limits: OutputLimits) -> String {
-    sections(reports, limits).join("\n\n")
+pub fn ended_text(reports: &[AgentReport], limits: OutputLimits, tools: &ToolNames) -> String {
+    sections(reports, limits, tools).join("\n\n")
 }
 
-fn sections(reports: &[AgentReport], limits: OutputLimits) -> Vec<String> {
+fn sections(reports: &[AgentReport], limits: OutputLimits, tools: &ToolNames) -> Vec<String> {
     let share = reports.len().max(1);
     let limits = CutLimits { lines: limits.lines / share, bytes: limits.bytes / share };
-    reports.iter().map(|report| section(report, limits)).collect()
+    reports.iter().map(|report| section(report, limits, tools)).collect()
 }
 
 /// One section for each agent, in the order given.
-pub(super) fn envelope(order: WorkOrder, reports: &[AgentReport], limits: OutputLimits) -> Envelope {
-    let sections = sections(reports, limits);
+pub(super) fn envelope(order: WorkOrder, reports: &[AgentReport], limits: OutputLimits, tools: &ToolNames) -> Envelope {
+    let sections = sections(reports, limits, tools);
     let data = json!({ "mode": mode(order), "agents": reports.iter().map(as_data).collect::<Vec<_>>() });
     let completed = reports.iter().filter(|report| report.outcome == Outcome::Completed).count();
     let status = match completed {
@@ -59,7 +60,7 @@ pub(super) fn envelope(order: WorkOrder, reports: &[AgentReport], limits: Output
     Envelope { status, error, ..Envelope::success(sections.join("\n\n")).with_data(data) }
 }
 
-fn section(report: &AgentReport, limits: CutLimits) -> String {
+fn section(report: &AgentReport, limits: CutLimits, tools: &ToolNames) -> String {
     let mut text = format!("## {}: {}\n", report.name, word(report.outcome));
     // Writing to a String cannot fail.
     if report.outcome != Outcome::Completed {
@@ -69,7 +70,12 @@ fn section(report: &AgentReport, limits: CutLimits) -> String {
         let cut = cut_lines(report.answer.trim(), limits);
         let _ = write!(text, "\n{}\n", cut.text);
         if let Some(last) = report.evidence.last().filter(|_| cut.is_cut()) {
-            let _ = writeln!(text, "[Cut; `recall` with `{}` reads the whole answer.]", last.id);
+            let how = if tools.contains("recall") {
+                format!("`recall` with `{}` reads the whole answer", last.id)
+            } else {
+                format!("the whole answer is message {}", last.id)
+            };
+            let _ = writeln!(text, "[Cut; {how}.]");
         }
     }
     if !report.merged.is_empty() {

@@ -87,9 +87,7 @@ async fn a_build_without_a_reader_says_that_it_reads_no_documents() {
         assert_eq!(code, "unknown_format");
         assert_eq!(
             message,
-            format!(
-                "`{file}` is {kind}, and this build of haft reads no documents; use `execute_command` with a program that reads it"
-            )
+            format!("`{file}` is {kind}, and this build of haft reads no documents; use a program that reads it")
         );
         // It cannot be overwritten unseen, either.
         let over = json!({ "path": file, "content": "text" });

@@ -113,7 +113,7 @@ fn inside(lines: &[TextLine<'_>], search: &[&str], terms: EditTerms) -> Option<S
 fn nothing_similar(lines: &[TextLine<'_>], next: &str) -> String {
     const WHOLE: usize = 12;
     if lines.is_empty() || lines.len() > WHOLE {
-        return " Nothing similar was found: read the file with `read_file` and copy the lines from there.".to_owned();
+        return " Nothing similar was found: read the file and copy the lines from there.".to_owned();
     }
     let all: Vec<_> = lines.iter().map(|line| shown(line.text)).collect();
     format!(" Nothing similar was found. The whole file is:\n{}{next}", all.join("\n"))

@@ -58,7 +58,7 @@ async fn what_is_no_document_is_refused() {
     bench.write("a.txt", "text");
     let (code, message) = bench.err(&tool(), json!({"path": "a.txt"})).await;
     assert_eq!(code, "unknown_format");
-    assert!(message.contains("`read_file`"), "{message}");
+    assert!(message.contains("read it as text"), "{message}");
     assert_eq!(bench.err(&tool(), json!({"path": "none.pdf"})).await.0, "not_found");
 }
 
@@ -74,7 +74,7 @@ async fn a_document_that_was_read_still_cannot_be_edited_as_text() {
             bench.err(&write_to_file::tool(), json!({ "path": file, "content": "new" })).await,
         ] {
             assert_eq!(code, "document", "{message}");
-            assert!(message.contains("`execute_command`"), "{message}");
+            assert!(message.contains("use a program that knows the format"), "{message}");
         }
         assert_eq!(bench.read(file), before);
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use haft_tool::{Note, ToolContext};
+use haft_tool::{Note, ToolContext, ToolNames};
 use haft_types::Envelope;
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(super) async fn add(context: &ToolContext, path: &Path, envelope: &mut Envel
     if newest.is_empty() {
         return;
     }
-    add_line(&mut envelope.text, &heading(&name, older.len()));
+    add_line(&mut envelope.text, &heading(&name, older.len(), &context.tools));
     for note in newest {
         add_line(&mut envelope.text, &format!("- {}: {}", note.id, one_line(&note.note)));
     }
@@ -32,9 +32,12 @@ pub(super) async fn add(context: &ToolContext, path: &Path, envelope: &mut Envel
     envelope.data["notes"] = shown;
 }
 
-fn heading(name: &str, older: usize) -> String {
+fn heading(name: &str, older: usize, tools: &ToolNames) -> String {
     match older {
         0 => format!("[Notes on `{name}`:]"),
-        _ => format!("[The newest notes on `{name}`; `note_query` shows {older} older ones:]"),
+        _ if tools.contains("note_query") => {
+            format!("[The newest notes on `{name}`; `note_query` shows {older} older ones:]")
+        }
+        _ => format!("[The newest notes on `{name}`; there are {older} older ones:]"),
     }
 }

@@ -114,7 +114,7 @@ impl FilePage {
     /// What must be known to read the lines right.
     pub(super) fn remarks(&self) -> impl Iterator<Item = String> {
         let cut = self.cut.map(|(number, length)| {
-            format!("[Line {number} has {length} bytes and is cut here; use `execute_command` to see the rest of it.]")
+            format!("[Line {number} has {length} bytes and is cut here; a program such as `cut` shows the rest of it.]")
         });
         let escaped = self
             .escaped

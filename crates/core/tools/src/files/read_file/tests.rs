@@ -91,7 +91,7 @@ async fn empty_missing_folder_pipe_and_binary_each_say_what_they_are() {
     assert_eq!(text(&bench, json!({"path": "empty"})).await, "`empty` is empty.");
     for (path, code, says) in [
         ("missing", "not_found", "`.` holds `empty`"),
-        (".", "is_folder", "list_files"),
+        (".", "is_folder", "list it to see"),
         ("pipe", "not_a_file", "never opened"),
         ("program", "binary_file", "an ELF program or library of 7 bytes"),
         ("/etc/passwd", "outside_workspace", "/etc/passwd"),

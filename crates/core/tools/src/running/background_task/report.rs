@@ -41,8 +41,7 @@ pub(super) fn shown(task: &Task, lines: usize, bytes: usize) -> Envelope {
         (_, before) => add_section(&mut text, &format!("output, after {before} earlier lines"), &shown),
     }
     if let (true, Some(file)) = (before > 0, &report.output) {
-        let _ =
-            write!(text, "\n[All {} lines are in `{}`: use `read_file` with a range.]", output.lines, file.display());
+        let _ = write!(text, "\n[All {} lines are in `{}`: read it by range.]", output.lines, file.display());
     }
     if let Some(Ok(FinishedCommand { hidden: Some(hidden), .. })) = task.ending().as_deref() {
         let _ = write!(text, "\n[{}]", hidden_hint(hidden));

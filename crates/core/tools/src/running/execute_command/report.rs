@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use haft_sandbox::{Aftermath, AwaitedInput, CapturedOutput, CommandExit, FinishedCommand};
 use haft_text::{Cut, CutLimits};
+use haft_tool::ToolNames;
 use haft_types::{Envelope, ToolError, ToolStatus};
 use serde_json::{Value, json};
 
@@ -25,6 +26,8 @@ pub(super) struct CommandRun {
     pub(super) timeout: Duration,
     /// What it waited for when it was last looked at.
     pub(super) awaited: Option<AwaitedInput>,
+    /// The tools that the model has been told of.
+    pub(super) tools: ToolNames,
 }
 
 /// The envelope, and whether it names spill files, which then have to stay.
@@ -77,17 +80,28 @@ impl CommandRun {
         match exit {
             CommandExit::Code(0) | CommandExit::Cancelled => None,
             CommandExit::TimedOut => self.awaited.map(|_| {
-                "It was waiting for input at a terminal that nobody can type at. Use `session_start` and type there, or give the answers as options.".into()
+                let why = "It was waiting for input at a terminal that nobody can type at.";
+                format!("{why} {}", self.how_to_answer()).into()
             }),
             CommandExit::Code(126 | 127) => {
                 stderr.text(DATA).text.lines().find_map(|line| script_hint(line, &self.folder))
             }
             CommandExit::Code(_) | CommandExit::Signal(_) => {
                 let wanted = [stdout, stderr].into_iter().any(|stream| wants_terminal(&stream.text(DATA).text));
-                wanted.then_some(
-                    "It seems to want a terminal or an answer, and has neither. Use `session_start` and type there, or give the answers as options.".into(),
-                )
+                wanted.then(|| {
+                    let why = "It seems to want a terminal or an answer, and has neither.";
+                    format!("{why} {}", self.how_to_answer()).into()
+                })
             }
+        }
+    }
+
+    /// How a program that asks is given its answers.
+    fn how_to_answer(&self) -> &'static str {
+        if self.tools.contains("session_start") {
+            "Use `session_start` and type there, or give the answers as options."
+        } else {
+            "Give the answers as options."
         }
     }
 

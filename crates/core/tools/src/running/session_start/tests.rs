@@ -104,7 +104,7 @@ async fn there_is_a_limit_and_ended_ones_do_not_count() {
     bench.ok(tools.start.as_ref(), open.clone()).await;
     let (code, message) = bench.err(tools.start.as_ref(), open.clone()).await;
     assert_eq!(code, "too_many");
-    assert!(message.contains("s4 (`cat`), s5 (`cat`); end one with `session_stop`"), "{message}");
+    assert!(message.contains("s4 (`cat`), s5 (`cat`); end one first"), "{message}");
     bench.ok(tools.stop.as_ref(), json!({"session_id": "s4"})).await;
     bench.ok(tools.start.as_ref(), open).await;
 }

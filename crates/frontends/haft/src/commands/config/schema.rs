@@ -44,15 +44,27 @@ fn describe(node: &mut Value, descriptions: &toml::Table) {
     }
 }
 
-/// Whether this can be a key.
+/// True if this can be a key.
 pub(super) fn knows(key: &str) -> bool {
-    let schema = config::schema(&wiring::sections());
-    let Ok(path) = toml_edit::Key::parse(key) else { return false };
-    let found = path.iter().try_fold(&schema, |node, part| {
+    node_of(&config::schema(&wiring::sections()), key).is_some()
+}
+
+/// The sentence about a key.
+pub(super) fn description(key: &str) -> Option<String> {
+    let whole = whole();
+    let node = node_of(&whole, key)?;
+    // A table of names is described at its entries.
+    let described = node.get("description").or_else(|| node.get("additionalProperties")?.get("description"))?;
+    described.as_str().map(str::to_owned)
+}
+
+/// The part of the schema about a key.
+fn node_of<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
+    let path = toml_edit::Key::parse(key).ok()?;
+    path.iter().try_fold(schema, |node, part| {
         let named = node.get("properties").and_then(|fields| fields.get(part.get()));
         named.or_else(|| node.get("additionalProperties").filter(|any| any.is_object()))
-    });
-    found.is_some()
+    })
 }
 
 /// The keys there are, as far as they have names.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use haft_agent::config::Config;
 use haft_agent::{Look, Project};
-use haft_context::{Assembly, treat_input};
+use haft_context::{Assembly, MentionTools, Policy, treat_input};
 use haft_engine::mention_kind;
 use haft_model::{BodyEncoding, Declared, ProviderConfig};
 use haft_store::{Conversation, DEFAULT_NAMESPACE};
@@ -25,6 +25,8 @@ const UNSAID: &str = "[the user's next input]";
 pub(super) struct NextRequest {
     pub(super) assembly: Assembly,
     pub(super) encoding: BodyEncoding,
+    /// The settings it is built with.
+    pub(super) policy: Policy,
 }
 
 /// Whether the flags ask for the next request rather than for one of the log.
@@ -67,8 +69,9 @@ pub(super) async fn next(look: &LookArgs) -> anyhow::Result<NextRequest> {
     let plan = run::lower(&args, &config, None)?;
     messages.extend(input(look, &config, &plan.project, &messages));
     let encoding = wiring::declared(&config, &model)?.encoding();
+    let policy = config.context.clone();
     let mut session = wiring::agent(&places, config).look(plan, store, (conversation, messages), Look::Only).await?;
-    Ok(NextRequest { assembly: session.preview()?, encoding })
+    Ok(NextRequest { assembly: session.preview()?, encoding, policy })
 }
 
 /// The id, the system prompt and the messages of a conversation in a file.
@@ -139,7 +142,8 @@ pub(super) fn imagined(id: ConversationId, messages: usize) -> Conversation {
 fn input(look: &LookArgs, config: &Config, project: &Project, messages: &[Message]) -> Option<Message> {
     let text = match &look.input {
         Some(text) => {
-            treat_input(text, config.context.mentions as usize, &|path| mention_kind(&project.cwd.join(path)))
+            let most = config.context.mentions as usize;
+            treat_input(text, most, MentionTools::ALL, &|path| mention_kind(&project.cwd.join(path)))
         }
         None if waits_for_user(messages) => {
             if !look.quiet {

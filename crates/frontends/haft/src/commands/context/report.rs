@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use haft_context::Budget;
+use haft_context::{Budget, Policy};
 use haft_text::grouped;
 use haft_types::{LlmMetadata, ModelSpec, Request};
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use super::next;
 use super::picture::{self, RequestColumn};
 use super::text::{and_cost, percent};
 use super::why::breaks;
+use crate::commands::config::effective::reduction_reason;
 use crate::commands::context::ReportArgs;
 use crate::commands::models::{profile_reason, profile_text};
 use crate::exit::usage_error;
@@ -23,6 +24,8 @@ struct BudgetReport {
     number: Option<u64>,
     model: ModelSpec,
     budget: Budget,
+    /// The settings that requests to this model are built with.
+    policy: Policy,
     /// What its reply said about it.
     reply: Option<LlmMetadata>,
 }
@@ -31,9 +34,9 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let look = &args.look;
     if next::is_meant(look, args.next)? {
         let next = next::next(look).await?;
-        let (model, budget) = (next.encoding.spec, next.assembly.account.budget);
+        let (model, budget, policy) = (next.encoding.spec, next.assembly.account.budget, next.policy);
         let title = text!("context-next-request").to_owned();
-        return print(&BudgetReport { title, number: None, model, budget, reply: None }, None, args);
+        return print(&BudgetReport { title, number: None, model, budget, policy, reply: None }, None, args);
     }
     let log = RequestLogReader::open(look.conversation.as_deref(), &look.common).await?;
     let logged = log.request(look.request).await?;
@@ -61,7 +64,8 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
             text!("context-picture-written", count = columns.len(), path = path.display())
         ));
     }
-    print(&BudgetReport { title, number: Some(number), model, budget, reply }, Some(&log), args)
+    let policy = log.config.context.clone();
+    print(&BudgetReport { title, number: Some(number), model, budget, policy, reply }, Some(&log), args)
 }
 
 fn print(report: &BudgetReport, log: Option<&RequestLogReader>, args: &ReportArgs) -> anyhow::Result<()> {
@@ -83,10 +87,39 @@ fn as_json(report: &BudgetReport, log: Option<&RequestLogReader>) -> Value {
         "output_reserve": budget.output_reserve,
         "remaining": budget.remaining,
         "window": budget.window,
+        "settings": settings_json(report),
         "usage": usage,
         "cached_share": usage.map(|usage| usage.cached_share()),
         "cost": usage.and_then(|usage| Some(report.model.price?.cost(usage))),
     })
+}
+
+/// The settings about old results in force for the model, and why.
+fn settings_json(report: &BudgetReport) -> Value {
+    let (reduction, _) = report.policy.reduction_and_reason(&report.model);
+    json!({
+        "safe_zone": reduction.safe_zone,
+        "safe_zone_tokens": report.policy.safe_zone_tokens(&report.model).ok(),
+        "prune_to": reduction.prune_to,
+        "prune_keep": reduction.prune_keep,
+        "compress": reduction.compress,
+        "reason": reduction_reason(&report.policy, &report.model),
+    })
+}
+
+/// The same for people, in one line; nothing where the safe zone does not fit the model.
+fn settings_line(report: &BudgetReport) -> Option<String> {
+    let (reduction, _) = report.policy.reduction_and_reason(&report.model);
+    let tokens = report.policy.safe_zone_tokens(&report.model).ok()?;
+    Some(text!(
+        "context-report-settings",
+        tokens = grouped(tokens),
+        zone = reduction.safe_zone,
+        to = percent(reduction.prune_to),
+        keep = reduction.prune_keep,
+        compress = reduction.compress.name(),
+        reason = reduction_reason(&report.policy, &report.model)
+    ))
 }
 
 fn as_text(report: &BudgetReport) -> String {
@@ -114,6 +147,7 @@ fn as_text(report: &BudgetReport) -> String {
         None if report.number.is_some() => text.extend([text!("context-report-no-reply"), "\n"]),
         None => text.extend([text!("context-report-end"), "\n"]),
     }
+    text.extend(settings_line(report).map(|line| format!("{line}\n")));
     text
 }
 

@@ -49,11 +49,12 @@ fn as_text(hits: &[SearchHit]) -> String {
     text
 }
 
-/// What was found in bold, or between asterisks where there is no bold.
+/// The snippet with every hit in bold; without marks where stdout is not a terminal that can show bold.
 fn marked(snippet: &Snippet) -> String {
     // Made harmless first; the marks are ours. A snippet holds no control characters, so its characters keep their places.
     let text = haft_text::sanitise(&snippet.text).into_owned();
     let kept = text.chars().count() == snippet.text.chars().count();
     let snippet = Snippet { highlights: if kept { snippet.highlights.clone() } else { Vec::new() }, text };
-    if std::io::stdout().is_terminal() { snippet.marked("\u{1b}[1m", "\u{1b}[0m") } else { snippet.marked("**", "**") }
+    let shows_bold = std::io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+    if shows_bold { snippet.marked("\u{1b}[1m", "\u{1b}[0m") } else { snippet.text }
 }

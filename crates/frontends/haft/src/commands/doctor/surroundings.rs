@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use haft_agent::config::Config;
+use haft_agent::config::{Config, UnknownVariable};
 use haft_agent::{Places, set_up_sandbox};
 use haft_model::{Client, RetryConfig};
 use haft_rescue::{Check, CheckHealth};
@@ -16,6 +16,16 @@ use crate::{output, wiring};
 
 /// How long a server has to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The environment variables that begin with `HAFT_`: whether each has an effect.
+pub(super) fn variables(unknown: &[UnknownVariable]) -> Check {
+    const NAME: &str = "environment";
+    if unknown.is_empty() {
+        return Check::new(NAME, CheckHealth::Ok, text!("doctor-variables"));
+    }
+    let message = text!("doctor-variables-unknown", count = unknown.len());
+    Check::new(NAME, CheckHealth::Warning, message).with_details(unknown.iter().map(ToString::to_string).collect())
+}
 
 /// The whole outputs of commands that were too long.
 pub(super) fn spill(folder: &Path) -> Check {

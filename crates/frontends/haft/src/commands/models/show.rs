@@ -11,18 +11,18 @@ use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
 /// A value and where it comes from.
-struct ModelSetting {
+pub(in crate::commands) struct ModelSetting {
     /// As in the configuration: `models."provider/model".context_window`.
-    key: String,
-    value: toml::Value,
-    origin: String,
+    pub(in crate::commands) key: String,
+    pub(in crate::commands) value: toml::Value,
+    pub(in crate::commands) origin: String,
 }
 
 pub(super) fn run(args: &ShowModelArgs) -> anyhow::Result<ProcessExit> {
     let (_, loaded) = super::super::configuration(&args.output.common)?;
     let catalogue = super::catalogue(&loaded.config)?;
     let declared = catalogue.resolve(&args.name).map_err(|error| usage_error(error.to_string()))?;
-    let lines = lines(&declared, &loaded)?;
+    let lines = model_settings(&declared, &loaded)?;
     if args.output.json {
         output::print_json(&as_json(&declared, &lines)?)?;
     } else {
@@ -32,7 +32,10 @@ pub(super) fn run(args: &ShowModelArgs) -> anyhow::Result<ProcessExit> {
 }
 
 /// The model and its provider as the configuration would write them.
-fn lines(declared: &Declared, loaded: &LoadedConfig) -> anyhow::Result<Vec<ModelSetting>> {
+pub(in crate::commands) fn model_settings(
+    declared: &Declared,
+    loaded: &LoadedConfig,
+) -> anyhow::Result<Vec<ModelSetting>> {
     let spec = &declared.spec;
     let name = spec.full_name();
     let mut model = toml::Table::try_from(spec)?;
