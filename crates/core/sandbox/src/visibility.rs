@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use crate::{ConfinementMethod, ConfinementSpec, SandboxPolicy};
@@ -86,15 +87,24 @@ impl ConfinementSpec {
         named.chain(mentioned_paths(output)).flat_map(with_interpreter).find_map(|path| self.hides(&path))
     }
 
-    /// Returns this confinement with every program and file that the command names below a private folder made readable.
+    /// Returns this confinement with every program and script that the command names below a private folder made readable.
     ///
     /// The whole entry directly below `/tmp` is shown, because a program there needs its neighbors: `/tmp/venv/bin/server`
-    /// needs `/tmp/venv/lib`. Nothing is shown of folders that are hidden for another reason.
+    /// needs `/tmp/venv/lib`. Files and folders that are not programs stay hidden: a command that names a cache or a log in
+    /// `/tmp` makes one in its own. Nothing is shown of folders that are hidden for another reason.
     #[must_use]
     pub fn showing(&self, command: CommandPaths<'_>) -> Self {
+        let programs = named_paths(command).into_iter().filter(|path| is_runnable(path)).flat_map(with_interpreter);
+        self.showing_paths(&programs.collect::<Vec<_>>())
+    }
+
+    /// Returns this confinement with these paths made readable where they lie below a private folder.
+    #[must_use]
+    pub fn showing_paths(&self, paths: &[PathBuf]) -> Self {
         let mut shown = self.clone();
-        for path in named_paths(command).into_iter().flat_map(with_interpreter) {
-            shown.policy.readable.extend(shown.private_entries(&path));
+        for path in paths {
+            let entries = shown.private_entries(path);
+            shown.policy.readable.extend(entries);
         }
         shown
     }
@@ -258,6 +268,16 @@ fn is_separator(c: char) -> bool {
 fn with_interpreter(path: PathBuf) -> impl Iterator<Item = PathBuf> {
     let interpreter = interpreter(&path);
     std::iter::once(path).chain(interpreter)
+}
+
+/// Endings of files that an interpreter runs whatever their mode.
+const SCRIPTS: [&str; 12] = ["bash", "cjs", "js", "lua", "mjs", "php", "pl", "py", "rb", "sh", "ts", "zsh"];
+
+/// Whether a file is a program or a script: by its mode, its ending or its first line.
+fn is_runnable(path: &Path) -> bool {
+    let is_program = path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+    let is_script = path.extension().is_some_and(|ending| SCRIPTS.iter().any(|script| ending == *script));
+    is_program || is_script && path.is_file() || interpreter(path).is_some()
 }
 
 fn interpreter(script: &Path) -> Option<PathBuf> {

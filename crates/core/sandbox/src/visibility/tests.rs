@@ -168,9 +168,20 @@ fn hidden_paths_are_found_in_what_programs_print() {
 #[test]
 fn showing_opens_the_entry_below_tmp_and_nothing_else() {
     let world = World::new();
-    let line = format!("{} /etc/passwd {}", world.path("bin/tool").display(), world.path("bin").display());
-    let texts = [line];
-    let shown = world.in_namespace().showing(CommandPaths { texts: &texts, cwd: Path::new("/"), env: &[] });
-    assert_eq!(shown.policy.readable, [world.tmp.path()]);
-    assert_eq!(shown.hides(&world.path("with space/tool")), None);
+    let shown = |line: &str| {
+        let texts = [line.to_owned()];
+        let command = CommandPaths { texts: &texts, cwd: Path::new("/"), env: &[] };
+        world.in_namespace().showing(command).policy.readable
+    };
+    let tool = world.path("bin/tool");
+    assert_eq!(shown(&format!("{} /etc/passwd", tool.display())), [world.tmp.path()]);
+    let script = world.path("script.py");
+    fs::write(&script, "print()\n").unwrap();
+    assert_eq!(shown(&format!("python3 '{}'", script.display())), [world.tmp.path()]);
+    // What is no program stays hidden: the command may make its own.
+    fs::write(world.path("log"), "").unwrap();
+    let written = format!("fmt --cache {} > {}", world.path("bin").display(), world.path("log").display());
+    assert_eq!(shown(&written), [PathBuf::new(); 0]);
+    let folder = world.in_namespace().showing_paths(&[world.path("bin")]);
+    assert_eq!(folder.hides(&world.path("with space/tool")), None);
 }

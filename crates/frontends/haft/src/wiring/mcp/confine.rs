@@ -127,16 +127,20 @@ impl ServerSandboxes {
         set_up.await.map_err(|error| error.to_string())
     }
 
-    /// Returns the confinement with the server's program, arguments and folder made visible where they lie below `/tmp`.
+    /// Returns the confinement with the server's program, scripts, folder and search paths made visible where they lie below
+    /// `/tmp`.
     fn showing_program(&self, server: &ServerDefinition, confined: &ConfinementSpec) -> Arc<ConfinementSpec> {
         let ServerEndpoint::Command { program, args, env, cwd, .. } = &server.reach else {
             return Arc::new(confined.clone());
         };
-        let mut texts = vec![program.clone(), cwd.display().to_string()];
-        texts.extend(args.iter().chain(env.iter().map(|(_, value)| value)).cloned());
+        let texts: Vec<_> = std::iter::once(program).chain(args).cloned().collect();
         let mut environment = self.places.environment.child_environment();
         environment.extend(env.iter().cloned());
-        Arc::new(confined.showing(CommandPaths { texts: &texts, cwd, env: &environment }))
+        let searched = env.iter().filter(|(name, _)| name.ends_with("PATH"));
+        let mut folders: Vec<_> = searched.flat_map(|(_, value)| std::env::split_paths(value)).collect();
+        folders.push(cwd.clone());
+        let shown = confined.showing(CommandPaths { texts: &texts, cwd, env: &environment });
+        Arc::new(shown.showing_paths(&folders))
     }
 
     async fn admit(&self, server: &ServerDefinition, sandbox: &Sandbox) -> Result<(), String> {
