@@ -1,6 +1,7 @@
 //! `haft logs`: what runs loaded, asked, did, and failed at.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
@@ -79,11 +80,14 @@ pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ProcessExit> {
     let run = match (&args.run, args.all) {
         (Some(named), _) => Some(find_run(&folder, named)?),
         (None, true) => None,
-        (None, false) => logged_runs(&folder).pop().map(|run| run.id),
+        (None, false) => last_run(&folder),
     };
     let is_shown = |line: &LogLine| line.level <= args.level && run.as_ref().is_none_or(|run| line.run == *run);
     let most = args.lines.unwrap_or(usize::MAX);
-    let lines = newest_lines(&folder, most, |line| parse(line).is_some_and(|line| is_shown(&line)));
+    // Most lines belong to other runs: they are not parsed.
+    let may_be_shown = |line: &str| run.as_ref().is_none_or(|run| line.contains(run));
+    let lines =
+        newest_lines(&folder, most, |line| may_be_shown(line) && parse(line).is_some_and(|line| is_shown(&line)));
     if lines.is_empty() && !args.follow {
         output::tell(&format!("haft: {}", text!("logs-none", folder = folder.display())));
     }
@@ -97,8 +101,16 @@ pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ProcessExit> {
     }
 }
 
+/// Returns the id of the process that started a turn last.
+fn last_run(folder: &Path) -> Option<String> {
+    let starts =
+        |line: &str| line.contains(TURN_STARTED) && parse(line).is_some_and(|line| line.message == TURN_STARTED);
+    let lines = newest_lines(folder, 1, starts);
+    Some(parse(lines.first()?)?.run)
+}
+
 /// The processes that ran a turn, in the order in which they started it.
-fn logged_runs(folder: &std::path::Path) -> Vec<LoggedRun> {
+fn logged_runs(folder: &Path) -> Vec<LoggedRun> {
     let mut runs: Vec<LoggedRun> = Vec::new();
     let mut problems: BTreeMap<String, usize> = BTreeMap::new();
     each_line(folder, |line| {
@@ -125,7 +137,7 @@ fn logged_runs(folder: &std::path::Path) -> Vec<LoggedRun> {
 }
 
 /// Returns the id of the one run whose id starts with `named`.
-fn find_run(folder: &std::path::Path, named: &str) -> anyhow::Result<String> {
+fn find_run(folder: &Path, named: &str) -> anyhow::Result<String> {
     let mut found: Vec<String> = Vec::new();
     each_line(folder, |line| {
         if let Some(line) = parse(line).filter(|line| line.run.starts_with(named) && !line.run.is_empty())

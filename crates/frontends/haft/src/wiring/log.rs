@@ -23,9 +23,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
-use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::filter::Targets;
-use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::wiring;
 use file::LogFolder;
@@ -111,8 +110,7 @@ pub(crate) fn start(folder: PathBuf, level: LogLevel) {
     });
     if is_first {
         // Fails where another subscriber was set, which then decides what becomes of events.
-        let layer = LogLayer { queue }.with_filter(heard(level));
-        drop(tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer)));
+        drop(tracing::subscriber::set_global_default(LogSubscriber { queue, level: level.into() }));
     }
 }
 
@@ -138,11 +136,6 @@ pub(crate) fn mask_with(masker: Masker) {
 fn masker() -> Masker {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     known.get_or_insert_with(|| Masker::knowing(wiring::environment().secret_values())).clone()
-}
-
-/// Passes events of haft's own crates at `level`, and warnings of libraries.
-fn heard(level: LogLevel) -> Targets {
-    Targets::new().with_default(LevelFilter::from(level).min(LevelFilter::WARN)).with_target(OWN, level)
 }
 
 /// The lines on their way to the disk.
@@ -221,15 +214,38 @@ fn shortened(masker: &Masker, text: &str) -> String {
     masked[..masked.floor_char_boundary(MAX_TEXT)].to_owned()
 }
 
-/// Puts every event it hears into the queue.
-struct LogLayer<'a> {
-    queue: &'a LogQueue,
+/// Puts events into the queue: those of haft's own crates at its level, and warnings of libraries. Spans are ignored.
+struct LogSubscriber {
+    queue: &'static LogQueue,
+    level: LevelFilter,
 }
 
-impl<S: Subscriber> Layer<S> for LogLayer<'static> {
-    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+impl Subscriber for LogSubscriber {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        let most = if metadata.target().starts_with(OWN) { self.level } else { self.level.min(LevelFilter::WARN) };
+        metadata.is_event() && *metadata.level() <= most
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.level)
+    }
+
+    fn event(&self, event: &Event<'_>) {
         self.queue.push(line_of(event, &self.queue.run));
     }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        // Any number but zero: spans are disabled, so it names none.
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
 }
 
 fn line_of(event: &Event<'_>, run: &str) -> LogLine {
@@ -319,8 +335,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("state/log");
         let queue: &'static LogQueue = Box::leak(Box::new(LogQueue::new(folder.clone())));
-        let layer = LogLayer { queue }.with_filter(heard(level));
-        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), act);
+        tracing::subscriber::with_default(LogSubscriber { queue, level: level.into() }, act);
         queue.flush();
         let lines = newest_lines(&folder, 100, |_| true);
         lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()

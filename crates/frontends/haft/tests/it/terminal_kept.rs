@@ -45,6 +45,9 @@ fn a_panic_gives_the_terminal_back_and_says_so() {
     terminal.until_text("this was asked for");
     let (code, left) = terminal.ended();
     assert_eq!(code, 1, "{left}");
+    let log = rig.run(&["logs", "--all", "--json"]).stdout();
+    assert!(log.contains("\"message\":\"panic\"") && log.contains("history.rs"), "{log}");
+    assert!(!log.contains("this was asked for"), "{log}");
 }
 
 #[test]
