@@ -145,7 +145,8 @@ impl Row {
 
     /// Types everything that stands in the left column.
     fn typed(&self) -> Result<(), String> {
-        let tried = quoted(&self.you).iter().enumerate().filter_map(|(index, text)| self.type_one(text, index).err());
+        let texts = quoted(&self.you);
+        let tried = texts.iter().enumerate().filter_map(|(index, text)| self.type_one(text, index).err());
         let failed: Vec<_> = tried.collect();
         if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
     }
