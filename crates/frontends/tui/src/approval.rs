@@ -419,7 +419,11 @@ impl ApprovalDialog {
         if rows == ConfirmationRows::All {
             shown.extend(hung(&kept, TextStyle::Dim));
         }
-        shown.extend(wrap(&StyledLine::of(keys, TextStyle::Accent), columns));
+        let keys = StyledLine::of(keys, TextStyle::Accent);
+        match rows {
+            ConfirmationRows::All => shown.extend(wrap(&keys, columns)),
+            ConfirmationRows::Few => shown.push(keys.cut(columns)),
+        }
         shown
     }
 

@@ -8,7 +8,7 @@ mod vim;
 use std::ops::Range;
 
 use crossterm::event::KeyEvent;
-use haft_text::{sanitise, width};
+use haft_text::{reveal, sanitise, width};
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::line::{StyledLine, TextStyle};
@@ -290,8 +290,9 @@ impl Editor {
                 lines => text!("app-pasted-lines", lines),
             },
             None if c == '\n' => "\n".to_owned(),
-            // Drawing cleans: the width must be that of what is drawn.
-            None => StyledLine::of(piece, TextStyle::Plain).plain(),
+            // A command that is edited before it runs may hold control characters. Drawing cleans the rest: the width must be
+            // that of what is drawn.
+            None => StyledLine::of(reveal(piece), TextStyle::Plain).plain(),
         }
     }
 

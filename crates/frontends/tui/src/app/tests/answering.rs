@@ -238,6 +238,28 @@ fn edited_command_is_shown_as_it_ran() {
 }
 
 #[test]
+fn edited_command_shows_its_control_characters() {
+    let mut terminal = armed_question();
+    terminal.put(AppInput::Withdrawn);
+    terminal.put(approval("rm -rf ~\r\u{1b}[2Kls"));
+    terminal.put(AppInput::Armed);
+    terminal.write("e");
+    assert!(terminal.live().contains("> rm -rf ~␍␛[2Kls\n"), "{}", terminal.live());
+}
+
+#[test]
+fn confirmation_shows_the_rule_in_a_small_terminal() {
+    for (columns, rows) in [(20, 8), (24, 6), (40, 12)] {
+        let mut terminal = armed_question();
+        terminal.put(AppInput::Size { columns, rows });
+        terminal.write("a");
+        let shown: String = terminal.live().split_whitespace().collect();
+        assert!(shown.contains("execute_command(cargotest:*)"), "{columns}x{rows}: {}", terminal.live());
+        assert!(shown.contains("Enter"), "{columns}x{rows}: {}", terminal.live());
+    }
+}
+
+#[test]
 fn letters_are_typed_in_the_normal_mode_of_vi() {
     let setup = Setup { editing: Editing::Vim, ..Setup::default() };
     let (app, _) = App::new(setup, 80, 24);
