@@ -19,10 +19,10 @@ const MAX_NAME_CHARS: usize = 64;
 
 /// The codes of notices whose text is haft's own: it names files, settings, models, and figures. The text of other notices
 /// and errors repeats what a model, a server, or a hook wrote, so only their code is logged.
-const OWN_WORDS: [&str; 22] = [
-    "agent_model", "agent_tools", "context_warning", "defaults_by_model", "defaults_changed", "document", "hooks",
-    "hooks_confined", "image_left_out", "mcp_server", "model_role", "nothing_changed", "project_policy", "quote",
-    "rag", "recovered", "recovery_failed", "too_many_calls", "untrusted", "web", "worker", "worktree_removed",
+const OWN_WORDS: [&str; 21] = [
+    "agent_tools", "context_warning", "defaults_by_model", "defaults_changed", "document", "hooks", "hooks_confined",
+    "image_left_out", "mcp_server", "model_role", "nothing_changed", "project_policy", "quote", "rag", "recovered",
+    "recovery_failed", "too_many_calls", "untrusted", "web", "worker", "worktree_removed",
 ];
 
 /// How a call ran, as far as its result does not show it.

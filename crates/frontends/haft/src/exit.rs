@@ -75,31 +75,71 @@ pub(crate) fn mask_panics() {
     }));
 }
 
-/// Logs a failure that ends a command: its kind, and for wrong configuration the reason. Other messages may repeat an
-/// argument, a prompt, or an answer of a server.
+/// Logs a failure that ends a command: its kind, and for wrong configuration the place of the mistake. Messages may repeat an
+/// argument, a prompt, a value, or an answer of a server, so they are not logged.
 pub(crate) fn log(failure: &anyhow::Error) {
     let (code, reason) = failure.chain().find_map(kind).unwrap_or(("failed", None));
     if reason.is_some() {
         // A configuration that cannot be loaded starts no log.
         crate::wiring::log::start_default();
     }
-    let reason = reason.map(|reason| haft_text::without_quoted(&reason));
     tracing::error!(code, reason, "command failed");
 }
 
 /// Returns the code of an error in a chain, and its message if that may be logged.
 fn kind(cause: &(dyn Error + 'static)) -> Option<(&'static str, Option<String>)> {
-    let of_setting = cause.is::<ConfigError>()
-        || cause.is::<KeyError>()
-        || cause.is::<FolderError>()
-        || cause.is::<SandboxSetupError>();
-    if of_setting {
-        return Some(("configuration", Some(cause.to_string())));
+    if let Some(error) = cause.downcast_ref::<SetupError>() {
+        return Some(kind_of_setup(error));
+    }
+    if let Some(error) = cause.downcast_ref::<ConfigError>() {
+        return Some(("configuration", Some(place_of(error))));
+    }
+    if let Some(error) = cause.downcast_ref::<KeyError>() {
+        return Some(("key", Some(format!("provider `{}`", error.provider))));
+    }
+    if cause.is::<FolderError>() || cause.is::<SandboxSetupError>() {
+        return Some(("folder", Some(haft_text::without_quoted(&cause.to_string()))));
     }
     if let Some(error) = cause.downcast_ref::<ModelError>() {
         return Some((error.code(), None));
     }
     cause.is::<UsageError>().then_some(("usage", None))
+}
+
+/// Like [`kind`], for what keeps a session from being opened.
+fn kind_of_setup(error: &SetupError) -> (&'static str, Option<String>) {
+    let in_own_words = || Some(haft_text::without_quoted(&error.to_string()));
+    match error {
+        SetupError::Config(error) => ("configuration", Some(place_of(error))),
+        SetupError::Key(error) => ("key", Some(format!("provider `{}`", error.provider))),
+        SetupError::Folder(_) | SetupError::Sandbox(_) | SetupError::Prompt { .. } => ("folder", in_own_words()),
+        SetupError::NoModel | SetupError::NoRole { .. } | SetupError::NoServer => ("configuration", in_own_words()),
+        SetupError::Client(error) => (error.code(), None),
+        SetupError::Model(_) => ("model", None),
+        SetupError::Policy(_) => ("project_policy", None),
+        SetupError::Trust(_) => ("trust", None),
+        SetupError::UnknownAgent { .. } => ("agent", None),
+        SetupError::Schema(_) => ("schema", None),
+        SetupError::Store(_) => ("store", None),
+        // Names of conversations begin as prompts.
+        SetupError::Open(_) => ("conversation", None),
+        SetupError::Io(_) => ("io", None),
+    }
+}
+
+/// Returns where a mistake in the configuration is, without the value that stands there.
+fn place_of(error: &ConfigError) -> String {
+    match error {
+        ConfigError::InFile { file, line, column, problem } => {
+            let unknown = if problem.starts_with("unknown key") { problem.as_str() } else { "a value does not fit" };
+            format!("{}:{line}:{column}: {unknown}", file.display())
+        }
+        ConfigError::InVariable { name, .. } => format!("environment variable `{name}`"),
+        ConfigError::InSet { set, .. } => format!("`--set {}`", set.split('=').next().unwrap_or_default()),
+        ConfigError::Unreadable { .. } | ConfigError::Unwritable { .. } | ConfigError::NotAKey(_) => error.to_string(),
+        ConfigError::Rules(_) => "a permission rule cannot be read".to_owned(),
+        ConfigError::Value(_) | ConfigError::NotToml(_) => "a value does not fit".to_owned(),
+    }
 }
 
 /// Prints a failure on stderr and gives its exit code.

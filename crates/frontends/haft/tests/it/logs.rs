@@ -207,11 +207,16 @@ fn log_has_the_reason_of_a_wrong_configuration() {
     let rig = rig([]);
     rig.configure("model = \"none/none\"\n");
     assert_eq!(rig.run(&["run", "planted-prompt"]).code(), 2);
+    assert_eq!(rig.run(&["run", "--set", "model=planted-value", "planted-prompt"]).code(), 2);
+    assert_eq!(rig.run(&["run", "--set", "retry.attempts='planted-value'", "planted-prompt"]).code(), 2);
+    rig.configure("log_level = \"planted-value\"\n");
+    assert_eq!(rig.run(&["run", "planted-prompt"]).code(), 2);
     rig.configure("nothing = 1\n");
     assert_eq!(rig.run(&["run", "planted-prompt"]).code(), 2);
     let log = written(rig.home());
-    assert_eq!(log.matches("command failed").count(), 2, "{log}");
-    assert!(log.contains("nothing") && !log.contains("planted-prompt"), "{log}");
+    assert_eq!(log.matches("command failed").count(), 5, "{log}");
+    assert!(log.contains("config.toml:1:1: unknown key `nothing`"), "{log}");
+    assert!(!log.contains("planted-prompt") && !log.contains("planted-value"), "{log}");
 }
 
 #[test]

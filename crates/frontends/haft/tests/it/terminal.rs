@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::rig::Rig;
 
 /// How long anything may take before the test gives up; never how long it takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(8);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A terminal with haft in it.
 pub(crate) struct Terminal {
