@@ -134,6 +134,7 @@ fn place_of(error: &ConfigError) -> String {
             let unknown = if problem.starts_with("unknown key") { problem.as_str() } else { "a value does not fit" };
             format!("{}:{line}:{column}: {unknown}", file.display())
         }
+        ConfigError::Several(errors) => errors.iter().map(place_of).collect::<Vec<_>>().join("; "),
         ConfigError::InVariable { name, .. } => format!("environment variable `{name}`"),
         ConfigError::InSet { set, .. } => format!("`--set {}`", set.split('=').next().unwrap_or_default()),
         ConfigError::Unreadable { .. } | ConfigError::Unwritable { .. } | ConfigError::NotAKey(_) => error.to_string(),
