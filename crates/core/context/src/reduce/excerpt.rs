@@ -124,10 +124,10 @@ fn excerpt_part(part: &Part, id: MessageId, bytes: u32, snapshot: &Snapshot<'_>)
     let _ = match snapshot.spill {
         Some(folder) => write!(
             text,
-            "The whole text is in `{}`: use `read_file` with a range, or `search_files`.]",
+            "The whole text is in `{}`: read it by range, or search it.]",
             excerpt_file(folder, id).display()
         ),
-        None => write!(text, "`recall` {} brings it back.]", id.short()),
+        None => write!(text, "Message {} holds it whole.]", id.short()),
     };
     let envelope = Envelope { status: result.envelope.status, text, ..Envelope::default() };
     let tool_call_id = result.tool_call_id.clone();

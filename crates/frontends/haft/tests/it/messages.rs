@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 const SURFACES: [&str; 2] = ["tui", "haft"];
 
 /// Messages without a word that could be translated.
-const SAME_IN_CHINESE: [&str; 31] = [
-    "app-agent-says", "app-comma", "app-menu-place", "app-picker-place", "app-search-in", "app-tokens",
-    "app-tokens-out", "context-diff-line", "context-report-end", "context-report-heading", "context-why-tokens",
-    "demo-end", "edits-edited", "edits-message", "edits-tokens", "hints-after", "hints-cause", "hints-error",
-    "models-test-heading", "output-between", "output-comma", "output-retry-limit", "permissions-verdict",
-    "replay-kept", "setup-api-question", "table-api", "table-id", "table-tokens", "tools-offer", "trust-state",
-    "workflows-between",
+const SAME_IN_CHINESE: [&str; 33] = [
+    "config-reason", "config-reason-between", "app-agent-says", "app-comma", "app-menu-place", "app-picker-place",
+    "app-search-in", "app-tokens", "app-tokens-out", "context-diff-line", "context-report-end",
+    "context-report-heading", "context-why-tokens", "demo-end", "edits-edited", "edits-message", "edits-tokens",
+    "hints-after", "hints-cause", "hints-error", "models-test-heading", "output-between", "output-comma",
+    "output-retry-limit", "permissions-verdict", "replay-kept", "setup-api-question", "table-api", "table-id",
+    "table-tokens", "tools-offer", "trust-state", "workflows-between",
 ];
 
 type Arguments = BTreeSet<String>;

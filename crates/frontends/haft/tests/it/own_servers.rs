@@ -73,8 +73,12 @@ fn own_server_does_not_start_in_the_project() {
     let outside = TempDir::new().unwrap();
     let at = |name: &str| outside.path().join(name).display().to_string();
     fs::write(at("server.sh"), SHELL_MCP_SERVER).unwrap();
-    let script =
-        format!("test -e .npmrc && touch {0}; pwd > {1}; exec sh {2}", at("planted"), at("cwd"), at("server.sh"));
+    let script = format!(
+        "ls -A | grep -q npmrc && touch {0}; pwd > {1}; exec sh {2}",
+        at("planted"),
+        at("cwd"),
+        at("server.sh")
+    );
     let entry = format!("command = \"sh\"\nargs = [\"-c\", \"{script}\"]\n");
     let rig = rig_with_server(&entry, &[("notes.txt", "x\n")]);
     rig.write(".npmrc", "script-shell=./evil.sh\n");
@@ -101,7 +105,7 @@ fn own_python_module_imports_nothing_that_the_model_wrote() {
     let entry =
         format!("command = \"python3\"\nargs = [\"-m\", \"weather\"]\nenv = {{ PYTHONPATH = \"{}\" }}\n", at(""));
     let planted = format!("open('{}', 'w')\n", at("planted"));
-    let rig = rig_with_server(&entry, &[("ast.py", &planted), ("weather.py", &planted)]);
+    let rig = rig_with_server(&entry, &[("ast.py", &planted)]);
     let ran = run_with_path(&rig, &[]);
     assert_eq!(last_result(&ran)["status"], "success", "{} {}", ran.stdout(), ran.stderr());
     assert!(rig.project().join("ast.py").exists());

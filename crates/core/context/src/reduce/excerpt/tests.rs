@@ -54,7 +54,7 @@ fn excerpts_take_the_largest_results_and_leave_small_ones_whole() {
     assert!(text.starts_with("0: word word word\n") && text.len() > 4_000, "{text}");
     let end = format!(
         "0: word word word\n[This result did not fit the window: {} of 59994 bytes are omitted. The whole text is in \
-         `/spill/result-{}.txt`: use `read_file` with a range, or `search_files`.]",
+         `/spill/result-{}.txt`: read it by range, or search it.]",
         text.split(" of 59994").next().unwrap().rsplit(' ').next().unwrap(),
         id(2)
     );
