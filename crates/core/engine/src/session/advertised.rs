@@ -37,9 +37,12 @@ impl AdvertisedTools {
         let told = registry.told();
         let known = |text: &str| without_unknown_tools(text, |tool| told.contains(tool)).into_owned();
         // Servers describe their tools here, and may call one of them like one of haft's: only the search is haft's.
-        let listed = |case: &CaseDocument| match told.contains(TOOL_SEARCH) {
-            true => case.to_string(),
-            false => without_names(&case.to_string(), &[TOOL_SEARCH]).into_owned(),
+        let listed = |case: &CaseDocument| {
+            if told.contains(TOOL_SEARCH) {
+                case.to_string()
+            } else {
+                without_names(&case.to_string(), &[TOOL_SEARCH]).into_owned()
+            }
         };
         let mut specs = if small { short_specs(registry) } else { registry.specs() };
         for spec in specs.iter_mut().filter(|spec| ALL_TOOL_NAMES.contains(&spec.name.as_str())) {

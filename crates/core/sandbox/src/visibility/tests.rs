@@ -181,7 +181,7 @@ fn showing_opens_the_entry_below_tmp_and_nothing_else() {
     // What is no program stays hidden: the command may make its own.
     fs::write(world.path("log"), "").unwrap();
     let written = format!("fmt --cache {} > {}", world.path("bin").display(), world.path("log").display());
-    assert_eq!(shown(&written), [PathBuf::new(); 0]);
+    assert_eq!(shown(&written), Vec::<PathBuf>::new());
     let folder = world.in_namespace().showing_paths(&[world.path("bin")]);
     assert_eq!(folder.hides(&world.path("with space/tool")), None);
 }
