@@ -30,7 +30,7 @@ pub(super) fn check(path: &Path, text: &str, sections: &[Section]) -> Result<Tab
     for section in sections {
         found.extend(wrong_values(&mut table, |table| section.check(table)));
     }
-    found.extend(wrong_values(&mut table, |table| check_core(table)));
+    found.extend(wrong_values(&mut table, check_core));
     found.extend(wrong_rules(&table));
     found.extend(wrong_shares(&table));
     if !syntax.is_empty() {
