@@ -214,7 +214,7 @@ fn pages_name_identifiers_that_exist() {
             };
             let is_constant =
                 |part: &&str| part.contains('_') && part.chars().all(|c| c.is_ascii_uppercase() || c == '_');
-            let is_function = quoted.ends_with("()") || quoted.contains("_") && bare.chars().all(is_word);
+            let is_function = quoted.ends_with("()") || quoted.contains('_') && bare.chars().all(is_word);
             let names_code = parts.iter().any(|part| is_type(part) || is_constant(part)) || is_function;
             if !names_code || !bare.chars().all(|c| is_word(c) || c == ':') {
                 continue;

@@ -158,16 +158,6 @@ fn config_get_follows_model_window_prices_locale_and_machine() {
 fn config_get_is_never_silent() {
     let rig = rig();
     let schema: Value = rig.run(&["config", "schema"]).json();
-    fn keys(node: &Value, path: &str, all: &mut Vec<String>) {
-        for (name, field) in node["properties"].as_object().into_iter().flatten() {
-            let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-            if field["properties"].is_object() {
-                keys(field, &path, all);
-            } else {
-                all.push(path);
-            }
-        }
-    }
     let mut all = Vec::new();
     keys(&schema, "", &mut all);
     assert!(all.len() > 80, "{all:?}");
@@ -306,4 +296,15 @@ fn the_names_of_tools_are_all_listed() {
     }
     names.sort();
     assert_eq!(names, haft_tool::ALL_TOOL_NAMES);
+}
+
+fn keys(node: &Value, path: &str, all: &mut Vec<String>) {
+    for (name, field) in node["properties"].as_object().into_iter().flatten() {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        if field["properties"].is_object() {
+            keys(field, &path, all);
+        } else {
+            all.push(path);
+        }
+    }
 }
