@@ -191,9 +191,9 @@ mod tests {
                 "无法运行程序：`/tmp/a` 被沙箱隐藏：沙箱内的 `/tmp` 是私有目录；请把它移到其他目录，或把该路径加入 `[sandbox] readable`",
             ),
             (
-                "`old_text` is not in `a.rs`; nothing was changed. Nothing similar was found: read the file with \
-                 `read_file` and copy the lines from there.",
-                "`a.rs` 中没有 `old_text`；没有修改任何内容。没有找到相似的内容：请用 `read_file` 读取文件，照抄其中的行。",
+                "`old_text` is not in `a.rs`; nothing was changed. Nothing similar was found: read the file and \
+                 copy the lines from there.",
+                "`a.rs` 中没有 `old_text`；没有修改任何内容。没有找到相似的内容：请读取文件，照抄其中的行。",
             ),
             (
                 "`x` needs the user's permission (no rule allows `a`; no rule allows `b`), and nobody can be asked in this run \

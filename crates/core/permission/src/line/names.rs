@@ -77,8 +77,9 @@ fn matching_names(word: &ShellWord, folder: &Path) -> Option<Vec<String>> {
             }
             let matcher = matcher_for(component)?;
             for name in entries(&folder.join(if prefix.is_empty() { "." } else { &prefix }), &mut left)? {
-                let is_hidden = name.starts_with('.') && !component.starts_with('.');
-                if !is_hidden && matcher.is_match(&name) {
+                // Whether `[.]` matches a leading dot is up to the shell, so it is taken to match.
+                let is_skipped = name.starts_with('.') && !component.starts_with(['.', '[']);
+                if !is_skipped && matcher.is_match(&name) {
                     next.push(format!("{prefix}{name}"));
                 }
             }

@@ -77,7 +77,7 @@ fn what_cannot_start_says_why() {
     block_on(async {
         let all = servers(folder.path(), all);
         for (name, words) in [
-            ("missing", "cannot run the program `no-such-program`"),
+            ("missing", "there is no program `no-such-program` in `PATH` outside the project"),
             ("ends", "broken pipe dream"),
             ("hangs", "did not answer within 0 s; `startup_timeout`"),
         ] {

@@ -223,7 +223,7 @@ struct LogSubscriber {
 impl Subscriber for LogSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let most = if metadata.target().starts_with(OWN) { self.level } else { self.level.min(LevelFilter::WARN) };
-        metadata.is_event() && *metadata.level() <= most
+        !metadata.is_span() && *metadata.level() <= most
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {

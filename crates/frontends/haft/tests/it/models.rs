@@ -270,7 +270,7 @@ fn summaries_are_written_by_the_model_of_that_role() {
         ])
         .unwrap(),
     );
-    let summary = Reply::text("The user counted.").with_usage(Usage { input: 1_000_000, ..Usage::default() });
+    let summary = Reply::summary("The user counted.").with_usage(Usage { input: 1_000_000, ..Usage::default() });
     let second = ScriptedServer::builder(Script::replies([summary]).unwrap()).start_in_thread().unwrap();
     chain(&rig, &second, "main = \"one/m\"\nsummary = [\"two/m\"]");
     let keep = ["--set", "context.keep_rounds=1", "--set", "context.compact_frees=0.000001"];

@@ -278,14 +278,14 @@ fn a_run_is_a_trace_of_its_turns_requests_and_calls_and_holds_no_text() {
     }
 }
 
-/// Runs a task that needs no tool, and gives what was logged as a warning.
+/// Runs a task that needs no tool, and returns what was logged as a warning.
 fn warned(change: impl FnOnce(&mut Command)) -> Vec<String> {
     let rig = Rig::new(Api::Anthropic, Script::replies([Reply::text("Done.")]).unwrap());
     let mut command = rig.command(&["run", "go"]);
     change(&mut command);
     let ran = Ran(command.output().unwrap());
     assert_eq!((ran.code(), ran.stdout().as_str()), (0, "Done.\n"), "{}", ran.stderr());
-    rig.run(&["logs"]).stdout().lines().map(str::to_owned).collect()
+    rig.run(&["logs", "--level", "warn"]).stdout().lines().map(str::to_owned).collect()
 }
 
 #[test]

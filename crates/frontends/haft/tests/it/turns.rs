@@ -48,14 +48,22 @@ fn the_first_event_is_the_conversation_and_numbers_have_no_gaps() {
 
 #[test]
 fn without_permission_nothing_is_written_or_run_and_the_run_waits() {
-    for (tool, arguments) in [
-        ("write_to_file", json!({"path": "a.txt", "content": "x"})),
-        ("execute_command", json!({"command": "touch a.txt", "requires_approval": false})),
+    for (tool, arguments, advice) in [
+        (
+            "write_to_file",
+            json!({"path": "a.txt", "content": "x"}),
+            "`haft permissions add \"write_to_file(a.txt)\"`, or `--permission-mode accept-edits`",
+        ),
+        (
+            "execute_command",
+            json!({"command": "touch a.txt", "requires_approval": false}),
+            "`haft permissions add \"execute_command(touch a.txt)\"`, or `--permission-mode auto`",
+        ),
     ] {
         let rig = rig([Reply::call(tool, arguments), Reply::text("I may not do that.")]);
         let ran = rig.run(&["run", "make a.txt"]);
         assert_eq!(ran.code(), 3, "{}", ran.stderr());
-        assert!(ran.stderr().contains("--permission-mode yolo"), "{}", ran.stderr());
+        assert!(ran.stderr().contains(advice), "{}", ran.stderr());
         assert!(!rig.project().join("a.txt").exists());
         let told = rig.server.generations()[1].seen().unwrap();
         assert!(told.last_contains("nobody can be asked"), "the model is told");

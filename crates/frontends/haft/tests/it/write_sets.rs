@@ -37,7 +37,7 @@ fn written(log: &str) -> BTreeSet<WrittenPath> {
         let Some((pid, call)) = line.split_once(' ') else { continue };
         let Some((name, rest)) = call.trim_start().split_once('(') else { continue };
         if name == "execve" {
-            if !rest.starts_with(&format!("{:?}", haft().to_str().unwrap())) {
+            if !is_haft(rest) {
                 programs.insert(pid);
             }
             continue;
@@ -46,6 +46,11 @@ fn written(log: &str) -> BTreeSet<WrittenPath> {
         all.extend(paths(name, rest).into_iter().map(|path| WrittenPath { path: plain(&path), by_haft }));
     }
     all
+}
+
+/// Whether a call of `execve` starts haft: by its path, or by the descriptor that haft keeps of its own program.
+fn is_haft(arguments: &str) -> bool {
+    arguments.starts_with(&format!("{:?}", haft().to_str().unwrap())) || arguments.starts_with("\"/proc/self/fd/")
 }
 
 /// The paths of one call, `rest` being what follows its opening bracket.
