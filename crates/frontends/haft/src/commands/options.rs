@@ -28,7 +28,7 @@ pub(crate) struct JsonArgs {
 
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct RunArgs {
-    /// The task; read from standard input when absent.
+    /// The task; read from standard input when absent or `-`.
     pub(crate) prompt: Option<String>,
 
     /// The model, as `provider/model`.

@@ -31,13 +31,16 @@ use crate::output::{self, Printer};
 use crate::wiring::mcp::GivenServers;
 use crate::wiring::{self, ClientParts, PromptSources};
 
+/// The prompt that stands for standard input.
+const STDIN_PROMPT: &str = "-";
+
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     match args.input_format {
         InputFormat::Text => {}
         InputFormat::StreamJson => return super::drive::run(args),
     }
     let (args, places, config) = &configured(args)?;
-    let piped = piped_input()?;
+    let piped = piped_input(args.prompt.as_deref())?;
     let task = task(args, places, config, piped.as_deref())?;
     let mut plan = lower(args, config, task.as_deref())?;
     take_role(&mut plan, args, places)?;
@@ -290,8 +293,8 @@ fn roles(args: &RunArgs, config: &RolesConfig) -> anyhow::Result<Roles> {
 
 /// The prompt, with piped standard input as the task itself or attached to it.
 fn task(args: &RunArgs, places: &Places, config: &Config, piped: Option<&str>) -> anyhow::Result<Option<String>> {
-    let mut prompt = args.prompt.clone().filter(|prompt| !prompt.trim().is_empty());
-    if args.prompt.is_some() && prompt.is_none() {
+    let mut prompt = args.prompt.clone().filter(|prompt| prompt != STDIN_PROMPT);
+    if prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty()) {
         return Err(usage_error(text!("run-empty-prompt")));
     }
     if let Some(called) = prompt.take_if(|prompt| prompt.starts_with('/')) {
@@ -341,9 +344,11 @@ fn asked(sources: &PromptSources, answer: impl Future<Output = anyhow::Result<St
     })
 }
 
-fn piped_input() -> anyhow::Result<Option<String>> {
+/// Reads standard input that is not a terminal. A prompt of `-` asks for it, so it is waited for without a limit.
+fn piped_input(prompt: Option<&str>) -> anyhow::Result<Option<String>> {
     let stdin = std::io::stdin();
-    if stdin.is_terminal() || !input_is_ready(&stdin) {
+    let is_awaited = prompt == Some(STDIN_PROMPT);
+    if stdin.is_terminal() || !(is_awaited || input_is_ready(&stdin)) {
         return Ok(None);
     }
     let mut bytes = Vec::new();

@@ -1,11 +1,17 @@
 //! What users of other agents type on the first day: every row of `docs/coming-from.md` is tried, and the page is made of the rows.
 //!
+//! The left column is typed word for word: the text comes from the cell itself. A command line runs in a shell in which the other
+//! agent's name leads to haft, a slash command is typed at haft's terminal, a flag is added to a run, and a file has the path that
+//! the cell names. It must do what the row says, or be answered with what stands in the right column, which is tried as well.
+//!
 //! `UPDATE_DOCS=1 cargo test -p haft --test it coming_from` writes the page anew.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use haft_messages::Phrases;
 use haft_testkit::{Reply, Script};
@@ -19,7 +25,7 @@ use crate::terminal::Terminal;
 const PIXEL: &[u8] = include_bytes!("fixtures/coming_from/pixel.png");
 
 /// How few rows an agent may have.
-const LEAST: usize = 30;
+const LEAST: usize = 15;
 
 /// One agent: a file of rows.
 #[derive(Deserialize)]
@@ -36,6 +42,12 @@ struct Agent {
 struct Row {
     you: String,
     haft: String,
+    /// What stands for names in capitals, and for the dots, when the left column is typed.
+    #[serde(default)]
+    values: BTreeMap<String, String>,
+    /// What each command of the left column shows at the terminal, where that differs from `says`.
+    #[serde(default)]
+    shows: Vec<String>,
     /// Runs of haft that come first.
     #[serde(default)]
     before: Vec<Vec<String>>,
@@ -49,9 +61,6 @@ struct Row {
     stdin: String,
     /// Arguments at a terminal.
     terminal: Option<Vec<String>>,
-    /// What is then typed there.
-    #[serde(default)]
-    keys: String,
     #[serde(default)]
     exit: i32,
     /// What stands on the screen, or in the output.
@@ -77,6 +86,41 @@ fn refs(arguments: &[String]) -> Vec<&str> {
     arguments.iter().map(String::as_str).collect()
 }
 
+/// How something of the left column is typed.
+#[derive(Debug, PartialEq, Eq)]
+enum Form {
+    /// At haft's terminal.
+    Input,
+    /// In a shell, as a whole command line.
+    CommandLine,
+    /// In a shell, behind `haft`.
+    Flags,
+    /// It is not typed: it is a file of the project.
+    File,
+}
+
+impl Form {
+    fn of(text: &str) -> Self {
+        let is_file = |text: &str| {
+            let ending = Path::new(text).extension().is_some_and(|ending| {
+                ["md", "toml", "json", "yaml", "yml"].iter().any(|known| ending.eq_ignore_ascii_case(known))
+            });
+            !text.contains(' ') && (ending || text.starts_with('.') || text.starts_with('~'))
+        };
+        match text.chars().next() {
+            Some('/' | '!' | '@' | '#') => Self::Input,
+            Some('-') => Self::Flags,
+            _ if is_file(text) => Self::File,
+            _ => Self::CommandLine,
+        }
+    }
+}
+
+/// What stands between backticks in a cell, as it is typed.
+fn quoted(cell: &str) -> Vec<String> {
+    cell.split('`').skip(1).step_by(2).map(|text| text.replace("\\|", "|")).collect()
+}
+
 impl Row {
     /// Whether a row that names one command runs that one: `add` is not tried by a `list`. A shorter name of a command will do.
     fn tries_what_it_names(&self) -> bool {
@@ -93,11 +137,143 @@ impl Row {
             })
     }
 
+    /// Text of a cell with values in place of names.
+    fn filled(&self, text: &str) -> String {
+        let values = self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        values.chain([("…", "go")]).fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+    }
+
+    /// Types everything that stands in the left column.
+    fn typed(&self) -> Result<(), String> {
+        let texts = quoted(&self.you);
+        let tried = texts.iter().enumerate().filter_map(|(index, text)| self.type_one(text, index).err());
+        let failed: Vec<_> = tried.collect();
+        if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+    }
+
+    fn type_one(&self, text: &str, index: usize) -> Result<(), String> {
+        let form = Form::of(text);
+        let typed = self.filled(text);
+        let within = |why| format!("`{typed}`: {why}");
+        // What a file of the row holds is not typed.
+        if self.files.values().any(|content| content.contains(&typed)) {
+            return Ok(());
+        }
+        match form {
+            Form::File => {
+                let names_it = |name: &String| *name == typed;
+                if self.files.keys().any(names_it) || self.is_outside(&typed) {
+                    Ok(())
+                } else {
+                    Err(within("is not among the files of the row".to_owned()))
+                }
+            }
+            Form::Input => self.type_input(&typed, index).map_err(within),
+            Form::Flags if self.terminal.is_some() => self.type_line(&format!("haft {typed}"), index).map_err(within),
+            Form::Flags => self.run_line(&format!("haft {typed} -p go")).map_err(within),
+            Form::CommandLine if self.terminal.is_some() => self.type_line(&typed, index).map_err(within),
+            Form::CommandLine => self.run_line(&typed).map_err(within),
+        }
+    }
+
+    /// Whether this is a file of another agent that haft does not read: the row then names a command in its place.
+    fn is_outside(&self, file: &str) -> bool {
+        (file.starts_with("~/") || !self.files.contains_key(file)) && self.haft.contains("`haft config")
+    }
+
+    /// Whether this output answers a foreign command with what the right column names first: with `haft` before it, or without.
+    fn is_advice(&self, output: &str) -> bool {
+        let named = quoted(&self.haft).into_iter().next();
+        let bare = |named: &str| {
+            let bare = named.strip_prefix("haft run ").or_else(|| named.strip_prefix("haft ")).unwrap_or(named);
+            bare.to_owned()
+        };
+        named.is_some_and(|named| output.contains(&bare(&named)) || output.contains(&bare(&self.filled(&named))))
+    }
+
+    /// What the screen shows once this was typed. It must be more than the echo of what was typed.
+    fn expected(&self, typed: &str, index: usize) -> String {
+        let shown = self.shows.get(index).or(self.says.as_ref()).expect("something to wait for").clone();
+        assert!(!typed.contains(&shown), "{typed:?} is shown as it is typed; `shows` needs more than {shown:?}");
+        shown
+    }
+
+    fn type_input(&self, text: &str, index: usize) -> Result<(), String> {
+        let rig = self.prepared();
+        let mut terminal = Terminal::start(&rig, &refs(self.terminal.as_deref().unwrap_or_default()), (110, 60));
+        terminal.until_text("> ");
+        terminal.press(&format!("{text}\r"));
+        until_shown(&terminal, &self.expected(text, index))?;
+        self.compared_request(&rig)
+    }
+
+    /// Presses the keys that the left column names, each in a terminal of its own.
+    fn press_keys(&self) -> Result<(), String> {
+        if self.you.contains('`') {
+            return Ok(());
+        }
+        let mut failed = Vec::new();
+        for (index, name) in self.you.split(", ").enumerate() {
+            let keys = name.split(' ').map(key).collect::<Option<Vec<_>>>();
+            let keys = keys.ok_or_else(|| format!("{name} is not a key"))?;
+            let rig = self.prepared();
+            let mut terminal = Terminal::start(&rig, &refs(self.terminal.as_deref().unwrap_or_default()), (110, 60));
+            terminal.until_text("> ");
+            for key in &keys {
+                let before = terminal.text();
+                terminal.press(key);
+                terminal.until("an answer to the key", |screen| screen.contents() != before);
+            }
+            let shown = until_shown(&terminal, &self.expected(name, index));
+            failed.extend(shown.err().map(|why| format!("{name}: {why}")));
+        }
+        if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+    }
+
+    fn type_line(&self, line: &str, index: usize) -> Result<(), String> {
+        let rig = self.prepared();
+        let terminal = Terminal::around(&in_shell(&rig, line), (110, 60));
+        until_shown(&terminal, &self.expected(line, index))
+    }
+
+    fn run_line(&self, line: &str) -> Result<(), String> {
+        let rig = self.prepared();
+        let mut command = in_shell(&rig, line);
+        let input = rig.home().join("input");
+        fs::write(&input, &self.stdin).unwrap();
+        if !self.stdin.is_empty() {
+            command.stdin(fs::File::open(&input).unwrap());
+        }
+        let ran = crate::rig::Ran(command.output().unwrap());
+        let all = format!("{}{}", ran.stdout(), ran.stderr());
+        let is_told = ran.code() == 2 && self.is_advice(&all);
+        if is_told { Ok(()) } else { self.compared(&ran).and_then(|()| self.compared_request(&rig)) }
+    }
+
     /// What differs from what the row promises.
     fn tried(&self) -> Result<(), String> {
         if !self.tries_what_it_names() {
             return Err(format!("{} is not what runs", self.haft));
         }
+        self.typed()?;
+        self.press_keys()?;
+        match (&self.args, &self.terminal) {
+            (Some(arguments), None) => {
+                let rig = self.prepared();
+                self.run(&rig, arguments)?;
+                self.compared_request(&rig)
+            }
+            (None, Some(_)) => match quoted(&self.haft).first().filter(|line| line.starts_with("haft")) {
+                Some(line) => self.type_line(&self.filled(line), usize::MAX),
+                // The right column has no command line, or is typed at the terminal.
+                None => Ok(()),
+            },
+            _ => Err("tries nothing, or two things".to_owned()),
+        }
+    }
+
+    /// A home and a project with the files of the row, after the runs that come first.
+    fn prepared(&self) -> Rig {
         let rig = Rig::new(Api::Anthropic, Script::replies(std::iter::repeat_n(Reply::text("Done."), 8)).unwrap());
         for arguments in &self.before {
             assert_eq!(rig.run(&refs(arguments)).code(), 0, "{arguments:?}");
@@ -110,11 +286,11 @@ impl Row {
         }
         // Files that are obeyed are trusted by somebody who has seen them.
         assert_eq!(rig.run(&["trust"]).code(), 0);
-        match (&self.args, &self.terminal) {
-            (Some(arguments), None) => self.run(&rig, arguments)?,
-            (None, Some(arguments)) => self.type_in(&rig, arguments),
-            _ => return Err("tries nothing, or two things".to_owned()),
-        }
+        rig
+    }
+
+    /// What differs in the last request from what the row promises.
+    fn compared_request(&self, rig: &Rig) -> Result<(), String> {
         let requests = rig.server.generations();
         let last = requests.last().map(|request| request.json().unwrap().to_string()).unwrap_or_default();
         match (&self.sent, &self.unsent) {
@@ -130,10 +306,15 @@ impl Row {
         let input = rig.home().join("input");
         fs::write(&input, &self.stdin).unwrap();
         let mut command = rig.command(&refs(arguments));
+        command.env("PATH", path_with_agents(rig));
         if !self.stdin.is_empty() {
             command.stdin(fs::File::open(&input).unwrap());
         }
-        let ran = crate::rig::Ran(command.output().unwrap());
+        self.compared(&crate::rig::Ran(command.output().unwrap()))
+    }
+
+    /// What differs in the output of a run from what the row promises.
+    fn compared(&self, ran: &crate::rig::Ran) -> Result<(), String> {
         let all = format!("{}{}", ran.stdout(), ran.stderr());
         if ran.code() != self.exit {
             return Err(format!("exit code {}: {all}", ran.code()));
@@ -146,15 +327,50 @@ impl Row {
             _ => Ok(()),
         }
     }
+}
 
-    fn type_in(&self, rig: &Rig, arguments: &[String]) {
-        let mut terminal = Terminal::start(rig, &refs(arguments), (110, 60));
-        if !self.keys.is_empty() {
-            terminal.until_text("> ");
-            terminal.press(&self.keys);
+/// The bytes of a key, by its name.
+fn key(name: &str) -> Option<String> {
+    match name {
+        "Esc" => Some("\u{1b}".to_owned()),
+        "Shift-Tab" => Some("\u{1b}[Z".to_owned()),
+        _ => {
+            let letter = name.strip_prefix("Ctrl-").filter(|letter| letter.len() == 1)?.bytes().next()?;
+            Some(char::from(letter & 0x1f).to_string())
         }
-        terminal.until_text(self.says.as_deref().expect("something to wait for"));
     }
+}
+
+/// Waits until the text is on the screen.
+fn until_shown(terminal: &Terminal, text: &str) -> Result<(), String> {
+    let seen = std::panic::AssertUnwindSafe(|| terminal.until_text(text));
+    std::panic::catch_unwind(seen).map_err(|_| format!("{text:?} is not shown:\n{}", terminal.text()))
+}
+
+/// The search path with a folder in which the names of all agents lead to haft. `npx` is one that never finds a package.
+fn path_with_agents(rig: &Rig) -> String {
+    let names = [
+        "haft", "claude", "codex", "opencode", "goose", "aider", "auto-coder.run", "auto-coder.chat", "chat-auto-coder",
+    ];
+    let folder = rig.home().join("agents");
+    fs::create_dir_all(&folder).unwrap();
+    for link in names.map(|name| folder.join(name)).iter().filter(|link| !link.exists()) {
+        std::os::unix::fs::symlink(crate::rig::haft(), link).unwrap();
+    }
+    let npx = folder.join("npx");
+    fs::write(&npx, "#!/bin/sh\nexit 1\n").unwrap();
+    fs::set_permissions(&npx, fs::Permissions::from_mode(0o755)).unwrap();
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default())
+}
+
+/// A shell that runs this line in the project, where the names of all agents lead to haft.
+fn in_shell(rig: &Rig, line: &str) -> Command {
+    let plain = rig.command(&[]);
+    let mut command = Command::new("sh");
+    command.args(["-c", line]).current_dir(rig.project()).env_clear();
+    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env("PATH", path_with_agents(rig)).stdin(Stdio::null());
+    command
 }
 
 /// Tries every row of the agent with this number; `HAFT_ROW` names part of the only row that matters.
@@ -230,7 +446,14 @@ fn in_chinese(phrases: &Phrases, cell: &str) -> String {
     let is_text = cell.split('`').step_by(2).any(|part| part.chars().any(char::is_alphabetic));
     let said = phrases.said(cell);
     assert!(said.is_some() || !is_text, "not in zh-CN.txt: {cell}");
-    said.unwrap_or_else(|| cell.to_owned()).replace("`, `", "`、`").replace("`; `", "`；`")
+    let said = said.unwrap_or_else(|| cell.to_owned());
+    assert_eq!(sorted(quoted(&said)), sorted(quoted(cell)), "the Chinese cell quotes something else");
+    said.replace("`, `", "`、`").replace("`; `", "`；`")
+}
+
+fn sorted(mut texts: Vec<String>) -> Vec<String> {
+    texts.sort();
+    texts
 }
 
 #[test]

@@ -103,7 +103,8 @@ impl Observed {
     /// What it says of the store; the rest is about the machine.
     fn doctor(&mut self, home: &StoredHome) {
         let told = home.done(&["doctor", "--json"]).json();
-        let about_the_machine = ["environment", "installation", "configuration", "commands", "sandbox", "model", "server"];
+        let about_the_machine =
+            ["environment", "installation", "configuration", "commands", "sandbox", "model", "server"];
         let checks: Vec<_> = told["checks"].as_array().unwrap().iter().collect();
         let store: Vec<_> = checks
             .into_iter()
