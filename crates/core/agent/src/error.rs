@@ -229,19 +229,36 @@ impl SetupError {
     /// Whether the user can mend it in how the program was called or configured. What is wrong with the choice of a conversation
     /// is told by [`Self::is_choice`].
     pub fn is_usage(&self) -> bool {
-        if let Self::Folder(error) = self {
-            return error.is_usage();
+        match self {
+            Self::Config(_)
+            | Self::Key(_)
+            | Self::Model(_)
+            | Self::Client(_)
+            | Self::NoModel
+            | Self::Policy(_)
+            | Self::Trust(_)
+            | Self::Prompt { .. }
+            | Self::UnknownAgent { .. }
+            | Self::NoRole { .. }
+            | Self::NoServer
+            | Self::Schema(_) => true,
+            Self::Folder(error) => error.is_usage(),
+            Self::Sandbox(error) => error.is_usage(),
+            Self::Store(_) | Self::Open(_) | Self::Io(_) => false,
         }
-        if let Self::Sandbox(error) = self {
-            return error.is_usage();
-        }
-        !matches!(self, Self::Store(_) | Self::Open(_) | Self::Io(_))
     }
 
     /// Whether the conversation, the tools or the policy that were chosen are not there.
     pub fn is_choice(&self) -> bool {
         let Self::Open(error) = self else { return false };
-        let is_zone = matches!(error, OpenError::Context(ContextError::SafeZone(_)));
-        is_zone || !matches!(error, OpenError::Context(_) | OpenError::Store(_))
+        match error {
+            OpenError::NothingToContinue
+            | OpenError::Unknown(_)
+            | OpenError::Taken(_)
+            | OpenError::Ambiguous { .. }
+            | OpenError::UnknownTool(_)
+            | OpenError::Context(ContextError::SafeZone(_)) => true,
+            OpenError::Context(_) | OpenError::Store(_) => false,
+        }
     }
 }

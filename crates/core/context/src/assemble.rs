@@ -200,10 +200,13 @@ fn layered(
     let reduced = climb(pruned, &mut layers, goal.room, snapshot)?;
     layers.let_the_user_open(maker);
     let (tools, required, run) = (Arc::clone(&layers.tools), layers.required, layers.outlook(policy));
-    let (segments, copies) = if policy.reminders == Placement::CacheAware {
-        copies::lay_out(layers, snapshot)
-    } else {
-        (layers.into_segments(policy), Vec::new())
+    let (segments, copies) = match policy.reminders {
+        Placement::CacheAware => copies::lay_out(layers, snapshot),
+        Placement::Front
+        | Placement::Tail
+        | Placement::FromEnd(_)
+        | Placement::BeforeAssistant(_)
+        | Placement::AfterToolResult(_) => (layers.into_segments(policy), Vec::new()),
     };
     let request = request(segments, tools, snapshot);
     integrity::check(&request, required)?;

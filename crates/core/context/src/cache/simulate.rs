@@ -159,7 +159,15 @@ impl CacheSimulator {
 
     /// Notes what the model answered to the request before: some caches hold that, too.
     pub fn reply(&mut self, at: Duration, reply: &CachePiece) {
-        let keeps = matches!(self.rule.rule, CacheKind::Deepseek | CacheKind::Vllm | CacheKind::LlamaCpp);
+        let keeps = match self.rule.rule {
+            CacheKind::Deepseek | CacheKind::Vllm | CacheKind::LlamaCpp => true,
+            CacheKind::Anthropic
+            | CacheKind::Automatic
+            | CacheKind::Openai
+            | CacheKind::OpenaiBreakpoints
+            | CacheKind::Gemini
+            | CacheKind::None => false,
+        };
         let Some((_, before)) = self.before.last().filter(|_| keeps) else { return };
         let whole = KnownPrefix::with(Some(before), reply);
         if whole.tokens >= self.least() {
@@ -183,8 +191,16 @@ impl CacheSimulator {
 
     /// Takes out what has not been used for too long.
     fn forget(&mut self, now: Duration) {
-        let forgets = !matches!(self.rule.rule, CacheKind::Vllm | CacheKind::LlamaCpp | CacheKind::None);
-        if let Some(life) = self.rule.life().filter(|_| forgets) {
+        let life = match self.rule.rule {
+            CacheKind::Vllm | CacheKind::LlamaCpp | CacheKind::None => None,
+            CacheKind::Anthropic
+            | CacheKind::Automatic
+            | CacheKind::Openai
+            | CacheKind::OpenaiBreakpoints
+            | CacheKind::Gemini
+            | CacheKind::Deepseek => self.rule.life(),
+        };
+        if let Some(life) = life {
             self.stored.retain(|_, stored| now.saturating_sub(stored.used) <= life);
         }
     }

@@ -128,10 +128,13 @@ impl Edits {
     pub fn in_force(&self) -> Vec<&ContextEdit> {
         let mut stack: Vec<&ContextEdit> = Vec::new();
         for edit in &self.list {
-            if let ContextEdit::Undo { edits } = edit {
-                stack.truncate(stack.len().saturating_sub(*edits as usize));
-            } else {
-                stack.push(edit);
+            match edit {
+                ContextEdit::Undo { edits } => stack.truncate(stack.len().saturating_sub(*edits as usize)),
+                ContextEdit::Drop { .. }
+                | ContextEdit::Pin { .. }
+                | ContextEdit::Mask { .. }
+                | ContextEdit::Restore { .. }
+                | ContextEdit::Summarise { .. } => stack.push(edit),
             }
         }
         stack

@@ -41,11 +41,29 @@ pub(super) fn objection(point: HookPoint, said: &str) -> Reaction {
 /// What an objection means at this point: where nothing can be kept from happening, the user is told.
 fn objected(point: HookPoint, why: Option<&str>) -> Reaction {
     let why = short(why.unwrap_or("no reason was given"));
-    let ends = matches!(point, HookPoint::Stop | HookPoint::SubagentStop | HookPoint::UserPromptSubmit);
-    if ends || matches!(point, HookPoint::PreToolCall | HookPoint::PostToolCall) {
-        return Reaction { block: Some(why), ..Reaction::default() };
+    match point {
+        HookPoint::UserPromptSubmit
+        | HookPoint::PreToolCall
+        | HookPoint::PostToolCall
+        | HookPoint::Stop
+        | HookPoint::SubagentStop => Reaction { block: Some(why), ..Reaction::default() },
+        HookPoint::ConversationStart
+        | HookPoint::ConversationEnd
+        | HookPoint::PreConversationResumed
+        | HookPoint::PostConversationResumed
+        | HookPoint::PreToolsLoaded
+        | HookPoint::PostToolsLoaded
+        | HookPoint::PreRulesLoaded
+        | HookPoint::PostRulesLoaded
+        | HookPoint::PreLibrariesLoaded
+        | HookPoint::PostLibrariesLoaded
+        | HookPoint::ApiRequestStart
+        | HookPoint::ApiRequestEnd
+        | HookPoint::ToolGenerationStart
+        | HookPoint::ToolGenerationEnd
+        | HookPoint::PreCompact
+        | HookPoint::Notification => Reaction { messages: vec![why], ..Reaction::default() },
     }
-    Reaction { messages: vec![why], ..Reaction::default() }
 }
 
 /// What the output of a hook that succeeded asks for: JSON as Claude Code documents it, or text.
